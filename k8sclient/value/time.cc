@@ -1,5 +1,6 @@
 #include "k8sclient/value/time.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -85,9 +86,10 @@ std::string format_with(WallTime time, bool micro) {
   const auto day_point = floor<days>(time);
   const year_month_day date(day_point);
   const hh_mm_ss<milliseconds> clock(time - day_point);
-  const std::string base = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
-                                       static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                                       clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+  const std::string base =
+      fmt::format(FMT_COMPILE("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}"), static_cast<int>(date.year()),
+                  static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
+                  clock.minutes().count(), clock.seconds().count());
   return micro ? fmt::format("{}.{:03}000Z", base, clock.subseconds().count()) : base + "Z";
 }
 }  // namespace

@@ -49,7 +49,7 @@ Complaints taint_not_tolerated(const NodeSetup& setup) {
 
 Complaints label_owned_by_other(const NodeSetup& setup) {
   const std::string& label = setup.setup.plugin.node_label;
-  const bool foreign = setup.label != nullptr && is_label_of_others(setup.node, label);
+  const bool foreign = setup.label && is_label_of_others(setup.node, label);
   if (!foreign || (setup.policy != nullptr && setup.policy->takeover)) return {};
   return {
       {"",

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/model/identity.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -45,20 +43,28 @@ bool nfd_serves(const Node& node) {
 
 // An invalid profile has no revision of its own. Two keys with the same text have the same revision, but messages name
 // the key.
-std::string profile_identity(const Setup& setup) {
-  if (setup.profile == nullptr) return setup.key.error;
-  if (!setup.profile->valid) return fmt::format("{}|{}", setup.key.key, setup.profile->error);
-  std::string out = fmt::format("{}|{}", setup.key.key, setup.profile->revision);
-  if (setup.profile->overridden.empty()) return out;
-  for (const Diagnostic& d : setup.profile->parsed.diagnostics) out += fmt::format("|{}", d.path);
-  return out;
+void add_profile(const Setup& setup, Identity& out) {
+  if (setup.profile == nullptr) {
+    out << setup.key.error;
+    return;
+  }
+  out << setup.key.key << setup.profile->valid;
+  if (!setup.profile->valid) {
+    out << setup.profile->error;
+    return;
+  }
+  out << setup.profile->revision;
+  if (setup.profile->overridden.empty()) return;
+  for (const Diagnostic& d : setup.profile->parsed.diagnostics) out << d.path;
 }
 
-std::string start_identity(const Setup& setup) {
-  if (setup.start == nullptr) return {};
-  if (setup.start_profile == nullptr) return setup.start->error;
-  return setup.start_profile->valid ? std::string("valid")
-                                    : fmt::format("{}|{}", setup.start->key, setup.start_profile->error);
+void add_start(const Setup& setup, Identity& out) {
+  out << (setup.start != nullptr);
+  if (setup.start == nullptr) return;
+  const bool valid = setup.start_profile != nullptr && setup.start_profile->valid;
+  out << valid;
+  if (valid) return;
+  out << setup.start->key << (setup.start_profile == nullptr ? setup.start->error : setup.start_profile->error);
 }
 
 }  // namespace
@@ -95,18 +101,18 @@ Profile Setup::effective_profile() const {
 
 std::string Setup::identity() const {
   if (hardware.written_down != nullptr) return {};
-  const auto address = [](const Operand* operand) { return fmt::ptr(static_cast<const void*>(operand)); };
   const bool by_label = key.source == EffectiveKey::Source::label;
-  std::string out =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}", fmt::ptr(static_cast<const void*>(&installation)), address(&plugin),
-                  address(gfd), address(mps), address(other_gfd), address(other_mps), config_map_exists);
-  out += fmt::format("|{}|{}|{}|{}|{}|{}", profile_identity(*this), start_identity(*this),
-                     std::to_underlying(label_mode), labelled, by_label, by_label && key.key == plugin.default_key);
-  out += fmt::format("|{}|{}|{}.{}|{}|{}", hardware.product, hardware.count, hardware.compute_major,
-                     hardware.compute_minor, hardware.mig_enabled, fmt::join(hardware.mig_names, ","));
-  out += fmt::format("|{}|{}|{}|{}", autoscaler, mps_capable.value_or("-"), nfd_serves, nfd_owns_mps_capable);
-  out += fmt::format("|{}", hardware.unreadable);
-  return out;
+  Identity out;
+  out << &installation << &plugin << gfd << mps << other_gfd << other_mps << config_map_exists;
+  add_profile(*this, out);
+  add_start(*this, out);
+  out << label_mode << labelled << by_label << (by_label && key.key == plugin.default_key);
+  out << hardware.product << hardware.count << hardware.compute_major << hardware.compute_minor << hardware.mig_enabled;
+  out << hardware.mig_names.size();
+  for (const std::string_view name : hardware.mig_names) out << name;
+  out << autoscaler << mps_capable.has_value() << mps_capable.value_or("") << nfd_serves << nfd_owns_mps_capable;
+  out << hardware.unreadable;
+  return out.take();
 }
 
 void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Operand>& strays, Setup& setup) {

@@ -88,7 +88,7 @@ struct NodeSetup {
   std::string_view managed_key = {};         // Of the policy's inline profile; empty: it has none.
   // The taint that prevents a new pod after a deletion; empty: no such taint, or no pod must be replaced.
   std::string_view taint = {};
-  const std::string* label = nullptr;  // The new value of the plugin's node label; null: it stays.
+  std::optional<std::string_view> label = std::nullopt;  // The new value of the plugin's node label; nullopt: it stays.
   const NodeExpectation* expectation = nullptr;
   const ForeignUse* use = nullptr;  // Null: unknown, which counts as no other use.
   bool starts = false;              // The node waits for a change, and is not in one.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "reconcilers/model/identity.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/mps_faults.h"
@@ -324,11 +325,11 @@ std::shared_ptr<const NodeExpectation> ExpectationCache::get(const ProfilePtr& p
   if (facts.devices) {
     return std::make_shared<const NodeExpectation>(expect_on_node(profile->profile(), facts, mig_strategy_env));
   }
-  std::string key =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}.{}", profile->revision, facts.product, facts.count, facts.mig_enabled,
-                  facts.mig_strategy, mig_strategy_env, facts.compute_major, facts.compute_minor);
-  for (const auto& [resource, count] : facts.mig_counts) key += fmt::format("|{}={}", resource, count);
-  auto& slot = cache_[key];
+  Identity of;
+  of << profile->revision << facts.product << facts.count << facts.mig_enabled << facts.mig_strategy << mig_strategy_env
+     << facts.compute_major << facts.compute_minor;
+  for (const auto& [resource, count] : facts.mig_counts) of << resource << count;
+  auto& slot = cache_[of.take()];
   auto shared = slot.lock();
   if (!shared) {
     shared = std::make_shared<const NodeExpectation>(expect_on_node(profile->profile(), facts, mig_strategy_env));

@@ -21,6 +21,15 @@ std::size_t MachineRecords::shard_of(MachineId machine) {
   return static_cast<std::size_t>(static_cast<std::uint64_t>(machine) >> 60U) % kShards;
 }
 
+namespace {
+
+template <class Shard>
+auto place_of(Shard& shard, MachineId machine) {
+  return std::ranges::lower_bound(shard, machine, {}, [](const auto& entry) { return entry.first; });
+}
+
+}  // namespace
+
 const MachineRecords::Shard& MachineRecords::shard(std::size_t index) const {
   static const Shard kEmpty;
   return shards_[index] ? *shards_[index] : kEmpty;
@@ -28,8 +37,8 @@ const MachineRecords::Shard& MachineRecords::shard(std::size_t index) const {
 
 const MachineRecord* MachineRecords::find(MachineId machine) const {
   const Shard& here = shard(shard_of(machine));
-  const auto it = here.find(machine);
-  return it == here.end() ? nullptr : &it->second;
+  const auto at = place_of(here, machine);
+  return at != here.end() && at->first == machine ? &at->second : nullptr;
 }
 
 void MachineRecords::set(MachineId machine, const MachineRecord& entry) {
@@ -39,10 +48,13 @@ void MachineRecords::set(MachineId machine, const MachineRecord& entry) {
   // Copied once, then changed in place, because only this object holds it.
   if (!slot || slot.use_count() > 1) slot = slot ? std::make_shared<Shard>(*slot) : std::make_shared<Shard>();
   auto& mine = const_cast<Shard&>(*slot);  // NOLINT(cppcoreguidelines-pro-type-const-cast): made non-const above.
+  const auto at = place_of(mine, machine);
   if (entry.empty()) {
-    mine.erase(machine);
+    mine.erase(at);  // It is there, or nothing would have changed.
+  } else if (present == nullptr) {
+    mine.emplace(at, machine, entry);
   } else {
-    mine.insert_or_assign(machine, entry);
+    at->second = entry;
   }
 }
 
@@ -59,9 +71,24 @@ void MachineRecords::for_each(const std::function<void(MachineId, const MachineR
   }
 }
 
+std::set<MachineId> MachineRecords::differing(const MachineRecords& other) const {
+  std::set<MachineId> out;
+  for (std::size_t i = 0; i < kShards; ++i) {
+    if (shares(i, other)) continue;
+    for (const auto& [machine, entry] : shard(i)) {
+      const MachineRecord* there = other.find(machine);
+      if (there == nullptr || *there != entry) out.insert(machine);
+    }
+    for (const auto& [machine, entry] : other.shard(i)) {
+      if (find(machine) == nullptr) out.insert(machine);
+    }
+  }
+  return out;
+}
+
 bool operator==(const MachineRecords& a, const MachineRecords& b) {
   for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
-    if (a.shards_[i] != b.shards_[i] && a.shard(i) != b.shard(i)) return false;
+    if (!a.shares(i, b) && a.shard(i) != b.shard(i)) return false;
   }
   return true;
 }

@@ -45,7 +45,7 @@ struct MachineRecord {
 class MachineRecords {
  public:
   static constexpr std::size_t kShards = 16;
-  using Shard = std::map<MachineId, MachineRecord>;
+  using Shard = std::vector<std::pair<MachineId, MachineRecord>>;  // Sorted by machine.
   [[nodiscard]] static std::size_t shard_of(MachineId machine);
 
   // nullptr: no entry.
@@ -56,8 +56,14 @@ class MachineRecords {
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] const Shard& shard(std::size_t index) const;
   void replace_shard(std::size_t index, std::shared_ptr<const Shard> shard) { shards_[index] = std::move(shard); }
+  // The part is certainly the same as in `other`, because neither has changed it since one was copied from the other.
+  [[nodiscard]] bool shares(std::size_t index, const MachineRecords& other) const {
+    return shards_[index] == other.shards_[index];
+  }
   // Ordered by shard, then by machine.
   void for_each(const std::function<void(MachineId, const MachineRecord&)>& visit) const;
+  // Machines whose entries differ.
+  [[nodiscard]] std::set<MachineId> differing(const MachineRecords& other) const;
   friend bool operator==(const MachineRecords& a, const MachineRecords& b);
 
  private:

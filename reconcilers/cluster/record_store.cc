@@ -31,9 +31,11 @@ WriteConfigMap write_of(const k8s::ObjectKey& config_map, std::string_view key, 
 }
 
 // The shards whose content differs from the wanted one.
-std::vector<WriteConfigMap> shard_writes(const FleetRecord& next, const World& world, const k8s::ObjectKey& state) {
+std::vector<WriteConfigMap> shard_writes(const FleetRecord& next, const World& world, const k8s::ObjectKey& state,
+                                         const FleetRecord* present) {
   std::vector<WriteConfigMap> out;
   for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
+    if (present != nullptr && next.machines.shares(i, present->machines)) continue;
     std::string text = print_shard(next.machines.shard(i), i, next.recorded_at);
     if (!says(world, shard_key(state, i), kShardKey, text)) {
       out.push_back(write_of(shard_key(state, i), kShardKey, std::move(text)));
@@ -149,13 +151,15 @@ WriteConfigMap write_state(const PlannerSettings& settings, std::map<std::string
   return {state_key(settings), std::move(keys), {}};
 }
 
-std::vector<WriteConfigMap> record_writes(const FleetRecord& next, const World& world,
-                                          const PlannerSettings& settings) {
+std::vector<WriteConfigMap> record_writes(const FleetRecord& next, const World& world, const PlannerSettings& settings,
+                                          const FleetRecord* present) {
   const k8s::ObjectKey state = state_key(settings);
   const auto text = text_in(world, state, kRecordKey);
-  const auto present = text ? parse_head(*text) : k8s::Result<RecordHead>(RecordHead{});
+  const auto head_now = text ? parse_head(*text) : k8s::Result<RecordHead>(RecordHead{});
   const bool none = text == nullptr;
-  const bool sharded = (present && (present->sharded || present->begun)) || next.machines.size() > kMostInlined;
+  const bool is_sharded = head_now && head_now->sharded;
+  const bool taking = head_now && head_now->begun;
+  const bool sharded = is_sharded || taking || next.machines.size() > kMostInlined;
   const auto write_head = [&](bool in_shards, bool begun) {
     std::vector<WriteConfigMap> out;
     std::string head = print_head({next, in_shards, begun});
@@ -164,10 +168,10 @@ std::vector<WriteConfigMap> record_writes(const FleetRecord& next, const World& 
   };
   if (!sharded) return write_head(false, false);
   if (none) return write_head(false, true);
-  const bool taking = present && present->begun;
-  std::vector<WriteConfigMap> out = taking ? first_shard_writes(next, world, state) : shard_writes(next, world, state);
+  std::vector<WriteConfigMap> out = taking ? first_shard_writes(next, world, state)
+                                           : shard_writes(next, world, state, is_sharded ? present : nullptr);
   // If the head already says that the machines are in shards, one pass writes both, because each entry is independent.
-  if (!out.empty() && !(present && present->sharded)) return out;
+  if (!out.empty() && !is_sharded) return out;
   std::vector<WriteConfigMap> head = write_head(true, false);
   out.insert(out.end(), std::make_move_iterator(head.begin()), std::make_move_iterator(head.end()));
   return out;

@@ -61,8 +61,9 @@ class RecordStore {
 
 // The writes after which the ConfigMaps contain `next`; none if they already do. Only parts that differ are written. A
 // large fleet needs several passes: a head that marks the baseline as begun, the shards, then the head that marks it as
-// complete; an operator that is restarted in between continues with the remaining writes.
+// complete; an operator that is restarted in between continues with the remaining writes. `present`: the record as it
+// is in these ConfigMaps, whose parts are not printed again if `next` shares them; null: unknown.
 [[nodiscard]] std::vector<WriteConfigMap> record_writes(const FleetRecord& next, const World& world,
-                                                        const PlannerSettings& settings);
+                                                        const PlannerSettings& settings, const FleetRecord* present);
 
 }  // namespace gso

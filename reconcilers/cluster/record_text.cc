@@ -384,8 +384,14 @@ k8s::Result<std::shared_ptr<const MachineRecords::Shard>> parse_shard(std::strin
   }
   auto out = std::make_shared<MachineRecords::Shard>();
   std::string wrong;
-  if (!read_machines(root, wrong, [&](MachineId id, const MachineRecord& entry) { out->insert_or_assign(id, entry); }))
+  if (!read_machines(root, wrong, [&](MachineId id, const MachineRecord& entry) { out->emplace_back(id, entry); }))
     return bad(fmt::format("{}: {}", kShardKey, wrong));
+  // Printed ids sort like their numbers; a person could have written one twice, in two ways.
+  const auto id_of = [](const auto& entry) { return entry.first; };
+  std::ranges::stable_sort(*out, {}, id_of);
+  const auto twice = std::ranges::unique(*out, {}, id_of);
+  out->erase(twice.begin(), twice.end());
+  out->shrink_to_fit();
   return std::shared_ptr<const MachineRecords::Shard>(std::move(out));
 }
 

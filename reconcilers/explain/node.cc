@@ -197,7 +197,7 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
     out.notes.push_back(fmt::format("overridden policies that also select the node: {}", fmt::join(names, ", ")));
   }
   if (!a->would_break.empty() && out.shown.state != kUnknown)
-    out.notes.push_back("the node will lose its GPUs at the next restart: " + a->would_break);
+    out.notes.push_back("the node will lose its GPUs at the next restart: " + std::string(a->would_break.view()));
   if (a->phase == Phase::pending) {
     out.notes.push_back(fmt::format("Change: {}; {}", words(a->cause), words(a->transition)));
   }
@@ -333,7 +333,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
   }
   const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
   if (!written.empty()) shown.message = written;
-  if (shown.message.empty()) shown.message = a.would_break;
+  if (shown.message.empty()) shown.message = a.would_break.view();
   return shown;
 }
 

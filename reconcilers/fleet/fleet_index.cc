@@ -62,7 +62,9 @@ const NodeAssessment* FleetIndex::assessment(std::string_view node) const {
 std::vector<std::string> FleetIndex::node_names() const {
   std::vector<std::string> out;
   out.reserve(impl_->nodes.size());
-  for (const auto& [name, assessment] : impl_->nodes) out.push_back(name);
+  for (const auto& [name, node] : impl_->nodes) {
+    if (node.assessment) out.push_back(name);
+  }
   std::ranges::sort(out);
   return out;
 }
@@ -79,7 +81,7 @@ const std::vector<PluginInstallation>& FleetIndex::installations() const {
 
 const NodeAssessment* FleetIndex::Impl::find(std::string_view node) const {
   auto it = nodes.find(std::string(node));
-  return it == nodes.end() ? nullptr : &it->second;
+  return it == nodes.end() || !it->second.assessment ? nullptr : &*it->second.assessment;
 }
 
 const SharingPolicy& FleetIndex::Impl::policy(const World& world, std::string_view name) const {
@@ -111,7 +113,6 @@ void FleetIndex::Impl::reset() {
   setups.clear();
   setups_.clear();
   for (auto& names : buckets_) names.clear();
-  shares_.clear();
   abandoned.clear();
   mps_work.clear();
   quiet_changes.clear();
@@ -141,14 +142,21 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
   record_problem = stored.problem();
   const std::optional<FleetRecord>& next = stored.record();
   // Verified revisions and switches change no node's assessment.
-  const bool same =
-      record.has_value() == next.has_value() &&
-      (!next || (record->machines == next->machines && record->failures == next->failures &&
-                 record->good == next->good && record->recorded_at == next->recorded_at &&
-                 record->templates == next->templates && record->without_baseline == next->without_baseline));
+  const bool same = record.has_value() == next.has_value() &&
+                    (!next || (record->failures == next->failures && record->good == next->good &&
+                               record->recorded_at == next->recorded_at && record->templates == next->templates &&
+                               record->without_baseline == next->without_baseline));
+  if (same && next) note_machines_changed(world, record->machines.differing(next->machines));
   record = next;
   policies_dirty = true;
   if (!same) everything = true;
+}
+
+void FleetIndex::Impl::note_machines_changed(const World& world, const std::set<MachineId>& machines) {
+  if (machines.empty() || everything) return;
+  for (const auto& [key, node] : world.nodes.all()) {
+    if (machines.contains(machine_id(node->meta.uid.str()))) dirty_nodes.insert(key.name);
+  }
 }
 
 void FleetIndex::Impl::rediscover(const World& world) {
@@ -219,8 +227,9 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
     for (const auto& [key, node] : world.nodes.all()) dirty_nodes.insert(key.name);
   } else {
     for (const ObjectKey& config_map : dirty_config_maps) {
-      for (const auto& [name, assessment] : nodes) {
-        const PluginInstallation& installation = installation_of(assessment);
+      for (const auto& [name, node] : nodes) {
+        if (!node.assessment) continue;
+        const PluginInstallation& installation = installation_of(*node.assessment);
         const bool uses = installation.ns == config_map.ns && (installation.config_map == config_map.name ||
                                                                installation.announced_config_map == config_map.name);
         if (uses) dirty_nodes.insert(name);
@@ -243,25 +252,26 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
 }
 
 void FleetIndex::Impl::assess(const AssessContext& context, const std::string& name) {
-  remove(name);
-  const Node* node = context.world.nodes.find(name);
-  const std::vector<const Pod*> pods = pods_of(name);
-  auto assessment = node ? assess_node(context, *node, pods, {kai.use_of(name), dra.class_of(name)}) : std::nullopt;
-  if (!assessment || !assessment->change) quiet_changes.erase(name);
-  if (node == nullptr) return;
-  NodeShare share = share_of(context, *node, assessment ? &*assessment : nullptr, pods, marks_);
-  if (!share.empty()) {
-    count(name, share, 1);
-    shares_.insert_or_assign(name, std::move(share));
-  }
-  if (assessment) nodes.insert_or_assign(name, std::move(*assessment));
-}
-
-void FleetIndex::Impl::remove(const std::string& name) {
   if (const auto quiet = quiet_changes.find(name); quiet != quiet_changes.end()) quiet->second.until = {};
-  nodes.erase(name);
-  const auto before = shares_.extract(name);
-  if (!before.empty()) count(name, before.mapped(), -1);
+  const auto known = nodes.find(name);
+  const NodeAssessment* before = nullptr;
+  if (known != nodes.end()) {
+    count(name, known->second, -1);
+    if (known->second.assessment) before = &*known->second.assessment;
+  }
+  IndexedNode next;
+  if (const Node* node = context.world.nodes.find(name)) {
+    const std::vector<const Pod*> pods = pods_of(name);
+    next.assessment = assess_node(context, *node, pods, {kai.use_of(name), dra.class_of(name)}, before);
+    next.share = share_of(context, *node, next.assessment ? &*next.assessment : nullptr, pods, marks_);
+  }
+  if (!next.assessment || !next.assessment->change) quiet_changes.erase(name);
+  if (next.assessment || !next.share.empty()) {
+    count(name, next, 1);
+    nodes.insert_or_assign(name, std::move(next));
+  } else if (known != nodes.end()) {
+    nodes.erase(known);
+  }
 }
 
 namespace {
@@ -289,53 +299,60 @@ void put_under(Map& installations, const Key& key, const std::string& name, std:
   if (at->second.empty()) installations.erase(at);
 }
 
-void add(Tally& into, const Tally& share, std::int64_t sign) {
-  if (sign > 0) {
-    into += share;
-  } else {
-    into -= share;
-  }
-}
-
 }  // namespace
 
-void FleetIndex::Impl::count(const std::string& name, const NodeShare& share, std::int64_t sign) {
+void FleetIndex::Impl::count(const std::string& name, const IndexedNode& node, std::int64_t sign) {
+  const NodeShare& share = node.share;
   for (std::size_t i = 0; i < kBuckets; ++i) {
     if (share.buckets.test(i)) put(buckets_[i], name, sign);
   }
-  add(cluster, share.tally, sign);
+  cluster.add(share.counts, sign);
   if (share.mark && sign > 0) mps_work.insert_or_assign(name, *share.mark);
   if (share.mark && sign < 0) mps_work.erase(name);
   if (share.abandoned && sign > 0) abandoned.insert_or_assign(name, *share.abandoned);
   if (share.abandoned && sign < 0) abandoned.erase(name);
   for (const Interned& policy : share.left_to_nos_by) put_under(left_to_nos, std::string(policy.view()), name, sign);
-  if (share.config_map.empty()) return;
-  if (!share.loaded.empty()) add_count(loaded, std::string(share.loaded.view()), sign);
-  if (!share.label_by.empty()) add_count(labelled, std::string(share.label_by.view()), sign);
-  for (const Interned& loser : share.losers) {
-    add_count(overlaps, std::pair(std::string(loser.view()), std::string(share.policy.view())), sign);
-  }
-  for (const Interned& policy : share.awaited_by) put_under(awaited, std::string(policy.view()), name, sign);
-  if (share.setup) put_under(setups, share.setup_key(), name, sign);
-  count_in_rollout(name, share, sign);
+  if (!node.assessment || node.assessment->phase == Phase::unmanaged) return;
+  count_in_fleet(name, *node.assessment, sign);
+  count_in_rollout(name, share, *node.assessment, sign);
 }
 
-void FleetIndex::Impl::count_in_rollout(const std::string& name, const NodeShare& share, std::int64_t sign) {
-  const auto found_rollout = profile_rollouts.try_emplace(share.rollout_key()).first;
+void FleetIndex::Impl::count_in_fleet(const std::string& name, const NodeAssessment& assessment, std::int64_t sign) {
+  const PluginInstallation& installation = installation_of(assessment);
+  if (const Interned& profile = assessment.loaded.profile; !profile.empty()) {
+    std::string id = installation.ns;
+    id.append("/").append(profile.view());
+    add_count(loaded, id, sign);
+  }
+  if (!assessment.label_by.empty()) add_count(labelled, std::string(assessment.label_by.view()), sign);
+  for (const Interned& loser : assessment.losers) {
+    add_count(overlaps, std::pair(std::string(loser.view()), std::string(assessment.policy.view())), sign);
+  }
+  for (const Interned& policy : assessment.awaited_by) put_under(awaited, std::string(policy.view()), name, sign);
+  if (assessment.setup && !assessment.setup->empty()) {
+    const std::string blocked(assessment.is_blocked() ? assessment.reason : std::string_view());
+    put_under(setups, SetupKey{assessment.setup, installation.id(), blocked}, name, sign);
+  }
+}
+
+void FleetIndex::Impl::count_in_rollout(const std::string& name, const NodeShare& share,
+                                        const NodeAssessment& assessment, std::int64_t sign) {
+  const auto found_rollout = profile_rollouts.try_emplace(rollout_key_of(assessment)).first;
   ProfileRollout& profile_rollout = found_rollout->second;
-  const auto group_at = profile_rollout.groups.try_emplace(std::string(share.product.view())).first;
+  const auto group_at = profile_rollout.groups.try_emplace(std::string(assessment.product.view())).first;
   Group& group = group_at->second;
-  const auto policy_at = policies.try_emplace(std::string(share.policy.view())).first;
+  const auto policy_at = policies.try_emplace(std::string(assessment.policy.view())).first;
   if (sign > 0 &&
-      (profile_rollout.tally.total == 0 || speaks_for(share.installation_index, profile_rollout.installation)))
-    profile_rollout.installation = share.installation_index;
-  for (Tally* tally : {&profile_rollout.tally, &group.tally, &policy_at->second}) add(*tally, share.tally, sign);
+      (profile_rollout.tally.total == 0 || speaks_for(assessment.installation, profile_rollout.installation)))
+    profile_rollout.installation = assessment.installation;
+  for (Tally* tally : {&profile_rollout.tally, &group.tally, &policy_at->second}) tally->add(share.counts, sign);
   for (std::size_t i = 0; i < kRolloutBuckets; ++i) {
     if (share.rollout_buckets.test(i)) put(profile_rollout.buckets[i], name, sign);
   }
   if (share.pending) put(group.pending, std::pair(*share.pending, name), sign);
-  if (!share.blocked.empty()) put_under(profile_rollout.blocked, std::string(share.blocked), name, sign);
-  add_count(profile_rollout.targets, std::string(share.target.view()), sign);
+  if (assessment.is_blocked() && !assessment.reason.empty())
+    put_under(profile_rollout.blocked, std::string(assessment.reason), name, sign);
+  add_count(profile_rollout.targets, std::string(assessment.target.view()), sign);
   if (group.tally.total == 0) profile_rollout.groups.erase(group_at);
   if (profile_rollout.tally.total == 0) profile_rollouts.erase(found_rollout);
   if (policy_at->second.total == 0) policies.erase(policy_at);

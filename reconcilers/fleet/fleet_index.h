@@ -49,6 +49,11 @@ struct QuietChange {
   std::optional<WallTime> due;  // When the first timer will have run for long enough.
 };
 
+struct IndexedNode {
+  std::optional<NodeAssessment> assessment;  // nullopt: no plugin serves the node.
+  NodeShare share;                           // As counted.
+};
+
 class FleetIndex::Impl {
  public:
   // --- Dirty objects: what refresh() must look at.
@@ -74,7 +79,7 @@ class FleetIndex::Impl {
   ProfileCache profiles;
   KaiIndex kai;
   DraOffers dra;
-  std::unordered_map<std::string, NodeAssessment> nodes;
+  std::unordered_map<std::string, IndexedNode> nodes;  // Those that add something to the fleet.
   std::map<RolloutKey, ProfileRollout> profile_rollouts;
   std::map<std::string, Tally> policies;  // By policy name.
   Tally cluster;
@@ -117,18 +122,19 @@ class FleetIndex::Impl {
  private:
   void reset();
   void read_record(const World& world, const PlannerSettings& settings);
+  void note_machines_changed(const World& world, const std::set<MachineId>& machines);
   void rediscover(const World& world);
   void sign_sets(const World& world);
   [[nodiscard]] bool speaks_for(std::size_t installation, std::size_t other) const;
   void assess(const AssessContext& context, const std::string& name);
-  // Adds the share of a node (sign 1), or subtracts it (sign -1).
-  void count(const std::string& name, const NodeShare& share, std::int64_t sign);
-  void count_in_rollout(const std::string& name, const NodeShare& share, std::int64_t sign);
-  void remove(const std::string& name);
+  // Adds a node (sign 1), or subtracts it (sign -1).
+  void count(const std::string& name, const IndexedNode& node, std::int64_t sign);
+  void count_in_fleet(const std::string& name, const NodeAssessment& assessment, std::int64_t sign);
+  void count_in_rollout(const std::string& name, const NodeShare& share, const NodeAssessment& assessment,
+                        std::int64_t sign);
 
   std::array<std::set<std::string>, kBuckets> buckets_;
-  std::unordered_map<std::string, NodeShare> shares_;  // By node, as counted.
-  bool marks_ = false;                                 // marks_mps_nodes() at the last refresh.
+  bool marks_ = false;  // marks_mps_nodes() at the last refresh.
   ExpectationCache expectations_;
   PreflightCache setups_;
   using PodPtr = k8s::Store<Pod>::Ptr;

@@ -15,29 +15,8 @@
 
 namespace gso {
 
-Tally& Tally::add(const Tally& other, std::int64_t sign) {
-  total += sign * other.total;
-  busy += sign * other.busy;
-  settled += sign * other.settled;
-  drifting += sign * other.drifting;
-  held += sign * other.held;
-  new_template += sign * other.new_template;
-  changing += sign * other.changing;
-  loading += sign * other.loading;
-  for (std::size_t i = 0; i < phases.size(); ++i) phases[i] += sign * other.phases[i];
-  return *this;
-}
-
-RolloutKey NodeShare::rollout_key() const {
-  return {std::string(policy.view()), std::string(config_map.view()), std::string(key.view())};
-}
-
-SetupKey NodeShare::setup_key() const {
-  return {setup, std::string(config_map.view()), std::string(blocked)};
-}
-
 bool NodeShare::empty() const {
-  return config_map.empty() && buckets.none() && left_to_nos_by.empty() && !mark && !abandoned;
+  return counts.total == 0 && buckets.none() && left_to_nos_by.empty() && !mark && !abandoned;
 }
 
 namespace {
@@ -51,7 +30,6 @@ class Counter {
   NodeShare run() {
     if (a_.phase == Phase::unrecorded) put(Bucket::unrecorded);
     if (a_.phase != Phase::unmanaged) {
-      name_rollout();
       count();
       put_by_phase();
       put_by_marks();
@@ -66,36 +44,21 @@ class Counter {
   void put(Bucket bucket, bool belongs = true) { out_.buckets.set(static_cast<std::size_t>(bucket), belongs); }
   void put(RolloutBucket bucket, bool belongs) { out_.rollout_buckets.set(static_cast<std::size_t>(bucket), belongs); }
 
-  void name_rollout() {
-    const PluginInstallation& installation = context_.installations[a_.installation];
-    out_.policy = a_.policy;
-    out_.config_map = Interned(installation.id());
-    out_.installation_index = a_.installation;
-    out_.key = a_.key;
-    out_.product = a_.product;
-    out_.target = a_.target;
-    out_.label_by = a_.label_by;
-    out_.losers = a_.losers;
-    out_.awaited_by = a_.awaited_by;
-    if (!a_.loaded.profile.empty())
-      out_.loaded = Interned(fmt::format("{}/{}", installation.ns, a_.loaded.profile.view()));
-    if (a_.is_blocked()) out_.blocked = a_.reason;
-    if (a_.setup && !a_.setup->empty()) out_.setup = a_.setup;
-  }
-
   void count() {
     const bool settled = is_settled(a_);
     const bool excused = !a_.ready || !a_.holder.empty() || a_.at_install != AtInstall::shown;
-    Tally& tally = out_.tally;
-    tally.total = 1;
-    tally.busy = a_.unavailable || a_.change != nullptr || a_.is_unreadable() ? 1 : 0;
-    tally.settled = settled ? 1 : 0;
-    tally.drifting = drifts(a_) && !excused ? 1 : 0;
-    tally.held = a_.is_held() ? 1 : 0;
-    tally.new_template = a_.phase == Phase::pending && a_.cause == ChangeCause::on_delete ? 1 : 0;
-    tally.changing = a_.in_change() ? 1 : 0;
-    tally.loading = a_.loads_by_itself() ? 1 : 0;
-    tally.phases[static_cast<std::size_t>(a_.phase)] = 1;
+    const bool pending = a_.phase == Phase::pending;
+    NodeCounts<std::int8_t>& counts = out_.counts;
+    counts.total = 1;
+    counts.busy = a_.unavailable || a_.change != nullptr || a_.is_unreadable() ? 1 : 0;
+    counts.settled = settled ? 1 : 0;
+    counts.drifting = drifts(a_) && !excused ? 1 : 0;
+    counts.held = a_.is_held() ? 1 : 0;
+    counts.new_template = pending && a_.cause == ChangeCause::on_delete ? 1 : 0;
+    counts.shrinking = pending && a_.shrinks && !a_.change ? 1 : 0;
+    counts.changing = a_.in_change() ? 1 : 0;
+    counts.loading = a_.loads_by_itself() ? 1 : 0;
+    counts.phases[static_cast<std::size_t>(a_.phase)] = 1;
   }
 
   void put_by_phase() {
@@ -103,19 +66,19 @@ class Counter {
     put(Bucket::failed, a_.phase == Phase::failed);
     put(Bucket::self_loaded, a_.loads_by_itself());
     put(Bucket::following, a_.phase == Phase::following_daemonset);
-    put(Bucket::drifting, out_.tally.drifting > 0);
+    put(Bucket::drifting, out_.counts.drifting > 0);
     put(Bucket::missing_devices, reports_missing_devices(a_));
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
     put(Bucket::uncounted, a_.is_uncounted());
     put(Bucket::unavailable, a_.unavailable && !a_.change);
     put(Bucket::would_break, !a_.would_break.empty());
     if (a_.phase == Phase::pending) {
-      out_.pending = out_.tally.busy == 0;
+      out_.pending = out_.counts.busy == 0;
       const auto deferral = deferral_of(node_);
       put(Bucket::deferred, deferral && deferral->to == a_.target.view() && deferral->retry == retry());
     }
     // A node that is set aside neither delays a rollout nor counts for or against a revision.
-    const bool counted = out_.tally.settled > 0 || a_.change != nullptr || a_.is_blocked();
+    const bool counted = out_.counts.settled > 0 || a_.change != nullptr || a_.is_blocked();
     put(RolloutBucket::set_aside, !counted && (!a_.holder.empty() || !a_.ready));
     put(RolloutBucket::stuck, a_.in_change() && !a_.holder.empty());
     put(RolloutBucket::failed, a_.change != nullptr && a_.change->failed);
@@ -166,7 +129,7 @@ void count_abandoned(const Node& node, NodeShare& out) {
   const bool busy = node.meta.annotations.contains(kChangeAnnotation);
   out.abandoned = busy;
   if (!busy) return;
-  out.tally.total = out.tally.busy = 1;
+  out.counts.total = out.counts.busy = 1;
   out.buckets.set(static_cast<std::size_t>(Bucket::unavailable));
 }
 
@@ -184,8 +147,8 @@ std::vector<Interned> policies_that_select(const AssessContext& context, const N
 
 std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& node, const NodeAssessment* assessment,
                                       const std::vector<const Pod*>& pods, bool marks) {
-  if (is_partitioned_by_nos(node)) return std::nullopt;
   if (marks) {
+    if (is_partitioned_by_nos(node)) return std::nullopt;
     const PluginInstallation* installation = assessment ? &context.installations[assessment->installation] : nullptr;
     const MpsMark mark = mps_mark(node, mps_daemon_on(node, assessment, installation, pods));
     return mark == MpsMark::right ? std::nullopt : std::optional(mark);
@@ -193,8 +156,8 @@ std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& 
   // Switched off: remove the operator's marks. (If KAI is only temporarily absent, they stay.)
   const bool takes_back = context.settings.kai.mps_ready == MpsReadyMode::off &&
                           context.settings.label_mode != PlannerSettings::LabelMode::verify;
-  if (takes_back && mps_mark(node, MpsDaemon::down) == MpsMark::to_remove) return MpsMark::to_remove;
-  return std::nullopt;
+  if (!takes_back || is_partitioned_by_nos(node)) return std::nullopt;
+  return mps_mark(node, MpsDaemon::down) == MpsMark::to_remove ? std::optional(MpsMark::to_remove) : std::nullopt;
 }
 
 }  // namespace

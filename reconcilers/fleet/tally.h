@@ -1,5 +1,5 @@
 // What one node contributes to the sums and the sets over the fleet. The rule is stated once, in share_of(): adding a
-// node is `+=` of its share, removing it is `-=` of the share that was stored when it was added.
+// node adds its share, removing it subtracts the share that was stored when it was added.
 #pragma once
 
 #include <array>
@@ -21,17 +21,21 @@
 namespace gso {
 
 // Node counts of a group, a rollout, a policy or the cluster.
-struct Tally {
-  std::int64_t total = 0;
-  std::int64_t busy = 0;          // Changing or unavailable, for any cause: each holds a slot of every budget (S1).
-  std::int64_t settled = 0;       // Run the target and show it.
-  std::int64_t drifting = 0;      // Were verified on the target and no longer show it (Bucket::drifting).
-  std::int64_t held = 0;          // Have gpusharing.dev/hold.
-  std::int64_t new_template = 0;  // Wait for pods of a new template (updateStrategy OnDelete), with any profile.
-  std::int64_t changing = 0;      // In a change of the operator that has not failed.
-  std::int64_t loading = 0;       // Verifying a profile that they have loaded by themselves.
-  std::array<std::int64_t, kPhases> phases{};  // Phases without regard to holders.
+template <class Count>
+struct NodeCounts {
+  Count total = 0;
+  Count busy = 0;          // Changing or unavailable, for any cause: each holds a slot of every budget (S1).
+  Count settled = 0;       // Run the target and show it.
+  Count drifting = 0;      // Were verified on the target and no longer show it (Bucket::drifting).
+  Count held = 0;          // Have gpusharing.dev/hold.
+  Count new_template = 0;  // Wait for pods of a new template (updateStrategy OnDelete), with any profile.
+  Count shrinking = 0;     // Pending, and the target serves less of some resource than the node does now.
+  Count changing = 0;      // In a change of the operator that has not failed.
+  Count loading = 0;       // Verifying a profile that they have loaded by themselves.
+  std::array<Count, kPhases> phases{};  // Phases without regard to holders.
+};
 
+struct Tally : NodeCounts<std::int64_t> {
   [[nodiscard]] std::int64_t of(Phase phase) const { return phases[static_cast<std::size_t>(phase)]; }
   // In progress for any cause: changed by the operator, by their DaemonSets, or by what they loaded themselves.
   [[nodiscard]] std::int64_t moving() const { return changing + loading + of(Phase::following_daemonset); }
@@ -40,11 +44,20 @@ struct Tally {
   // Run their target according to the record and show something else, for whatever reason: `drifting`, or NotReady,
   // held, or drifted at the installation.
   [[nodiscard]] std::int64_t unshown() const { return of(Phase::up_to_date) - settled; }
-  Tally& operator+=(const Tally& other) { return add(other, 1); }
-  Tally& operator-=(const Tally& other) { return add(other, -1); }
-
- private:
-  Tally& add(const Tally& other, std::int64_t sign);
+  // Adds the counts of one node or of many (sign 1), or subtracts them (sign -1).
+  template <class Count>
+  void add(const NodeCounts<Count>& other, std::int64_t sign) {
+    total += sign * other.total;
+    busy += sign * other.busy;
+    settled += sign * other.settled;
+    drifting += sign * other.drifting;
+    held += sign * other.held;
+    new_template += sign * other.new_template;
+    shrinking += sign * other.shrinking;
+    changing += sign * other.changing;
+    loading += sign * other.loading;
+    for (std::size_t i = 0; i < phases.size(); ++i) phases[i] += sign * other.phases[i];
+  }
 };
 
 // Identifies a ProfileRollout: policy, plugin ConfigMap and profile key.
@@ -93,31 +106,19 @@ inline constexpr std::size_t kRolloutBuckets = static_cast<std::size_t>(RolloutB
 // Nodes with the same preflight answer, installation and Blocked reason (empty: not Blocked).
 using SetupKey = std::tuple<PreflightCache::Answer, std::string, std::string>;
 
-// The share of one node. Texts are interned, because one share per node is in memory.
+// The share of one node, beside what its assessment says: a fleet has one of each per node, so no field is in both.
 struct NodeShare {
-  Tally tally;
+  NodeCounts<std::int8_t> counts;
   std::bitset<kBuckets> buckets;
   std::bitset<kRolloutBuckets> rollout_buckets;
-  Interned policy, config_map, key, product;  // The rollout and the group; an empty ConfigMap: in none.
-  std::size_t installation_index = 0;         // Index of the plugin installation.
-  Interned target;                            // Revision.
-  Interned loaded;                            // "namespace/configmap/key"
-  Interned label_by;                          // The policy that wrote its label.
-  std::vector<Interned> losers;               // Policies that also select it.
-  std::vector<Interned> awaited_by;           // Policies that might govern it once its labels are back.
   // Waiting for a change: true if the node needs a slot; such nodes come after those that are already busy.
   std::optional<bool> pending;
-  std::string_view blocked;  // Reason; empty: not blocked.
-  PreflightCache::Answer setup;
-  // If nos partitions its GPUs: the policies that select it; the first one would otherwise govern it.
-  std::vector<Interned> left_to_nos_by;
   std::optional<MpsMark> mark;    // How its mark for KAI differs from the state of its MPS daemon.
   std::optional<bool> abandoned;  // No plugin with profiles serves it, and a change has left marks; true: keeps a slot.
+  // If nos partitions its GPUs: the policies that select it; the first one would otherwise govern it.
+  std::vector<Interned> left_to_nos_by;
 
-  [[nodiscard]] RolloutKey rollout_key() const;
-  [[nodiscard]] SetupKey setup_key() const;
-  [[nodiscard]] bool has(Bucket bucket) const { return buckets.test(static_cast<std::size_t>(bucket)); }
-  // The share is empty.
+  // The node adds nothing: no plugin serves it, and nothing must be done there.
   [[nodiscard]] bool empty() const;
 };
 

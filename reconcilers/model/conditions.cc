@@ -21,6 +21,11 @@ const Json* find_condition(const Json& status, std::string_view type) {
 
 }  // namespace
 
+Json parse_status(std::string_view text) {
+  Json status = Json::parse(text, nullptr, false);
+  return status.is_object() ? std::move(status) : Json::object();
+}
+
 Json condition_in(const Json& status, std::string_view type) {
   const Json* known = status.is_object() ? find_condition(status, type) : nullptr;
   return known == nullptr ? Json() : *known;
@@ -31,9 +36,8 @@ std::string since_when(const Json& status, std::string_view type) {
   return known == nullptr ? std::string() : text_at(*known, "lastTransitionTime");
 }
 
-std::string false_condition(std::string_view status, std::string_view type) {
-  const Json old = Json::parse(status, nullptr, false);
-  const Json* known = old.is_object() ? find_condition(old, type) : nullptr;
+std::string false_condition(const Json& status, std::string_view type) {
+  const Json* known = status.is_object() ? find_condition(status, type) : nullptr;
   if (known == nullptr || text_at(*known, "status") == "True") return {};
   return text_at(*known, "reason") + ": " + text_at(*known, "message");
 }

@@ -15,15 +15,6 @@ namespace gso {
 
 namespace {
 
-// The operator has seen the plugin serve the node, or has begun a change there. If a taint keeps the pods away now, the
-// node is out of service and stays counted: it must not vanish from budgets and statuses.
-bool has_been_served(const AssessContext& context, const Node& node) {
-  const bool recorded =
-      context.record != nullptr && context.record->machines.find(machine_id(node.meta.uid.str())) != nullptr;
-  return recorded || node.meta.annotations.contains(kChangeAnnotation) ||
-         node.meta.annotations.contains(kRevisionAnnotation);
-}
-
 // The operand of that component on the node, as PluginInstallation::find. Null if a taint keeps its pods away and none
 // runs there, unless `served`: the node has been served.
 const Operand* operand_on(const PluginInstallation& installation, Component component, const Node& node,
@@ -40,18 +31,36 @@ const Operand* operand_on(const PluginInstallation& installation, Component comp
 
 }  // namespace
 
-Assessor::Assessor(const AssessContext& context, const Node& node, const PluginInstallation& installation,
-                   std::size_t index, const std::vector<const Pod*>& operand_pods, const ForeignUse& use)
+bool NodeInput::has_been_served() const {
+  return recorded != nullptr || node.meta.annotations.contains(kChangeAnnotation) ||
+         node.meta.annotations.contains(kRevisionAnnotation);
+}
+
+Assessor::Assessor(const AssessContext& context, const NodeInput& input, const PluginInstallation& installation,
+                   std::size_t index)
     : context_(context),
-      node_(node),
+      node_(input.node),
       installation_(installation),
-      use_(use),
-      pods_(sort_pods(installation, operand_pods)) {
+      use_(input.use),
+      before_(input.before),
+      pods_(sort_pods(installation, input.operand_pods)),
+      recorded_(input.recorded) {
   out_.installation = index;
-  const bool served = has_been_served(context, node);
-  plugin_ = operand_on(installation, Component::plugin, node, operand_pods, served);
-  gfd_ = operand_on(installation, Component::gfd, node, operand_pods, served);
-  mps_ = operand_on(installation, Component::mps, node, operand_pods, served);
+  const bool served = input.has_been_served();
+  plugin_ = operand_on(installation, Component::plugin, node_, input.operand_pods, served);
+  gfd_ = operand_on(installation, Component::gfd, node_, input.operand_pods, served);
+  mps_ = operand_on(installation, Component::mps, node_, input.operand_pods, served);
+}
+
+void Assessor::read_change() {
+  out_.change_text = Interned(node_.meta.annotations.get(kChangeAnnotation).value_or(""));
+  if (before_ != nullptr && before_->change != nullptr && before_->change_text == out_.change_text) {
+    out_.change = before_->change;
+    return;
+  }
+  ChangeOnNode on = change_on(node_);
+  out_.change = std::move(on.change);
+  change_problem_ = std::move(on.problem);
 }
 
 void Assessor::find_taint() {
@@ -101,20 +110,18 @@ const SharingPolicy* Assessor::governing_policy_in_change() const {
 }
 
 NodeAssessment Assessor::run() {
-  if (context_.record != nullptr) recorded_ = context_.record->machines.find(machine_id(node_.meta.uid.str()));
   out_.recorded_gpus = recorded_gpus();
   facts_ = facts_of(node_, out_.recorded_gpus);
   out_.product = Interned(facts_.product);
   out_.ready = node_.ready;
-  out_.holder = is_held(node_) ? kHeld : foreign_holder(node_, installation_);
+  foreign_holder_ = foreign_holder(node_, installation_);
+  out_.holder = is_held(node_) ? kHeld : foreign_holder_;
   if (gfd_ != nullptr) {
     out_.labeller = Labeller::gfd;
   } else if (find_stray(context_.strays, Component::gfd, node_) != nullptr) {
     out_.labeller = Labeller::foreign_gfd;
   }
-  ChangeOnNode on = change_on(node_);
-  out_.change = std::move(on.change);
-  change_problem_ = std::move(on.problem);
+  read_change();
   if (out_.change) out_.product = Interned(out_.change->product);  // It stays in its group while its labels are absent.
   find_taint();
   find_other_plugins();
@@ -130,12 +137,14 @@ NodeAssessment Assessor::run() {
     return std::move(out_);
   }
   resolve_target();
-  out_.setup = context_.setups.check(setup().setup);
+  describe_setup();
+  out_.setup = context_.setups.check(*setup_);
   read_loaded();
   decide();
   count_devices();
   find_missing_of_loaded();
   find_announced_break();
+  out_.would_break = Interned(would_break_);
   finish();
   return std::move(out_);
 }
@@ -329,21 +338,23 @@ bool is_still_ours(const NodeAssessment& a, const NodePods& pods) {
 }  // namespace
 
 std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
-                                          const std::vector<const Pod*>& operand_pods, const ForeignUse& use) {
+                                          const std::vector<const Pod*>& operand_pods, const ForeignUse& use,
+                                          const NodeAssessment* before) {
   if (!has_gpus(node)) return std::nullopt;
   const bool of_nos = is_partitioned_by_nos(node);
   if (of_nos && !node.meta.annotations.contains(kChangeAnnotation)) return std::nullopt;
+  NodeInput input{node, operand_pods, use, before};
+  if (context.record != nullptr) input.recorded = context.record->machines.find(machine_id(node.meta.uid.str()));
   const auto first_that_serves = [&](bool served) {
     return std::ranges::find_if(context.installations, [&](const PluginInstallation& installation) {
       return operand_on(installation, Component::plugin, node, operand_pods, served) != nullptr;
     });
   };
   auto installation = first_that_serves(false);
-  if (installation == context.installations.end() && has_been_served(context, node))
-    installation = first_that_serves(true);
+  if (installation == context.installations.end() && input.has_been_served()) installation = first_that_serves(true);
   if (installation == context.installations.end()) return std::nullopt;
   const auto index = static_cast<std::size_t>(installation - context.installations.begin());
-  NodeAssessment out = Assessor(context, node, *installation, index, operand_pods, use).run();
+  NodeAssessment out = Assessor(context, input, *installation, index).run();
   if (of_nos && !is_still_ours(out, sort_pods(*installation, operand_pods))) return std::nullopt;
   return out;
 }

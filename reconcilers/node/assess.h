@@ -124,9 +124,10 @@ struct NodeAssessment {
   // Why no pod is replaced to make the node show what it runs: its labels are missing. Empty: they are there, or the
   // node is repaired without them.
   Interned labels_missing;
-  std::optional<std::string>
-      label;  // The value of nvidia.com/device-plugin.config to write; an empty text removes the label.
+  // The value of nvidia.com/device-plugin.config to write; an empty text removes the label.
+  std::optional<Interned> label;
   std::shared_ptr<const NodeChange> change;  // Null: no change of the node is in progress.
+  Interned change_text;                      // The annotation of `change`: it is parsed again only if it differs.
   // Who holds the node: Held (a person), DriverUpgrade, MIGChange or Quarantined. Empty: nobody.
   std::string_view holder;
   // Why the node is blocked, or why its change cannot continue:
@@ -134,7 +135,7 @@ struct NodeAssessment {
   const Check* blocked_by = nullptr;  // The check that blocks it; null: a holder of the node does.
   std::string message;
   // Why the node would lose its GPUs with the announced ClusterPolicy, or with the new templates once its pods restart.
-  std::string would_break;
+  Interned would_break;
   // What preflight finds; null if the plugin runs without profiles.
   PreflightCache::Answer setup;
 };
@@ -152,10 +153,11 @@ struct AssessContext {
 };
 
 // `use`: who else uses the node's GPUs. nullopt: no device plugin selects the node, it has no GPUs, or nos partitions
-// them and no change of the operator must be finished there (cluster/nos.h).
+// them and no change of the operator must be finished there (cluster/nos.h). `before`: the node's last assessment, from
+// which texts that have not changed since need not be parsed again; null: none.
 [[nodiscard]] std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
                                                         const std::vector<const Pod*>& operand_pods,
-                                                        const ForeignUse& use);
+                                                        const ForeignUse& use, const NodeAssessment* before);
 
 // Functions that the planners share. Runs its target with as many devices as the hardware serves; missing devices do
 // not stop a rollout.

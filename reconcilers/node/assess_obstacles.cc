@@ -16,28 +16,31 @@ void Assessor::block(std::string_view reason, std::string message, bool write) {
   out_.blocked_by = nullptr;
 }
 
+void Assessor::describe_setup() {
+  setup_.emplace(Setup{.installation = installation_,
+                       .plugin = *plugin_,
+                       .gfd = gfd_,
+                       .mps = mps_,
+                       .config_map_exists = config_map_ != nullptr,
+                       .key = effective_,
+                       .profile = out_.profile,
+                       .start = start_ ? &*start_ : nullptr,
+                       .start_profile = start_profile_,
+                       .label_mode = context_.settings.label_mode});
+  describe_node(node_, facts_, context_.strays, *setup_);
+}
+
 NodeSetup Assessor::setup() const {
-  Setup setup{.installation = installation_,
-              .plugin = *plugin_,
-              .gfd = gfd_,
-              .mps = mps_,
-              .config_map_exists = config_map_ != nullptr,
-              .key = effective_,
-              .profile = out_.profile,
-              .start = start_ ? &*start_ : nullptr,
-              .start_profile = start_profile_,
-              .label_mode = context_.settings.label_mode};
-  describe_node(node_, facts_, context_.strays, setup);
   // A node that has loaded its profile by itself is recorded; no pod on it is restarted.
   const bool stays = out_.loads_by_itself() && out_.matches();
-  return {.setup = std::move(setup),
+  return {.setup = *setup_,
           .node = node_,
           .config_map = config_map_,
           .policy = policy_,
           .policy_key_problem = wrong_key_,
           .managed_key = managed_key_,
           .taint = stays ? std::string_view() : out_.taint.view(),
-          .label = out_.label ? &*out_.label : nullptr,
+          .label = out_.label ? std::optional(out_.label->view()) : std::nullopt,
           .expectation = out_.expectation.get(),
           .use = &use_,
           .starts = out_.phase == Phase::pending && out_.change == nullptr,
@@ -59,11 +62,11 @@ bool Assessor::block_by(std::optional<Block> found) {
 }
 
 void Assessor::find_obstacle() {
-  if (const auto holder = foreign_holder(node_, installation_); !holder.empty()) {
+  if (!foreign_holder_.empty()) {
     find_own_obstacle();
     // The system that quarantined the node might have used a taint: that taint is not a second obstacle.
-    const bool only_held = !out_.is_blocked() || holder == kQuarantined;
-    block(holder, describe_foreign_holder(holder, node_), false);
+    const bool only_held = !out_.is_blocked() || foreign_holder_ == kQuarantined;
+    block(foreign_holder_, describe_foreign_holder(foreign_holder_, node_), false);
     if (only_held) out_.phase = Phase::held;
     return;
   }
@@ -108,7 +111,7 @@ void Assessor::find_pinned_break() {
   if (plugin_->version.known_below(0, 18, 2)) return;
   const std::string& default_key = installation_.announced ? installation_.announced_default : plugin_->default_key;
   if (effective_.key == default_key) return;
-  out_.would_break = fmt::format(
+  would_break_ = fmt::format(
       "a label pins the node to MPS key {}, with which device plugin {} cannot start once {} is the default",
       effective_.key, plugin_->version.to_string(), default_key);
 }
@@ -119,15 +122,14 @@ void Assessor::find_announced_default() {
   const ConfigMap* config_map = find_announced_map();
   if (config_map == nullptr) return;
   const EffectiveKey key = resolve("", installation_.announced_default, config_map);
-  if (key.source == EffectiveKey::Source::error) out_.would_break = key.error;
+  if (key.source == EffectiveKey::Source::error) would_break_ = key.error;
 }
 
 // Null if it does not exist; that is then what breaks the node.
 const ConfigMap* Assessor::find_announced_map() {
   const auto* config_map = context_.world.configmaps.find({installation_.ns, installation_.announced_config_map});
   if (config_map == nullptr) {
-    out_.would_break =
-        fmt::format("ConfigMap {}/{} does not exist", installation_.ns, installation_.announced_config_map);
+    would_break_ = fmt::format("ConfigMap {}/{} does not exist", installation_.ns, installation_.announced_config_map);
     out_.announced_map_missing = true;
   }
   return config_map;
@@ -137,11 +139,11 @@ const ConfigMap* Assessor::find_announced_map() {
 void Assessor::find_announced_break() {
   if (!label_now().empty()) {
     find_pinned_break();
-    if (out_.would_break.empty()) find_announced_default();
+    if (would_break_.empty()) find_announced_default();
     return;
   }
   if (effective_.source == EffectiveKey::Source::error && !out_.label) {
-    out_.would_break = effective_.error;  // The templates already have it; the pods that still run do not.
+    would_break_ = effective_.error;  // The templates already have it; the pods that still run do not.
     return;
   }
   if (!installation_.announced || installation_.announced_config_map.empty()) return;
@@ -149,21 +151,21 @@ void Assessor::find_announced_break() {
   if (config_map == nullptr) return;
   const EffectiveKey key = resolve("", installation_.announced_default, config_map);
   if (key.source == EffectiveKey::Source::error) {
-    out_.would_break = key.error;
+    would_break_ = key.error;
     return;
   }
   auto text = config_map->data.find(key.key);
   const ProfilePtr profile =
       compile_text(text == config_map->data.end() || !text->second ? std::string_view() : *text->second);
   if (!profile->valid) {
-    out_.would_break = fmt::format("key {}: {}", key.key, profile->error);
+    would_break_ = fmt::format("key {}: {}", key.key, profile->error);
     return;
   }
   const auto expectation = context_.expectations.get(profile, facts_, mig_env());
   if (expectation->error) {
-    out_.would_break = *expectation->error;
+    would_break_ = *expectation->error;
   } else if (expectation->strategy == Strategy::mps && mps_ == nullptr) {
-    out_.would_break = "no MPS control daemon selects the node";
+    would_break_ = "no MPS control daemon selects the node";
   }
 }
 

@@ -159,18 +159,16 @@ std::vector<const SharingPolicy*> policies_in_order(const World& world, const Sh
 
 std::string_view foreign_holder(const Node& node, const PluginInstallation& installation) {
   const auto upgrade = node.meta.labels.get(kDriverUpgradeState).value_or("");
-  // "upgrade-required" only waits in the upgrade controller's queue; "upgrade-required" only waits in the upgrade
-  // controller's queue; "upgrade-failed" is not an upgrade in progress.
+  // "upgrade-required" only waits in the upgrade controller's queue; "upgrade-failed" is not an upgrade in progress.
   constexpr std::string_view kIdle[] = {"", "upgrade-done", "upgrade-required", "upgrade-failed"};
   if (std::ranges::find(kIdle, upgrade) == std::end(kIdle)) return kDriverUpgrade;
   const auto mig = node.meta.labels.get(kMigConfigState).value_or("");
   if (mig == "pending" || mig == "rebooting") return kMigChange;
   for (const Operand& operand : installation.operands) {
-    if (selects(operand, node, true) == Selects::no) continue;
     for (const auto& [key, value] : operand.node_selector) {
       const auto actual = node.meta.labels.get(key).value_or("");
-      if (actual.starts_with("paused-for-mig")) return kMigChange;
-      if (actual.starts_with("paused-for-")) return kDriverUpgrade;
+      if (!actual.starts_with("paused-for-") || selects(operand, node, true) == Selects::no) continue;
+      return actual.starts_with("paused-for-mig") ? kMigChange : kDriverUpgrade;
     }
   }
   return quarantine_of(node) ? kQuarantined : std::string_view();

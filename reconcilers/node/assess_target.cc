@@ -47,7 +47,7 @@ void Assessor::resolve_label() {
   if (wanted.empty()) return leave_policy(writer);
   if (label_now() == wanted) return;
   if (label_now().empty() && plugin_->default_key == wanted) return;
-  out_.label = wanted;
+  out_.label = Interned(wanted);
 }
 
 // The inline profile is recorded as failed and rolled back.
@@ -89,13 +89,13 @@ void Assessor::leave_policy(std::optional<std::string_view> writer) {
     return;
   }
   out_.left_policy = LeftPolicy::revert;
-  out_.label = before;
+  out_.label = Interned(before);
 }
 
 void Assessor::resolve_target() {
   resolve_label();
   config_map_ = context_.world.configmaps.find(installation_.config_map_key());
-  const std::string_view label = out_.label ? std::string_view(*out_.label) : label_now();
+  const std::string_view label = out_.label ? out_.label->view() : label_now();
   effective_ = resolve(label, plugin_->default_key, config_map_);
   refuse_wrong_key();
   resolve_start();

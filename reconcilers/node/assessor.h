@@ -12,14 +12,28 @@
 
 namespace gso {
 
+// What an assessment is made from, beside what all nodes have in common.
+struct NodeInput {
+  const Node& node;
+  const std::vector<const Pod*>& operand_pods;
+  const ForeignUse& use;
+  const NodeAssessment* before = nullptr;   // The last assessment; null: none.
+  const MachineRecord* recorded = nullptr;  // This machine's entry in the record; null: none.
+
+  // The operator has seen the plugin serve the node, or has begun a change there. If a taint keeps the pods away now,
+  // the node is out of service and stays counted: it must not vanish from budgets and statuses.
+  [[nodiscard]] bool has_been_served() const;
+};
+
 class Assessor {
  public:
-  Assessor(const AssessContext& context, const Node& node, const PluginInstallation& installation, std::size_t index,
-           const std::vector<const Pod*>& operand_pods, const ForeignUse& use);
+  Assessor(const AssessContext& context, const NodeInput& input, const PluginInstallation& installation,
+           std::size_t index);
   NodeAssessment run();
 
  private:
   void finish();
+  void read_change();
   void find_taint();
   void find_other_plugins();
   void find_awaiting_policies();
@@ -80,6 +94,7 @@ class Assessor {
 
   // --- Why the change is not possible.
   void block(std::string_view reason, std::string message, bool write);
+  void describe_setup();
   [[nodiscard]] NodeSetup setup() const;
   [[nodiscard]] std::optional<Block> first_block_of(CheckStage from, CheckStage to) const;
   bool block_by(std::optional<Block> found);
@@ -96,15 +111,18 @@ class Assessor {
   const Node& node_;
   const PluginInstallation& installation_;
   const ForeignUse& use_;
+  const NodeAssessment* before_;
   NodePods pods_;
   const Operand* plugin_ = nullptr;
   const Operand* gfd_ = nullptr;
   const Operand* mps_ = nullptr;
   const SharingPolicy* policy_ = nullptr;
   const SharingPolicy* awaited_by_ = nullptr;  // The first of NodeAssessment::awaited_by.
-  const MachineRecord* recorded_ = nullptr;    // This machine's entry in the record.
+  const MachineRecord* recorded_;              // This machine's entry in the record; null: none.
   const ConfigMap* config_map_ = nullptr;
   EffectiveKey effective_;
+  std::string_view foreign_holder_;    // foreign_holder() of the node.
+  std::optional<Setup> setup_;         // Once the target is known.
   std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_start.
   ProfilePtr start_profile_;
   std::string wrong_key_;    // What is wrong with the policy's key.
@@ -112,6 +130,7 @@ class Assessor {
   std::string managed_text_;
   bool rolled_back_ = false;  // That profile has failed, and the node is to be rolled back to the last good one.
   GpuFacts facts_;
+  std::string would_break_;     // NodeAssessment::would_break
   std::string change_problem_;  // Why the annotation of the node's change cannot be read.
   NodeAssessment out_;
 };

@@ -2,6 +2,7 @@
 #include "reconcilers/node/node_change.h"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 namespace gso {
 
 using Json = nlohmann::json;
+namespace dom = simdjson::dom;
 
 namespace {
 
@@ -23,59 +25,62 @@ std::string_view to_string(Deferral::By by) {
   return by == Deferral::By::person ? "person" : "idleTimeout";
 }
 
+// A JSON object; nullopt if the text is none. Valid until the next call.
+std::optional<dom::object> parse_object(std::string_view text) {
+  static dom::parser parser;  // Its buffers are used again. Planners run on one thread.
+  dom::object out;
+  if (parser.parse(text.data(), text.size()).get(out) != simdjson::SUCCESS) return std::nullopt;
+  return out;
+}
+
 // Reads fields of one object and keeps the first error. Nothing here throws: people can edit the text.
 class Fields {
  public:
-  explicit Fields(const Json& object) : object_(object) {}
+  explicit Fields(dom::object object) : object_(object) {}
 
   void text(const char* name, std::string& out) {
-    const Json* field = find(name, true);
-    if (field == nullptr) return;
-    if (!field->is_string()) return fail(fmt::format("{} must be a string", name));
-    out = field->get_ref<const std::string&>();
+    if (const auto read = view(name)) out = *read;
   }
   void flag(const char* name, bool& out) {
-    const Json* field = find(name, false);
-    if (field == nullptr) return;
-    if (!field->is_boolean()) return fail(fmt::format("{} must be true or false", name));
-    out = *field == true;
+    const auto field = find(name, false);
+    if (field && field->get(out) != simdjson::SUCCESS) fail(fmt::format("{} must be true or false", name));
   }
   void time(const char* name, k8s::WallTime& out) {
-    std::string stamp;
-    text(name, stamp);
-    if (!problem_.empty()) return;
-    const auto read = k8s::parse_rfc3339(stamp);
+    const auto stamp = view(name);
+    if (!stamp) return;
+    const auto read = k8s::parse_rfc3339(*stamp);
     if (!read) return fail(fmt::format("{} must be a time as in 2026-01-02T03:04:05Z", name));
     out = *read;
   }
   template <class Value, std::size_t N>
   void word(const char* name, const Value (&values)[N], Value& out) {
-    std::string read;
-    text(name, read);
-    if (!problem_.empty()) return;
+    const auto read = view(name);
+    if (!read) return;
     for (const Value value : values) {
-      if (to_string(value) == read) {
+      if (to_string(value) == *read) {
         out = value;
         return;
       }
     }
-    fail(fmt::format("{} has the unknown value \"{}\"", name, read.substr(0, 64)));
+    fail(fmt::format("{} has the unknown value \"{}\"", name, read->substr(0, 64)));
   }
   void texts(const char* name, std::vector<std::string>& out) {
-    const Json* field = find(name, false);
-    if (field == nullptr) return;
-    if (!field->is_array()) return fail(fmt::format("{} must be a list of strings", name));
-    for (const Json& item : *field) {
-      if (!item.is_string()) return fail(fmt::format("{} must be a list of strings", name));
-      out.push_back(item.get_ref<const std::string&>());
+    const auto field = find(name, false);
+    if (!field) return;
+    dom::array items;
+    if (field->get(items) != simdjson::SUCCESS) return fail(fmt::format("{} must be a list of strings", name));
+    for (const dom::element item : items) {
+      std::string_view text;
+      if (item.get(text) != simdjson::SUCCESS) return fail(fmt::format("{} must be a list of strings", name));
+      out.emplace_back(text);
     }
   }
-  // Null where an optional field is absent.
-  const Json* find(const char* name, bool required) {
-    const auto at = object_.find(name);
-    if (at != object_.end()) return &*at;
+  // nullopt where the field is absent, which is an error if it is required.
+  std::optional<dom::element> find(const char* name, bool required) {
+    dom::element out;
+    if (object_.at_key(name).get(out) == simdjson::SUCCESS) return out;
     if (required) fail(fmt::format("{} is missing", name));
-    return nullptr;
+    return std::nullopt;
   }
   void fail(std::string problem) {
     if (problem_.empty()) problem_ = std::move(problem);
@@ -83,32 +88,46 @@ class Fields {
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
-  const Json& object_;
+  // A required string; nullopt after an error.
+  std::optional<std::string_view> view(const char* name) {
+    const auto field = find(name, true);
+    std::string_view out;
+    if (!field) return std::nullopt;
+    if (field->get(out) == simdjson::SUCCESS) return out;
+    fail(fmt::format("{} must be a string", name));
+    return std::nullopt;
+  }
+
+  dom::object object_;
   std::string problem_;
 };
 
 void read_pods(Fields& fields, NodeChange& out) {
-  const Json* pods = fields.find("pods", true);
-  if (pods == nullptr) return;
-  if (!pods->is_object()) return fields.fail("pods must map components to lists of uids");
-  for (const auto& [name, uids] : pods->items()) {
+  const auto field = fields.find("pods", true);
+  if (!field) return;
+  dom::object pods;
+  if (field->get(pods) != simdjson::SUCCESS) return fields.fail("pods must map components to lists of uids");
+  for (const auto [name, listed] : pods) {
     const auto component = parse_component(name);
     if (!component) return fields.fail(fmt::format("pods has the unknown component \"{}\"", name.substr(0, 64)));
-    if (!uids.is_array()) return fields.fail("pods must map components to lists of uids");
+    dom::array uids;
+    if (listed.get(uids) != simdjson::SUCCESS) return fields.fail("pods must map components to lists of uids");
     auto& into = out.pods[*component];
-    for (const Json& uid : uids) {
-      if (!uid.is_string()) return fields.fail("pods must map components to lists of uids");
-      into.insert(uid.get_ref<const std::string&>());
+    for (const dom::element item : uids) {
+      std::string_view uid;
+      if (item.get(uid) != simdjson::SUCCESS) return fields.fail("pods must map components to lists of uids");
+      into.emplace(uid);
     }
   }
 }
 
 void read_failure(Fields& fields, NodeChange& out) {
-  const Json* failed = fields.find("failed", false);
-  if (failed == nullptr) return;
-  if (!failed->is_object()) return fields.fail("failed must be an object");
+  const auto field = fields.find("failed", false);
+  if (!field) return;
+  dom::object failed;
+  if (field->get(failed) != simdjson::SUCCESS) return fields.fail("failed must be an object");
   NodeChange::Failure failure;
-  Fields inner(*failed);
+  Fields inner(failed);
   inner.text("why", failure.why);
   inner.text("retry", failure.retry);
   if (!inner.problem().empty()) return fields.fail("failed: " + inner.problem());
@@ -116,10 +135,9 @@ void read_failure(Fields& fields, NodeChange& out) {
 }
 
 // The version of a JSON object of the operator; an error message if this release cannot read that version.
-std::string version_problem(const Json& root, int known) {
-  const auto version = root.find("v");
-  if (version == root.end() || !version->is_number_integer()) return "v must be a number";
-  const auto number = version->get<std::int64_t>();
+std::string version_problem(dom::object root, int known) {
+  std::int64_t number = 0;
+  if (root.at_key("v").get(number) != simdjson::SUCCESS) return "v must be a number";
   if (number == known) return {};
   return fmt::format("version {} was written by another release; this release reads version {}", number, known);
 }
@@ -149,21 +167,21 @@ std::string_view to_string(ChangeCause cause) {
 }
 
 std::string print_change(const NodeChange& change) {
-  Json pods = Json::object();
+  Json out = Json::object();
+  out["v"] = NodeChange::kVersion;
+  out["policy"] = change.policy;
+  out["configMap"] = change.config_map;
+  out["key"] = change.key;
+  out["product"] = change.product;
+  out["from"] = change.from;
+  out["to"] = change.to;
+  out["kind"] = to_string(change.kind);
+  out["cause"] = to_string(change.cause);
+  out["begun"] = k8s::format_time(change.begun);
+  out["listed"] = k8s::format_time(change.listed);
+  out["served"] = change.served;
+  Json& pods = out["pods"] = Json::object();
   for (const auto& [component, uids] : change.pods) pods[std::string(to_string(component))] = uids;
-  Json out = {{"v", NodeChange::kVersion},
-              {"policy", change.policy},
-              {"configMap", change.config_map},
-              {"key", change.key},
-              {"product", change.product},
-              {"from", change.from},
-              {"to", change.to},
-              {"kind", to_string(change.kind)},
-              {"cause", to_string(change.cause)},
-              {"begun", k8s::format_time(change.begun)},
-              {"listed", k8s::format_time(change.listed)},
-              {"pods", std::move(pods)},
-              {"served", change.served}};
   if (change.self_loaded) out["selfLoaded"] = true;
   if (change.touched) out["touched"] = true;
   if (change.cordoned) out["cordoned"] = true;
@@ -176,11 +194,11 @@ k8s::Result<NodeChange> parse_change(std::string_view text) {
   const auto bad = [](std::string_view what) {
     return k8s::fail(k8s::Reason::decode, fmt::format("annotation {}: {}", kChangeAnnotation, what));
   };
-  const Json root = Json::parse(text, nullptr, false);
-  if (!root.is_object()) return bad("must be a JSON object");
-  if (std::string problem = version_problem(root, NodeChange::kVersion); !problem.empty()) return bad(problem);
+  const auto root = parse_object(text);
+  if (!root) return bad("must be a JSON object");
+  if (std::string problem = version_problem(*root, NodeChange::kVersion); !problem.empty()) return bad(problem);
   NodeChange out;
-  Fields fields(root);
+  Fields fields(*root);
   fields.text("policy", out.policy);
   fields.text("configMap", out.config_map);
   fields.text("key", out.key);
@@ -234,15 +252,15 @@ DeferralOnNode deferral_on(const Node& node) {
   const auto bad = [](std::string_view what) {
     return DeferralOnNode{std::nullopt, fmt::format("annotation {}: {}", kDeferredAnnotation, what)};
   };
-  const Json root = Json::parse(*text, nullptr, false);
-  if (!root.is_object()) return bad("must be a JSON object");
-  if (const std::string problem = version_problem(root, Deferral::kVersion); !problem.empty()) return bad(problem);
+  const auto root = parse_object(*text);
+  if (!root) return bad("must be a JSON object");
+  if (const std::string problem = version_problem(*root, Deferral::kVersion); !problem.empty()) return bad(problem);
   Deferral out;
-  Fields fields(root);
+  Fields fields(*root);
   fields.text("to", out.to);
   fields.time("until", out.until);
   fields.word("by", kDeferredBy, out.by);
-  if (root.contains("retry")) fields.text("retry", out.retry);
+  if (fields.find("retry", false)) fields.text("retry", out.retry);
   if (!fields.problem().empty()) return bad(fields.problem());
   return {out, {}};
 }

@@ -84,7 +84,7 @@ LabelChange release_label(const Node& node, std::string_view key) {
 }
 
 LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment) {
-  const std::string& value = *assessment.label;
+  const std::string value(assessment.label->view());
   if (assessment.left_policy == LeftPolicy::revert) {
     LabelChange change = release_label(node, key);
     if (value.empty()) {

@@ -170,7 +170,7 @@ std::vector<PlannedAction> deletions(const NodeView& view, const NodeChange& cha
   return out;
 }
 
-PatchNode take_off(const Node& node, Kept kept) {
+PatchNode take_off(const Node& node, const NodeChange* change, Kept kept) {
   PatchNode patch;
   patch.name = node.meta.name;
   auto drop = [&](std::string_view annotation) {
@@ -181,12 +181,11 @@ PatchNode take_off(const Node& node, Kept kept) {
     drop(kMessageAnnotation);
   }
   drop(kDeferredAnnotation);
-  const ChangeOnNode on = change_on(node);
   // With an annotation that cannot be read it is unknown who cordoned the node: the cordon stays, with the annotation.
-  if (on.change == nullptr) return patch;
+  if (change == nullptr) return patch;
   drop(kChangeAnnotation);
-  remove_guards(patch, node, *on.change);
-  if (on.change->cordoned && node.unschedulable) {
+  remove_guards(patch, node, *change);
+  if (change->cordoned && node.unschedulable) {
     patch.unschedulable = false;
     patch.resource_version = node.meta.resource_version;
   }
@@ -194,7 +193,7 @@ PatchNode take_off(const Node& node, Kept kept) {
 }
 
 PatchNode patch_out(const Node& node, const NodeAssessment& facts) {
-  return take_off(node, {.blocked = facts.is_blocked() && facts.write_blocked});
+  return take_off(node, facts.change.get(), {.blocked = facts.is_blocked() && facts.write_blocked});
 }
 
 void set_message(PatchNode& patch, std::string_view message) {

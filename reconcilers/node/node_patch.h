@@ -55,11 +55,11 @@ struct Into {
 [[nodiscard]] std::vector<PlannedAction> deletions(const NodeView& view, const NodeChange& change,
                                                    const std::vector<Component>& components, std::string_view why);
 
-// Removes everything that a change left on the node.
+// Removes everything that a change left on the node. `change`: the node's; null if it cannot be read.
 struct Kept {
   bool blocked = false;  // Label and message of a node that is Blocked.
 };
-[[nodiscard]] PatchNode take_off(const Node& node, Kept kept);
+[[nodiscard]] PatchNode take_off(const Node& node, const NodeChange* change, Kept kept);
 // For a node with an assessment: the marks of a Blocked node stay.
 [[nodiscard]] PatchNode patch_out(const Node& node, const NodeAssessment& facts);
 // Writes on the node why it is Blocked or Failed, cut to the length of a message; and whether the node already says so.

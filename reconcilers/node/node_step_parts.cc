@@ -126,8 +126,8 @@ void ChangeStep::write_label() {
   patch.name = name();
   patch.resource_version = node_.meta.resource_version;
   add_to(patch, policy_label(node_, config_label(view_.installation, node_), facts_));
-  add(std::move(patch), "Relabel", fmt::format("policy {} selects profile {}", facts_.policy.view(), *facts_.label),
-      true);
+  add(std::move(patch), "Relabel",
+      fmt::format("policy {} selects profile {}", facts_.policy.view(), facts_.label->view()), true);
 }
 
 bool ChangeStep::is_listed(Component component) const {

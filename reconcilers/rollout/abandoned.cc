@@ -108,7 +108,8 @@ void plan_abandoned(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     if (node == nullptr) continue;
     // Neither the change in progress nor the owner of the cordon is known, so a person decides (S11).
-    if (const ChangeOnNode on = change_on(*node); !on.problem.empty()) {
+    const ChangeOnNode on = change_on(*node);
+    if (!on.problem.empty()) {
       if (++told <= kMost) {
         pass.finding(
             Severity::warning, node_ref(name), kChangeUnreadable,
@@ -129,7 +130,7 @@ void plan_abandoned(Pass& pass) {
       pass.finding(Severity::warning, node_ref(name), left.reason(), fmt::format("{}: {}", left.why(), until));
       continue;
     }
-    pass.add(take_off(*node, {}), left.reason(), left.given_up(), false, name);
+    pass.add(take_off(*node, on.change.get(), {}), left.reason(), left.given_up(), false, name);
     if (left.is_change() && pass.s.settings.rollouts != PolicyMode::observe) {
       pass.event(node_ref(name), true, left.reason(), "Abandon", left.given_up());
     }

@@ -21,8 +21,7 @@ const RecordedSwitches* recorded(const Index& index, const SharingRollout& rollo
 }  // namespace
 
 bool says_left(const SharingRollout& rollout) {
-  return !text_at(condition_in(nlohmann::json::parse(rollout.status_json, nullptr, false), kCurrentCondition), "status")
-              .empty();
+  return !text_at(condition_in(parse_status(rollout.status_json), kCurrentCondition), "status").empty();
 }
 
 bool was_left(const Index& index, const SharingRollout& rollout) {
@@ -37,8 +36,7 @@ namespace {
 // creation: its switches then do not apply to a template that is newer than the object.
 std::optional<WallTime> ended_at(const SharingRollout& rollout) {
   if (rollout.phase.empty()) return rollout.meta.creation_timestamp + std::chrono::seconds(1);
-  const auto status = nlohmann::json::parse(rollout.status_json, nullptr, false);
-  if (!status.is_object()) return std::nullopt;
+  const nlohmann::json status = parse_status(rollout.status_json);
   if (rollout.phase == "Completed") return k8s::parse_rfc3339(text_at(status, "completedAt"));
   if (rollout.phase != "Failed") return std::nullopt;
   const std::string since = since_when(status, rollout.aborted ? kAbortedCondition : "Progressing");

@@ -91,6 +91,7 @@ void warn_of_capacity(Pass& pass, const RolloutKey& key, const ProfileRollout& p
   std::size_t listed = 0;
   std::vector<std::string> told;
   for (const auto& [product, group] : profile_rollout.groups) {
+    if (group.tally.shrinking == 0) continue;  // The usual case, in which its nodes are not visited.
     for (const auto& [available, name] : group.pending) {
       if (++looked_at > kMostLookedAt || listed >= kMostListed) break;
       const NodeAssessment& a = *pass.index.find(name);

@@ -207,7 +207,7 @@ void relabel_paused(Pass& pass, RolloutView& rollout, const std::set<std::string
     add_to(patch, policy_label(node, config_label(pass.index.installation_of(a), node), a));
     pass.add(std::move(patch), "Relabel",
              fmt::format("policy {} selects profile {}; a driver upgrade has already removed the node's pods",
-                         a.policy.view(), *a.label),
+                         a.policy.view(), a.label->view()),
              false, name);
   }
 }

@@ -253,24 +253,37 @@ class Outcomes {
       note("TimersRecorded", "how long nodes have drifted, or waited for DaemonSets").timers = *std::move(timers);
   }
 
-  // Removes machines that no longer exist. Removes the recorded revision of machines whose own annotation has their
-  // loaded revision.
+  // Removes machines that no longer exist, and the recorded revision of machines whose own annotation has their loaded
+  // revision. Both do no harm until then, so they leave only with the parts of the record that are written anyway.
   void forget_machines() {
+    std::vector<std::size_t> written;
+    for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
+      if (next_->machines.size() <= kMostInlined || !next_->machines.shares(i, pass_.index.record->machines))
+        written.push_back(i);
+    }
+    if (written.empty()) return;
     std::map<MachineId, const std::string*> present;
     for (const auto& [key, node] : pass_.s.world.nodes.all()) {
       present.emplace(machine_id(node->meta.uid.str()), &node->meta.name);
     }
+    for (const std::size_t index : written) forget_in(index, present);
+  }
+
+  void forget_in(std::size_t shard, const std::map<MachineId, const std::string*>& present) {
     std::vector<std::pair<MachineId, MachineRecord>> changed;
-    next_->machines.for_each([&](MachineId machine, const MachineRecord& entry) {
+    for (const auto& [machine, entry] : next_->machines.shard(shard)) {
       const auto node = present.find(machine);
-      if (node == present.end()) return void(changed.emplace_back(machine, MachineRecord()));
+      if (node == present.end()) {
+        changed.emplace_back(machine, MachineRecord());
+        continue;
+      }
       const NodeAssessment* a = pass_.index.find(*node->second);
-      if (entry.revision.empty() || a == nullptr || a->loaded.proof != Proof::annotation) return;
+      if (entry.revision.empty() || a == nullptr || a->loaded.proof != Proof::annotation) continue;
       MachineRecord rest;
       rest.devices = entry.devices;
       rest.measured = entry.measured;
       changed.emplace_back(machine, rest);
-    });
+    }
     for (const auto& [machine, entry] : changed) next_->machines.set(machine, entry);
   }
 

@@ -127,9 +127,9 @@ std::string node_obstacle(const RolloutView& rollout) {
   Pass& pass = rollout.pass;
   std::string first;
   Untouchable why;
-  for (const auto& [name, a] : pass.index.nodes) {
-    if (pass.index.installation_of(a).id() != rollout.key.config_map) continue;
-    auto found = untouchable(pass, name, a);
+  for (const auto& [name, node] : pass.index.nodes) {
+    if (!node.assessment || pass.index.installation_of(*node.assessment).id() != rollout.key.config_map) continue;
+    auto found = untouchable(pass, name, *node.assessment);
     if (!found || (!first.empty() && first < name)) continue;
     first = name;
     why = *std::move(found);

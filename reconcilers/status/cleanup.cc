@@ -161,8 +161,7 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
   if (has_ended(rollout.phase)) return;
   constexpr std::string_view kWhy =
       "the operator was removed while the rollout was in progress: its nodes are not changed any further";
-  Json old = Json::parse(rollout.status_json, nullptr, false);
-  if (!old.is_object()) old = Json::object();
+  const Json old = parse_status(rollout.status_json);
   Json status = old;
   status["phase"] = "Superseded";
   close_counts(status);
@@ -171,7 +170,7 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
       {"Progressing", false, std::string(kOperatorRemoved), std::string(kWhy)},
       // Its switches must have no effect after a reinstallation.
       {std::string(kCurrentCondition), false, std::string(kOperatorRemoved), std::string(kWhy)}};
-  status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, now);
+  status["conditions"] = condition_list(conditions, old, rollout.meta.generation, now);
   PatchStatus patch{{std::string(kApiVersion), "SharingRollout", "", rollout.meta.name, rollout.meta.uid},
                     patch_text(old, std::move(status))};
   out.actions.push_back({std::string(kReconciler),
@@ -186,15 +185,15 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
 // again.
 void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
   constexpr std::string_view kWhy = "the operator was removed: this policy's nodes are no longer managed";
-  const Json old = Json::parse(policy.status_json, nullptr, false);
-  if (!old.is_object() || !old.contains("conditions") || policy.meta.deletion_timestamp) return;
-  if (false_condition(policy.status_json, "Ready").starts_with(kOperatorRemoved)) return;
+  const Json old = parse_status(policy.status_json);
+  if (!old.contains("conditions") || policy.meta.deletion_timestamp) return;
+  if (false_condition(old, "Ready").starts_with(kOperatorRemoved)) return;
   Json status = old;
   for (const char* field : {"currentRollout", "estimatedCompletion", "oldestInFlight"}) status.erase(field);
   std::vector<StatusCondition> conditions;
   for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigValid"})
     conditions.push_back({type, false, std::string(kOperatorRemoved), std::string(kWhy), true});
-  status["conditions"] = condition_list(conditions, policy.status_json, policy.meta.generation, now);
+  status["conditions"] = condition_list(conditions, old, policy.meta.generation, now);
   PatchStatus patch{{std::string(kApiVersion), "SharingPolicy", "", policy.meta.name, policy.meta.uid},
                     patch_text(old, std::move(status))};
   out.actions.push_back({std::string(kReconciler),

@@ -35,14 +35,13 @@ void close_counts(Json& status) {
   }
 }
 
-Json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before, std::int64_t generation,
+Json condition_list(const std::vector<StatusCondition>& conditions, const Json& before, std::int64_t generation,
                     WallTime now) {
-  const Json old = Json::parse(before, nullptr, false);
   Json out = Json::array();
   for (const StatusCondition& condition : conditions) {
     const std::string status = condition.unknown ? "Unknown" : condition.holds ? "True" : "False";
     std::string since = k8s::format_time(now);
-    const Json known = condition_in(old, condition.type);
+    const Json known = condition_in(before, condition.type);
     if (text_at(known, "status") == status) since = text_at(known, "lastTransitionTime", since);
     Json entry = {{"type", condition.type},
                   {"status", status},

@@ -278,7 +278,7 @@ void find_coming_breaks(Pass& pass) {
     if (!pass.plannable(a)) return false;  // Its ConfigMap has not been read yet, which is not "missing".
     // Preflight reports what is missing; if that is the ConfigMap, once for the ClusterPolicy.
     if (a.source == EffectiveKey::Source::error || a.announced_map_missing) return false;
-    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, a.would_break);
+    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, std::string(a.would_break.view()));
     return true;
   });
 }

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/status/policy_sum.h"
@@ -122,7 +124,7 @@ StatusCondition ready_of(const PolicySum& sum) {
   return {"Ready", false, std::string(kDrift), "nodes do not show the profile that they run: " + shown};
 }
 
-std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, std::string_view before) {
+std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, const nlohmann::json& before) {
   const std::string type(kPartitionedByNos);
   if (!sum.left_to_nos.empty()) {
     return StatusCondition{
@@ -132,11 +134,11 @@ std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, std::string_
                     sum.left_to_nos.size(), sum.left_to_nos.size() == 1 ? "node" : "nodes", kNosPartitioning,
                     sum.left_to_nos.size() == 1 ? "it" : "them", join_names(sum.left_to_nos))};
   }
-  if (before.find(fmt::format("\"{}\"", type)) == std::string_view::npos) return std::nullopt;
+  if (condition_in(before, type).is_null()) return std::nullopt;
   return StatusCondition{type, false, "NoNodes", "nos partitions no node that this policy selects"};
 }
 
-std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, std::string_view before) {
+std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, const nlohmann::json& before) {
   constexpr std::string_view kType = "SelectorStable";
   const std::vector<SelectorNote> notes = selector_notes(*sum.policy);
   std::string message;
@@ -144,11 +146,11 @@ std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, std::
   if (!notes.empty()) {
     return StatusCondition{std::string(kType), false, std::string(notes.front().code), std::move(message)};
   }
-  if (before.find(fmt::format("\"{}\"", kType)) == std::string_view::npos) return std::nullopt;
+  if (condition_in(before, kType).is_null()) return std::nullopt;
   return StatusCondition{std::string(kType), true, "Stable", "the selector uses no label that changes by itself"};
 }
 
-std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before) {
+std::optional<StatusCondition> staged_of(const PolicySum& sum, const nlohmann::json& before) {
   if (!sum.breaking.empty()) {
     return StatusCondition{"Staged", false, std::string(kNodesWouldBreak),
                            fmt::format("{}. These nodes will lose their GPUs at the next restart: {}", sum.break_reason,
@@ -166,7 +168,7 @@ std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view 
                     "on clusterpolicies.nvidia.com",
                     sum.unread_owner)};
   }
-  if (before.find("\"Staged\"") == std::string_view::npos) return std::nullopt;
+  if (condition_in(before, "Staged").is_null()) return std::nullopt;
   return StatusCondition{"Staged", true, "Staged", "changes are staged in the policy's waves"};
 }
 

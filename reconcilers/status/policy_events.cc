@@ -1,15 +1,18 @@
 // The Events for changes of a policy's status: each is sent once, with the condition.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/status/policy_sum.h"
 
 namespace gso {
 
+using Json = nlohmann::json;
+
 namespace {
 
 // The present condition if it is False and its text has changed; empty otherwise.
-std::string newly_false(std::string_view before, std::string_view after, std::string_view type) {
+std::string newly_false(const Json& before, const Json& after, std::string_view type) {
   std::string now = false_condition(after, type);
   return now == false_condition(before, type) ? std::string() : now;
 }
@@ -35,7 +38,7 @@ void report_unstaged(Pass& pass, const PolicySum& sum, const std::string& unstag
 
 }  // namespace
 
-void report_changes(Pass& pass, const PolicySum& sum, std::string_view before, std::string_view after) {
+void report_changes(Pass& pass, const PolicySum& sum, const Json& before, const Json& after) {
   if (!newly_false(before, after, "ConfigValid").empty()) {
     for (std::size_t i = 0; i < sum.invalid.size(); ++i) {
       pass.event(sum.invalid_objects[i], true, kConfigInvalid, "Refuse",

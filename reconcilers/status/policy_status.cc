@@ -82,7 +82,7 @@ class PolicyStatuses {
       auto it = sums_.find(std::string(a->policy.view()));
       if (it == sums_.end() || !pass_.plannable(*a)) continue;
       it->second.breaking.push_back(name);
-      it->second.break_reason = a->would_break;
+      it->second.break_reason = a->would_break.view();
       it->second.unstaged_owner = pass_.index.installation_of(*a).owner;
     }
   }
@@ -150,7 +150,7 @@ class PolicyStatuses {
   }
 
   void add_rollout(const RolloutKey& key, const ProfileRollout& profile_rollout, PolicySum& sum) {
-    sum.tally += profile_rollout.tally;
+    sum.tally.add(profile_rollout.tally, 1);
     for (const auto& [reason, nodes] : profile_rollout.blocked) sum.blocked[reason].insert(nodes.begin(), nodes.end());
     sum.failed.insert(profile_rollout.nodes(RolloutBucket::failed).begin(),
                       profile_rollout.nodes(RolloutBucket::failed).end());
@@ -235,7 +235,7 @@ class PolicyStatuses {
   }
 
   // Overlapped is True on the losing policy, then set to False once.
-  [[nodiscard]] std::optional<StatusCondition> overlapped(const PolicySum& sum, std::string_view before) const {
+  [[nodiscard]] std::optional<StatusCondition> overlapped(const PolicySum& sum, const Json& before) const {
     const std::string& name = sum.policy->meta.name;
     std::string message;
     for (auto it = pass_.index.overlaps.lower_bound({name, ""}); it != pass_.index.overlaps.end(); ++it) {
@@ -247,7 +247,7 @@ class PolicyStatuses {
                              it->second, it->second == 1 ? "is" : "are", winner, why);
     }
     if (!message.empty()) return StatusCondition{"Overlapped", true, std::string(kPolicyOverlap), message};
-    if (before.find("\"Overlapped\"") == std::string_view::npos) return std::nullopt;
+    if (condition_in(before, "Overlapped").is_null()) return std::nullopt;
     return StatusCondition{"Overlapped", false, "NoOverlap", "no other policy governs a node that this one selects"};
   }
 
@@ -265,7 +265,7 @@ class PolicyStatuses {
             {"message", cut_message(nodes.front().second)}};
   }
 
-  Json status_of(const PolicySum& sum, std::string_view before) {
+  Json status_of(const PolicySum& sum, const Json& before) {
     const std::int64_t generation = sum.policy->meta.generation;
     std::vector<StatusCondition> conditions{ready_of(sum), progressing(sum), degraded_of(sum), config_valid_of(sum)};
     if (auto condition = overlapped(sum, before)) conditions.push_back(std::move(*condition));
@@ -305,11 +305,12 @@ class PolicyStatuses {
   // --- Writing.
 
   void patch_status(const PolicySum& sum) {
-    const std::string& before = sum.policy->status_json;
-    std::string after = dump(status_of(sum, before));
-    if (after == before) return;
+    const Json before = parse_status(sum.policy->status_json);
+    const Json after = status_of(sum, before);
+    std::string text = dump(after);
+    if (text == sum.policy->status_json) return;
     report_changes(pass_, sum, before, after);
-    pass_.add(PatchStatus{policy_ref(*sum.policy), std::move(after)}, std::string(kStatusChanged), "");
+    pass_.add(PatchStatus{policy_ref(*sum.policy), std::move(text)}, std::string(kStatusChanged), "");
   }
 
   // Without the CRDs the same text is written to the state ConfigMap, every few seconds at most.
@@ -324,17 +325,15 @@ class PolicyStatuses {
       if (it != state->data.end() && it->second) before = Json::parse(*it->second, nullptr, false);
     }
     const Json old_policy = object_at(before, "policy");
-    const std::string old_text = dump(old_policy);
-    const Json policy = status_of(sum, old_text);
-    const std::string new_text = dump(policy);
-    if (new_text == old_text) return;
+    const Json policy = status_of(sum, old_policy);
+    if (policy == old_policy) return;
     const auto written = k8s::parse_rfc3339(text_at(before, "updatedAt"));
     const bool conditions_differ = list_at(old_policy, "conditions") != list_at(policy, "conditions");
     if (written && !conditions_differ && pass_.s.now - *written < kInterval) {
       pass_.look_again_in(kInterval - (pass_.s.now - *written));
       return;
     }
-    report_changes(pass_, sum, old_text, new_text);
+    report_changes(pass_, sum, old_policy, policy);
     const Json text = {{"version", 1}, {"updatedAt", k8s::format_time(pass_.s.now)}, {"policy", policy}};
     pass_.add(write_state(pass_.s.settings, {{std::string(kStatusKey), dump(text)}}), std::string(kStatusChanged), "");
   }

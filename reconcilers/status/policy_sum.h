@@ -70,13 +70,13 @@ struct PolicySum {
 [[nodiscard]] StatusCondition left_mid_change_condition(const PolicySum& sum);
 [[nodiscard]] StatusCondition ready_of(const PolicySum& sum);
 // nullopt if nos partitions no node that the policy selects, and never did (`before`: the present status).
-[[nodiscard]] std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, std::string_view before);
+[[nodiscard]] std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, const nlohmann::json& before);
 // What the policy's selector does that its author might not mean.
-[[nodiscard]] std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, std::string_view before);
+[[nodiscard]] std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, const nlohmann::json& before);
 // nullopt if every change is staged in waves, and always was (`before`: the present status).
-[[nodiscard]] std::optional<StatusCondition> staged_of(const PolicySum& sum, std::string_view before);
+[[nodiscard]] std::optional<StatusCondition> staged_of(const PolicySum& sum, const nlohmann::json& before);
 
 // Events for what the status reports now and did not report before.
-void report_changes(Pass& pass, const PolicySum& sum, std::string_view before, std::string_view after);
+void report_changes(Pass& pass, const PolicySum& sum, const nlohmann::json& before, const nlohmann::json& after);
 
 }  // namespace gso

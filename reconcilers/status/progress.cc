@@ -55,27 +55,24 @@ void note_in_progress(Pass& pass, const std::string& node, OldestInProgress& old
   if (oldest.node.empty() || since < oldest.since) oldest = {node, since};
 }
 
-void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, std::string_view before,
-                  Json& status) {
+void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, const Json& before, Json& status) {
   if (policy.config_map_key) status["profileKey"] = *policy.config_map_key;
   if (policy.inline_profile) status["profileKey"] = inline_profile_key(policy.meta.name, *policy.inline_profile);
-  const Json parsed = Json::parse(before, nullptr, false);
-  const Json old = parsed.is_object() ? parsed : Json::object();
   if (!progress.oldest.node.empty()) {
     WallTime since = progress.oldest.since;
     // A new leader did not observe the start; the status has it.
-    const Json known = object_at(old, "oldestInFlight");
+    const Json known = object_at(before, "oldestInFlight");
     if (text_at(known, "node") == progress.oldest.node)
       since = std::min(since, time_of(known, "since").value_or(since));
     status["oldestInFlight"] = {{"node", progress.oldest.node}, {"since", k8s::format_time(since)}};
   }
   const SharingRollout* rollout = progress.rollout.empty() ? nullptr : pass.s.world.rollouts.find(progress.rollout);
   if (rollout == nullptr || progress.in_flight == 0 || progress.stopped) return;
-  const auto known = time_of(old, "estimatedCompletion");
-  const Json nodes = object_at(old, "nodes");
+  const auto known = time_of(before, "estimatedCompletion");
+  const Json nodes = object_at(before, "nodes");
   const bool same =
-      text_at(old, "currentRollout") == progress.rollout && count_of(nodes, "upToDate") == progress.up_to_date;
-  const Json state = Json::parse(rollout->status_json, nullptr, false);
+      text_at(before, "currentRollout") == progress.rollout && count_of(nodes, "upToDate") == progress.up_to_date;
+  const Json state = parse_status(rollout->status_json);
   const auto fresh = extrapolate(state, pass.s.now);
   const auto estimate = fresh && known && same && *known > pass.s.now ? known : fresh;
   if (estimate) status["estimatedCompletion"] = k8s::format_time(*estimate);

@@ -221,7 +221,7 @@ PatchStatus status_patch(const SharingRollout& rollout, const Json& status) {
 }
 
 void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
-  const Json added = condition_list({{std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)}}, "",
+  const Json added = condition_list({{std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)}}, {},
                                     rollout.meta.generation, pass.s.now);
   status["conditions"].push_back(added.front());
   pass.add(status_patch(rollout, status), "Superseded", std::string(kLeft));
@@ -255,7 +255,7 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
   if (out.anew && plan_new_attempt(pass, view, rollout)) return false;
   if (returns && !out.anew && !nobody_left(view)) return false;
   out.phase = phase_of(view, rollout);
-  if (out.anew && !false_condition(rollout.status_json, kCurrentCondition).starts_with(reason_of(Gate::new_attempt)))
+  if (out.anew && !false_condition(out.status, kCurrentCondition).starts_with(reason_of(Gate::new_attempt)))
     out.status.erase("startedAt");
   // Nodes in a change finish after an abort: count them until then.
   const std::int64_t moving = profile_rollout.tally.changing;
@@ -336,7 +336,7 @@ void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
         {std::string(kCurrentCondition), false, std::string(reason_of(Gate::new_attempt)), std::string(kAnew)});
   if (phase.reason == reason_of(Gate::aborted))
     conditions.push_back({std::string(kAbortedCondition), true, phase.reason, phase.message});
-  status["conditions"] = condition_list(conditions, rollout.status_json, rollout.meta.generation, pass.s.now);
+  status["conditions"] = condition_list(conditions, status, rollout.meta.generation, pass.s.now);
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
   PatchStatus patch = status_patch(rollout, status);
   if (patch.status_json == rollout.status_json) return;
@@ -353,7 +353,7 @@ void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
 void plan_status(Pass& pass, const SharingRollout& rollout) {
   const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
   Account account;
-  if (Json old = Json::parse(rollout.status_json, nullptr, false); old.is_object()) account.status = std::move(old);
+  account.status = parse_status(rollout.status_json);
   account.left = is_left(pass, key, rollout.to_revision);
   RolloutView* view = find_rollout(pass, key);
   const bool wanted = view != nullptr && view->target == rollout.to_revision;

@@ -38,9 +38,9 @@ inline constexpr std::string_view kNothingToDo = "Settled";
 // pending or blocked for it.
 void close_counts(nlohmann::json& status);
 
-// conditions[] with lastTransitionTime kept from `before` (a status text) where the status did not flip.
-[[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions, std::string_view before,
-                                            std::int64_t generation, WallTime now);
+// conditions[] with lastTransitionTime kept from `before` (a status) where the status did not flip.
+[[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions,
+                                            const nlohmann::json& before, std::int64_t generation, WallTime now);
 
 // The node of a policy that has been in a change for the longest time.
 struct OldestInProgress {
@@ -59,7 +59,7 @@ struct Progress {
 };
 // profileKey, estimatedCompletion and oldestInFlight of a policy's status. `before`: the present status, because an
 // estimate changes only when another node is done, or when the estimated time has passed.
-void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, std::string_view before,
+void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, const nlohmann::json& before,
                   nlohmann::json& status);
 // The condition Progressing of a deleted policy that waits for its nodes under the finalizer; nullopt for others.
 [[nodiscard]] std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy);

@@ -45,8 +45,7 @@ void plan_unreadable_statuses(Pass& pass) {
       fmt::format("ConfigMap {}: {}", k8s::to_string(pass.index.stored.problem_in()), what_is_wrong(pass));
   bool told = false;
   for (const SharingPolicy* policy : in_order(pass.s.world.policies)) {
-    Json status = Json::parse(policy->status_json, nullptr, false);
-    if (!status.is_object()) status = Json::object();
+    Json status = parse_status(policy->status_json);
     std::vector<StatusCondition> conditions{{"Ready", false, reason, message}, {"Progressing", false, reason, message}};
     for (const Json& known : list_at(status, "conditions")) {
       const std::string type = text_at(known, "type");
@@ -54,7 +53,7 @@ void plan_unreadable_statuses(Pass& pass) {
       conditions.push_back(
           {type, text_at(known, "status") == "True", text_at(known, "reason"), text_at(known, "message")});
     }
-    status["conditions"] = condition_list(conditions, policy->status_json, policy->meta.generation, pass.s.now);
+    status["conditions"] = condition_list(conditions, status, policy->meta.generation, pass.s.now);
     std::string after = status.dump(-1, ' ', false, Json::error_handler_t::replace);
     if (after == policy->status_json) continue;
     if (!std::exchange(told, true)) tell(pass);

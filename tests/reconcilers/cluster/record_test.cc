@@ -174,7 +174,7 @@ class StoredRecords : public testing::Test {
   // The number of passes until no write remains.
   int write(const FleetRecord& record) {
     for (int pass = 0; pass < 10; ++pass) {
-      const auto writes = record_writes(record, world, settings);
+      const auto writes = record_writes(record, world, settings, nullptr);
       if (writes.empty()) return pass;
       for (const WriteConfigMap& write : writes) apply(write);
     }
@@ -223,16 +223,16 @@ TEST_F(StoredRecords, OnlyTheShardThatChangesIsWritten) {
   FleetRecord record = fleet(5'000);
   write(record);
   record.machines.set(machine_id("another"), machine("", 4));
-  const auto writes = record_writes(record, world, settings);
+  const auto writes = record_writes(record, world, settings, nullptr);
   ASSERT_EQ(writes.size(), 1U);
   EXPECT_EQ(writes[0].config_map, shard_key(state_key(settings), MachineRecords::shard_of(machine_id("another"))));
   record.verified["ns/map/key"] = "v1-c";
-  EXPECT_EQ(record_writes(record, world, settings).size(), 2U) << "and the head";
+  EXPECT_EQ(record_writes(record, world, settings, nullptr).size(), 2U) << "and the head";
 }
 
 TEST_F(StoredRecords, WhileABaselineIsWrittenThereIsNoRecordYet) {
   const FleetRecord record = fleet(5'000);
-  for (const WriteConfigMap& head : record_writes(record, world, settings)) apply(head);
+  for (const WriteConfigMap& head : record_writes(record, world, settings, nullptr)) apply(head);
   store.read(world, settings);
   EXPECT_FALSE(store.record());
   EXPECT_TRUE(store.begun());
@@ -243,7 +243,7 @@ TEST_F(StoredRecords, AFleetThatGrowsIsTakenIntoShardsAndIsReadableInBetween) {
   FleetRecord record = fleet(900);
   write(record);
   const FleetRecord grown = fleet(1'500);
-  const auto shards = record_writes(grown, world, settings);
+  const auto shards = record_writes(grown, world, settings, nullptr);
   EXPECT_EQ(shards.size(), MachineRecords::kShards);
   for (const WriteConfigMap& write : shards) apply(write);
   store.read(world, settings);

@@ -254,7 +254,7 @@ TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveNothingIsWrittenAndAFindingNamesT
 
 TEST_F(NodeStep, C3_AForeignLabelBacksOutANodeWhosePodsAreAllReplaced) {
   replace_all();
-  facts.label = "other";
+  facts.label = Interned("other");
   facts.reason = kLabelOwnedByOther;
   EXPECT_EQ(actions(take()), Actions{"out(LabelOwnedByOther)"});
 }
