@@ -55,6 +55,11 @@ inline constexpr std::string_view kDoNotDisruptAnnotation = "gpusharing.dev/do-n
 inline constexpr std::string_view kMpsHostAnnotation = "gpusharing.dev/mps-host";  // An MPS daemon without a pod.
 // "true": the operator wrote the node's label nvidia.mps/enabled.
 inline constexpr std::string_view kMpsMarkAnnotation = "gpusharing.dev/mps-enabled";
+// Every annotation that the operator writes on a Node, which `cleanup` therefore removes. Its only label there is
+// kStateLabel.
+inline constexpr std::string_view kNodeAnnotations[] = {kChangeAnnotation,  kRevisionAnnotation, kProfileAnnotation,
+                                                        kMessageAnnotation, kDeferredAnnotation, kGpuCountAnnotation,
+                                                        kOwnedAnnotation,   kMpsMarkAnnotation};
 
 // --- The ecosystem's.
 inline constexpr std::string_view kConfigLabel = "nvidia.com/device-plugin.config";

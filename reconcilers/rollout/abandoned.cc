@@ -103,14 +103,14 @@ class Left {
 
 void plan_abandoned(Pass& pass) {
   constexpr std::size_t kMost = 50;  // Maximum number of findings.
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (const auto& [name, busy] : pass.index.abandoned) {
     const Node* node = pass.s.world.nodes.find(name);
     if (node == nullptr) continue;
     // Neither the change in progress nor the owner of the cordon is known, so a person decides (S11).
     const ChangeOnNode on = change_on(*node);
     if (!on.problem.empty()) {
-      if (++told <= kMost) {
+      if (++reported <= kMost) {
         pass.finding(
             Severity::warning, node_ref(name), kChangeUnreadable,
             fmt::format("{}. No plugin with profiles serves the node any more, and the operator does not change the "
@@ -122,7 +122,7 @@ void plan_abandoned(Pass& pass) {
     const Left left(pass, *node);
     const std::string obstacle = left.obstacle();
     if (!obstacle.empty() || !pass.held_for({Timer::abandoned, name, ""}, left.grace())) {
-      if (!left.is_change() || ++told > kMost) continue;
+      if (!left.is_change() || ++reported > kMost) continue;
       const std::string until =
           obstacle.empty() ? fmt::format("the operator removes what a change left on the node once this has lasted {}",
                                          k8s::format_go_duration(left.grace()))

@@ -13,6 +13,8 @@
 namespace gso {
 namespace {
 
+using Kind = ChangeTrouble::Kind;
+
 // How long a node usually needs to show a new profile. It is not reported earlier, because each report costs two
 // writes.
 constexpr Duration kUsual = std::chrono::minutes(2);
@@ -23,14 +25,14 @@ std::optional<ChangeTrouble> obstacle_of(Pass& pass, const std::string& name, co
                                          const NodePods& pods) {
   const bool remains = any_listed_left(*a.change, pods, false) || a.label;
   if (!remains || !is_touched(a, pods)) return std::nullopt;
-  if (!a.reason.empty()) return ChangeTrouble{std::string(a.reason), a.message, true, false};
+  if (!a.reason.empty()) return ChangeTrouble{std::string(a.reason), a.message, Kind::stands};
   if (!a.ready) {
-    return ChangeTrouble{std::string(kNotReady),
-                         "the node is NotReady, and its remaining pods are deleted once it is Ready", true, false};
+    return ChangeTrouble{std::string(kNodesNotReady),
+                         "the node is NotReady, and its remaining pods are deleted once it is Ready", Kind::stands};
   }
   const auto hindrance = kai_hindrance(pass, name, a);
   if (!hindrance || !hindrance->certain) return std::nullopt;
-  return ChangeTrouble{std::string(kKaiReservations), finding_of(name, *hindrance).message, true, false};
+  return ChangeTrouble{std::string(kKaiReservations), finding_of(name, *hindrance).message, Kind::stands};
 }
 
 // The pods that stay: those that the change has not listed for replacement.
@@ -76,19 +78,25 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
   if (!a.holder.empty() || (!a.in_change() && !a.loads_by_itself())) return std::nullopt;
   if (a.in_change()) {
     if (const std::string* right = refused_write(pass, name))
-      return ChangeTrouble{std::string(kForbidden), *right, true, false};
+      return ChangeTrouble{std::string(kForbidden), *right, Kind::stands};
   }
   const NodePods pods = sort_pods(pass.index.installation_of(a), pass.index.pods_of(name));
   if (a.in_change()) {
     if (auto obstacle = obstacle_of(pass, name, a, pods)) return obstacle;
+    if (!a.ready) {
+      return ChangeTrouble{std::string(kNodesNotReady),
+                           "Node is NotReady during its change: the operator waits for up to verifyTimeout",
+                           Kind::not_ready};
+    }
   }
   if (a.phase == Phase::draining || a.matches() || !a.ready) return std::nullopt;
   const NodePods now = staying(a, pods);
   if (std::string why = failing_container(now); !why.empty()) {
-    return ChangeTrouble{std::move(why), fmt::format("{}; {}", shown_difference(a), first_problem(now)), false, true};
+    return ChangeTrouble{std::move(why), fmt::format("{}; {}", shown_difference(a), first_problem(now)),
+                         Kind::container};
   }
   if (!is_late(pass, name, a)) return std::nullopt;
-  return ChangeTrouble{std::string(to_string(a.phase)), shown_difference(a), false, false};
+  return ChangeTrouble{std::string(to_string(a.phase)), shown_difference(a), Kind::late};
 }
 
 std::map<std::string, ChangeTrouble> troubles_of(RolloutView& rollout) {

@@ -1,6 +1,7 @@
 // What keeps a node in progress from showing its profile. Both statuses and the findings report this answer.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,11 +13,15 @@ namespace gso {
 class RolloutView;
 
 struct ChangeTrouble {
+  enum class Kind : std::uint8_t {
+    stands,     // The operator neither deletes the remaining pods nor gives up until the cause is gone.
+    not_ready,  // The node is NotReady; verifyTimeout decides, as for the kinds below.
+    container,  // A container of its new pods does not start; `reason` is the kubelet's.
+    late,       // It does not show its profile for longer than usual.
+  };
   std::string reason;   // CamelCase: of the obstacle, or of the container that waits (CrashLoopBackOff).
   std::string message;  // For people.
-  // The operator neither deletes the remaining pods nor gives up until the cause is gone. False: verifyTimeout decides.
-  bool stands = false;
-  bool of_container = false;  // `reason` is why a container of its new pods does not start.
+  Kind kind = Kind::late;
 };
 // Of a node in a change, or of one that loads a profile by itself; nullopt: it makes progress, only waits for
 // workloads, or is held (out_of_reach.h).

@@ -89,7 +89,7 @@ std::string_view consequence(WorkloadMode mode) {
 void warn_of_capacity(Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout) {
   std::size_t looked_at = 0;
   std::size_t listed = 0;
-  std::vector<std::string> told;
+  std::vector<std::string> shortages;
   for (const auto& [product, group] : profile_rollout.groups) {
     if (group.tally.shrinking == 0) continue;  // The usual case, in which its nodes are not visited.
     for (const auto& [available, name] : group.pending) {
@@ -104,16 +104,16 @@ void warn_of_capacity(Pass& pass, const RolloutKey& key, const ProfileRollout& p
       }
       const NodeUse use = use_of(pass.s, name, WallTime::min());
       if (const std::string what = beyond(a, use); !what.empty()) {
-        told.push_back(fmt::format("{}: {} ({})", name, what, use.names()));
+        shortages.push_back(fmt::format("{}: {} ({})", name, what, use.names()));
       }
     }
   }
-  if (told.empty()) return;
+  if (shortages.empty()) return;
   const WorkloadMode mode = pass.index.policy(pass.s.world, key.policy).rollout.workloads;
   pass.finding(Severity::warning,
                config_map_ref(pass.index.discovery.installations[profile_rollout.installation].config_map_key()),
                kReplicasBelowUse,
-               fmt::format("key \"{}\" serves less than pods request now. {}. {}", key.key, fmt::join(told, "; "),
+               fmt::format("key \"{}\" serves less than pods request now. {}. {}", key.key, fmt::join(shortages, "; "),
                            consequence(mode)));
 }
 

@@ -15,7 +15,8 @@ std::pair<std::string_view, std::string> who_has(const NodeAssessment& a, const 
   if (a.is_held())
     return {kHeld, "Node has gpusharing.dev/hold=true: skipped until this label or annotation is removed"};
   if (!a.holder.empty()) return {a.holder, describe_foreign_holder(a.holder, node)};
-  if (!a.ready && !a.change) return {kNotReady, "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable"};
+  if (!a.ready && !a.change)
+    return {kNodesNotReady, "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable"};
   return {};
 }
 

@@ -12,8 +12,6 @@ namespace gso {
 
 class RolloutView;
 
-inline constexpr std::string_view kNotReady = kNodesNotReady;
-
 struct OutOfReach {
   // Reason (Held, DriverUpgrade, MIGChange, Quarantined, or NodesNotReady, which is not a Blocked reason) -> node ->
   // why.

@@ -52,8 +52,8 @@ bool some_load(RolloutView& rollout, bool gated) {
 
 // Nodes in a change that stand: held, or by their trouble.
 std::int64_t standing_changes(RolloutView& rollout) {
-  const auto troubles =
-      std::ranges::count_if(rollout.troubles(), [](const auto& entry) { return entry.second.stands; });
+  const auto troubles = std::ranges::count_if(
+      rollout.troubles(), [](const auto& entry) { return entry.second.kind == ChangeTrouble::Kind::stands; });
   return troubles + std::ssize(rollout.profile_rollout.nodes(RolloutBucket::stuck));
 }
 
@@ -66,7 +66,7 @@ bool some_move(RolloutView& rollout, bool gated) {
 // The first node whose change stands. Where the operator lacks a permission, the next node would be refused as well.
 std::optional<Standstill> behind_change(RolloutView& rollout, bool some_start) {
   for (const auto& [name, trouble] : rollout.troubles()) {
-    if (!trouble.stands || (some_start && trouble.reason != kForbidden)) continue;
+    if (trouble.kind != ChangeTrouble::Kind::stands || (some_start && trouble.reason != kForbidden)) continue;
     return Standstill{trouble.reason, fmt::format("{} is mid-change and out of service: {}", name, trouble.message)};
   }
   return std::nullopt;
@@ -86,7 +86,7 @@ std::optional<Standstill> behind_waits(const Waits& waits) {
   if (waits.has_slot) return std::nullopt;
   if (!waits.deferred.empty()) return Standstill{std::string(kDeferred), first_of(waits.deferred)};
   if (!waits.not_ready.empty()) {
-    return Standstill{std::string(kNotReady), "the remaining nodes are NotReady: " + first_names(waits.not_ready)};
+    return Standstill{std::string(kNodesNotReady), "the remaining nodes are NotReady: " + first_names(waits.not_ready)};
   }
   if (waits.held.empty()) return std::nullopt;
   return Standstill{std::string(kHeld), "the remaining nodes are held: " + first_names(waits.held)};

@@ -10,7 +10,7 @@
 #include "reconcilers/rollout/daemonset_restart.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/kai_gate.h"
-#include "reconcilers/rollout/recorded_timers.h"
+#include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"
@@ -32,7 +32,7 @@ class Starter {
   }
 
   void run() {
-    collect_reloads();
+    reloads_ = find_reloads(pass_);
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) look_at(key, profile_rollout);
     start_groups();
   }
@@ -69,53 +69,6 @@ class Starter {
                   "evicted together or not at all: the node waits, and the other nodes start first");
   }
 
-  // Nodes that did not load their profile by themselves, or lost it: restarted as after an edit.
-  void collect_reloads() {
-    for (const std::string& name : pass_.index.nodes_in(Bucket::self_loaded)) {
-      const NodeAssessment* a = pass_.index.find(name);
-      if (a == nullptr || a->is_held()) continue;
-      const bool has_read = must_have_read(pass_, name, *a);
-      if (a->matches() && has_read) continue;
-      const bool cannot_have_read = a->cause == ChangeCause::joined && !has_read && serves_long_enough(name, *a);
-      if (!cannot_have_read && !loading_expired(pass_, name, *a)) continue;
-      if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
-      if (!a->labels_missing.empty()) {
-        report_waiting_reload(name, std::string(kLabelsMissing), std::string(a->labels_missing.view()));
-        continue;
-      }
-      reloads_[pass_.index.rollout_key_of(*a)].insert(name);
-    }
-    // Nodes that have not shown their profile for longer than a start can take. A missing device is not such a case.
-    for (const std::string& name : pass_.index.nodes_in(Bucket::drifting)) {
-      const NodeAssessment* a = pass_.index.find(name);
-      if (a == nullptr || !may_be_reloaded(pass_, name)) continue;
-      const Duration patience = pass_.index.policy(pass_.s.world, a->policy.view()).rollout.verify_timeout;
-      const TimerKey drifts = drifting_timer(name, *a);
-      if (!pass_.ages.held_for(drifts, patience, recorded_since(pass_, drifts))) continue;
-      if (a->verified.surplus && a->measured_gpus > 0) {
-        record_more_devices(name, *a);
-      } else {
-        reloads_[pass_.index.rollout_key_of(*a)].insert(name);
-      }
-    }
-  }
-
-  // GPUs were added to the machine: it serves its profile with all of them, and nothing must be restarted.
-  void record_more_devices(const std::string& name, const NodeAssessment& a) {
-    const Node& node = *pass_.s.world.nodes.find(name);
-    PatchNode patch = patch_out(node, a);
-    record_on(patch, node, a, std::string(a.target.view()));
-    pass_.add(std::move(patch), "Recorded", fmt::format("has {} GPUs now", a.measured_gpus), false, name);
-  }
-
-  // The pods serve, and have had the time that a node's status and labels need to show what they serve. A node that
-  // shows its profile by then needs no such time: its pods are older than an edit that no label shows.
-  bool serves_long_enough(const std::string& name, const NodeAssessment& a) {
-    if (a.matches()) return true;
-    return a.pods_ready &&
-           pass_.held_for({Timer::serving, name, std::string(a.target.view())}, pass_.s.settings.status_lag);
-  }
-
   void look_at(const RolloutKey& key, const ProfileRollout& profile_rollout) {
     const auto reloads = reloads_.find(key);
     const bool pending =
@@ -147,20 +100,15 @@ class Starter {
     for (const std::string& name : names) {
       const bool may_start = open || (only_repair && pass_.index.nodes_in(Bucket::drifting).contains(name));
       if (!may_start) {
-        if (needs_attention(gate.gate)) report_waiting_reload(name, gate.reason(), gate.message);
+        if (needs_attention(gate.gate)) report_waiting_reload(pass_, name, gate.reason(), gate.message);
         continue;
       }
       const Outcome outcome = try_start(rollout, name, true);
       if (outcome != Outcome::no_slot && outcome != Outcome::busy) continue;
       const std::string full = slots_.exhausted(rollout.key, rollout.profile_rollout, *pass_.index.find(name));
-      report_waiting_reload(name, std::string(kBudgetExhausted),
+      report_waiting_reload(pass_, name, std::string(kBudgetExhausted),
                             full.empty() ? "as many nodes of its policy as allowed already wait for workloads" : full);
     }
-  }
-
-  void report_waiting_reload(const std::string& name, const std::string& reason, const std::string& why) {
-    pass_.finding(Severity::warning, node_ref(name), reason,
-                  fmt::format("must be restarted to show its profile; {}", why));
   }
 
   // Out of service, but not by a change of the operator.
@@ -419,7 +367,7 @@ class Starter {
   RolloutObjects objects_{pass_};
   DaemonSetRestarts restarts_{pass_, objects_};
   std::map<std::string, WallTime, std::less<>> deferred_;  // Until when.
-  std::map<RolloutKey, std::set<std::string>> reloads_;
+  Reloads reloads_;
   std::map<std::pair<RolloutKey, std::string>, std::int64_t> started_;  // In this pass, by group.
   std::set<std::string> started_with_peers_;  // Started in this pass together with another one.
   std::set<std::string> waiting_for_peers_;   // They wait for slots for all nodes of their jobs.

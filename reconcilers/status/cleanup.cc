@@ -22,11 +22,6 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kReconciler = "cleanup";
 
-// Annotations that the operator writes on a Node. `hold` and `devices` are written by people.
-constexpr std::string_view kNodeAnnotations[] = {kRevisionAnnotation, kProfileAnnotation,  kMessageAnnotation,
-                                                 kDeferredAnnotation, kGpuCountAnnotation, kOwnedAnnotation,
-                                                 kMpsMarkAnnotation};
-
 // The label that selects the profile, and the policy that wrote the present value.
 struct ProfileLabel {
   std::string key;
@@ -70,8 +65,8 @@ class Leaving {
     const ChangeOnNode on = change_on(node);
     if (on.change) {
       remove_guards(patch, node, *on.change);
-      patch.remove_annotations.insert(std::string(kChangeAnnotation));
     } else if (!on.problem.empty()) {
+      patch.remove_annotations.erase(std::string(kChangeAnnotation));
       out.kept.push_back(
           fmt::format("node {}: {}: the annotation is kept, and so is a cordon that might be the operator's: check the "
                       "node, then remove both",

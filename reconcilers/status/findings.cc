@@ -144,8 +144,8 @@ void plan_conflicts(Pass& pass) {
   }
 }
 
-void plan_unmanaged_config(Pass& pass, const Operand& operand, std::set<ObjectKey>& told) {
-  if (operand.file_config_map.empty() || !told.insert(operand.key).second) return;
+void plan_unmanaged_config(Pass& pass, const Operand& operand, std::set<ObjectKey>& reported) {
+  if (operand.file_config_map.empty() || !reported.insert(operand.key).second) return;
   pass.finding(
       Severity::warning, daemonset_ref(operand.key), kConfigNotManaged,
       fmt::format(
@@ -158,9 +158,9 @@ void plan_unmanaged_config(Pass& pass, const Operand& operand, std::set<ObjectKe
 
 // Problems of DaemonSets, independent of the nodes that they select.
 void plan_daemonset_findings(Pass& pass) {
-  std::set<ObjectKey> told;
+  std::set<ObjectKey> reported;
   for (const PluginInstallation& installation : pass.index.discovery.installations) {
-    for (const Operand& operand : installation.operands) plan_unmanaged_config(pass, operand, told);
+    for (const Operand& operand : installation.operands) plan_unmanaged_config(pass, operand, reported);
     if (!installation.announced || pass.s.world.unsynced_namespaces.contains(installation.ns)) continue;
     (void)pass.held_for(differing_timer(installation), kDifferencePatience);
     const std::string stays = lasting_difference(pass, installation);
@@ -172,7 +172,7 @@ void plan_daemonset_findings(Pass& pass) {
     if (differs != installation.operands.end())
       pass.finding(Severity::warning, daemonset_ref(differs->key), kDaemonSetDiffers, stays);
   }
-  for (const Operand& stray : pass.index.discovery.strays) plan_unmanaged_config(pass, stray, told);
+  for (const Operand& stray : pass.index.discovery.strays) plan_unmanaged_config(pass, stray, reported);
 }
 
 }  // namespace
@@ -227,7 +227,7 @@ void find_failing_pods(Pass& pass) {
     RolloutView* rollout = find_rollout(pass, pass.index.rollout_key_of(a));
     if (rollout == nullptr) return false;
     const auto trouble = rollout->troubles().find(name);
-    if (trouble == rollout->troubles().end() || trouble->second.stands || !trouble->second.of_container) return false;
+    if (trouble == rollout->troubles().end() || trouble->second.kind != ChangeTrouble::Kind::container) return false;
     pass.finding(Severity::warning, node_ref(name), trouble->second.reason, trouble->second.message);
     return true;
   });
@@ -236,10 +236,10 @@ void find_failing_pods(Pass& pass) {
 // Before the record exists nothing is Blocked, but a policy's mistake is reported anyway.
 void find_wrong_keys(Pass& pass) {
   const Index& index = pass.index;
-  std::set<std::string_view> told;
+  std::set<std::string_view> reported;
   for (const std::string& name : index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *index.find(name);
-    if (!a.wrong_key || !pass.plannable(a) || !told.insert(a.policy.view()).second) continue;
+    if (!a.wrong_key || !pass.plannable(a) || !reported.insert(a.policy.view()).second) continue;
     pass.finding(Severity::error, policy_ref(index.policy(pass.s.world, std::string(a.policy.view()))), kConfigInvalid,
                  a.message);
   }

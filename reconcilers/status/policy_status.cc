@@ -93,7 +93,8 @@ class PolicyStatuses {
     RolloutView* view = find_rollout(pass_, pass_.index.rollout_key_of(a));
     if (view == nullptr) return nullptr;
     const auto trouble = view->troubles().find(name);
-    return trouble == view->troubles().end() || !trouble->second.stands ? nullptr : &trouble->second;
+    const bool stands = trouble != view->troubles().end() && trouble->second.kind == ChangeTrouble::Kind::stands;
+    return stands ? &trouble->second : nullptr;
   }
 
   // The nodes because of which a policy is not Ready.
@@ -214,7 +215,7 @@ class PolicyStatuses {
     ++sum.rollouts_with_work;
     if (const auto& still = view.standstill()) sum.standing.emplace_back(view.key.key, *still);
     for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
-      if (reason != kNotReady) sum.waiting[reason].insert(nodes.begin(), nodes.end());
+      if (reason != kNodesNotReady) sum.waiting[reason].insert(nodes.begin(), nodes.end());
     }
     if (view.profile_rollout.tally.of(Phase::pending) == 0) return;
     if (const std::string& waits = view.waits().message; !waits.empty()) sum.waits.emplace(view.key.key, waits);

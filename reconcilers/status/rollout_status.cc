@@ -140,9 +140,9 @@ Json nodes_of(RolloutView& view) {
   const std::set<std::string>& failed = view.failed();
   constexpr std::size_t kMost = 50;
   Json out = Json::array();
-  std::set<std::string> told;  // The list is a map by name: keep the first reason.
+  std::set<std::string> named;  // The list is a map by name: keep the first reason.
   auto add = [&](const std::string& name, std::string_view state, std::string_view reason, std::string_view message) {
-    if (out.size() >= kMost || !told.insert(name).second) return;
+    if (out.size() >= kMost || !named.insert(name).second) return;
     out.push_back({{"name", name}, {"state", state}, {"reason", reason}, {"message", cut_message(message)}});
   };
   for (const std::string& name : failed) {
@@ -160,16 +160,13 @@ Json nodes_of(RolloutView& view) {
       if (view.has(*pass.index.find(name))) add(name, "Waiting", who.reason, who.message);
     }
   }
-  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
-    const NodeAssessment& a = *pass.index.find(name);
-    if (view.has(a) && !a.ready && a.in_change() && !a.is_held())
-      add(name, "Waiting", kNotReady, "Node is NotReady during its change: the operator waits for up to verifyTimeout");
-  }
   for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
     for (const auto& [name, why] : nodes) add(name, reason == kHeld ? "Held" : "Waiting", reason, why);
   }
   for (const auto& [name, trouble] : view.troubles()) {
-    const std::string_view state = trouble.stands ? "Waiting" : to_string(pass.index.find(name)->phase);
+    using enum ChangeTrouble::Kind;
+    const bool waits = trouble.kind == stands || trouble.kind == not_ready;
+    const std::string_view state = waits ? "Waiting" : to_string(pass.index.find(name)->phase);
     add(name, state, trouble.reason, trouble.message);
   }
   return out;
@@ -262,8 +259,8 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
   out.stopped = view.stop().has_value();
   out.changing = moving;
   out.settled = profile_rollout.tally.settled;
-  const Json* told = counted_in_progress(out.status);
-  const bool at_rest = moving == 0 && (told == nullptr || *told == 0);
+  const Json* counted = counted_in_progress(out.status);
+  const bool at_rest = moving == 0 && (counted == nullptr || *counted == 0);
   if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
   out.status["counts"] = {
       {"total", profile_rollout.tally.total},       {"updated", profile_rollout.tally.settled},

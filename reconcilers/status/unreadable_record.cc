@@ -23,7 +23,7 @@ std::string what_is_wrong(const Pass& pass) {
   return pass.index.record_problem + ". No rollout starts until the record is readable or removed";
 }
 
-void tell(Pass& pass) {
+void report(Pass& pass) {
   pass.event(state_ref(pass), true, kRecordUnreadable, "Refuse", what_is_wrong(pass));
 }
 
@@ -33,7 +33,7 @@ void report_unreadable_record(Pass& pass) {
   if (pass.index.record_problem.empty()) return;
   pass.finding(Severity::error, state_ref(pass), kRecordUnreadable, what_is_wrong(pass));
   // If policies are served, the Event is sent once, with the status that reports the problem.
-  if (!pass.s.world.policies_served) tell(pass);
+  if (!pass.s.world.policies_served) report(pass);
 }
 
 // The counts and the other conditions keep their last values, because what the fleet runs is not known.
@@ -43,7 +43,7 @@ void plan_unreadable_statuses(Pass& pass) {
   const std::string reason(kRecordUnreadable);
   const std::string message =
       fmt::format("ConfigMap {}: {}", k8s::to_string(pass.index.stored.problem_in()), what_is_wrong(pass));
-  bool told = false;
+  bool reported = false;
   for (const SharingPolicy* policy : in_order(pass.s.world.policies)) {
     Json status = parse_status(policy->status_json);
     std::vector<StatusCondition> conditions{{"Ready", false, reason, message}, {"Progressing", false, reason, message}};
@@ -56,7 +56,7 @@ void plan_unreadable_statuses(Pass& pass) {
     status["conditions"] = condition_list(conditions, status, policy->meta.generation, pass.s.now);
     std::string after = status.dump(-1, ' ', false, Json::error_handler_t::replace);
     if (after == policy->status_json) continue;
-    if (!std::exchange(told, true)) tell(pass);
+    if (!std::exchange(reported, true)) report(pass);
     pass.add(PatchStatus{policy_ref(*policy), std::move(after)}, std::string(kStatusChanged), "");
   }
 }

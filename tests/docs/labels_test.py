@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/labels.md against reconcilers/model/labels.h: each key of the code stands on the page, and no page of docs has a key of ours that the
-code does not have, in a command neither. Prints "N passed, N failed"."""
+"""docs/labels.md against reconcilers/model/labels.h: each key of the code is on the page, no page or command of docs has a key of ours that
+the code does not have, and the annotations of Nodes are those that `cleanup` removes. Prints "N passed, N failed"."""
 import pathlib
 import re
 import sys
@@ -19,6 +19,11 @@ def main():
         shown = key + "*" if key.endswith(".") else key
         if f"`{shown}`" not in PAGE:
             failures.append(f"{key} of reconcilers/model/labels.h is not in docs/labels.md")
+    values = dict(re.findall(r'(k\w+) = "([^"]+)";', CODE))
+    removed = {values[name] for name in re.findall(r"k\w+", CODE.split("kNodeAnnotations[] = {")[1].split("}")[0])}
+    written = set(re.findall(r"^\| annotation `([^`]+)` \| operator \|", PAGE.split("## The operator's keys on other")[0], re.M))
+    failures += [f"{key} is either no annotation of the operator in docs/labels.md or not in kNodeAnnotations, which `cleanup` removes"
+                 for key in sorted(removed ^ written)]
     ours = set(re.findall(r"`(gpusharing\.dev/[\w.-]+)`", PAGE))
     looked_at = 0
     for page in sorted((ROOT / "docs").glob("*.md")):

@@ -1,0 +1,78 @@
+#include "reconcilers/rollout/reloads.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/canary.h"
+#include "reconcilers/rollout/recorded_timers.h"
+
+namespace gso {
+namespace {
+
+// GPUs were added to the machine: it serves its profile with all of them, and nothing must be restarted.
+void record_more_devices(Pass& pass, const std::string& name, const NodeAssessment& a) {
+  const Node& node = *pass.s.world.nodes.find(name);
+  PatchNode patch = patch_out(node, a);
+  record_on(patch, node, a, std::string(a.target.view()));
+  pass.add(std::move(patch), "Recorded", fmt::format("has {} GPUs now", a.measured_gpus), false, name);
+}
+
+// The pods serve, and have had the time that a node's status and labels need to show what they serve. A node that
+// shows its profile by then needs no such time: its pods are older than an edit that no label shows.
+bool serves_long_enough(Pass& pass, const std::string& name, const NodeAssessment& a) {
+  if (a.matches()) return true;
+  return a.pods_ready &&
+         pass.held_for({Timer::serving, name, std::string(a.target.view())}, pass.s.settings.status_lag);
+}
+
+// Nodes that should have loaded their profile by themselves and have not, or cannot have.
+void add_self_loaded(Pass& pass, Reloads& out) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
+    const NodeAssessment* a = pass.index.find(name);
+    if (a == nullptr || a->is_held()) continue;
+    const bool has_read = must_have_read(pass, name, *a);
+    if (a->matches() && has_read) continue;
+    const bool cannot_have_read = a->cause == ChangeCause::joined && !has_read && serves_long_enough(pass, name, *a);
+    if (!cannot_have_read && !loading_expired(pass, name, *a)) continue;
+    if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
+    if (!a->labels_missing.empty()) {
+      report_waiting_reload(pass, name, std::string(kLabelsMissing), std::string(a->labels_missing.view()));
+      continue;
+    }
+    out[pass.index.rollout_key_of(*a)].insert(name);
+  }
+}
+
+// Nodes that have not shown their profile for longer than a start can take. A missing device is not such a case.
+void add_drifting(Pass& pass, Reloads& out) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::drifting)) {
+    const NodeAssessment* a = pass.index.find(name);
+    if (a == nullptr || !may_be_reloaded(pass, name)) continue;
+    const Duration patience = pass.index.policy(pass.s.world, a->policy.view()).rollout.verify_timeout;
+    const TimerKey drifts = drifting_timer(name, *a);
+    if (!pass.ages.held_for(drifts, patience, recorded_since(pass, drifts))) continue;
+    if (a->verified.surplus && a->measured_gpus > 0) {
+      record_more_devices(pass, name, *a);
+    } else {
+      out[pass.index.rollout_key_of(*a)].insert(name);
+    }
+  }
+}
+
+}  // namespace
+
+Reloads find_reloads(Pass& pass) {
+  Reloads out;
+  add_self_loaded(pass, out);
+  add_drifting(pass, out);
+  return out;
+}
+
+void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why) {
+  pass.finding(Severity::warning, node_ref(node), reason,
+               fmt::format("must be restarted to show its profile; {}", why));
+}
+
+}  // namespace gso

@@ -1,0 +1,20 @@
+// Nodes whose pods must be replaced so that they load the profile that is their target already: they did not load it by
+// themselves, or have stopped showing it. They start like the nodes of an edit (starts.cc).
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "reconcilers/fleet/pass.h"
+
+namespace gso {
+
+using Reloads = std::map<RolloutKey, std::set<std::string>>;
+// Machines that only have more GPUs than before are recorded instead; nodes that must not be restarted are reported.
+[[nodiscard]] Reloads find_reloads(Pass& pass);
+
+// Reports why such a node is not restarted now.
+void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why);
+
+}  // namespace gso
