@@ -321,8 +321,7 @@ std::optional<Block> first_block(const NodeSetup& setup, CheckStage from, CheckS
 }
 
 std::string runbook_of(const Check& check) {
-  return check.blocks.empty() ? fmt::format("diagnostics.md#the-setup-of-a-node")
-                              : fmt::format("runbooks.md#why-a-node-is-blocked");
+  return check.blocks.empty() ? "diagnostics.md#the-setup-of-a-node" : "runbooks.md#why-a-node-is-blocked";
 }
 
 }  // namespace gso

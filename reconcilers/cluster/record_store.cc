@@ -135,6 +135,9 @@ void RecordStore::assemble(const k8s::ObjectKey& state) {
   }
   record_ = std::move(head->record);
   if (!head->sharded) return;
+  // Shards belong to one baseline: with another head, also those whose texts are the same must be read again.
+  if (shards_of_ != record_->recorded_at) shards_ = {};
+  shards_of_ = record_->recorded_at;
   for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
     if (shard_texts_[i] == nullptr)
       return fail(shard_key(state, i), fmt::format("a part of the record is missing. {}", repair()));

@@ -51,6 +51,7 @@ class RecordStore {
   Text head_text_;
   std::array<Text, MachineRecords::kShards> shard_texts_;
   std::array<std::shared_ptr<const MachineRecords::Shard>, MachineRecords::kShards> shards_;
+  k8s::WallTime shards_of_{};  // The baseline that `shards_` belong to.
   std::optional<FleetRecord> record_;
   std::optional<FleetRecord> begun_;
   std::string problem_;

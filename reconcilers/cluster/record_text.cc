@@ -226,7 +226,8 @@ Json print_policy(const RecordedPolicy& recorded) {
   const SharingPolicy& policy = recorded.policy;
   Json annotations = Json::object();
   for (const auto& entry : policy.meta.annotations) annotations[std::string(entry.key.view())] = entry.value.view();
-  Json spec = Json::parse(policy.spec_json.empty() ? "{}" : policy.spec_json, nullptr, false);
+  Json spec = Json::parse(policy.spec_json, nullptr, false);
+  if (!spec.is_object()) spec = Json::object();
   Json out = {{"uid", policy.meta.uid.str()},
               {"created", k8s::format_time(policy.meta.creation_timestamp)},
               {"annotations", std::move(annotations)},

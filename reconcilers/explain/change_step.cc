@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reconcilers/explain/node.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/pod_faults.h"
 
 namespace gso {
@@ -69,7 +70,8 @@ std::vector<NodeStep> steps_to(const World& world, const FleetIndex& index, std:
                        fmt::format("{}/{}", index.impl().installation_of(*a).id(), a->key.view()) == id;
     if (!meant || out.size() >= most) continue;
     std::string who = blocking_pods_of(world, name);
-    out.push_back({name, who.empty() ? change_step(index.impl(), *node, *a) : std::move(who), node->ready});
+    out.push_back(
+        {name, phase_of(*a), who.empty() ? change_step(index.impl(), *node, *a) : std::move(who), node->ready});
   }
   return out;
 }

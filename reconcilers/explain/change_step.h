@@ -21,6 +21,7 @@ namespace gso {
 // A node in a change and its step.
 struct NodeStep {
   std::string node;
+  Phase phase = Phase::unmanaged;
   std::string step;
   bool ready = true;
 };

@@ -18,6 +18,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/store_order.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 
@@ -28,8 +29,6 @@ std::string_view words(Proof proof) {
   switch (proof) {
     case Proof::none:
       return "not known";
-    case Proof::fresh_pods:
-      return "its pods have started since the profile changed";
     case Proof::annotation:
       return "recorded on the node when it was verified";
     case Proof::baseline:
@@ -44,11 +43,11 @@ std::string_view words(ChangeCause cause) {
       return "none";
     case ChangeCause::edited:
       return "profile edited";
-    case ChangeCause::moved:
+    case ChangeCause::relabelled:
       return "label names another key";
-    case ChangeCause::relabel:
+    case ChangeCause::policy:
       return "policy selects another key";
-    case ChangeCause::on_delete:
+    case ChangeCause::new_template:
       return "DaemonSet template changed";
     case ChangeCause::joined:
       return "node joined";
@@ -167,10 +166,10 @@ void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
 }
 
 void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, NodeExplanation& out) {
-  const bool in_flight = a != nullptr && a->in_change();
+  const bool in_change = a != nullptr && a->in_change();
   if (!node.ready)
     out.notes.push_back(fmt::format("Node is NotReady: {}; uses 1 slot of maxUnavailable",
-                                    in_flight ? "the operator waits for up to verifyTimeout" : "skipped until Ready"));
+                                    in_change ? "its change waits for it" : "skipped until Ready"));
   if (node.unschedulable) {
     const bool ours = is_cordoned_by_operator(node);
     const bool managed = a != nullptr && a->phase != Phase::unmanaged;
@@ -255,7 +254,7 @@ std::string shown_revision(std::string_view revision) {
 }
 
 std::string blocking_pods_of(const World& world, std::string_view node) {
-  for (const auto& [key, rollout] : world.rollouts.all()) {
+  for (const SharingRollout* rollout : in_order(world.rollouts)) {
     if (rollout->status_json.find(node) == std::string::npos) continue;
     const auto status = nlohmann::json::parse(rollout->status_json, nullptr, false);
     if (!status.is_object() || (rollout->phase != "Progressing" && rollout->phase != "Paused")) continue;
@@ -308,8 +307,10 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
   if (phase == Phase::blocked || (phase == Phase::held && why != kHeld)) {
     shown.state = fmt::format("{}({})", to_string(phase), why);
     if (by_holder) shown.message = describe_foreign_holder(a.holder, node);
-  } else if (a.phase == Phase::up_to_date && !a.matches()) {
-    shown = {std::string(drift_name(a)), shown_difference(a)};
+  } else if (drifts(a)) {
+    shown.message = shown_difference(a);
+  } else if (a.phase == Phase::up_to_date && has_missing_devices(a)) {
+    shown.message = missing_devices_text(a);
   } else if (a.phase == Phase::up_to_date && a.at_install != AtInstall::shown) {
     shown = {std::string(kUnproven),
              "its pods are older than the last change of the profile: what they loaded is not known"};
@@ -326,13 +327,14 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
   }
   if (shown.message.empty() && a.phase == Phase::pending) {
     shown.message = waits_for(world, index.impl(), a);
-    if (shown.message.empty() && a.cause == ChangeCause::on_delete)
+    if (shown.message.empty() && a.cause == ChangeCause::new_template)
       shown.message =
           "its pods have an older template of their DaemonSets (updateStrategy OnDelete); the operator replaces them "
           "in turn";
   }
   const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
-  if (!written.empty()) shown.message = written;
+  const bool is_its_phase = phase == Phase::failed || phase == Phase::blocked;
+  if (!written.empty() && is_its_phase) shown.message = written;
   if (shown.message.empty()) shown.message = a.would_break.view();
   return shown;
 }

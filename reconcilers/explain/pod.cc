@@ -241,7 +241,7 @@ class PodQuestions {
     } else if (a->change) {
       const std::string who = blocking_pods_of(s_.world, node);
       const bool waits = is_named(who, k8s::to_string(asked_.pod.meta.key()));
-      add(Severity::warning, "NodeInFlight",
+      add(Severity::warning, "NodeInChange",
           fmt::format("node {} is being changed to {} now{}{}", node, a->change->to, who.empty() ? "" : ", and ",
                       waits ? "waits for this pod to end" : who),
           "gpu-sharing-operator rollout status");

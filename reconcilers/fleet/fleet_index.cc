@@ -141,15 +141,25 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
   if (!stored.read(world, settings) && !everything) return;
   record_problem = stored.problem();
   const std::optional<FleetRecord>& next = stored.record();
-  // Verified revisions and switches change no node's assessment.
+  // Switches, canaries and timers change no node's assessment.
   const bool same = record.has_value() == next.has_value() &&
                     (!next || (record->failures == next->failures && record->good == next->good &&
                                record->recorded_at == next->recorded_at && record->templates == next->templates &&
                                record->without_baseline == next->without_baseline));
-  if (same && next) note_machines_changed(world, record->machines.differing(next->machines));
+  if (same && next) {
+    note_machines_changed(world, record->machines.differing(next->machines));
+    if (record->verified != next->verified) note_blocked();
+  }
   record = next;
   policies_dirty = true;
   if (!same) everything = true;
+}
+
+// A key that was verified once is not a typing error on the nodes that still name it.
+void FleetIndex::Impl::note_blocked() {
+  for (const auto& [name, node] : nodes) {
+    if (node.assessment && node.assessment->blocked_by != nullptr) dirty_nodes.insert(name);
+  }
 }
 
 void FleetIndex::Impl::note_machines_changed(const World& world, const std::set<MachineId>& machines) {
@@ -342,9 +352,11 @@ void FleetIndex::Impl::count_in_rollout(const std::string& name, const NodeShare
   const auto group_at = profile_rollout.groups.try_emplace(std::string(assessment.product.view())).first;
   Group& group = group_at->second;
   const auto policy_at = policies.try_emplace(std::string(assessment.policy.view())).first;
-  if (sign > 0 &&
-      (profile_rollout.tally.total == 0 || speaks_for(assessment.installation, profile_rollout.installation)))
-    profile_rollout.installation = assessment.installation;
+  add_count(profile_rollout.installations, assessment.installation, sign);
+  for (const auto& [installation, count] : profile_rollout.installations) {
+    const bool known = profile_rollout.installations.contains(profile_rollout.installation);
+    if (!known || speaks_for(installation, profile_rollout.installation)) profile_rollout.installation = installation;
+  }
   for (Tally* tally : {&profile_rollout.tally, &group.tally, &policy_at->second}) tally->add(share.counts, sign);
   for (std::size_t i = 0; i < kRolloutBuckets; ++i) {
     if (share.rollout_buckets.test(i)) put(profile_rollout.buckets[i], name, sign);

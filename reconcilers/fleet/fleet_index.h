@@ -30,8 +30,9 @@ struct Group {
 };
 
 struct ProfileRollout {
-  std::size_t installation = 0;
-  std::map<std::string, Group> groups;  // By product.
+  std::size_t installation = 0;                       // The one of `installations` that speaks for it.
+  std::map<std::size_t, std::int64_t> installations;  // Of its nodes -> how many of them.
+  std::map<std::string, Group> groups;                // By product.
   Tally tally;
   std::array<std::set<std::string>, kRolloutBuckets> buckets;
   std::map<std::string, std::set<std::string>> blocked;  // Reason -> nodes.
@@ -90,7 +91,7 @@ class FleetIndex::Impl {
   // Nodes that no plugin with profiles serves (any more) and that still have marks of a change -> whether they count as
   // busy in `cluster`.
   std::map<std::string, bool> abandoned;
-  std::unordered_map<std::string, QuietChange> quiet_changes;  // Kept by plan_nodes_in_flight().
+  std::unordered_map<std::string, QuietChange> quiet_changes;  // Kept by plan_changes_in_progress().
   std::map<std::string, MpsMark> mps_work;  // Nodes whose mark for KAI differs from the state of their MPS daemon.
   // "namespace/configmap/key" -> nodes that have loaded it; policy -> nodes whose label it wrote; (loser, winner) ->
   // nodes that both select.
@@ -123,6 +124,7 @@ class FleetIndex::Impl {
   void reset();
   void read_record(const World& world, const PlannerSettings& settings);
   void note_machines_changed(const World& world, const std::set<MachineId>& machines);
+  void note_blocked();
   void rediscover(const World& world);
   void sign_sets(const World& world);
   [[nodiscard]] bool speaks_for(std::size_t installation, std::size_t other) const;

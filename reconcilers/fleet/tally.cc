@@ -50,11 +50,11 @@ class Counter {
     const bool pending = a_.phase == Phase::pending;
     NodeCounts<std::int8_t>& counts = out_.counts;
     counts.total = 1;
-    counts.busy = a_.unavailable || a_.change != nullptr || a_.is_unreadable() ? 1 : 0;
+    counts.busy = is_busy(a_) ? 1 : 0;
     counts.settled = settled ? 1 : 0;
     counts.drifting = drifts(a_) && !excused ? 1 : 0;
     counts.held = a_.is_held() ? 1 : 0;
-    counts.new_template = pending && a_.cause == ChangeCause::on_delete ? 1 : 0;
+    counts.new_template = pending && a_.cause == ChangeCause::new_template ? 1 : 0;
     counts.shrinking = pending && a_.shrinks && !a_.change ? 1 : 0;
     counts.changing = a_.in_change() ? 1 : 0;
     counts.loading = a_.loads_by_itself() ? 1 : 0;
@@ -70,7 +70,7 @@ class Counter {
     put(Bucket::missing_devices, reports_missing_devices(a_));
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
     put(Bucket::uncounted, a_.is_uncounted());
-    put(Bucket::unavailable, a_.unavailable && !a_.change);
+    put(Bucket::unavailable, is_out_of_service(a_));
     put(Bucket::would_break, !a_.would_break.empty());
     if (a_.phase == Phase::pending) {
       out_.pending = out_.counts.busy == 0;
@@ -88,8 +88,7 @@ class Counter {
   [[nodiscard]] std::string_view retry() const {
     const auto policy = std::ranges::find_if(
         context_.policies, [&](const SharingPolicy* other) { return other->meta.name == a_.policy.view(); });
-    return policy == context_.policies.end() ? std::string_view()
-                                             : (*policy)->meta.annotations.get(kRetryAnnotation).value_or("");
+    return policy == context_.policies.end() ? std::string_view() : retry_of(**policy);
   }
 
   void put_by_marks() {

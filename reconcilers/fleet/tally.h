@@ -70,17 +70,16 @@ struct RolloutKey {
 
 // Sets of nodes that planners visit, each sorted by name.
 enum class Bucket : std::uint8_t {
-  unavailable,     // Out of service, but not by a change of the operator.
-  changing,        // In a change of the operator.
-  failed,          // The last change did not verify.
-  self_loaded,     // Loaded a profile by themselves, which the operator verifies and records.
-  following,       // Their DaemonSet controller replaces the pods.
-  block_to_write,  // Blocked, and the state is not written to the node yet.
-  stale_marks,     // Have a Blocked state, a cordon or an autoscaler annotation of the operator that has no reason any
-                   // more.
-  unrecorded,      // No baseline yet.
-  drifting,        // Verified before, and do not show their profile now.
-  would_break,     // Would lose their GPUs with the announced settings.
+  unavailable,         // Out of service, but not by a change of the operator.
+  changing,            // In a change of the operator.
+  failed,              // The last change did not verify.
+  self_loaded,         // Loaded a profile by themselves, which the operator verifies and records.
+  following,           // Their DaemonSet controller replaces the pods.
+  block_to_write,      // Blocked, and the state is not written to the node yet.
+  stale_marks,         // Have a Blocked state or a deferral that has no reason any more.
+  unrecorded,          // No baseline yet.
+  drifting,            // Verified before, and do not show their profile now.
+  would_break,         // Would lose their GPUs with the announced settings.
   drifted_at_install,  // Did not show their profile at the baseline.
   missing_devices,     // Serve fewer devices than the profile that they have loaded needs.
   uncounted,           // Have more GPUs than the record has for them.

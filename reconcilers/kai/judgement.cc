@@ -85,7 +85,7 @@ class Judge {
 
   Judgement judge_one(const KaiPod& reservation) {
     if (live_.empty()) {
-      if (!intent_.empty()) return say(reservation, Fate::keep, Severity::info, "KAIBindInFlight", intent_);
+      if (!intent_.empty()) return say(reservation, Fate::keep, Severity::info, "KAIBindInProgress", intent_);
       return say(reservation, Fate::orphan, Severity::info, "NoConsumers", why_orphan());
     }
     if (is_proven_duplicate(reservation)) {

@@ -153,7 +153,7 @@ inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
 inline constexpr std::string_view kAbandoned = "Abandoned";
 // nos partitions the node's GPUs, so the operator leaves the node alone.
 inline constexpr std::string_view kPartitionedByNos = "PartitionedByNos";
-inline constexpr std::string_view kCanaryUnwell = "CanaryUnwell";
+inline constexpr std::string_view kCanaryDrifting = "CanaryDrifting";
 inline constexpr std::string_view kMaxFailures = "MaxFailures";
 inline constexpr std::string_view kLabelDropped = "LabelDropped";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";

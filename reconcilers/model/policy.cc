@@ -5,6 +5,8 @@
 
 #include <charconv>
 
+#include "reconcilers/model/labels.h"
+
 namespace gso {
 
 std::int64_t IntOrPercent::of(std::int64_t total) const {
@@ -40,6 +42,14 @@ std::string stops_of(const SharingPolicy& policy) {
   if (policy.rollout.paused) add("paused");
   if (!policy.rollout.windows.empty()) add("maintenance windows");
   return out;
+}
+
+std::string_view retry_of(const SharingPolicy& policy) {
+  return policy.meta.annotations.get(kRetryAnnotation).value_or("");
+}
+
+bool is_undone(const SharingRollout& rollout) {
+  return rollout.meta.annotations.get(kUndoAnnotation) == "true";
 }
 
 }  // namespace gso

@@ -94,6 +94,8 @@ struct SharingPolicy {
   friend bool operator==(const SharingPolicy&, const SharingPolicy&) = default;
 };
 
+// The policy's gpusharing.dev/retry: another value than at a failure or a deferral allows a new attempt.
+[[nodiscard]] std::string_view retry_of(const SharingPolicy& policy);
 // A person has restricted what the policy is allowed to start: mode Observe or Approve, paused, or maintenance windows.
 [[nodiscard]] bool has_stop(const SharingPolicy& policy);
 // Which of these, for people: "mode Approve, paused"; empty: none.
@@ -116,5 +118,7 @@ struct SharingRollout {
   std::string status_json;
   friend bool operator==(const SharingRollout&, const SharingRollout&) = default;
 };
+// A person has undone it (gpusharing.dev/undo).
+[[nodiscard]] bool is_undone(const SharingRollout& rollout);
 
 }  // namespace gso

@@ -6,6 +6,8 @@ namespace gso {
 
 std::string_view to_string(Timer timer) {
   switch (timer) {
+    case Timer::not_ready:
+      return "not-ready";
     case Timer::draining:
       return "draining";
     case Timer::busy:

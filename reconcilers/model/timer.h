@@ -19,6 +19,7 @@ namespace gso {
 enum class Timer : std::uint8_t {
   // --- Of a node: subject: its name; scope: its target revision, unless the line names another one.
   draining,      // Out of service for a change and waits for its workloads.
+  not_ready,     // NotReady during a change whose pods are to be deleted.
   busy,          // Pending, and was seen in use.
   gang_waits,    // Waits for slots for the nodes of its jobs.
   retargeting,   // Mid-change, and the node has a new target.

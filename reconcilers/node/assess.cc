@@ -237,7 +237,7 @@ void Assessor::decide_change() {
     out_.message = std::move(found->message);
     return;
   }
-  out_.cause = out_.label ? ChangeCause::relabel : ChangeCause::edited;
+  out_.cause = out_.label ? ChangeCause::policy : ChangeCause::edited;
   if (!out_.change->failed) return note_obstacle();
   const bool asked_again = out_.change->failed->retry != retry();
   if (out_.change->to != out_.target.view() || asked_again || waits_for_deletion()) {
@@ -270,7 +270,7 @@ void Assessor::decide_difference() {
   }
   if (out_.label) {
     out_.phase = Phase::pending;
-    out_.cause = ChangeCause::relabel;
+    out_.cause = ChangeCause::policy;
     set_transition(true);
     return;
   }
@@ -296,7 +296,7 @@ void Assessor::decide_difference() {
     out_.phase = may_show_it && affected_pods_are_fresh() ? Phase::verifying : Phase::pending;
     return;
   }
-  out_.cause = ChangeCause::moved;
+  out_.cause = ChangeCause::relabelled;
   out_.phase = mps_kept_its_old_profile() ? Phase::pending : Phase::verifying;
 }
 
@@ -304,7 +304,7 @@ void Assessor::replace_by_template() {
   set_transition(true);
   include_old_mps();
   out_.phase = Phase::pending;
-  out_.cause = ChangeCause::on_delete;
+  out_.cause = ChangeCause::new_template;
 }
 
 // The MPS daemon never reloads by label: between two MPS profiles its pod must be replaced. After a template change it

@@ -26,7 +26,7 @@
 namespace gso {
 
 // How the loaded revision is known.
-enum class Proof : std::uint8_t { none, fresh_pods, annotation, baseline };
+enum class Proof : std::uint8_t { none, annotation, baseline };
 
 struct Loaded {
   Interned revision;  // Empty: unknown.
@@ -162,6 +162,10 @@ struct AssessContext {
 // Functions that the planners share. Runs its target with as many devices as the hardware serves; missing devices do
 // not stop a rollout.
 [[nodiscard]] bool is_settled(const NodeAssessment& assessment);
+// Out of service, in a change, or possibly in one that cannot be read: it holds a slot of every budget (S1).
+[[nodiscard]] bool is_busy(const NodeAssessment& assessment);
+// Out of service, but not by a change of the operator.
+[[nodiscard]] bool is_out_of_service(const NodeAssessment& assessment);
 // Is up to date according to its record and shows something else. Missing devices are no drift.
 [[nodiscard]] bool drifts(const NodeAssessment& assessment);
 // Devices are missing, and everything else matches the target.

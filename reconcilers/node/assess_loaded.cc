@@ -161,7 +161,7 @@ bool Assessor::adopts_drift() const {
 }
 
 std::string_view Assessor::retry() const {
-  return policy_ == nullptr ? std::string_view() : policy_->meta.annotations.get(kRetryAnnotation).value_or("");
+  return policy_ == nullptr ? std::string_view() : retry_of(*policy_);
 }
 
 Interned Assessor::reference(std::string_view installation, std::string_view key) const {

@@ -62,16 +62,19 @@ bool Assessor::block_by(std::optional<Block> found) {
 }
 
 void Assessor::find_obstacle() {
-  if (!foreign_holder_.empty()) {
-    find_own_obstacle();
-    // The system that quarantined the node might have used a taint: that taint is not a second obstacle.
-    const bool only_held = !out_.is_blocked() || foreign_holder_ == kQuarantined;
-    block(foreign_holder_, describe_foreign_holder(foreign_holder_, node_), false);
-    if (only_held) out_.phase = Phase::held;
+  find_own_obstacle();
+  if (foreign_holder_.empty()) {
+    if (!out_.is_blocked()) hold_unreadable_deferral();
     return;
   }
-  find_own_obstacle();
-  if (!out_.is_blocked()) hold_unreadable_deferral();
+  // The obstacle remains when the holder is done. But a system that quarantines the node might use a taint: that taint
+  // is no obstacle of its own.
+  if (out_.is_blocked() && foreign_holder_ != kQuarantined) {
+    out_.write_blocked = false;  // Nothing is written while somebody holds the node.
+    return;
+  }
+  block(foreign_holder_, describe_foreign_holder(foreign_holder_, node_), false);
+  out_.phase = Phase::held;
 }
 
 // A node that runs its target, or loads it by itself, is not Blocked without its labels, but it is not restarted

@@ -48,6 +48,14 @@ bool is_settled(const NodeAssessment& a) {
   return a.phase == Phase::up_to_date && (a.matches() || has_missing_devices(a));
 }
 
+bool is_busy(const NodeAssessment& a) {
+  return a.unavailable || a.change != nullptr || a.is_unreadable();
+}
+
+bool is_out_of_service(const NodeAssessment& a) {
+  return a.unavailable && a.change == nullptr;
+}
+
 bool drifts(const NodeAssessment& a) {
   return a.phase == Phase::up_to_date && !is_settled(a);
 }

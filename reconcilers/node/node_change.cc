@@ -17,8 +17,8 @@ namespace {
 
 constexpr Transition kTransitions[] = {Transition::none,      Transition::plugin_only, Transition::reshare,
                                        Transition::enter_mps, Transition::change_mps,  Transition::leave_mps};
-constexpr ChangeCause kCauses[] = {ChangeCause::none,    ChangeCause::edited,    ChangeCause::moved,
-                                   ChangeCause::relabel, ChangeCause::on_delete, ChangeCause::joined};
+constexpr ChangeCause kCauses[] = {ChangeCause::none,   ChangeCause::edited,       ChangeCause::relabelled,
+                                   ChangeCause::policy, ChangeCause::new_template, ChangeCause::joined};
 constexpr Deferral::By kDeferredBy[] = {Deferral::By::idle_timeout, Deferral::By::person};
 
 std::string_view to_string(Deferral::By by) {
@@ -154,12 +154,12 @@ std::string_view to_string(ChangeCause cause) {
       return "none";
     case ChangeCause::edited:
       return "edited";
-    case ChangeCause::moved:
-      return "moved";
-    case ChangeCause::relabel:
-      return "relabel";
-    case ChangeCause::on_delete:
-      return "on-delete";
+    case ChangeCause::relabelled:
+      return "relabelled";
+    case ChangeCause::policy:
+      return "policy";
+    case ChangeCause::new_template:
+      return "template";
     case ChangeCause::joined:
       return "joined";
   }

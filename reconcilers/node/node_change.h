@@ -24,12 +24,12 @@ namespace gso {
 // What made the change necessary.
 enum class ChangeCause : std::uint8_t {
   none,
-  edited,     // The key's text changed in place: only new pods load it.
-  moved,      // Another key by label: plugin and GFD reload by themselves.
-  relabel,    // A policy wants another label, which the operator writes.
-  on_delete,  // The template changed under updateStrategy OnDelete: pods are replaced only when the operator deletes
-              // them.
-  joined,     // A node without a record.
+  edited,        // The key's text changed in place: only new pods load it.
+  relabelled,    // The node's label names another key: plugin and GFD reload by themselves.
+  policy,        // A policy wants another key, and the operator writes the label.
+  new_template,  // The template changed under updateStrategy OnDelete: pods are replaced only when the operator deletes
+                 // them.
+  joined,        // A node without a record.
 };
 [[nodiscard]] std::string_view to_string(ChangeCause cause);
 
@@ -53,7 +53,7 @@ struct NodeChange {
   // Its pods had read `to` before the change began, and it did not show it: a failure counts against the revision, but
   // the node is no canary.
   bool self_loaded = false;
-  bool touched = false;   // A listed pod had been deleted when the list was rewritten.
+  bool touched = false;   // The list was rewritten after a pod of it had been deleted, or the label written.
   bool cordoned = false;  // By the operator.
   std::vector<std::string>
       guards;  // Autoscalers whose annotations the operator set: "cluster-autoscaler", "karpenter".

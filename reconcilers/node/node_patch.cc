@@ -27,11 +27,11 @@ std::map<Component, std::set<std::string>> pods_to_replace(const NodeView& view,
   };
   // After a label change plugin and GFD reload by themselves; only a running MPS daemon needs the full order of
   // restarts.
-  const bool reloads = plan.cause == ChangeCause::relabel && plan.kind != Transition::change_mps;
+  const bool reloads = plan.cause == ChangeCause::policy && plan.kind != Transition::change_mps;
   const Steps steps = steps_for(plan.kind);
   for (Component component : {Component::plugin, Component::gfd}) {
     if (component == Component::gfd && view.facts.labeller != Labeller::gfd) continue;
-    if (!reloads && (steps.replaces(component) || plan.cause == ChangeCause::on_delete)) list(component);
+    if (!reloads && (steps.replaces(component) || plan.cause == ChangeCause::new_template)) list(component);
   }
   if (plan.kind == Transition::enter_mps) out[Component::mps];
   if (plan.kind == Transition::change_mps || plan.kind == Transition::leave_mps) list(Component::mps);

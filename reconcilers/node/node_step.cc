@@ -166,8 +166,9 @@ bool ChangeStep::c6_drain() {
 // status of the rollout names the node. A change that is not touched does not wait forever.
 bool ChangeStep::wait_for_node() {
   if (is_touched(facts_, pods_)) return true;
-  if (ages_.held_for(draining_timer(name(), change_), rollout_.verify_timeout, change_.listed))
-    return back_out(kNodesNotReady, "the node is NotReady");
+  if (ages_.held_for({Timer::not_ready, name(), change_.to}, rollout_.verify_timeout))
+    return back_out(kNodesNotReady,
+                    fmt::format("the node has been NotReady for {}", k8s::format_go_duration(rollout_.verify_timeout)));
   finding(Severity::info, kNodesNotReady, "the node is NotReady: its pods are deleted once it is Ready");
   return true;
 }
@@ -223,7 +224,7 @@ bool ChangeStep::c12_reload() {
       same_target_ && !facts_.label && facts_.reason.empty() && !change_.pods.contains(Component::plugin);
   if (!reloads || !ages_.held_for(reloading_timer(name(), change_), kReloadGrace)) return false;
   const Transition kind = change_.kind == Transition::none ? Transition::reshare : change_.kind;
-  const ChangePlan next{kind, ChangeCause::moved};
+  const ChangePlan next{kind, ChangeCause::relabelled};
   add(patch_into(view_, list_again(view_, change_, next, pods_to_replace(view_, next)), {}), "ReloadFailed",
       fmt::format("not reloaded within {}: {}", k8s::format_go_duration(kReloadGrace), facts_.verified.mismatch), true);
   return true;

@@ -3,18 +3,23 @@
 // "Leaves the change" means: one patch removes what the change left on the node (its annotation, label, cordon and
 // autoscaler annotations). "First" and "last" pods: the two groups in the order of replace_order.h.
 //
-// A node without a change. The assessment decides the row; node_states.cc and rollout/ act on it:
+// A node without a change. The assessment decides the row (Assessor::decide); node_states.cc and rollout/ act on it.
+// N2 and N3 are asked first, also of a node with a change, then N1 and N4; then what the node has loaded decides:
 //   row when the node …                    then
 //   N1  has a change that cannot be read   Held. No action; a finding says how to release the node
 //   N2  has no plugin with profiles        Unmanaged. What a change left there is removed after two minutes (at once
 //                                          if nos took the node over)
 //   N3  has no baseline yet                Unrecorded. No action
 //   N4  has no valid target                Blocked
-//   N5  loaded a profile by itself         Verifying. Recorded once it shows the profile; otherwise restarted (N8)
-//   N6  gets new pods by RollingUpdate     FollowingDaemonSet
+//   N5  loaded a profile by itself (it     Verifying. Recorded once it shows the profile; otherwise restarted (N8)
+//       joined, or its label or pods were
+//       changed by somebody else)
+//   N6  gets new pods by RollingUpdate,    FollowingDaemonSet
+//       and runs another profile so far
 //   N7  runs its target                    UpToDate. If it stops showing the target for long enough, N8 applies
-//   N8  needs a change                     Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
-//                                          read; otherwise Pending
+//   N8  needs a change: another text, a    Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
+//       label that a policy wants, or a    read; otherwise Pending. An obstacle is named before a holder, because it
+//       new template under OnDelete        remains when the holder is done
 //
 // A node with a change. The code has one function per row and calls them in this order; the first row that applies
 // decides:
@@ -24,7 +29,8 @@
 //                                          Otherwise no action
 //   C3  the change is untouched, and a     The node leaves the change: it is uncordoned and has the phase of a node
 //       new target, an obstacle or a       without a change. The same if all pods are replaced, only the label remains
-//       stop appeared                      to be written, and an obstacle prevents that
+//       stop appeared                      to be written, and an obstacle prevents that. If max-mode is Observe,
+//                                          nothing is written, and a finding names the cordon
 //   C4  the change is touched, something   Nothing more is deleted or written; a finding says why
 //       remains to be done, and the target
 //       is invalid or impossible on the
@@ -34,15 +40,17 @@
 //   C6  first pods or the label remain     Draining: waits for the workloads or evicts them; then writes the label and
 //                                          deletes the first pods. If the change is untouched and a person uncordons
 //                                          the node, or idleTimeout passes: leaves the change and is deferred. Nothing
-//                                          is deleted while the node is NotReady
-//   C7  all listed pods are gone, and the  Pods that cannot have read the new text are listed; then C6
-//       text is newer than the new pods
+//                                          is deleted while the node is NotReady; untouched, it leaves the change after
+//                                          verifyTimeout
+//   C7  all listed pods are gone, and the  Pods that cannot have read the new text are listed, one second after the
+//   edit
+//       text is newer than the new pods    and once KAI uses no GPU of the node; then C6
 //   C8  first pods are still terminating   Waits; Failed after verifyTimeout
 //   C9  last pods remain                   Deletes them once MPS and the first pods are Ready; Failed after
 //                                          verifyTimeout
 //   C10 all pods are replaced, Ready, and  The node leaves the change (Verified) with the revision that these pods have
 //       have shown it for the status lag   read
-//   C11 verifyTimeout has passed           Fewer devices than expected: leaves the change (Degraded). More devices than
+//   C11 verifyTimeout has passed           Fewer devices than expected: leaves the change (VerifiedDegraded). More than
 //                                          recorded: leaves the change. Pods older than the text: listed again.
 //                                          Otherwise Failed, and autoscalers are allowed to remove the node
 //   C12 the label was written, and the     The pods are listed; then C6

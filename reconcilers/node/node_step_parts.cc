@@ -116,8 +116,8 @@ void ChangeStep::defer(Deferral::By by, std::string_view reason, std::string mes
   PatchNode patch = patch_out(node_, facts_);
   patch.remove_annotations.erase(std::string(kDeferredAnnotation));
   const auto until = snapshot_.now + std::chrono::ceil<WallTime::duration>(rollout_.idle_timeout);
-  patch.set_annotations[std::string(kDeferredAnnotation)] = print_deferral(
-      {change_.to, until, by, std::string(input_.policy.meta.annotations.get(kRetryAnnotation).value_or(""))});
+  patch.set_annotations[std::string(kDeferredAnnotation)] =
+      print_deferral({change_.to, until, by, std::string(retry_of(input_.policy))});
   add(std::move(patch), reason, std::move(message), false);
 }
 
@@ -245,7 +245,7 @@ void ChangeStep::fail(const std::string& why) {
   remove_guards(patch, node_, change_);  // An autoscaler is allowed to remove the failed node.
   NodeChange failed = change_;
   failed.guards.clear();
-  failed.failed = {why, std::string(input_.policy.meta.annotations.get(kRetryAnnotation).value_or(""))};
+  failed.failed = {why, std::string(retry_of(input_.policy))};
   patch.set_annotations[std::string(kChangeAnnotation)] = print_change(failed);
   add(std::move(patch), kVerificationFailed, message, false);
   event(true, kVerificationFailed, "Verify", message);

@@ -47,7 +47,7 @@ class ChangeStep {
   // Creation times are whole seconds. A pod created in the second of the edit cannot
   // be distinguished from an older one, and would be replaced again if the node does not verify.
   bool has_stood_for_a_second();
-  // Also reports it. `only_certain`: false while KAI's use is still being looked up.
+  // Also reports it. `only_certain`: a use that is still being looked up does not count.
   bool is_hindered_by_kai(bool only_certain);
 
   // All listed pods are gone, and the content was edited before the new pods have shown the old one: the pods are older

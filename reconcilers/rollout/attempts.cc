@@ -61,7 +61,7 @@ bool ended_before_template(const Index& index, const ProfileRollout& profile_rol
 }
 
 bool waits(const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
-  return profile_rollout.tally.of(Phase::pending) > 0 && rollout.meta.annotations.get(kUndoAnnotation) != "true";
+  return profile_rollout.tally.of(Phase::pending) > 0 && !is_undone(rollout);
 }
 
 }  // namespace

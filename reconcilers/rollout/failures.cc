@@ -66,14 +66,13 @@ std::string failures_that_stop(RolloutView& rollout) {
 const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key, const SharingPolicy& policy,
                                                std::string_view target) {
   if (!index.record) return nullptr;
-  return index.record->failure(key.policy, key.config_map, key.key, target,
-                               policy.meta.annotations.get(kRetryAnnotation).value_or(""));
+  return index.record->failure(key.policy, key.config_map, key.key, target, retry_of(policy));
 }
 
 const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy, std::string_view config_map) {
   if (!policy.inline_profile || !index.record) return nullptr;
   const std::string own = inline_profile_key(policy.meta.name, *policy.inline_profile);
-  const auto retry = policy.meta.annotations.get(kRetryAnnotation).value_or("");
+  const std::string_view retry = retry_of(policy);
   const FleetRecord::Failure* last = nullptr;
   for (const FleetRecord::Failure& failure : index.record->failures) {
     const bool of_set = config_map.empty() || failure.config_map == config_map;

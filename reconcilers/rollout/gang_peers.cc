@@ -14,8 +14,7 @@ namespace {
 
 // A node of the same rollout that is Pending or in a change.
 bool counts(const Pass& pass, const NodeAssessment& of, const NodeAssessment* other) {
-  if (other == nullptr || other->policy != of.policy || other->installation != of.installation || other->key != of.key)
-    return false;
+  if (other == nullptr || !pass.index.is_of(*other, pass.index.rollout_key_of(of))) return false;
   if (other->in_change()) return true;
   const WorkloadMode mode = pass.index.policy(pass.s.world, of.policy.view()).rollout.workloads;
   return other->phase == Phase::pending && other->ready && !other->is_held() &&

@@ -34,7 +34,7 @@ std::string_view reason_of(Gate gate) {
     case Gate::max_failures:
       return kMaxFailures;
     case Gate::canary_drifting:
-      return kCanaryUnwell;
+      return kCanaryDrifting;
     case Gate::mechanism_unusable:
       return "MechanismUnusable";
     case Gate::key_not_projected:

@@ -22,7 +22,7 @@ constexpr std::int64_t kMostWithTheirOwn = 5;
 // How long a node that loads by itself has to show its profile before its pods are replaced.
 Duration loading_grace(const Pass& pass, const NodeAssessment& a) {
   const Duration timeout = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
-  return a.cause == ChangeCause::moved ? std::min(kReloadGrace, timeout) : timeout;
+  return a.cause == ChangeCause::relabelled ? std::min(kReloadGrace, timeout) : timeout;
 }
 
 // When a moved label might have moved, if the operator has not seen it: it has just been started, and the text is so
@@ -51,7 +51,7 @@ std::optional<WallTime> newest_pod(const Pass& pass, const std::string& name, co
 
 // Since when the node has been loading, as far as the cluster shows it to an operator that has just been started.
 std::optional<WallTime> loading_seed(const Pass& pass, const std::string& name, const NodeAssessment& a) {
-  return a.cause == ChangeCause::moved ? earliest_move(pass, a) : newest_pod(pass, name, a);
+  return a.cause == ChangeCause::relabelled ? earliest_move(pass, a) : newest_pod(pass, name, a);
 }
 
 bool loads_ungated(const Pass& pass, const NodeAssessment& a) {
@@ -131,7 +131,7 @@ bool must_have_read(Pass& pass, const std::string& name, const NodeAssessment& a
   if (node == nullptr || !since) return false;
   // Sidecars reload when the label changes: the text must have been projected by then. The timer is named here, too, so
   // that an operator that credits timers can credit this one.
-  if (a.cause == ChangeCause::moved) {
+  if (a.cause == ChangeCause::relabelled) {
     const Duration age = pass.ages.age(loading_timer(name, a), earliest_move(pass, a));
     if (*since + pass.s.settings.projection <= pass.s.now - age) return true;
   }

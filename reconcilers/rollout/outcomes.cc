@@ -127,9 +127,8 @@ class Outcomes {
       if (why.empty()) continue;
       const bool back = owns_key(policy, key) && policy.rollout.on_failure == OnFailure::rollback;
       FleetRecord& next = change(back ? kRolledBack : kMaxFailures, fmt::format("{}: {}", target, why));
-      next.failures.push_back({key.policy, key.config_map, key.key, target,
-                               std::string(policy.meta.annotations.get(kRetryAnnotation).value_or("")),
-                               rollout.failed(), back});
+      next.failures.push_back(
+          {key.policy, key.config_map, key.key, target, std::string(retry_of(policy)), rollout.failed(), back});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       if (!back) continue;
       const std::string note =
@@ -142,11 +141,11 @@ class Outcomes {
   void find_undone() {
     for (const SharingRollout* rollout : in_order(pass_.s.world.rollouts)) {
       const std::string& name = rollout->meta.name;
-      if (rollout->meta.annotations.get(kUndoAnnotation) != "true") continue;
+      if (!is_undone(*rollout)) continue;
       const RolloutKey key{rollout->policy, rollout->config_map, rollout->key};
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
       if (!owns_key(policy, key) || pass_.s.settings.mode_of(policy) == PolicyMode::observe) continue;
-      const std::string retry(policy.meta.annotations.get(kRetryAnnotation).value_or(""));
+      const std::string retry(retry_of(policy));
       const auto* known = remembered_failure(pass_.index, key, policy, rollout->to_revision);
       if (known != nullptr && known->rolled_back) continue;
       FleetRecord& next =
@@ -297,7 +296,11 @@ class Outcomes {
 }  // namespace
 
 void plan_outcomes(Pass& pass) {
-  if (pass.index.record) Outcomes(pass).run();
+  if (!pass.index.record) return;
+  // plan_baseline() writes the same record in this pass.
+  const bool completes_baseline =
+      !std::ranges::includes(pass.s.world.unsynced_namespaces, pass.index.record->without_baseline);
+  if (!completes_baseline) Outcomes(pass).run();
 }
 
 }  // namespace gso

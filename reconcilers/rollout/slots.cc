@@ -42,7 +42,7 @@ bool Slots::fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollou
   std::int64_t all = 0;
   for (const std::string& peer : peers.nodes) {
     const NodeAssessment& a = *pass_->index.find(peer);
-    if (a.unavailable && !a.change) continue;  // Needs no slot.
+    if (is_out_of_service(a)) continue;  // Needs no slot.
     ++needs[std::string(a.product.view())];
     ++all;
   }

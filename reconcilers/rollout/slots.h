@@ -17,9 +17,6 @@ class Slots {
   // `pass` must outlive it. A caller can keep a copy to restore it later.
   explicit Slots(const Pass& pass) : pass_(&pass) {}
 
-  // Out of service, or failed mid-change: one of those that the budgets count already.
-  [[nodiscard]] static bool is_busy(const NodeAssessment& a) { return a.unavailable || a.change != nullptr; }
-
   // Cluster, policy and group have room for one more node.
   [[nodiscard]] bool free(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a) const;
   // The budgets that have no room for one more node, for people; empty: all have room.

@@ -111,10 +111,8 @@ class Starter {
     }
   }
 
-  // Out of service, but not by a change of the operator.
   [[nodiscard]] bool is_out_of_service(const std::string& name) const {
-    const NodeAssessment& a = *pass_.index.find(name);
-    return a.unavailable && !a.change;
+    return gso::is_out_of_service(*pass_.index.find(name));
   }
 
   // The nodes of one group of a rollout, in this pass.
@@ -238,11 +236,11 @@ class Starter {
       return Outcome::skipped;
     if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.installation_of(*a), key.key))
       return Outcome::no_slot;
-    if (!Slots::is_busy(*a) && !slots_.free(key, profile_rollout, *a)) return Outcome::no_slot;
+    if (!is_busy(*a) && !slots_.free(key, profile_rollout, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
     bool idle = drain == Drain::nothing;
-    const bool asks_first = !Slots::is_busy(*a) || drain == Drain::fits || rollout.workloads == WorkloadMode::evict;
+    const bool asks_first = !is_busy(*a) || drain == Drain::fits || rollout.workloads == WorkloadMode::evict;
     if (!idle && asks_first) {
       const NodeUse use = use_of(pass_.s, name, WallTime::min());
       if (!use.fresh) {
@@ -255,14 +253,14 @@ class Starter {
       idle = drained(drain, use, *a);
     }
     const std::string policy(a->policy.view());
-    if (!idle && !Slots::is_busy(*a)) {
+    if (!idle && !is_busy(*a)) {
       busy_.note(name, *a);
       if (!may_wait) return Outcome::busy;
     }
     if (!idle && rollout.workloads == WorkloadMode::evict) {
       if (const auto outcome = start_together(view, name, *a)) return *outcome;
     }
-    if (!idle && !Slots::is_busy(*a) && busy_.waiting(policy) >= slots_.most_draining(key)) return Outcome::busy;
+    if (!idle && !is_busy(*a) && busy_.waiting(policy) >= slots_.most_draining(key)) return Outcome::busy;
     if (!idle) busy_.start(policy);
     // A node that must be idle is cordoned first and listed once more: pods could have been bound since.
     const bool live = idle && drain != Drain::idle;
@@ -323,7 +321,7 @@ class Starter {
           ++needs[product] <= left_in_canary(rollout, product) ||
           (canaries_in_progress(rollout, product).empty() && only_peers_are_left(profile_rollout, product, peers));
       all = all && canary && !started_with_peers_.contains(peer) && !is_being_cleaned(peer) && kai_allows(peer, a) &&
-            (Slots::is_busy(a) || slots_.free(key, profile_rollout, a));
+            (is_busy(a) || slots_.free(key, profile_rollout, a));
       if (!all) break;
       slots_.take(key, a);
     }

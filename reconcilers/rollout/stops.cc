@@ -17,15 +17,11 @@ namespace gso {
 namespace {
 
 std::string retry_of(const Pass& pass, const std::string& policy) {
-  return std::string(pass.index.policy(pass.s.world, policy).meta.annotations.get(kRetryAnnotation).value_or(""));
+  return std::string(gso::retry_of(pass.index.policy(pass.s.world, policy)));
 }
 
 bool is_valid(const std::string& target) {
   return !target.empty() && target != kInvalidRevision;
-}
-
-bool is_undone(const SharingRollout& rollout) {
-  return rollout.meta.annotations.get(kUndoAnnotation) == "true";
 }
 
 using Subject = std::tuple<std::string, std::string, std::string, std::string>;

@@ -10,6 +10,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/store_order.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/status/status.h"
@@ -135,14 +136,6 @@ class Leaving {
   FleetIndex& index_;
 };
 
-template <class T>
-std::vector<const T*> sorted(const k8s::Store<T>& store) {
-  std::vector<const T*> out;
-  for (const auto& [key, object] : store.all()) out.push_back(object.get());
-  std::ranges::sort(out, {}, [](const T* object) { return object->meta.name; });
-  return out;
-}
-
 // The patch that changes `old` to `status`: a merge patch removes only members that are null.
 std::string patch_text(const Json& old, Json status) {
   for (const auto& [field, value] : old.items()) {
@@ -184,7 +177,7 @@ void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
   if (!old.contains("conditions") || policy.meta.deletion_timestamp) return;
   if (false_condition(old, "Ready").starts_with(kOperatorRemoved)) return;
   Json status = old;
-  for (const char* field : {"currentRollout", "estimatedCompletion", "oldestInFlight"}) status.erase(field);
+  for (const char* field : {"currentRollout", "estimatedCompletion", "oldestInProgress"}) status.erase(field);
   std::vector<StatusCondition> conditions;
   for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigValid"})
     conditions.push_back({type, false, std::string(kOperatorRemoved), std::string(kWhy), true});
@@ -214,8 +207,8 @@ std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index) {
 Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::string>& in_use, WallTime now) {
   Cleanup out;
   Leaving leaving(world, index);
-  for (const Node* node : sorted(world.nodes)) leaving.clean(*node, in_use.contains(node->meta.name), out);
-  for (const SharingPolicy* policy : sorted(world.policies)) {
+  for (const Node* node : in_order(world.nodes)) leaving.clean(*node, in_use.contains(node->meta.name), out);
+  for (const SharingPolicy* policy : in_order(world.policies)) {
     if (std::ranges::find(policy->finalizers, kRevertFinalizer) == policy->finalizers.end()) continue;
     PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", policy->meta.name, policy->meta.uid},
                           policy->finalizers,
@@ -224,8 +217,8 @@ Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::
     out.actions.push_back(
         {std::string(kReconciler), std::move(patch), "Cleanup", "no operator is left to revert its nodes", false, {}});
   }
-  for (const SharingPolicy* policy : sorted(world.policies)) end_policy(*policy, now, out);
-  for (const SharingRollout* rollout : sorted(world.rollouts)) end_rollout(*rollout, now, out);
+  for (const SharingPolicy* policy : in_order(world.policies)) end_policy(*policy, now, out);
+  for (const SharingRollout* rollout : in_order(world.rollouts)) end_rollout(*rollout, now, out);
   return out;
 }
 

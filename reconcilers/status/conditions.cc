@@ -20,7 +20,7 @@ std::string_view mode_name(PolicyMode mode) {
 
 void close_counts(Json& status) {
   if (const auto counts = status.find("counts"); counts != status.end() && counts->is_object()) {
-    for (const char* field : {"inFlight", "pending", "blocked"}) (*counts)[field] = 0;
+    for (const char* field : {"inProgress", "pending", "blocked"}) (*counts)[field] = 0;
   }
   const auto nodes = status.find("nodes");
   if (nodes == status.end() || !nodes->is_array()) return;

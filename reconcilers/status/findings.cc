@@ -48,7 +48,8 @@ void plan_default_policy(Pass& pass) {
   ObjectRef ref{std::string(kApiVersion), "SharingPolicy", "", std::string(kDefaultPolicy), ""};
   if (const auto kept = pass.index.held_policies.find(std::string(kDefaultPolicy));
       kept != pass.index.held_policies.end()) {
-    spec = Json::parse(kept->second.spec_json, nullptr, false);
+    const Json kept_spec = Json::parse(kept->second.spec_json, nullptr, false);
+    if (kept_spec.is_object()) spec = kept_spec;
     for (const auto& entry : kept->second.meta.annotations) {
       object["metadata"]["annotations"][std::string(entry.key.view())] = entry.value.view();
     }
@@ -312,7 +313,7 @@ void find_preexisting_drift(Pass& pass) {
   if (!pass.index.record) return;
   report_first(pass.index.nodes_in(Bucket::drifted_at_install), [&](const std::string& name) {
     const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || a->phase != Phase::up_to_date || a->matches()) return false;
+    if (a == nullptr || !drifts(*a)) return false;
     pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, shown_difference(*a));
     return true;
   });

@@ -34,7 +34,7 @@ std::optional<WallTime> extrapolate(const Json& rollout, WallTime now) {
   const auto started = time_of(pace, "since");
   if (!started) return std::nullopt;
   const std::int64_t done = count_of(counts, "updated") - count_of(pace, "updated");
-  const std::int64_t left = count_of(counts, "pending") + count_of(counts, "inFlight");
+  const std::int64_t left = count_of(counts, "pending") + count_of(counts, "inProgress");
   if (done <= 0 || left <= 0 || now <= *started) return std::nullopt;
   using Seconds = std::chrono::duration<double>;
   const Seconds needed = Seconds(now - *started) * (static_cast<double>(left) / static_cast<double>(done));
@@ -61,10 +61,10 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
   if (!progress.oldest.node.empty()) {
     WallTime since = progress.oldest.since;
     // A new leader did not observe the start; the status has it.
-    const Json known = object_at(before, "oldestInFlight");
+    const Json known = object_at(before, "oldestInProgress");
     if (text_at(known, "node") == progress.oldest.node)
       since = std::min(since, time_of(known, "since").value_or(since));
-    status["oldestInFlight"] = {{"node", progress.oldest.node}, {"since", k8s::format_time(since)}};
+    status["oldestInProgress"] = {{"node", progress.oldest.node}, {"since", k8s::format_time(since)}};
   }
   const SharingRollout* rollout = progress.rollout.empty() ? nullptr : pass.s.world.rollouts.find(progress.rollout);
   if (rollout == nullptr || progress.in_flight == 0 || progress.stopped) return;

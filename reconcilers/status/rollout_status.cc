@@ -172,10 +172,6 @@ Json nodes_of(RolloutView& view) {
   return out;
 }
 
-bool is_undone(const SharingRollout& rollout) {
-  return rollout.meta.annotations.get(kUndoAnnotation) == "true";
-}
-
 const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& rollout) {
   const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
   return remembered_failure(pass.index, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
@@ -220,7 +216,9 @@ PatchStatus status_patch(const SharingRollout& rollout, const Json& status) {
 void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
   const Json added = condition_list({{std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)}}, {},
                                     rollout.meta.generation, pass.s.now);
-  status["conditions"].push_back(added.front());
+  Json conditions = list_at(status, "conditions");
+  conditions.push_back(added.front());
+  status["conditions"] = std::move(conditions);
   pass.add(status_patch(rollout, status), "Superseded", std::string(kLeft));
 }
 
@@ -236,11 +234,11 @@ struct Account {
   std::int64_t settled = 0;      // and nodes that are done.
 };
 
-// counts.inFlight; null if the status has no counts.
+// counts.inProgress; null if the status has no counts.
 Json* counted_in_progress(Json& status) {
   const auto counts = status.find("counts");
   if (counts == status.end() || !counts->is_object()) return nullptr;
-  const auto at = counts->find("inFlight");
+  const auto at = counts->find("inProgress");
   return at == counts->end() ? nullptr : &*at;
 }
 
@@ -263,9 +261,9 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
   const bool at_rest = moving == 0 && (counted == nullptr || *counted == 0);
   if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
   out.status["counts"] = {
-      {"total", profile_rollout.tally.total},       {"updated", profile_rollout.tally.settled},
-      {"inFlight", profile_rollout.tally.moving()}, {"pending", profile_rollout.tally.of(Phase::pending)},
-      {"blocked", profile_rollout.tally.blocked()}, {"failed", std::ssize(view.failed())},
+      {"total", profile_rollout.tally.total},         {"updated", profile_rollout.tally.settled},
+      {"inProgress", profile_rollout.tally.moving()}, {"pending", profile_rollout.tally.of(Phase::pending)},
+      {"blocked", profile_rollout.tally.blocked()},   {"failed", std::ssize(view.failed())},
       {"drifting", profile_rollout.tally.unshown()}};
   if (!has_ended(out.phase.name) && (view.too_many_failures().empty() || !out.status.contains("wave"))) {
     std::int64_t wave = wave_of(view);

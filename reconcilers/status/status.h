@@ -57,7 +57,7 @@ struct Progress {
   bool stopped = false;
   OldestInProgress oldest;
 };
-// profileKey, estimatedCompletion and oldestInFlight of a policy's status. `before`: the present status, because an
+// profileKey, estimatedCompletion and oldestInProgress of a policy's status. `before`: the present status, because an
 // estimate changes only when another node is done, or when the estimated time has passed.
 void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, const nlohmann::json& before,
                   nlohmann::json& status);

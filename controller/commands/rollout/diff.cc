@@ -246,7 +246,7 @@ Json to_json(const NodeDifference& d) {
                         : d.workloads == WorkloadMode::interrupt ? "Interrupt"
                                                                  : "WaitForIdle"},
           {"inTheWay", d.blocked_by_pods},
-          {"inFlight", d.in_flight},
+          {"inProgress", d.in_flight},
           {"blocked", d.blocked},
           {"message", d.message}};
 }

@@ -109,7 +109,7 @@ int show_status(RolloutCall& call, const std::string& why_none) {
     document["rollouts"].back()["estimatedCompletion"] = estimate;
     const SharingRollout& rollout = *facts.rollout;
     const auto steps = steps_to(call.world, index, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps);
-    Json& in_flight = document["rollouts"].back()["inFlight"] = Json::array();
+    Json& in_flight = document["rollouts"].back()["inProgress"] = Json::array();
     for (const NodeStep& step : steps) in_flight.push_back({{"name", step.node}, {"step", step.step}});
     if (!call.options.json) print_rollout_status(facts, estimate, steps, call.clock->now(), *call.out);
   }

@@ -26,7 +26,6 @@ namespace {
 
 constexpr std::string_view kPolicyPrefix = "policy/";
 constexpr int kBarWidth = 24;
-// Reason of a policy's Progressing where no change is wanted.
 
 std::int64_t count_at(const Json& object, const char* field) {
   return number_at(object, field);
@@ -83,7 +82,7 @@ std::string RolloutFacts::shown_phase() const {
 }
 
 bool RolloutFacts::undone() const {
-  return rollout->meta.annotations.get(kUndoAnnotation) == "true";
+  return is_undone(*rollout);
 }
 
 bool RolloutFacts::went_wrong() const {
@@ -104,7 +103,7 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   if (const auto counts = status.find("counts"); counts != status.end() && counts->is_object()) {
     out.total = count_at(*counts, "total");
     out.updated = count_at(*counts, "updated");
-    out.in_flight = count_at(*counts, "inFlight");
+    out.in_flight = count_at(*counts, "inProgress");
     out.pending = count_at(*counts, "pending");
     out.blocked = count_at(*counts, "blocked");
     out.failed = count_at(*counts, "failed");
@@ -287,7 +286,7 @@ void print_rollout_status(const RolloutFacts& facts, const std::string& estimate
   for (const auto& node : facts.nodes) rows.push_back({"  " + node.name, node.state, node.reason, node.message});
   for (const NodeStep& step : steps) {
     if (std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) == facts.nodes.end())
-      rows.push_back({"  " + step.node, "InFlight", "-", step.step});
+      rows.push_back({"  " + step.node, std::string(to_string(step.phase)), "-", step.step});
   }
   if (rows.size() > 1) print_table(rows, out);
 }
@@ -338,7 +337,7 @@ Json rollout_json(const RolloutFacts& facts) {
           {"counts",
            {{"total", facts.total},
             {"updated", facts.updated},
-            {"inFlight", facts.in_flight},
+            {"inProgress", facts.in_flight},
             {"pending", facts.pending},
             {"blocked", facts.blocked},
             {"failed", facts.failed}}},

@@ -131,7 +131,7 @@ TEST_F(CleanupCommand, ARolloutUnderWayEndsWithAReason) {
     const std::string phase = name == "done" ? "Completed" : "Progressing";
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
           R"({"status":{"phase":")" + phase + R"(","startedAt":"2026-01-01T00:00:00Z","nodes":[{"name":"gpu-1",
-              "state":"Waiting"}],"counts":{"total":3,"updated":1,"inFlight":1,"pending":1,"blocked":0,"failed":0}}})");
+              "state":"Waiting"}],"counts":{"total":3,"updated":1,"inProgress":1,"pending":1,"blocked":0,"failed":0}}})");
   }
   EXPECT_EQ(run(), 0) << err.str();
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/done")["status"]["phase"], "Completed");
@@ -139,7 +139,7 @@ TEST_F(CleanupCommand, ARolloutUnderWayEndsWithAReason) {
   EXPECT_EQ(status["phase"], "Superseded");
   EXPECT_EQ(status["startedAt"], "2026-01-01T00:00:00Z");
   EXPECT_EQ(status["counts"]["updated"], 1);
-  EXPECT_EQ(status["counts"]["inFlight"], 0) << "nobody is on the way there any more";
+  EXPECT_EQ(status["counts"]["inProgress"], 0) << "nobody is on the way there any more";
   EXPECT_EQ(status["counts"]["pending"], 0);
   EXPECT_FALSE(status.contains("nodes"));
   for (const Json& condition : status["conditions"]) {

@@ -30,8 +30,7 @@ class RolloutCommand : public OurCluster {
                                {"spec", spec}};
     post(kLeases, lease.dump());
   }
-  static constexpr const char* kLeases =
-      "/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases";
+  static constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases";
   static std::string policy(const std::string& name, const std::string& spec) {
     return R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":")" + name +
            R"("},"spec":)" + spec + "}";
@@ -60,7 +59,7 @@ class RolloutCommand : public OurCluster {
         {"phase", phase},
         {"wave", 1},
         {"startedAt", "2026-01-01T00:00:00Z"},
-        {"counts", {{"total", 4}, {"updated", 2}, {"inFlight", 1}, {"pending", 1}, {"blocked", 0}, {"failed", 0}}},
+        {"counts", {{"total", 4}, {"updated", 2}, {"inProgress", 1}, {"pending", 1}, {"blocked", 0}, {"failed", 0}}},
         {"conditions", nlohmann::json::array({condition})}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
           nlohmann::json{{"status", status}}.dump());

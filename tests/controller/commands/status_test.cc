@@ -135,7 +135,7 @@ TEST_F(StatusTest, RolloutsHaveAProgressBar) {
   SharingRollout rollout;
   rollout.meta.name = "r";
   rollout.phase = "Progressing";
-  rollout.status_json = R"({"counts":{"total":4,"updated":1,"inFlight":2}})";
+  rollout.status_json = R"({"counts":{"total":4,"updated":1,"inProgress":2}})";
   world.rollouts.apply(rollout);
   EXPECT_THAT(print(false), HasSubstr("[######..................] 1/4, 2 in progress\n"));
 }

@@ -286,7 +286,7 @@ TEST(ReservationGc, ExplainsEveryReservation) {
   const Plan plan = cluster.pass();
   for (const char* name : {"orphan", "bound", "binding"}) EXPECT_FALSE(reasons(plan, name).empty()) << name;
   EXPECT_NE(message(plan, "bound", "KAIConsumersAlive").find("team/p"), std::string::npos);
-  EXPECT_NE(message(plan, "binding", "KAIBindInFlight").find("BindRequest team/q"), std::string::npos);
+  EXPECT_NE(message(plan, "binding", "KAIBindInProgress").find("BindRequest team/q"), std::string::npos);
 }
 
 TEST(ReservationGc, IsSilentWhereEverythingIsInOrder) {

@@ -21,7 +21,7 @@ TEST(NodeChangeAnnotation, IsReadAsItWasWritten) {
   change.from = "v1-a";
   change.to = "v1-b";
   change.kind = Transition::change_mps;
-  change.cause = ChangeCause::relabel;
+  change.cause = ChangeCause::policy;
   change.begun = *k8s::parse_rfc3339("2026-03-02T10:00:00Z");
   change.listed = *k8s::parse_rfc3339("2026-03-02T10:05:00Z");
   change.pods = {{Component::plugin, {"a", "b"}}, {Component::mps, {}}};

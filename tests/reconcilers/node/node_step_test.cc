@@ -493,7 +493,7 @@ TEST_F(NodeStep, C11_ANodeWithFewerDevicesIsDegradedAndNotFailed) {
 }
 
 TEST_F(NodeStep, C12_ALabelThatDidNotReloadWithinTwoMinutesListsThePods) {
-  change.cause = ChangeCause::relabel;
+  change.cause = ChangeCause::policy;
   change.pods.clear();
   change.touched = true;
   shows_something_else();
@@ -503,7 +503,7 @@ TEST_F(NodeStep, C12_ALabelThatDidNotReloadWithinTwoMinutesListsThePods) {
 }
 
 TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWritten) {
-  change.cause = ChangeCause::relabel;
+  change.cause = ChangeCause::policy;
   change.pods.clear();
   shows_something_else();
   stop = Stop{"Paused", ""};
