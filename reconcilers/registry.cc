@@ -26,8 +26,7 @@ constexpr std::string_view kNodeMpsReady = "node.mps-ready";
 
 Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
   Pass pass(snapshot, fleet.impl(), kNodeProfile, &rollouts);
-  plan_self_loaded_nodes(pass);
-  plan_node_states(pass);
+  plan_node_states(pass, plan_self_loaded_nodes(pass));
   plan_abandoned(pass);
   plan_findings(pass);
   plan_preflight(pass);

@@ -55,8 +55,10 @@ enum class NewMachines { join, record };
 void plan_baseline(Pass& pass, NewMachines machines = NewMachines::join);
 void plan_outcomes(Pass& pass);  // Writes verified and failed revisions into the record.
 void plan_changes_in_progress(Pass& pass);
-void plan_self_loaded_nodes(Pass& pass);
-void plan_node_states(Pass& pass);  // Writes Blocked, and removes stale states.
+// Returns the nodes that it records: their patch also removes stale states.
+[[nodiscard]] std::set<std::string> plan_self_loaded_nodes(Pass& pass);
+// Writes Blocked, and removes stale states. `recorded`: nodes that have their patch of this pass already.
+void plan_node_states(Pass& pass, const std::set<std::string>& recorded);
 void plan_starts(Pass& pass);
 void plan_abandoned(Pass& pass);        // Nodes that no plugin installation serves any more, mid-change.
 void plan_paused_relabels(Pass& pass);  // Nodes that a driver upgrade has drained.

@@ -98,7 +98,8 @@ void report_ungated(Pass& pass, const std::string& name, const NodeAssessment& a
 
 }  // namespace
 
-void plan_self_loaded_nodes(Pass& pass) {
+std::set<std::string> plan_self_loaded_nodes(Pass& pass) {
+  std::set<std::string> recorded;
   std::map<std::string, bool> many = with_many_ungated(pass);
   for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
     const Node* node = pass.s.world.nodes.find(name);
@@ -121,7 +122,9 @@ void plan_self_loaded_nodes(Pass& pass) {
     pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false,
              name);
     if (ungated) report_ungated(pass, name, *a, many);
+    recorded.insert(name);
   }
+  return recorded;
 }
 
 bool must_have_read(Pass& pass, const std::string& name, const NodeAssessment& a) {
@@ -160,7 +163,7 @@ bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& 
   return pass.s.now - since >= loading_grace(pass, a);
 }
 
-void plan_node_states(Pass& pass) {
+void plan_node_states(Pass& pass, const std::set<std::string>& recorded) {
   for (const std::string& name : pass.index.nodes_in(Bucket::block_to_write)) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
@@ -177,8 +180,8 @@ void plan_node_states(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->phase == Phase::unrecorded || !pass.plannable(*a)) continue;
-    // The patch that blocks the node does this, too.
-    if (pass.index.nodes_in(Bucket::block_to_write).contains(name)) continue;
+    // The patch that blocks or records the node does this, too.
+    if (pass.index.nodes_in(Bucket::block_to_write).contains(name) || recorded.contains(name)) continue;
     PatchNode patch = patch_out(*node, *a);
     const bool nothing = patch.remove.empty() && patch.remove_annotations.empty() && !patch.unschedulable;
     if (!nothing) pass.add(std::move(patch), "Released", "removes what a change left on the node", false, name);

@@ -37,3 +37,20 @@ def a_wrong_label_that_a_person_takes_away_lets_the_node_start_by_one_patch():
     c.set_label("n02", CONFIG_LABEL, None)
     patches_of_one_look(c)
     expect("capacity", {c.capacity(name) for name in c.nodes()}, {16})
+
+
+@scenario
+def a_node_that_is_recorded_and_no_longer_blocked_gets_one_patch():
+    """A wrong label is removed, the default is edited, and the node reboots: one patch records it and removes its mark."""
+    c = fleet(2, ts(4))
+    c.set_label("n01", CONFIG_LABEL, "nokey")
+    for _ in range(3):
+        c.after("2m")
+    expect("state", c.state("n01"), "Blocked")
+    c.labels("n01").pop(CONFIG_LABEL)
+    c.edit(any=ts(6))
+    c.restart("n01")
+    for _ in range(4):
+        reasons = [action["reason"] for action in c.after("30s").patched("n01")]
+        expect("patches of n01 in one look, beyond the first", reasons[1:], [])
+    expect("state", c.state("n01"), "")
