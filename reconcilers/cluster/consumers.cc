@@ -4,6 +4,7 @@
 
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/paths.h"
 
 namespace gso {
 
@@ -30,14 +31,12 @@ bool is_operand(const DaemonSet& daemonset) {
 // Mounts from the host the directory of an MPS daemon of this cluster, or a path below it.
 bool mounts_mps_root(const Pod& pod, const World& world) {
   if (pod.host_paths.empty()) return false;
-  const auto below = [](std::string_view path, std::string_view root) {
-    return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
-  };
   return std::ranges::any_of(world.daemonsets.all(), [&](const auto& entry) {
     const DaemonSet& daemonset = *entry.second;
     return !daemonset.mps_roots.empty() && is_operand(daemonset) &&
            std::ranges::any_of(daemonset.mps_roots, [&](const std::string& root) {
-             return std::ranges::any_of(pod.host_paths, [&](const Interned& path) { return below(path.view(), root); });
+             return std::ranges::any_of(pod.host_paths,
+                                        [&](const Interned& path) { return is_at_or_below(path.view(), root); });
            });
   });
 }

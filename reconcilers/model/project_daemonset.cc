@@ -3,6 +3,7 @@
 
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/paths.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/project_toleration.h"
 
@@ -157,8 +158,8 @@ std::set<std::string> mps_roots(const DaemonSet& daemonset, const std::map<std::
     }
   }
   std::set<std::string> out;
-  for (std::string root : found) {
-    while (root.size() > 1 && root.ends_with('/')) root.pop_back();
+  for (const std::string& spelled : found) {
+    std::string root = clean_path(spelled);
     // "/" contains every path, and $(OTHER) refers to another variable.
     if (root.size() > 1 && root.starts_with('/')) out.insert(std::move(root));
   }

@@ -5,6 +5,7 @@
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/paths.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {
@@ -30,7 +31,7 @@ bool read_name_value(Fields& fields, Value value, std::string_view field, std::s
 
 struct Mount {
   std::string volume;
-  std::string path;      // In the container.
+  std::string path;      // In the container. Clean (paths.h).
   std::string sub_path;  // Of the volume.
 };
 
@@ -38,15 +39,21 @@ struct Mount {
 struct ContainerUse {
   ResourceCounts limits;
   std::vector<Mount> mounts;
-  std::string pipe_directory;    // CUDA_MPS_PIPE_DIRECTORY
+  std::string pipe_directory;    // CUDA_MPS_PIPE_DIRECTORY, clean.
   bool visible_devices = false;  // NVIDIA_VISIBLE_DEVICES names devices.
   bool sidecar = false;          // Of an init container: restartPolicy Always.
 };
 
 struct Volume {
   std::string name;
-  std::string host_path;  // Empty: another kind of volume.
+  std::string host_path;  // Clean (paths.h). Empty: another kind of volume.
 };
+
+bool read_path(Fields& fields, Value value, std::string_view field, std::string& out) {
+  if (!fields.text(value, field, out)) return false;
+  out = clean_path(out);
+  return true;
+}
 
 bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
   return fields.object(value, "spec.containers", [&](std::string_view key, Value inner) {
@@ -66,7 +73,7 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
         std::string text;
         if (!read_name_value(fields, item, "env", name, text)) return false;
         if (name == "NVIDIA_VISIBLE_DEVICES") use.visible_devices = !text.empty() && text != "void" && text != "none";
-        if (name == "CUDA_MPS_PIPE_DIRECTORY") use.pipe_directory = text;
+        if (name == "CUDA_MPS_PIPE_DIRECTORY") use.pipe_directory = clean_path(text);
         return true;
       });
     }
@@ -75,7 +82,7 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
         Mount& mount = use.mounts.emplace_back();
         return fields.object(item, "volumeMounts", [&](std::string_view field, Value text) {
           if (field == "name") return fields.text(text, "volumeMounts.name", mount.volume);
-          if (field == "mountPath") return fields.text(text, "volumeMounts.mountPath", mount.path);
+          if (field == "mountPath") return read_path(fields, text, "volumeMounts.mountPath", mount.path);
           if (field == "subPath") return fields.text(text, "volumeMounts.subPath", mount.sub_path);
           return true;
         });
@@ -95,7 +102,7 @@ bool read_pod_volume(Fields& fields, Value value, Volume& volume) {
     if (key == "name") return fields.text(inner, "spec.volumes.name", volume.name);
     if (key != "hostPath") return true;
     return fields.object(inner, "spec.volumes.hostPath", [&](std::string_view field, Value path) {
-      return field == "path" ? fields.text(path, "spec.volumes.hostPath.path", volume.host_path) : true;
+      return field == "path" ? read_path(fields, path, "spec.volumes.hostPath.path", volume.host_path) : true;
     });
   });
 }
@@ -122,26 +129,20 @@ ResourceCounts requests_of(const std::vector<ContainerUse>& init_containers,
   return out;
 }
 
-std::string_view without_slash(std::string_view path) {
-  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-  return path;
-}
-
 // Directories that the MPS daemon uses by default (from driver r615 on /run/nvidia-mps), and those of the plugin's
 // chart and of the GPU Operator.
 bool is_usual_mps_path(std::string_view path) {
   constexpr std::string_view kUsual[] = {"/run/nvidia/mps",     "/run/nvidia-mps", "/var/run/nvidia/mps",
                                          "/var/run/nvidia-mps", "/tmp/nvidia-mps", "/mps"};
-  return std::ranges::any_of(kUsual, [&](std::string_view usual) { return path.starts_with(usual); });
+  return std::ranges::any_of(kUsual, [&](std::string_view usual) { return is_at_or_below(path, usual); });
 }
 
 // Whether the mount shows the directory to the container: any volume is mounted at the directory, or a host path is
 // mounted above it (an emptyDir above it belongs to the pod).
 bool shows(const Mount& mount, const Volume* volume, std::string_view directory) {
-  const std::string_view path = without_slash(mount.path);
-  if (path == directory) return true;
-  return volume != nullptr && !volume->host_path.empty() && directory.starts_with(path) &&
-         (path.ends_with('/') || directory.substr(path.size()).starts_with('/'));
+  if (mount.path == directory) return true;
+  return volume != nullptr && !volume->host_path.empty() && !mount.path.empty() &&
+         is_at_or_below(directory, mount.path);
 }
 
 // A client of an MPS daemon outside of the pod. A directory that one container names also counts for the mounts of the
@@ -151,14 +152,14 @@ bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vect
     return true;
   std::vector<std::string_view> directories;
   for (const ContainerUse* use : uses) {
-    if (!use->pipe_directory.empty()) directories.push_back(without_slash(use->pipe_directory));
+    if (!use->pipe_directory.empty()) directories.emplace_back(use->pipe_directory);
   }
   return std::ranges::any_of(uses, [&](const ContainerUse* use) {
     return std::ranges::any_of(use->mounts, [&](const Mount& mount) {
       const auto volume = std::ranges::find(volumes, mount.volume, &Volume::name);
       const Volume* found = volume == volumes.end() ? nullptr : &*volume;
       if (found != nullptr && !mount.sub_path.empty() && !found->host_path.empty() &&
-          is_usual_mps_path(std::string(without_slash(found->host_path)) + "/" + mount.sub_path))
+          is_usual_mps_path(clean_path(found->host_path + "/" + mount.sub_path)))
         return true;
       return std::ranges::any_of(directories,
                                  [&](std::string_view directory) { return shows(mount, found, directory); });
@@ -197,7 +198,7 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
   }
   pod.uses_mps_pipe = uses_mps_pipe(uses, volumes);
   for (const Volume& volume : volumes) {
-    if (!volume.host_path.empty()) pod.host_paths.emplace_back(without_slash(volume.host_path));
+    if (!volume.host_path.empty()) pod.host_paths.emplace_back(volume.host_path);
   }
   auto visible = [](const ContainerUse& use) { return use.visible_devices && use.limits.empty(); };
   pod.nvidia_visible_devices =
