@@ -91,6 +91,21 @@ std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& no
   return out;
 }
 
+namespace {
+
+// When the operator queues the node again, if pods still block it then. Empty: it waits without a deadline, because its
+// change is touched.
+std::string deadline_text(const Pass& pass, const SeenNode& seen) {
+  const NodeAssessment& a = seen.assessment;
+  if (a.phase != Phase::draining) return {};
+  const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.idle_timeout;
+  return fmt::format("; if this lasts until {}, the operator {}",
+                     k8s::format_time(seen.since + std::chrono::ceil<std::chrono::milliseconds>(patience)),
+                     a.change->cordoned ? "uncordons the node and queues it again" : "queues the node again");
+}
+
+}  // namespace
+
 std::map<std::string, BlockedBy> blocked_in_progress(const Pass& pass) {
   std::map<std::string, BlockedBy> out;
   for (const SeenNode& seen : seen_nodes(pass, Timer::draining)) {
@@ -98,9 +113,7 @@ std::map<std::string, BlockedBy> blocked_in_progress(const Pass& pass) {
     if (!a.change || a.change->failed) continue;
     auto who = blocked_by_pods(pass, seen.name, a);
     if (!who) continue;
-    const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.idle_timeout;
-    who->message += fmt::format("; gives up and uncordons the node at {}",
-                                k8s::format_time(seen.since + std::chrono::ceil<std::chrono::milliseconds>(patience)));
+    who->message += deadline_text(pass, seen);
     out.emplace(seen.name, std::move(*who));
   }
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {

@@ -1,5 +1,5 @@
 """While a node drains."""
-from scenario import expect, fleet, mps, one, scenario
+from scenario import expect, expect_that, fleet, mps, one, scenario
 
 
 @scenario
@@ -39,3 +39,34 @@ def a_pod_that_asks_not_to_be_evicted_spares_the_others():
     c.edit(any=mps(8))
     ticks = [c.after("2m") for _ in range(8)]
     expect("evictions", sum([tick.evicted() for tick in ticks], []), [])
+
+
+def message_while_a_pod_stays(c):
+    c.consumer("job-0", "n01")
+    c.edit(any=mps(8))
+    for _ in range(3):
+        c.after("2m")
+    return one(c.get("SharingPolicy", "default")["status"]["blocked"])["message"]
+
+
+@scenario
+def the_operator_announces_when_it_uncordons_a_node():
+    """A node that the operator has cordoned waits for a pod: the message says until when, and what follows."""
+    message = message_while_a_pod_stays(fleet(1, mps(4)))
+    expect_that("uncordons the node and queues it again" in message, "the end of the wait", message)
+
+
+@scenario
+def a_node_without_a_cordon_is_only_queued_again():
+    """With cordon: false the message announces no uncordoning."""
+    message = message_while_a_pod_stays(fleet(1, mps(4), rollout={"cordon": False}))
+    expect_that("uncordons" not in message and "queues the node again" in message, "only the queue", message)
+
+
+@scenario
+def a_cordon_of_a_person_is_not_said_to_end():
+    """A person cordoned the node before the change: the message announces no uncordoning."""
+    c = fleet(1, mps(4))
+    c.cordon("n01")
+    message = message_while_a_pod_stays(c)
+    expect_that("uncordons" not in message and "queues the node again" in message, "only the queue", message)
