@@ -112,7 +112,8 @@ struct NodeAssessment {
   std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null without a target.
   Loaded loaded;
   Verification verified;  // Against the target.
-  // Which devices are missing of what it has loaded, if it waits for another target; empty: none, or unknown.
+  // Which devices are missing of what it has loaded, if it waits for another target or drains; empty: none, or
+  // unknown.
   Interned missing_of_loaded;
   std::int64_t recorded_gpus = 0;    // The count in the fleet's record; 0: none.
   std::int64_t measured_gpus = 0;    // Devices computed from the served capacity; 0 if the capacity proves nothing.
@@ -170,8 +171,8 @@ struct AssessContext {
 [[nodiscard]] bool drifts(const NodeAssessment& assessment);
 // Devices are missing, and everything else matches the target.
 [[nodiscard]] bool has_missing_devices(const NodeAssessment& assessment);
-// Devices are missing of the profile that the node has loaded, be it held or blocked or waiting for a change. Unknown
-// (false) of a node in a change, that loads a profile now, or that is not Ready.
+// Devices are missing of the profile that the node has loaded, be it held or blocked or waiting for a change, or
+// draining. Unknown (false) of a node in a touched change, that loads a profile now, or that is not Ready.
 [[nodiscard]] bool reports_missing_devices(const NodeAssessment& assessment);
 // For such a node.
 [[nodiscard]] std::string missing_devices_text(const NodeAssessment& assessment);

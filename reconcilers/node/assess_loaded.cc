@@ -127,11 +127,13 @@ bool Assessor::serves_every_device(const Profile& profile) const {
   return measured_gpus(node_, profile) == facts_.count && node_.allocatable == node_.capacity;
 }
 
-// A node that waits for another target still serves what it has loaded, and loses devices there. What is not certainly
-// loaded proves nothing: pods without GFD's labels that have read a later text might serve fewer replicas.
+// A node that waits for another target, or drains for it, still serves what it has loaded, and loses devices there.
+// What is not certainly loaded proves nothing: pods without GFD's labels that have read a later text might serve fewer
+// replicas.
 void Assessor::find_missing_of_loaded() {
+  const bool drains = out_.phase == Phase::draining && !out_.change->self_loaded;
   const bool waits = out_.phase == Phase::pending || out_.phase == Phase::blocked || out_.phase == Phase::held;
-  if (!waits || out_.change || out_.is_unreadable() || !out_.ready) return;
+  if (!(drains || (waits && !out_.change)) || out_.is_unreadable() || !out_.ready) return;
   const ProfilePtr before = loaded_profile();
   if (before && serves_every_device(before->profile())) return;
   std::vector<const Pod*> pods{newest(Component::plugin)};

@@ -61,7 +61,7 @@ bool drifts(const NodeAssessment& a) {
 }
 
 bool reports_missing_devices(const NodeAssessment& a) {
-  if (a.change || a.is_unreadable() || !a.ready) return false;
+  if ((a.change && a.phase != Phase::draining) || a.is_unreadable() || !a.ready) return false;
   return a.phase == Phase::up_to_date ? has_missing_devices(a) : !a.missing_of_loaded.empty();
 }
 

@@ -1,5 +1,5 @@
 """A GPU that died is forgotten without GFD at the next edit, and not told while an edit waits."""
-from scenario import Cluster, expect, numbered, scenario, ts
+from scenario import Cluster, expect, fleet, mps, numbered, one, scenario, ts
 
 
 def fleet_of(layout):
@@ -47,3 +47,31 @@ def without_gfd_gpus_that_are_added_restart_nothing():
     c.reboot("n01", gpus=8)
     ticks = [c.after("11m") for _ in range(4)]
     expect("disruptions", [tick.now for tick in ticks if tick.disrupts()], [])
+
+
+def found_while_a_node_drains(gpus_left):
+    c = fleet(2, mps(4), gpus=8)
+    for name in c.nodes():
+        c.consumer("job-" + name, name)
+    c.edit(any=mps(8))
+    node = one(c.after("2m").started())
+    c.after("1m")
+    if gpus_left < 8:
+        c.serve(node, 4 * gpus_left)
+    for _ in range(3):
+        tick = c.after("11m")
+    return tick.found_on("UnhealthyDevices"), node
+
+
+@scenario
+def a_gpu_that_dies_while_its_node_drains_is_reported():
+    """A node waits for its pods, and a GPU dies: a finding names the node."""
+    found, node = found_while_a_node_drains(gpus_left=7)
+    expect("nodes with UnhealthyDevices", found, [node])
+
+
+@scenario
+def a_draining_node_with_all_its_gpus_is_not_reported():
+    """The neighbour: a node waits for its pods with all of its GPUs."""
+    found, _ = found_while_a_node_drains(gpus_left=8)
+    expect("nodes with UnhealthyDevices", found, [])
