@@ -132,10 +132,54 @@ class Finder {
   Waits out_;
 };
 
+// The first nodes of the rollout in that set, and what they do; empty if `total` is 0. Held nodes are left out.
+std::string nodes_in_progress(const RolloutView& rollout, Bucket bucket, std::int64_t total,
+                              fmt::format_string<std::string> one, fmt::format_string<std::string> many) {
+  std::vector<std::string> names;
+  if (total <= 0) return {};
+  for (const std::string& name : rollout.pass.index.nodes_in(bucket)) {
+    if (std::ssize(names) >= std::min<std::int64_t>(total, kMostNames)) break;
+    const NodeAssessment* a = rollout.pass.index.find(name);
+    if (a != nullptr && a->holder.empty() && rollout.has(*a)) names.push_back(name);
+  }
+  if (names.empty()) return {};
+  return fmt::format(total == 1 ? one : many, first_names(names, static_cast<std::size_t>(total)));
+}
+
+std::string waiting_to_start(const RolloutView& rollout) {
+  std::vector<std::string> names;
+  for (const auto& [product, group] : rollout.profile_rollout.groups) {
+    for (const auto& [available, name] : group.pending) {
+      if (names.size() < kMostNames) names.push_back(name);
+    }
+  }
+  const std::int64_t pending = rollout.profile_rollout.tally.of(Phase::pending);
+  return names.empty() ? std::string()
+                       : fmt::format("{} {} to start", first_names(names, static_cast<std::size_t>(pending)),
+                                     pending == 1 ? "waits" : "wait");
+}
+
 }  // namespace
 
 Waits waits_of(RolloutView& rollout) {
   return Finder(rollout).run();
+}
+
+std::string progress_text(RolloutView& rollout) {
+  if (const std::string& waits = rollout.waits().message; !waits.empty()) return waits;
+  const Tally& nodes = rollout.profile_rollout.tally;
+  const std::int64_t changing = nodes.changing - std::ssize(rollout.profile_rollout.nodes(RolloutBucket::stuck));
+  std::string out;
+  for (const std::string& part :
+       {nodes_in_progress(rollout, Bucket::changing, changing, "{} is in progress", "{} are in progress"),
+        nodes_in_progress(rollout, Bucket::following, nodes.of(Phase::following_daemonset),
+                          "{} waits for its DaemonSets", "{} wait for their DaemonSets"),
+        nodes_in_progress(rollout, Bucket::self_loaded, nodes.loading, "{} is being verified",
+                          "{} are being verified")}) {
+    if (!part.empty()) out += (out.empty() ? "" : "; ") + part;
+  }
+  if (out.empty()) out = waiting_to_start(rollout);
+  return out.empty() ? "nodes are changing to their revision" : out;
 }
 
 }  // namespace gso

@@ -17,13 +17,13 @@ std::string join_names(const std::vector<std::string>& names) {
   return first_names(names);
 }
 
-std::string waits_text(const PolicySum& sum) {
+std::string text_by_key(const std::map<std::string, std::string>& texts) {
   const bool alike =
-      std::ranges::all_of(sum.waits, [&](const auto& wait) { return wait.second == sum.waits.begin()->second; });
+      std::ranges::all_of(texts, [&](const auto& entry) { return entry.second == texts.begin()->second; });
   std::string out;
-  for (const auto& [key, why] : sum.waits) {
-    if (alike) return why;
-    out += fmt::format("{}key {}: {}", out.empty() ? "" : "; ", key.empty() ? "(none)" : key, why);
+  for (const auto& [key, text] : texts) {
+    if (alike) return text;
+    out += fmt::format("{}key {}: {}", out.empty() ? "" : "; ", key.empty() ? "(none)" : key, text);
   }
   return out;
 }

@@ -213,6 +213,7 @@ class PolicyStatuses {
   // Blocked: it counts against the budgets, and the SharingRollout names it.
   static void add_waits(RolloutView& view, PolicySum& sum) {
     ++sum.rollouts_with_work;
+    sum.progress.emplace(view.key.key, progress_text(view));
     if (const auto& still = view.standstill()) sum.standing.emplace_back(view.key.key, *still);
     for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
       if (reason != kNodesNotReady) sum.waiting[reason].insert(nodes.begin(), nodes.end());
@@ -230,9 +231,7 @@ class PolicyStatuses {
     if (!sum.left_mid_change.empty()) return left_mid_change_condition(sum);
     if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
     if (std::ssize(sum.standing) == sum.rollouts_with_work) return standing_condition(sum);
-    std::string waits = waits_text(sum);
-    return {"Progressing", true, std::string(kRollingOut),
-            waits.empty() ? "nodes are changing to their revision" : waits};
+    return {"Progressing", true, std::string(kRollingOut), text_by_key(sum.waits.empty() ? sum.progress : sum.waits)};
   }
 
   // Overlapped is True on the losing policy, then set to False once.

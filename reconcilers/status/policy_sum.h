@@ -40,10 +40,11 @@ struct PolicySum {
   std::string unread_owner;    // ClusterPolicy that cannot be read.
   std::string unstaged_owner;  // ClusterPolicy that `unstaged` concerns.
   std::string rollout;
-  bool stopped = false;                      // `rollout` is stopped by people, failures or windows.
-  std::map<std::string, std::string> waits;  // Key -> what its nodes wait for.
-  std::string rolled_back;                   // The policy's inline profile failed and was rolled back.
-  std::string failed_before;                 // A recorded failure whose nodes are gone.
+  bool stopped = false;  // `rollout` is stopped by people, failures or windows.
+  // Key -> what its nodes wait for in addition to those in progress; empty: they can start. Key -> progress_text().
+  std::map<std::string, std::string> waits, progress;
+  std::string rolled_back;    // The policy's inline profile failed and was rolled back.
+  std::string failed_before;  // A recorded failure whose nodes are gone.
   std::map<std::string, std::map<std::string, std::string>> waiting;  // Reason -> nodes in a change -> blocking pods.
   // Rollouts with nodes that need a change or are in progress; those of them that stand still, with the profile key.
   std::int64_t rollouts_with_work = 0;
@@ -58,8 +59,8 @@ struct PolicySum {
 
 // The first five of them, and how many more.
 [[nodiscard]] std::string join_names(const std::vector<std::string>& names);
-// What the Pending nodes wait for in addition to those in progress; empty: they can start.
-[[nodiscard]] std::string waits_text(const PolicySum& sum);
+// One text for each profile key, or the text alone if all are equal.
+[[nodiscard]] std::string text_by_key(const std::map<std::string, std::string>& texts);
 
 [[nodiscard]] StatusCondition config_valid_of(const PolicySum& sum);
 [[nodiscard]] StatusCondition degraded_of(const PolicySum& sum);

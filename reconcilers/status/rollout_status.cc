@@ -31,10 +31,10 @@ struct RolloutPhase {
   std::string message;
   // Progressing, but nothing moves until somebody acts (standstill.h).
   bool stands = false;
-  // What the Pending nodes wait for: part of the conditions, but not a reason for an Event.
-  std::string waits{};
+  // progress_text(): part of the conditions, but not a reason for an Event.
+  std::string progress{};
   [[nodiscard]] std::string said() const {
-    return message.empty() || waits.empty() ? message + waits : message + "; " + waits;
+    return message.empty() || progress.empty() ? message + progress : message + "; " + progress;
   }
 };
 
@@ -89,7 +89,7 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   if (still) return {"Progressing", still->reason, still->message, true};
   if (!gate.is_open()) return {"Progressing", gate.reason(), gate.message};
   return {"Progressing", std::string(kRollingOut),
-          std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : ""), false, view.waits().message};
+          std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : ""), false, progress_text(view)};
 }
 
 // The number of nodes that the policy's budget allows out of service at a time.

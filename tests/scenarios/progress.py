@@ -1,0 +1,55 @@
+"""What the statuses say while a rollout progresses."""
+from scenario import expect, expect_that, fleet, one, scenario, ts
+
+
+def conditions_of(c):
+    return [condition for rollout in c.rollouts() for condition in rollout.get("status", {}).get("conditions", [])]
+
+
+def expect_messages(c):
+    expect("conditions without a message", [x["type"] for x in conditions_of(c) if not x["message"]], [])
+
+
+def expect_the_same_message(c):
+    """Progressing of the policy and of the only SharingRollout; returns its message."""
+    of_rollout = {x["type"]: x["message"] for x in one(c.rollouts())["status"]["conditions"]}["Progressing"]
+    of_policy = c.condition("default", "Progressing")["message"]
+    expect("Progressing of the SharingRollout", of_rollout, of_policy)
+    return of_policy
+
+
+@scenario
+def the_conditions_of_a_rollout_have_a_message():
+    """An ordinary rollout: in no look a condition of the SharingRollout is without a message."""
+    c = fleet(3, ts(4))
+    c.edit(any=ts(8))
+    for _ in range(7):
+        c.after("2m")
+        expect_messages(c)
+    expect("capacity", c.capacity("n03"), 16)
+
+
+@scenario
+def the_last_node_in_progress_is_named():
+    """The only node does not become Ready: Progressing names it, in the policy and in the SharingRollout."""
+    c = fleet(1, ts(4))
+    c.behave("starting", "n01")
+    c.edit(any=ts(8))
+    for _ in range(3):
+        c.after("2m")
+    message = expect_the_same_message(c)
+    expect_that("n01" in message, "the name of the node", message)
+
+
+@scenario
+def nodes_that_wait_for_their_daemonset_are_named():
+    """A new template makes its pods crash during a RollingUpdate, and an edit waits for it: no condition is empty."""
+    c = fleet(4, ts(4))
+    c.bad_templates.add("h2")
+    c.template("h2")
+    c.restart("n01")
+    c.after("2m")
+    c.edit(any=ts(8))
+    for _ in range(4):
+        c.after("2m")
+        expect_messages(c)
