@@ -230,6 +230,7 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
     if (part) plan.append(std::move(*part));
   }
   plan.append(rollouts.take_plan());
+  plan.drop_repeated_findings();
   std::ranges::sort(plan.timers);
   const auto repeated = std::ranges::unique(plan.timers);
   plan.timers.erase(repeated.begin(), repeated.end());

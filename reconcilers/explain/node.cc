@@ -340,11 +340,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
 }
 
 std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
-  std::vector<Finding> out;
-  for (Finding& finding : plan_all(snapshot, index, {.synced = everything_synced}).findings) {
-    if (std::ranges::find(out, finding) == out.end()) out.push_back(std::move(finding));
-  }
-  return out;
+  return plan_all(snapshot, index, {.synced = everything_synced}).findings;
 }
 
 std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex& index,

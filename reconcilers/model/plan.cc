@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "reconcilers/model/message_text.h"
 
@@ -42,6 +43,16 @@ void Plan::append(Plan other) {
   }
   consumers_wanted.merge(std::move(other.consumers_wanted));
   kai_wanted.merge(std::move(other.kai_wanted));
+}
+
+void Plan::drop_repeated_findings() {
+  std::vector<std::size_t> sorted(findings.size());
+  std::iota(sorted.begin(), sorted.end(), std::size_t{0});
+  std::ranges::stable_sort(sorted, [&](std::size_t a, std::size_t b) { return findings[a] < findings[b]; });
+  std::vector<bool> repeated(findings.size());
+  for (std::size_t i = 1; i < sorted.size(); ++i) repeated[sorted[i]] = findings[sorted[i]] == findings[sorted[i - 1]];
+  std::size_t at = 0;
+  std::erase_if(findings, [&](const Finding&) { return repeated[at++]; });
 }
 
 namespace {

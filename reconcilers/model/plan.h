@@ -134,7 +134,7 @@ struct Finding {
   ObjectRef object;
   std::string reason;
   std::string message;
-  friend bool operator==(const Finding&, const Finding&) = default;
+  friend auto operator<=>(const Finding&, const Finding&) = default;
 };
 
 struct Plan {
@@ -150,6 +150,8 @@ struct Plan {
 
   // Joins two plans; writes to one ConfigMap become one write.
   void append(Plan other);
+  // Keeps the first of equal findings, and the order.
+  void drop_repeated_findings();
 };
 
 // Stable printers. print() is one line for logs and golden files; to_json() is the `plan -o json` form (design: command

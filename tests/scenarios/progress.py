@@ -1,5 +1,5 @@
-"""What the statuses say while a rollout progresses."""
-from scenario import expect, expect_that, fleet, one, scenario, ts
+"""What statuses and findings say while a rollout progresses."""
+from scenario import expect, expect_that, fleet, mps, one, scenario, ts
 
 
 def conditions_of(c):
@@ -53,3 +53,18 @@ def nodes_that_wait_for_their_daemonset_are_named():
     for _ in range(4):
         c.after("2m")
         expect_messages(c)
+
+
+@scenario
+def findings_do_not_repeat():
+    """The text becomes invalid while a node is half-way: every finding is reported once."""
+    c = fleet(3, mps(4))
+    c.edit(any=mps(8))
+    c.after("2m")
+    c.after("5s")
+    c.edit(any=mps(1))
+    for _ in range(4):
+        tick = c.after("2m")
+    found = [(f["object"]["kind"], f["object"]["name"], f["reason"], f["message"]) for f in tick.all_findings]
+    expect("findings", sorted(found), sorted(set(found)))
+    expect_that(found, "a finding about the text")
