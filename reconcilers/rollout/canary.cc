@@ -33,12 +33,15 @@ bool is_same_machine(const Pass& pass, const std::string& name, MachineId machin
 }
 
 // Canaries that show the revision now.
-std::int64_t proven(RolloutView& rollout, const RecordedCanary& entry) {
-  return std::ranges::count_if(entry.nodes, [&](const auto& node) {
-    const NodeAssessment* a = rollout.pass.index.find(node.first);
-    return a != nullptr && is_same_machine(rollout.pass, node.first, node.second) && rollout.has(*a) &&
-           a->loaded.revision == rollout.target && is_settled(*a);
-  });
+std::vector<std::string> proven(RolloutView& rollout, const RecordedCanary& entry) {
+  std::vector<std::string> out;
+  for (const auto& [name, machine] : entry.nodes) {
+    const NodeAssessment* a = rollout.pass.index.find(name);
+    const bool shows = a != nullptr && is_same_machine(rollout.pass, name, machine) && rollout.has(*a) &&
+                       a->loaded.revision == rollout.target && is_settled(*a);
+    if (shows) out.push_back(name);
+  }
+  return out;
 }
 
 // How many canaries the group needs: at most all of its nodes.
@@ -88,16 +91,15 @@ bool is_recorded_canary(RolloutView& rollout, const std::string& node) {
 }
 
 Canary canary_of(RolloutView& rollout, const std::string& product) {
-  const Canary passed{.passed = true, .verified = true, .proven = 0, .soaks_to = {}, .nodes = {}};
+  const Canary passed{.passed = true, .verified = true, .proven = {}, .soaks_to = {}};
   const RolloutSpec& spec = rollout.policy.rollout;
   if (spec.canary_nodes_per_group <= 0 || rollout.verified) return passed;
   const RecordedCanary* entry = recorded(rollout, product);
   if (entry == nullptr) return {};
   if (entry->passed) return passed;
   Canary out;
-  for (const auto& [name, machine] : entry->nodes) out.nodes.push_back(name);
   out.proven = proven(rollout, *entry);
-  if (out.proven < needed(rollout, product)) return out;
+  if (std::ssize(out.proven) < needed(rollout, product)) return out;
   out.verified = true;
   out.passed = has_soaked(rollout, *entry);
   if (out.passed) return out;

@@ -19,9 +19,8 @@ class RolloutView;
 struct Canary {
   bool passed = false;               // Verified and soaked, or the policy requires none.
   bool verified = false;             // The required number of canaries shows the revision.
-  std::int64_t proven = 0;           // Canaries that show the revision.
+  std::vector<std::string> proven;   // Recorded canaries that show the revision, while it has not passed. By name.
   std::optional<WallTime> soaks_to;  // Verified, and not passed yet: when its soak ends.
-  std::vector<std::string> nodes;    // The recorded nodes, while it has not passed.
 };
 
 [[nodiscard]] Canary canary_of(RolloutView& rollout, const std::string& product);

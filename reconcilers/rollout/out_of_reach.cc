@@ -52,7 +52,7 @@ OutOfReach out_of_reach_of(RolloutView& rollout) {
     const auto& [product, group] = entry;
     if (static_cast<std::int64_t>(group.pending.size()) <= waiting[product]) return true;
     const Canary& canary = rollout.canary(product);
-    return !canary.verified && canary.proven + stuck[product] >= quota;
+    return !canary.verified && std::ssize(canary.proven) + stuck[product] >= quota;
   });
   return out;
 }

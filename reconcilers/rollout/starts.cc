@@ -191,7 +191,7 @@ class Starter {
     const Group& group = rollout.profile_rollout.groups.at(product);
     if (rollout.canary_passed(product)) return group.tally.total;
     const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
-    return quota - rollout.canary(product).proven - std::ssize(canaries_in_progress(rollout, product)) -
+    return quota - std::ssize(rollout.canary(product).proven) - std::ssize(canaries_in_progress(rollout, product)) -
            started_[{rollout.key, product}];
   }
 

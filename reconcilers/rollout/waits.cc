@@ -82,13 +82,14 @@ class Finder {
     if (canary.passed) return {};
     if (canary.soaks_to) {
       return fmt::format(
-          "the canary {} {} verified and soak{} for {}: the next nodes start at {}", first_names(canary.nodes),
-          canary.nodes.size() == 1 ? "is" : "are", canary.nodes.size() == 1 ? "s" : "",
+          "the canary {} {} verified and soak{} for {}: the next nodes start at {}", first_names(canary.proven),
+          canary.proven.size() == 1 ? "is" : "are", canary.proven.size() == 1 ? "s" : "",
           k8s::format_go_duration(rollout_.policy.rollout.canary_soak), k8s::format_time(*canary.soaks_to));
     }
     const std::vector<std::string> trying = canaries_in_progress(rollout_, product);
     const bool may_start =
-        canary.proven + std::ssize(trying) < rollout_.policy.rollout.canary_nodes_per_group || trying.empty();
+        std::ssize(canary.proven) + std::ssize(trying) < rollout_.policy.rollout.canary_nodes_per_group ||
+        trying.empty();
     return may_start ? std::string() : fmt::format("waits for the canary {}", first_names(trying));
   }
 
