@@ -141,6 +141,7 @@ inline constexpr std::string_view kDeviceUnhealthy = "DeviceUnhealthy";
 inline constexpr std::string_view kJobSpansNodes = "JobSpansNodes";
 inline constexpr std::string_view kNodesLeftBehind = "NodesLeftBehind";
 inline constexpr std::string_view kReplicasBelowUse = "ReplicasBelowUse";
+inline constexpr std::string_view kDaemonSetPodsInterrupted = "DaemonSetPodsInterrupted";
 inline constexpr std::string_view kLabelsUnreliable = "LabelsUnreliable";
 inline constexpr std::string_view kUnstagedClusterPolicy = "UnstagedClusterPolicy";
 inline constexpr std::string_view kClusterPolicyForbidden = "ClusterPolicyForbidden";

@@ -158,6 +158,7 @@ bool ChangeStep::c6_drain() {
   if (drain != Drain::nothing && !is_drained(drain)) return true;
   if (!node_.ready) return wait_for_node();
   if (facts_.label) write_label();
+  report_daemonset_pods();
   delete_pods(first_, fmt::format("to {}", change_.to));
   return true;
 }

@@ -102,6 +102,17 @@ bool ChangeStep::is_drained(Drain drain) {
   return false;
 }
 
+// The node waits for no pod of a DaemonSet and no static pod: those that use its GPUs lose them when the first pods go.
+void ChangeStep::report_daemonset_pods() {
+  if (!steps_for(change_.kind).disruptive || !any_deletable(first_)) return;
+  const NodeUse use = use_of(snapshot_, name(), WallTime::min());
+  if (use.daemonset_owned.empty()) return;
+  finding(Severity::info, kDaemonSetPodsInterrupted,
+          fmt::format("the change to {} interrupts pods of DaemonSets or static pods that use the node's GPUs: {}. The "
+                      "operator neither waits for them nor evicts them",
+                      change_.to, names_of(use.daemonset_owned)));
+}
+
 void ChangeStep::uncordon_and_defer() {
   const std::string message = fmt::format(
       "someone uncordoned the node during the drain: the change to {} is deferred; retry in {}, or now: "

@@ -61,6 +61,7 @@ class ChangeStep {
   // --- Workloads.
 
   bool is_drained(Drain drain);
+  void report_daemonset_pods();
 
   // Moves the node to the back of the queue, like a node whose workloads did not end.
   void uncordon_and_defer();

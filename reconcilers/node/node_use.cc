@@ -1,10 +1,9 @@
 #include "reconcilers/node/node_use.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "reconcilers/cluster/consumers.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -24,13 +23,14 @@ std::int64_t NodeUse::requested(std::string_view resource) const {
 }
 
 std::string NodeUse::names() const {
-  constexpr std::size_t kShown = 5;
-  std::string out;
-  for (std::size_t i = 0; i < std::min(waiting.size(), kShown); ++i) {
-    out += fmt::format("{}{}", i == 0 ? "" : ", ", k8s::to_string(waiting[i]->meta.key()));
-  }
-  if (waiting.size() > kShown) out += fmt::format(" and {} more", waiting.size() - kShown);
-  return out;
+  return names_of(waiting);
+}
+
+std::string names_of(const std::vector<const Pod*>& pods) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(pods.size(), kMostNames); ++i)
+    names.push_back(k8s::to_string(pods[i]->meta.key()));
+  return first_names(names, pods.size());
 }
 
 NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since) {

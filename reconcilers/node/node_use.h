@@ -13,12 +13,15 @@ namespace gso {
 
 // The GPU consumers of a node as last listed.
 struct NodeUse {
-  bool fresh = false;                       // Listed at or after `needed_since`, and not long ago.
-  std::vector<const Pod*> waiting;          // Pods that a disruption would break and that can leave.
-  std::vector<const Pod*> daemonset_owned;  // Only reported: the operator neither waits for them nor evicts them.
+  bool fresh = false;               // Listed at or after `needed_since`, and not long ago.
+  std::vector<const Pod*> waiting;  // Pods that a disruption would break and that can leave.
+  // Pods of DaemonSets and static pods. Only reported: the operator neither waits for them nor evicts them.
+  std::vector<const Pod*> daemonset_owned;
   [[nodiscard]] std::int64_t requested(std::string_view resource) const;
-  [[nodiscard]] std::string names() const;  // "ns/a, ns/b and 3 more"
+  [[nodiscard]] std::string names() const;  // Of `waiting`.
 };
+// "ns/a, ns/b and 3 more"
+[[nodiscard]] std::string names_of(const std::vector<const Pod*>& pods);
 [[nodiscard]] NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since);
 
 // The condition for a node's consumers before its first pods are deleted.

@@ -62,7 +62,29 @@ std::optional<BlockedBy> refused(const Pass& pass, const std::string& node, cons
                                             fmt::join(held.answers, "; "))};
 }
 
+// Pods of DaemonSets and static pods alone request more than the node will serve: it waits for them, too. Empty: they
+// fit, or the node need not serve them.
+std::string excess_of_daemonsets(const Pass& pass, const NodeUse& use, const NodeAssessment& a) {
+  if (!a.expectation || drain_of(pass, a) != Drain::fits) return {};
+  NodeUse fixed;
+  fixed.daemonset_owned = use.daemonset_owned;
+  for (const auto& [resource, served] : a.expectation->capacity) {
+    const std::int64_t requested = fixed.requested(resource);
+    if (requested <= served) continue;
+    return fmt::format(
+        "pods of DaemonSets or static pods ({}) request {} {}, the node will serve {}, and the operator does not evict "
+        "them",
+        names_of(fixed.daemonset_owned), requested, resource, served);
+  }
+  return {};
+}
+
 }  // namespace
+
+Drain drain_of(const Pass& pass, const NodeAssessment& a) {
+  const WorkloadMode mode = pass.index.policy(pass.s.world, a.policy.view()).rollout.workloads;
+  return drain_for(a, a.change ? a.change->kind : a.transition, mode);
+}
 
 NodeUse stranded(const NodeUse& use, const NodeAssessment& a) {
   NodeUse out;
@@ -77,9 +99,9 @@ NodeUse stranded(const NodeUse& use, const NodeAssessment& a) {
 
 std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& node, const NodeAssessment& a) {
   const NodeUse use = use_of(pass.s, node, WallTime::min());
+  const std::string excess = excess_of_daemonsets(pass, use, a);
   if (use.waiting.empty()) {
-    if (use.daemonset_owned.empty()) return std::nullopt;
-    return BlockedBy{kWaitingForWorkloads, "pods of DaemonSets request more than the node will serve"};
+    return excess.empty() ? std::nullopt : std::optional(BlockedBy{kWaitingForWorkloads, excess});
   }
   if (const NodeUse lost = stranded(use, a); !lost.waiting.empty()) {
     return BlockedBy{kRenameStrandsPods, strands_message(lost, a)};
@@ -88,6 +110,7 @@ std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& no
   BlockedBy out =
       answer ? std::move(*answer) : BlockedBy{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
   if (const std::string why = why_pods_stay(pass, node, a, use); !why.empty()) out.message += "; " + why;
+  if (!excess.empty()) out.message += "; " + excess;
   return out;
 }
 

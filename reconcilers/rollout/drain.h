@@ -23,6 +23,9 @@ namespace gso {
 // The same, by node, for nodes at the back of the queue: after idleTimeout, or because a person uncordoned them.
 [[nodiscard]] std::map<std::string, BlockedBy> blocked_in_queue(const Pass& pass);
 
+// What a node in a change, or one whose change is about to start, waits for.
+[[nodiscard]] Drain drain_of(const Pass& pass, const NodeAssessment& assessment);
+
 // Pods that request a resource that the node serves now and will not serve afterwards: the pods that their owners would
 // create again request it too, and would stay Pending.
 [[nodiscard]] NodeUse stranded(const NodeUse& use, const NodeAssessment& assessment);

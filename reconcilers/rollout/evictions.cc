@@ -60,12 +60,6 @@ std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollou
   return out;
 }
 
-// For a node in a change, and for a node whose change is about to start.
-Drain drain_of(const Pass& pass, const NodeAssessment& a) {
-  const WorkloadMode mode = pass.index.policy(pass.s.world, a.policy.view()).rollout.workloads;
-  return drain_for(a, a.change ? a.change->kind : a.transition, mode);
-}
-
 // Pods that leave together: one pod, or the members of one job on one node.
 struct Leaver {
   std::vector<const Pod*> pods;

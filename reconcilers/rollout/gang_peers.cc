@@ -103,7 +103,9 @@ void warn_of_capacity(Pass& pass, const RolloutKey& key, const ProfileRollout& p
       }
       const NodeUse use = use_of(pass.s, name, WallTime::min());
       if (const std::string what = beyond(a, use); !what.empty()) {
-        shortages.push_back(fmt::format("{}: {} ({})", name, what, use.names()));
+        std::vector<const Pod*> pods = use.waiting;
+        pods.insert(pods.end(), use.daemonset_owned.begin(), use.daemonset_owned.end());
+        shortages.push_back(fmt::format("{}: {} ({})", name, what, names_of(pods)));
       }
     }
   }
