@@ -93,9 +93,55 @@ std::string expanded(std::string_view word, const ServerContainer& container, in
   return out;
 }
 
+// Text with blanks: a line of a shell, or a script.
+bool is_script(std::string_view word) {
+  return word.find_first_of(" \t\n") != std::string_view::npos;
+}
+
+// Without the comments of a shell: from a # that begins a word to the end of the line.
+std::string without_comments(std::string_view script) {
+  std::string out;
+  bool comment = false;
+  char before = '\n';
+  for (const char c : script) {
+    const bool blank_before = before == ' ' || before == '\t' || before == '\n' || before == ';';
+    comment = c != '\n' && (comment || (c == '#' && blank_before));
+    if (!comment) out += c;
+    before = c;
+  }
+  return out;
+}
+
+// Adds the variables that a script sets itself: "UTIL=0.2; exec vllm …", "export UTIL=0.2".
+void add_assignments(std::string_view script, ServerContainer& container) {
+  constexpr std::string_view kEnds = " \t\r\n;&|";
+  while (!script.empty()) {
+    const std::size_t end = std::min(script.find_first_of(kEnds), script.size());
+    const std::string_view word = script.substr(0, end);
+    script.remove_prefix(std::min(end + 1, script.size()));
+    const std::size_t equals = word.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    const std::string_view name = word.substr(0, equals);
+    if (!std::ranges::all_of(name, is_name_part) || (name[0] >= '0' && name[0] <= '9')) continue;
+    std::string_view value = word.substr(equals + 1);
+    const bool quoted =
+        value.size() > 1 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front();
+    if (quoted) value = value.substr(1, value.size() - 2);
+    container.env[std::string(name)] = std::string(value);
+  }
+}
+
 // Also splits the words of a shell's line, of YAML and of Python: `sh -c "vllm serve … --gpu-memory-utilization 0.9"`
 // is one argument. References stay whole.
-std::vector<std::string> split(const ServerContainer& container) {
+std::vector<std::string> split(const ServerContainer& given) {
+  ServerContainer container = given;
+  for (std::vector<std::string>* words : {&container.command, &container.args}) {
+    for (std::string& word : *words) {
+      if (!is_script(word)) continue;
+      word = without_comments(word);
+      add_assignments(word, container);
+    }
+  }
   constexpr std::string_view kSeparators = " \t\r\n=\"'\\,:;(){}[]&|<>";
   std::vector<std::string> out;
   for (const std::vector<std::string>* words : {&container.command, &container.args}) {
@@ -162,6 +208,20 @@ std::string other_source(const std::vector<std::string>& words) {
   return {};
 }
 
+// A variable that the image's entry point might turn into the flag, where nothing in the manifest refers to it. Empty:
+// none.
+std::string variable_for(const Server& server, const ServerContainer& container) {
+  for (const auto& [name, value] : container.env) {
+    const std::string flag = name_of(lower(name));
+    const std::string flags = value ? name_of(lower(*value)) : std::string();
+    const bool sets_it = std::ranges::any_of(server.names, [&](std::string_view known) {
+      return !known.empty() && (flag.ends_with(known) || flags.contains(known));
+    });
+    if (sets_it) return "variable " + name;
+  }
+  return {};
+}
+
 // "vllm", "/usr/bin/vllm", "vllm.entrypoints.openai.api_server", "trtllm-serve".
 bool runs_it(const Server& server, const std::string& word) {
   const std::string name = lower(std::string_view(word).substr(word.rfind('/') + 1));
@@ -186,8 +246,9 @@ std::optional<MemoryFraction> memory_fraction_of(const ServerContainer& containe
   for (const Server& server : kServers) {
     Setting setting = setting_of(server, words);
     const bool is_set = setting.fraction || !setting.unknown.empty();
-    if (!is_set && !is_server(server, container, words)) continue;
-    if (!is_set) setting.unknown = other_source(words);
+    const std::string variable = is_set ? std::string() : variable_for(server, container);
+    if (!is_set && variable.empty() && !is_server(server, container, words)) continue;
+    if (!is_set) setting.unknown = variable.empty() ? other_source(words) : variable;
     return MemoryFraction{server.name,       server.flag,    setting.fraction,
                           server.by_default, container.name, std::move(setting.unknown)};
   }

@@ -46,7 +46,7 @@ class Counter {
 
   void count() {
     const bool settled = is_settled(a_);
-    const bool excused = !a_.ready || !a_.holder.empty() || a_.at_install != AtInstall::shown;
+    const bool excused = !excuse_of(a_).empty() || a_.at_install != AtInstall::shown;
     const bool pending = a_.phase == Phase::pending;
     NodeCounts<std::int8_t>& counts = out_.counts;
     counts.total = 1;
@@ -54,6 +54,7 @@ class Counter {
     counts.settled = settled ? 1 : 0;
     counts.drifting = drifts(a_) && !excused ? 1 : 0;
     counts.held = a_.is_held() ? 1 : 0;
+    counts.unproven = a_.phase == Phase::up_to_date && a_.at_install == AtInstall::unproven ? 1 : 0;
     counts.new_template = pending && a_.cause == ChangeCause::new_template ? 1 : 0;
     counts.shrinking = pending && a_.shrinks && !a_.change ? 1 : 0;
     counts.changing = a_.in_change() ? 1 : 0;
@@ -67,6 +68,8 @@ class Counter {
     put(Bucket::self_loaded, a_.loads_by_itself());
     put(Bucket::following, a_.phase == Phase::following_daemonset);
     put(Bucket::drifting, out_.counts.drifting > 0);
+    put(Bucket::excused_drift, drifts(a_) && out_.counts.drifting == 0);
+    put(Bucket::busy, is_busy(a_));
     put(Bucket::missing_devices, reports_missing_devices(a_));
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
     put(Bucket::uncounted, a_.is_uncounted());
@@ -81,7 +84,7 @@ class Counter {
     const bool counted = out_.counts.settled > 0 || a_.change != nullptr || a_.is_blocked();
     put(RolloutBucket::set_aside, !counted && (!a_.holder.empty() || !a_.ready));
     put(RolloutBucket::stuck, a_.in_change() && !a_.holder.empty());
-    put(RolloutBucket::failed, a_.change != nullptr && a_.change->failed);
+    put(RolloutBucket::failed, a_.phase == Phase::failed);
   }
 
   // The policy's gpusharing.dev/retry: another value ends a deferral.
@@ -129,7 +132,7 @@ void count_abandoned(const Node& node, NodeShare& out) {
   out.abandoned = busy;
   if (!busy) return;
   out.counts.total = out.counts.busy = 1;
-  out.buckets.set(static_cast<std::size_t>(Bucket::unavailable));
+  for (const Bucket bucket : {Bucket::unavailable, Bucket::busy}) out.buckets.set(static_cast<std::size_t>(bucket));
 }
 
 // A node that nos partitions is not counted; the policies that select it report it. `default` selects every node, and

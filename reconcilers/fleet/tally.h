@@ -28,6 +28,7 @@ struct NodeCounts {
   Count settled = 0;       // Run the target and show it.
   Count drifting = 0;      // Were verified on the target and no longer show it (Bucket::drifting).
   Count held = 0;          // Have gpusharing.dev/hold.
+  Count unproven = 0;      // Show their target, but their pods were older than its text at the installation.
   Count new_template = 0;  // Wait for pods of a new template (updateStrategy OnDelete), with any profile.
   Count shrinking = 0;     // Pending, and the target serves less of some resource than the node does now.
   Count changing = 0;      // In a change of the operator that has not failed.
@@ -52,6 +53,7 @@ struct Tally : NodeCounts<std::int64_t> {
     settled += sign * other.settled;
     drifting += sign * other.drifting;
     held += sign * other.held;
+    unproven += sign * other.unproven;
     new_template += sign * other.new_template;
     shrinking += sign * other.shrinking;
     changing += sign * other.changing;
@@ -79,6 +81,8 @@ enum class Bucket : std::uint8_t {
   stale_marks,         // Have a Blocked state or a deferral that has no reason any more.
   unrecorded,          // No baseline yet.
   drifting,            // Verified before, and do not show their profile now.
+  excused_drift,       // The same, and NotReady, held by somebody, or drifted at the installation: not repaired.
+  busy,                // Hold a slot of every budget.
   would_break,         // Would lose their GPUs with the announced settings.
   drifted_at_install,  // Did not show their profile at the baseline.
   missing_devices,     // Serve fewer devices than the profile that they have loaded needs.

@@ -135,6 +135,8 @@ inline constexpr std::string_view kChangeTimeUnknown = "ChangeTimeUnknown";
 inline constexpr std::string_view kPreexistingDrift = "PreexistingDrift";
 inline constexpr std::string_view kUnproven = "Unproven";
 inline constexpr std::string_view kDrift = "Drift";
+// Nodes wait because they are NotReady.
+inline constexpr std::string_view kNodesNotReady = "NodesNotReady";
 inline constexpr std::string_view kLoadedUngated = "LoadedUngated";
 inline constexpr std::string_view kUnhealthyDevices = "UnhealthyDevices";
 inline constexpr std::string_view kDeviceUnhealthy = "DeviceUnhealthy";

@@ -263,8 +263,10 @@ void Assessor::note_obstacle() {
 void Assessor::decide_difference() {
   const bool same_profile = out_.loaded.profile == out_.profile_ref;
   if (out_.loaded.revision.empty()) {
-    out_.phase = Phase::verifying;
-    out_.cause = ChangeCause::joined;
+    // Without the label that its policy wants, no pod of it can load the policy's key.
+    const bool lacks_label = out_.label && !out_.label->empty();
+    out_.phase = lacks_label ? Phase::pending : Phase::verifying;
+    out_.cause = lacks_label ? ChangeCause::policy : ChangeCause::joined;
     set_transition(false);
     return;
   }

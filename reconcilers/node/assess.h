@@ -167,8 +167,14 @@ struct AssessContext {
 [[nodiscard]] bool is_busy(const NodeAssessment& assessment);
 // Out of service, but not by a change of the operator.
 [[nodiscard]] bool is_out_of_service(const NodeAssessment& assessment);
+// A change of it would be a repair: it is out of service, or it failed on another target and was not sound before that
+// either. It holds a slot already, and proves nothing (S12).
+[[nodiscard]] bool is_repair(const NodeAssessment& assessment);
 // Is up to date according to its record and shows something else. Missing devices are no drift.
 [[nodiscard]] bool drifts(const NodeAssessment& assessment);
+// Why a node that drifts is not repaired now: its holder, or NodesNotReady; empty: it is, or drifted at the
+// installation.
+[[nodiscard]] std::string_view excuse_of(const NodeAssessment& assessment);
 // Devices are missing, and everything else matches the target.
 [[nodiscard]] bool has_missing_devices(const NodeAssessment& assessment);
 // Devices are missing of the profile that the node has loaded, be it held or blocked or waiting for a change, or

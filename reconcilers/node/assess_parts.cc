@@ -44,6 +44,11 @@ bool has_missing_devices(const NodeAssessment& a) {
   return a.pods_ready && (a.verified.shortfall || (a.verified.ok && fewer));
 }
 
+std::string_view excuse_of(const NodeAssessment& a) {
+  if (!a.holder.empty()) return a.holder;
+  return a.ready ? std::string_view() : kNodesNotReady;
+}
+
 bool is_settled(const NodeAssessment& a) {
   return a.phase == Phase::up_to_date && (a.matches() || has_missing_devices(a));
 }
@@ -54,6 +59,12 @@ bool is_busy(const NodeAssessment& a) {
 
 bool is_out_of_service(const NodeAssessment& a) {
   return a.unavailable && a.change == nullptr;
+}
+
+bool is_repair(const NodeAssessment& a) {
+  if (is_out_of_service(a)) return true;
+  const bool failed_before = a.change != nullptr && a.change->failed && a.change->to != a.target.view();
+  return failed_before && !was_sound(*a.change);
 }
 
 bool drifts(const NodeAssessment& a) {

@@ -166,6 +166,10 @@ std::string_view to_string(ChangeCause cause) {
   return "none";
 }
 
+bool was_sound(const NodeChange& change) {
+  return change.served && change.from != change.to;
+}
+
 std::string print_change(const NodeChange& change) {
   Json out = Json::object();
   out["v"] = NodeChange::kVersion;

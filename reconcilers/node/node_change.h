@@ -66,6 +66,9 @@ struct NodeChange {
   friend bool operator==(const NodeChange&, const NodeChange&) = default;
 };
 
+// The node served and showed its profile before this change: the change was for another revision, no repair.
+[[nodiscard]] bool was_sound(const NodeChange& change);
+
 // The annotation's text; equal changes give equal text.
 [[nodiscard]] std::string print_change(const NodeChange& change);
 // Errors (`decode`) name the field that is missing, of the wrong type or unknown, or the newer version.

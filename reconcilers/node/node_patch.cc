@@ -90,8 +90,9 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
   out.product = std::string(view.facts.product.view());
   out.from = std::string(view.facts.loaded.revision.view());
   out.begun = view.snapshot.now;
-  // A machine that has just joined has not served any pod yet.
-  out.served = !view.facts.unavailable && plan.cause != ChangeCause::joined;
+  // A machine that has just joined has not served any pod yet, and one that was broken before proves nothing (S12).
+  const bool was_broken = view.facts.unavailable || is_repair(view.facts);
+  out.served = !was_broken && plan.cause != ChangeCause::joined && !view.facts.loaded.revision.empty();
   out.self_loaded = !out.served && lost_by_itself(view.facts, plan);
   out.pods = pods_to_replace(view, plan);
   // A new template concerns every component, whatever the difference between the profiles needs.

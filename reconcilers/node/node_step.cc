@@ -155,8 +155,10 @@ bool ChangeStep::c5_new_target() {
 bool ChangeStep::c6_drain() {
   if (!any_deletable(first_) && !facts_.label) return false;
   const Drain drain = drain_for(facts_, change_.kind, rollout_.workloads);
+  // Counts also while the workloads are listed.
+  const bool lost = !node_.ready && ages_.held_for({Timer::not_ready, name(), change_.to}, rollout_.verify_timeout);
   if (drain != Drain::nothing && !is_drained(drain)) return true;
-  if (!node_.ready) return wait_for_node();
+  if (!node_.ready) return wait_for_node(lost);
   if (facts_.label) write_label();
   report_daemonset_pods();
   delete_pods(first_, fmt::format("to {}", change_.to));
@@ -165,9 +167,9 @@ bool ChangeStep::c6_drain() {
 
 // Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod. The
 // status of the rollout names the node. A change that is not touched does not wait forever.
-bool ChangeStep::wait_for_node() {
+bool ChangeStep::wait_for_node(bool lost) {
   if (is_touched(facts_, pods_)) return true;
-  if (ages_.held_for({Timer::not_ready, name(), change_.to}, rollout_.verify_timeout))
+  if (lost)
     return back_out(kNodesNotReady,
                     fmt::format("the node has been NotReady for {}", k8s::format_go_duration(rollout_.verify_timeout)));
   finding(Severity::info, kNodesNotReady, "the node is NotReady: its pods are deleted once it is Ready");

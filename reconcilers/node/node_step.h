@@ -78,9 +78,6 @@ namespace gso {
 // How long plugin and GFD may take to reload by themselves after a label changed, before their pods are replaced.
 inline constexpr Duration kReloadGrace = std::chrono::minutes(2);
 
-// The reason that names nodes which wait because they are NotReady.
-inline constexpr std::string_view kNodesNotReady = "NodesNotReady";
-
 // Why a node that only waits is uncordoned and queued again (C3).
 struct Stop {
   std::string reason;   // CamelCase.

@@ -27,7 +27,8 @@ class ChangeStep {
   bool c4_wait();
   bool c5_new_target();
   bool c6_drain();
-  bool wait_for_node();  // Of C6: the node is NotReady.
+  // Of C6: the node is NotReady. `lost`: for as long as verifyTimeout.
+  bool wait_for_node(bool lost);
   bool c7_list_older();
   bool c8_terminating();
   bool c9_last();

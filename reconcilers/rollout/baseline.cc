@@ -54,7 +54,8 @@ std::string describe(const FleetRecord& record) {
                      unproven);
 }
 
-// Adds the nodes of the namespaces that `in` accepts. A key counts as verified when every node with this key shows it.
+// Adds the nodes of the namespaces that `in` accepts. A key counts as verified when every node with this key shows it
+// with pods that have read it.
 template <class In>
 void add_baseline_entries(Pass& pass, FleetRecord& record, NewMachines machines, In in) {
   std::map<std::string, std::pair<std::string, bool>> keys;
@@ -64,7 +65,7 @@ void add_baseline_entries(Pass& pass, FleetRecord& record, NewMachines machines,
     add_node(record, pass, name, a, machines);
     const std::string id = fmt::format("{}/{}", pass.index.installation_of(a).id(), a.key.view());
     auto [slot, added] = keys.try_emplace(id, std::string(a.target.view()), true);
-    slot->second.second = slot->second.second && a.matches();
+    slot->second.second = slot->second.second && a.matches() && a.fresh_pods;
   }
   for (const auto& [id, state] : keys) {
     if (state.second) record.note_verified(id, state.first, text_of_key(pass, id, state.first));

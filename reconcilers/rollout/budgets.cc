@@ -50,17 +50,8 @@ bool counts_in(const Index& index, Budget budget, const RolloutKey& key, const s
 // The nodes that hold the slots of a budget: those out of service or in a change, or whose change cannot be read.
 std::set<std::string> holders(const Index& index, Budget budget, const RolloutKey& key, const std::string& product) {
   std::set<std::string> names;
-  for (const Bucket bucket : {Bucket::unavailable, Bucket::changing, Bucket::failed}) {
-    for (const std::string& name : index.nodes_in(bucket)) {
-      if (counts_in(index, budget, key, product, index.find(name))) names.insert(name);
-    }
-  }
-  for (const auto& [other, profile_rollout] : index.profile_rollouts) {
-    const auto unreadable = profile_rollout.blocked.find(std::string(kChangeUnreadable));
-    if (unreadable == profile_rollout.blocked.end()) continue;
-    for (const std::string& name : unreadable->second) {
-      if (counts_in(index, budget, key, product, index.find(name))) names.insert(name);
-    }
+  for (const std::string& name : index.nodes_in(Bucket::busy)) {
+    if (counts_in(index, budget, key, product, index.find(name))) names.insert(name);
   }
   return names;
 }

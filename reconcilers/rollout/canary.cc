@@ -37,7 +37,7 @@ std::vector<std::string> proven(RolloutView& rollout, const RecordedCanary& entr
   std::vector<std::string> out;
   for (const auto& [name, machine] : entry.nodes) {
     const NodeAssessment* a = rollout.pass.index.find(name);
-    const bool shows = a != nullptr && is_same_machine(rollout.pass, name, machine) && rollout.has(*a) &&
+    const bool shows = a != nullptr && is_same_machine(rollout.pass, name, machine) && rollout.has(*a) && a->ready &&
                        a->loaded.revision == rollout.target && is_settled(*a);
     if (shows) out.push_back(name);
   }
@@ -130,17 +130,19 @@ bool may_be_reloaded(const Pass& pass, const std::string& name) {
 }
 
 // A replacement canary could take down every node in turn. This canary recovers by itself, is restarted after
-// verifyTimeout, or fails then; without labels it waits for them. A canary that cannot be restarted (starts.cc) for
-// another reason does not delay the rollout.
+// verifyTimeout, or fails then; without labels, or while its node is NotReady, it waits. A canary that cannot be
+// restarted (starts.cc) for another reason does not delay the rollout.
 std::string drifting_canary(RolloutView& rollout) {
   for (const auto& [product, group] : rollout.profile_rollout.groups) {
     if (group.pending.empty() || rollout.canary(product).verified) continue;
     const RecordedCanary* entry = recorded(rollout, product);
     if (entry == nullptr) continue;
     for (const auto& [name, machine] : entry->nodes) {
-      if (!rollout.pass.index.nodes_in(Bucket::drifting).contains(name) ||
-          !is_same_machine(rollout.pass, name, machine))
-        continue;
+      const NodeAssessment* a = rollout.pass.index.find(name);
+      if (a == nullptr || !is_same_machine(rollout.pass, name, machine)) continue;
+      if (!a->ready && !a->change && a->loaded.revision == rollout.target)
+        return fmt::format("canary node {} was verified and is NotReady: the rollout waits until it is Ready", name);
+      if (!rollout.pass.index.nodes_in(Bucket::drifting).contains(name)) continue;
       const std::string_view missing = rollout.pass.index.find(name)->labels_missing.view();
       if (!missing.empty()) return fmt::format("canary node {} was verified and lost its labels: {}", name, missing);
       if (!may_be_reloaded(rollout.pass, name)) continue;

@@ -64,6 +64,7 @@ class Outcomes {
     if (profile_rollout.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision)
       return false;
     if (rollout.failures() > 0 || is_doubtful(rollout) || profile_rollout.tally.changing > 0) return false;
+    if (profile_rollout.tally.unproven > 0) return false;  // No pod of these nodes has certainly read that text (S11).
     // The labels of these nodes return shortly, and then the nodes could be canaries.
     if (profile_rollout.blocked.contains(std::string(kLabelsMissing))) return false;
     const auto set_aside = static_cast<std::int64_t>(profile_rollout.nodes(RolloutBucket::set_aside).size());

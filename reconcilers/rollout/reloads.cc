@@ -36,7 +36,8 @@ void add_self_loaded(Pass& pass, Reloads& out) {
     if (a->matches() && has_read) continue;
     const bool cannot_have_read = a->cause == ChangeCause::joined && !has_read && serves_long_enough(pass, name, *a);
     if (!cannot_have_read && !loading_expired(pass, name, *a)) continue;
-    if (a->verified.surplus && a->measured_gpus > 0) continue;  // Recorded, not restarted.
+    const bool measured = a->verified.surplus && a->measured_gpus > 0 && a->cause != ChangeCause::relabelled;
+    if (measured) continue;  // Recorded, not restarted.
     if (!a->labels_missing.empty()) {
       report_waiting_reload(pass, name, std::string(kLabelsMissing), std::string(a->labels_missing.view()));
       continue;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -40,14 +41,23 @@ Standstill behind_gate(RolloutView& rollout) {
 // and waits for the gate like the others.
 bool some_load(RolloutView& rollout, bool gated) {
   const Tally& nodes = rollout.profile_rollout.tally;
-  if (nodes.loading == 0) return false;
-  if (!gated) return true;
-  if (nodes.of(Phase::pending) > 0) return false;
+  if (nodes.loading == 0 || (gated && nodes.of(Phase::pending) > 0)) return false;
   const auto& names = rollout.pass.index.nodes_in(Bucket::self_loaded);
   return std::ranges::any_of(names, [&](const std::string& name) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
-    return rollout.has(a) && !loading_expired(rollout.pass, name, a);
+    return rollout.has(a) && ((a.ready && !gated) || !loading_expired(rollout.pass, name, a));
   });
+}
+
+// Nodes that have loaded their profile by themselves and are NotReady: they are verified once they are Ready.
+std::vector<std::string> lost_loaders(RolloutView& rollout) {
+  std::vector<std::string> out;
+  if (rollout.profile_rollout.tally.loading == 0) return out;
+  for (const std::string& name : rollout.pass.index.nodes_in(Bucket::self_loaded)) {
+    const NodeAssessment& a = *rollout.pass.index.find(name);
+    if (rollout.has(a) && !a.ready) out.push_back(name);
+  }
+  return out;
 }
 
 // Nodes in a change that stand: held, or by their trouble.
@@ -124,7 +134,11 @@ std::optional<Standstill> standstill_of(RolloutView& rollout) {
   }
   if (pending == 0 && !rollout.stalled().empty())
     return Standstill{std::string(kRollingUpdateStalled), rollout.stalled()};
-  return open ? behind_waits(rollout.waits()) : std::nullopt;
+  if (open) return behind_waits(rollout.waits());
+  const std::vector<std::string> lost = lost_loaders(rollout);
+  if (lost.empty()) return std::nullopt;
+  return Standstill{std::string(kNodesNotReady),
+                    "the remaining nodes are NotReady, and are verified once they are Ready: " + first_names(lost)};
 }
 
 }  // namespace gso

@@ -111,9 +111,7 @@ class Starter {
     }
   }
 
-  [[nodiscard]] bool is_out_of_service(const std::string& name) const {
-    return gso::is_out_of_service(*pass_.index.find(name));
-  }
+  [[nodiscard]] bool is_repair(const std::string& name) const { return gso::is_repair(*pass_.index.find(name)); }
 
   // The nodes of one group of a rollout, in this pass.
   struct Candidates {
@@ -134,12 +132,12 @@ class Starter {
     for (Candidates& group : groups_) start_deferred(group);
   }
 
-  // Nodes that serve no GPU need no slot: they start beside the canary and prove nothing for it (S12). They start first
-  // in their group.
+  // Nodes that serve no GPU, or have failed before, need no further slot: they start beside the canary and prove
+  // nothing for it (S12). They start first in their group.
   void repair_unavailable(const Candidates& candidates) {
     for (const auto& [available, name] : candidates.group.pending) {
       if (available || !pass_.takes_more()) return;
-      if (!deferred_.contains(name) && is_out_of_service(name)) (void)try_start(candidates.rollout, name, true);
+      if (!deferred_.contains(name) && is_repair(name)) (void)try_start(candidates.rollout, name, true);
     }
   }
 
@@ -153,7 +151,7 @@ class Starter {
     for (const auto& [available, name] : candidates.group.pending) {
       candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
       if (candidates.ended) return;
-      if (deferred_.contains(name) || is_out_of_service(name)) continue;
+      if (deferred_.contains(name) || is_repair(name)) continue;
       const bool some_may_wait = busy_.waiting(key.policy) < slots_.most_draining(key);
       if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) return;
       const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
@@ -247,7 +245,7 @@ class Starter {
         // The slot is kept for the node, so that no more nodes are listed than could start.
         pass_.plan.consumers_wanted.insert(name);
         slots_.take(key, *a);
-        if (!is_out_of_service(name)) ++started_[{key, std::string(a->product.view())}];
+        if (!is_repair(name)) ++started_[{key, std::string(a->product.view())}];
         return Outcome::started;
       }
       idle = drained(drain, use, *a);
@@ -265,7 +263,7 @@ class Starter {
     // A node that must be idle is cordoned first and listed once more: pods could have been bound since.
     const bool live = idle && drain != Drain::idle;
     slots_.take(key, *a);
-    if (!is_out_of_service(name)) ++started_[{key, std::string(a->product.view())}];
+    if (!is_repair(name)) ++started_[{key, std::string(a->product.view())}];
     objects_.ensure(view, std::string(a->target.view()));
     start(*node, *a, rollout, live);
     return Outcome::started;

@@ -213,6 +213,15 @@ void find_drift(Pass& pass) {
                  unlabelled ? std::string(a.labels_missing.view()) : shown_difference(a));
     return true;
   });
+  report_first(index.nodes_in(Bucket::excused_drift), [&](const std::string& name) {
+    const NodeAssessment& a = *index.find(name);
+    const std::string_view why = excuse_of(a);
+    if (why.empty()) return false;  // find_preexisting_drift() reports it.
+    pass.finding(
+        Severity::warning, node_ref(name), why,
+        fmt::format("does not show the profile that it runs, and is not repaired now: {}", shown_difference(a)));
+    return true;
+  });
   report_first(index.nodes_in(Bucket::missing_devices), [&](const std::string& name) {
     pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, missing_devices_text(*index.find(name)));
     return true;

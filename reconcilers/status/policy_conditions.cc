@@ -17,6 +17,13 @@ std::string join_names(const std::vector<std::string>& names) {
   return first_names(names);
 }
 
+std::string preexisting_drift_text(std::string_view nodes, std::string_view policy) {
+  return fmt::format(
+      "nodes did not show their profile when the operator first saw them and are not changed: {}. To roll them out: "
+      "`rollout start {} --adopt`",
+      nodes, policy);
+}
+
 std::string text_by_key(const std::map<std::string, std::string>& texts) {
   const bool alike =
       std::ranges::all_of(texts, [&](const auto& entry) { return entry.second == texts.begin()->second; });
@@ -113,13 +120,13 @@ StatusCondition ready_of(const PolicySum& sum) {
     return {"Ready", false, std::string(kLabelsMissing),
             fmt::format("not verified without labels: {}; {}", join_names(sum.drifting), sum.labels_missing)};
   }
+  if (sum.drifting.empty() && !sum.excused.empty()) {
+    return {"Ready", false, sum.excused_for,
+            "nodes do not show the profile that they run, and are not repaired now: " + join_names(sum.excused)};
+  }
   const std::string shown = join_names(sum.drifting) + (sum.drift.empty() ? "" : "; ") + sum.drift;
   if (sum.drifting_since_install > 0 && std::cmp_equal(sum.drifting_since_install, sum.drifting.size())) {
-    return {"Ready", false, std::string(kPreexistingDrift),
-            fmt::format(
-                "nodes did not show their profile when the operator first saw them and are not changed: {}. To roll "
-                "them out: `rollout start {} --adopt`",
-                shown, sum.policy->meta.name)};
+    return {"Ready", false, std::string(kPreexistingDrift), preexisting_drift_text(shown, sum.policy->meta.name)};
   }
   return {"Ready", false, std::string(kDrift), "nodes do not show the profile that they run: " + shown};
 }

@@ -116,8 +116,17 @@ class PolicyStatuses {
       if (sum->labels_missing.empty()) sum->labels_missing = a->labels_missing.view();
     };
     for (const std::string& name : index.nodes_in(Bucket::drifting)) add_drift(name);
-    for (const std::string& name : index.nodes_in(Bucket::drifted_at_install)) {
-      if (!index.nodes_in(Bucket::drifting).contains(name)) add_drift(name);
+    for (const std::string& name : index.nodes_in(Bucket::excused_drift)) {
+      const NodeAssessment& a = *index.find(name);
+      PolicySum* sum = sum_of(a);
+      if (sum == nullptr) continue;
+      const std::string_view why = excuse_of(a);
+      if (why.empty()) {
+        add_drift(name);
+        continue;
+      }
+      if (sum->excused.empty()) sum->excused_for = why;
+      sum->excused.push_back(fmt::format("{} ({})", name, why));
     }
     for (const auto* names : {&index.nodes_in(Bucket::changing), &index.nodes_in(Bucket::self_loaded),
                               &index.nodes_in(Bucket::following)}) {
@@ -313,7 +322,18 @@ class PolicyStatuses {
     pass_.add(PatchStatus{policy_ref(*sum.policy), std::move(text)}, std::string(kStatusChanged), "");
   }
 
-  // Without the CRDs the same text is written to the state ConfigMap, every few seconds at most.
+  // The conditions without their messages, which name other nodes in each pass.
+  static std::set<std::string> states_of(const Json& status) {
+    std::set<std::string> out;
+    for (const Json& condition : list_at(status, "conditions")) {
+      out.insert(fmt::format("{} {} {}", text_at(condition, "type"), text_at(condition, "status"),
+                             text_at(condition, "reason")));
+    }
+    return out;
+  }
+
+  // Without the CRDs the same text is written to the state ConfigMap, every few seconds at most unless a condition
+  // flips.
   void write_status_text() {
     constexpr Duration kInterval = std::chrono::seconds(5);
     const PolicySum& sum = sums_.begin()->second;
@@ -328,8 +348,8 @@ class PolicyStatuses {
     const Json policy = status_of(sum, old_policy);
     if (policy == old_policy) return;
     const auto written = k8s::parse_rfc3339(text_at(before, "updatedAt"));
-    const bool conditions_differ = list_at(old_policy, "conditions") != list_at(policy, "conditions");
-    if (written && !conditions_differ && pass_.s.now - *written < kInterval) {
+    const bool flipped = states_of(old_policy) != states_of(policy);
+    if (written && !flipped && pass_.s.now - *written < kInterval) {
       pass_.look_again_in(kInterval - (pass_.s.now - *written));
       return;
     }

@@ -31,6 +31,9 @@ struct PolicySum {
   std::vector<std::string> awaited;  // Nodes that it might govern once their labels are back.
   // Of `drifting`: nodes that drifted already when the operator first read them.
   std::int64_t drifting_since_install = 0;
+  // Nodes that do not show what they run and are not repaired now: name and why (NotReady, or who holds them).
+  std::vector<std::string> excused;
+  std::string excused_for;                               // The reason of the first one.
   std::vector<std::pair<RolloutKey, GateState>> closed;  // Rollouts with work and a closed gate.
   std::vector<std::string> invalid;                      // Messages of profiles that do not parse.
   std::vector<ObjectRef> invalid_objects;                // The object that each of `invalid` concerns.
@@ -59,6 +62,8 @@ struct PolicySum {
 
 // The first five of them, and how many more.
 [[nodiscard]] std::string join_names(const std::vector<std::string>& names);
+// Why such nodes are not changed, and the command that changes them.
+[[nodiscard]] std::string preexisting_drift_text(std::string_view nodes, std::string_view policy);
 // One text for each profile key, or the text alone if all are equal.
 [[nodiscard]] std::string text_by_key(const std::map<std::string, std::string>& texts);
 

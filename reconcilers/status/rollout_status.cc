@@ -57,6 +57,18 @@ std::string failed_before(RolloutView& view) {
   return "; out of service before the change, and failed to verify: " + join_names({failed.begin(), failed.end()});
 }
 
+// Nodes that did not show their profile when the operator first read them: they are not changed, unless asked for. A
+// record that is lost in the middle of a rollout is taken anew with such nodes.
+std::vector<std::string> drifted_at_install(RolloutView& view) {
+  std::vector<std::string> out;
+  if (view.profile_rollout.tally.unshown() == 0) return out;
+  for (const std::string& name : view.pass.index.nodes_in(Bucket::drifted_at_install)) {
+    const NodeAssessment& a = *view.pass.index.find(name);
+    if (view.has(a) && drifts(a)) out.push_back(name);
+  }
+  return out;
+}
+
 // `rollout`: the object of the view's target.
 RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
@@ -71,6 +83,9 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   const bool failed = view.failures() > 0 || is_doubtful(view);
   if (pending + moving == 0 && !failed) {
     // A node that joins or drifts later does not reopen a completed rollout.
+    const std::vector<std::string> drifted = drifted_at_install(view);
+    if (rollout.phase != "Completed" && !drifted.empty())
+      return {"Paused", std::string(kPreexistingDrift), preexisting_drift_text(join_names(drifted), rollout.policy)};
     if (other == 0 || rollout.phase == "Completed")
       return {"Completed", "Completed", "every node that can be changed has the revision" + failed_before(view)};
   }

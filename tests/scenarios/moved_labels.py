@@ -1,5 +1,5 @@
 """A label is moved seconds after an edit of its key that no label shows: recorded with a text that was not read."""
-from scenario import CONFIG_LABEL, Cluster, expect, numbered, scenario, ts
+from scenario import CONFIG_LABEL, Cluster, expect, fleet, numbered, scenario, ts
 
 
 def moved_after_an_edit(looks, layout="gpu-operator"):
@@ -39,3 +39,32 @@ def looked_at_five_minutes_later():
 def with_the_plugin_chart():
     """The same with the plugin's chart."""
     moved_after_an_edit(["90s"], layout="standalone")
+
+
+@scenario
+def a_plugin_that_does_not_reload_is_not_taken_for_a_machine_with_more_gpus():
+    """A person moves a node with two GPUs from 4 to 2 replicas; GFD reloads, the plugin does not and goes on to serve 8."""
+    c = fleet(3, ts(4), more={"two": ts(2)})
+    c.behave("unchanged", "n01")
+    c.set_label("n01", CONFIG_LABEL, "two")
+    c.labels("n01")["nvidia.com/gpu.replicas"] = "2"
+    c.touch(c.node("n01"))
+    for _ in range(3):
+        tick = c.after("2m")
+    expect("counts", (c.counts()["upToDate"], c.annotations("n01").get("gpusharing.dev/revision")), (2, None))
+
+
+@scenario
+def a_node_that_is_not_ready_is_not_recorded_by_its_last_status():
+    """The same on a NotReady node: nothing is recorded, and no GPU is missing when it is back."""
+    c = fleet(3, ts(4), more={"two": ts(2)})
+    c.set_ready("n01", False)
+    c.set_label("n01", CONFIG_LABEL, "two")
+    for _ in range(3):
+        c.after("2m")
+    c.set_ready("n01", True)
+    c.react()
+    for _ in range(3):
+        tick = c.after("11m")
+    expect("capacity", c.capacity("n01"), 4)
+    expect("nodes with UnhealthyDevices", tick.found_on("UnhealthyDevices"), [])

@@ -105,6 +105,10 @@ TEST(LintMemory, ReadsEverySpellingAndEveryPlaceOfTheFlag) {
       {"image: mine, command: [python, -c, 'from vllm import LLM; LLM(model=1, gpu_memory_utilization=0.9)']",
        "is 0.9"},
       {"image: mine, command: [python, -c, 'from vllm import LLM; LLM(model=1, gpu_memory_utilization=0.2)']", ""},
+      {"image: mine, command: [sh, -c, 'UTIL=0.9; vllm serve m --gpu-memory-utilization $UTIL']", "is 0.9"},
+      {"image: mine, command: [sh, -c, 'export UTIL=\"0.2\" && vllm serve m --gpu-memory-utilization ${UTIL}']", ""},
+      {"image: mine, command: [sh, -c, 'vllm serve m --gpu-memory-utilization 0.2 # not --gpu-memory-utilization 0.9']",
+       ""},
       {"image: mine, command: [trtllm-serve, m, --kv_cache_free_gpu_mem_fraction, '0.2']", ""},
       {"image: mine, command: [trtllm-serve, m, --kv-cache-free-gpu-memory-fraction=0.2]", ""},
       {"image: mine, command: [trtllm-serve, m, --free-gpu-memory-fraction=0.8]", "is 0.8"},
@@ -157,6 +161,21 @@ TEST(LintMemory, AValueThatTheManifestDoesNotShowIsAnInfo) {
     ASSERT_EQ(found.size(), 1U);
     EXPECT_NE(found[0].find("whose content is not in the manifest"), std::string::npos) << found[0];
     EXPECT_EQ(found[0].find("default"), std::string::npos) << found[0];
+  }
+}
+
+TEST(LintMemory, NamesAVariableThatTheImageMightTurnIntoTheFlag) {
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {"image: vllm/vllm-openai, env: [{name: GPU_MEMORY_UTILIZATION, value: '0.2'}]", "GPU_MEMORY_UTILIZATION"},
+      {"image: mine, env: [{name: VLLM_GPU_MEMORY_UTILIZATION, value: '0.9'}]", "VLLM_GPU_MEMORY_UTILIZATION"},
+      {"image: vllm/vllm-openai, env: [{name: EXTRA, value: '--gpu-memory-utilization 0.2'}]", "EXTRA"}};
+  for (const auto& [container, variable] : rows) {
+    SCOPED_TRACE(container);
+    const std::string text = pod(container, kOnAny) + kFour;
+    EXPECT_TRUE(told(text).empty());
+    const std::vector<std::string> found = told(text, "MemoryFractionUnknown");
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_NE(found[0].find("comes from variable " + variable), std::string::npos) << found[0];
   }
 }
 
