@@ -12,9 +12,9 @@ suite has noticed. Prints one line for each, and at the end how many were notice
   --check       makes no change: only looks whether every entry still fits the code
   --suites A,B  only these suites (planner, explain, kai, profile, lint, controller, command, k8sclient, scenarios)
 
-noticed_by.tsv has, for each entry, the test that noticed it in the last complete run: that test is asked first, which
-saves most of the time, and the whole suites where it does not notice any more. Each line is as in a journal; a journal of
-a complete run replaces the file.
+noticed_by.tsv has the test that noticed an entry when it was asked last: that test is asked first, which saves most of the
+time, and the whole suites where it does not notice any more. Each line is as in a journal: the lines of a later journal
+replace those of the same names.
 
 An entry has: name; file; before (text that occurs there once); after; seen (what a person would notice); suite (the one
 that should notice first). Exit status 1: one was not noticed, does not fit or does not build.
