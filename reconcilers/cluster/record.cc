@@ -140,6 +140,11 @@ std::string_view FleetRecord::last_verified(std::string_view config_map, std::st
   return at == verified.end() ? std::string_view() : std::string_view(at->second);
 }
 
+bool FleetRecord::knows_key(std::string_view config_map, std::string_view key) const {
+  const std::string id = fmt::format("{}/{}", config_map, key);
+  return verified.contains(id) || previous.contains(id);
+}
+
 bool FleetRecord::note_remediation(const RecordedRemediation& attempt) {
   const auto goes = [&](const RecordedRemediation& known) {
     const bool replaced = known.machine == attempt.machine && known.component == attempt.component;
@@ -166,6 +171,19 @@ void FleetRecord::note_verified(const std::string& id, const std::string& to, st
     previous[id] = at->second;
     at->second = to;
   }
+  keep_text(to, text);
+}
+
+void FleetRecord::note_shown(const std::string& id, const std::string& to, std::string_view text) {
+  previous[id] = to;
+  keep_text(to, text);
+}
+
+void FleetRecord::note(const std::string& id, const ShownKey& shown, std::string_view text) {
+  shown.proven ? note_verified(id, shown.revision, text) : note_shown(id, shown.revision, text);
+}
+
+void FleetRecord::keep_text(const std::string& to, std::string_view text) {
   std::set<std::string_view> named;
   for (const auto* revisions : {&verified, &previous}) {
     for (const auto& [key, revision] : *revisions) named.insert(revision);

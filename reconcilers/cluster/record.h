@@ -126,6 +126,13 @@ struct RecordedRemediation {
   friend auto operator<=>(const RecordedRemediation&, const RecordedRemediation&) = default;
 };
 
+// What the nodes with one profile key show.
+struct ShownKey {
+  std::string revision;
+  bool by_all = true;  // Every node shows it,
+  bool proven = true;  // and its pods have certainly read its text (S11).
+};
+
 struct FleetRecord {
   k8s::WallTime recorded_at{};
   MachineRecords machines;
@@ -136,16 +143,26 @@ struct FleetRecord {
   // templates stay as they are until a newer number exists, even if that template is an earlier one that returns.
   std::map<std::string, std::int64_t> templates;
   std::map<std::string, std::string> verified;  // "namespace/configmap/key" -> revision last verified on a fleet.
-  std::map<std::string, std::string>
-      previous;  // "namespace/configmap/key" -> the revision that was verified before that one.
+  // "namespace/configmap/key" -> the revision that was verified before that one; or, if none was, the revision that
+  // every node showed when the operator first read them, with pods that may not have read its text. An undo restores
+  // it; it is no proof.
+  std::map<std::string, std::string> previous;
   // Revision -> its text, for those two maps: an undo restores it. A text that is too long is not kept.
   std::map<std::string, std::string> texts;
   static constexpr std::size_t kMaxText = 16U << 10U;    // Bytes of one text,
   static constexpr std::size_t kMaxTexts = 128U << 10U;  // and of all texts: a part of the record has at most 512 KiB.
   // For that ConfigMap ("namespace/configmap") and key; empty: none was verified yet.
   [[nodiscard]] std::string_view last_verified(std::string_view config_map, std::string_view key) const;
+  // Whether nodes have shown a text of that key, verified or not.
+  [[nodiscard]] bool knows_key(std::string_view config_map, std::string_view key) const;
   // Revision `to` of `id` is verified; its text is kept, and texts that no entry refers to are removed.
   void note_verified(const std::string& id, const std::string& to, std::string_view text);
+  // Every node shows `to` of `id` since the installation, and that is no proof: it becomes `previous`.
+  void note_shown(const std::string& id, const std::string& to, std::string_view text);
+  // One of the two, for what every node shows.
+  void note(const std::string& id, const ShownKey& shown, std::string_view text);
+  // Keeps the text of `to`, which `verified` or `previous` names, and removes the texts that neither names.
+  void keep_text(const std::string& to, std::string_view text);
   // A revision that failed too often or was undone: not tried again until the profile, or the policy's annotation
   // gpusharing.dev/retry, changes.
   struct Failure {

@@ -46,15 +46,13 @@ class Counter {
 
   void count() {
     const bool settled = is_settled(a_);
-    const bool excused = !excuse_of(a_).empty() || a_.at_install != AtInstall::shown;
     const bool pending = a_.phase == Phase::pending;
     NodeCounts<std::int8_t>& counts = out_.counts;
     counts.total = 1;
     counts.busy = is_busy(a_) ? 1 : 0;
     counts.settled = settled ? 1 : 0;
-    counts.drifting = drifts(a_) && !excused ? 1 : 0;
     counts.held = a_.is_held() ? 1 : 0;
-    counts.unproven = a_.phase == Phase::up_to_date && a_.at_install == AtInstall::unproven ? 1 : 0;
+    counts.unproven = a_.phase == Phase::up_to_date && a_.at_install == AtInstall::unproven && !a_.fresh_pods ? 1 : 0;
     counts.new_template = pending && a_.cause == ChangeCause::new_template ? 1 : 0;
     counts.shrinking = pending && a_.shrinks && !a_.change ? 1 : 0;
     counts.changing = a_.in_change() ? 1 : 0;
@@ -67,8 +65,9 @@ class Counter {
     put(Bucket::failed, a_.phase == Phase::failed);
     put(Bucket::self_loaded, a_.loads_by_itself());
     put(Bucket::following, a_.phase == Phase::following_daemonset);
-    put(Bucket::drifting, out_.counts.drifting > 0);
-    put(Bucket::excused_drift, drifts(a_) && out_.counts.drifting == 0);
+    const bool excused = !excuse_of(a_).empty() || a_.at_install != AtInstall::shown;
+    put(Bucket::drifting, drifts(a_) && !excused);
+    put(Bucket::excused_drift, drifts(a_) && excused);
     put(Bucket::busy, is_busy(a_));
     put(Bucket::missing_devices, reports_missing_devices(a_));
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);

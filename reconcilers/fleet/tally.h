@@ -26,9 +26,8 @@ struct NodeCounts {
   Count total = 0;
   Count busy = 0;          // Changing or unavailable, for any cause: each holds a slot of every budget (S1).
   Count settled = 0;       // Run the target and show it.
-  Count drifting = 0;      // Were verified on the target and no longer show it (Bucket::drifting).
   Count held = 0;          // Have gpusharing.dev/hold.
-  Count unproven = 0;      // Show their target, but their pods were older than its text at the installation.
+  Count unproven = 0;      // Show their target since the installation, with pods that may be older than its text.
   Count new_template = 0;  // Wait for pods of a new template (updateStrategy OnDelete), with any profile.
   Count shrinking = 0;     // Pending, and the target serves less of some resource than the node does now.
   Count changing = 0;      // In a change of the operator that has not failed.
@@ -42,8 +41,8 @@ struct Tally : NodeCounts<std::int64_t> {
   [[nodiscard]] std::int64_t moving() const { return changing + loading + of(Phase::following_daemonset); }
   // Cannot be changed now, each with a reason.
   [[nodiscard]] std::int64_t blocked() const { return of(Phase::blocked) + of(Phase::held); }
-  // Run their target according to the record and show something else, for whatever reason: `drifting`, or NotReady,
-  // held, or drifted at the installation.
+  // Run their target according to the record and show something else, for whatever reason: Bucket::drifting and
+  // Bucket::excused_drift.
   [[nodiscard]] std::int64_t unshown() const { return of(Phase::up_to_date) - settled; }
   // Adds the counts of one node or of many (sign 1), or subtracts them (sign -1).
   template <class Count>
@@ -51,7 +50,6 @@ struct Tally : NodeCounts<std::int64_t> {
     total += sign * other.total;
     busy += sign * other.busy;
     settled += sign * other.settled;
-    drifting += sign * other.drifting;
     held += sign * other.held;
     unproven += sign * other.unproven;
     new_template += sign * other.new_template;

@@ -195,7 +195,7 @@ void Assessor::decide() {
 bool Assessor::names_unknown_key() const {
   if (effective_.source != EffectiveKey::Source::error || out_.label || label_now().empty()) return false;
   const bool has_keys = config_map_ != nullptr && !config_map_->data.empty();
-  return has_keys && context_.record->last_verified(installation_.id(), label_now()).empty();
+  return has_keys && !context_.record->knows_key(installation_.id(), label_now());
 }
 
 void Assessor::verify_target() {

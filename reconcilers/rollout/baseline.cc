@@ -55,20 +55,21 @@ std::string describe(const FleetRecord& record) {
 }
 
 // Adds the nodes of the namespaces that `in` accepts. A key counts as verified when every node with this key shows it
-// with pods that have read it.
+// with pods that have read it. If they may not have read it, an undo can still restore it.
 template <class In>
 void add_baseline_entries(Pass& pass, FleetRecord& record, NewMachines machines, In in) {
-  std::map<std::string, std::pair<std::string, bool>> keys;
+  std::map<std::string, ShownKey> keys;
   for (const std::string& name : pass.index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *pass.index.find(name);
     if (!in(pass.index.installation_of(a).ns)) continue;
     add_node(record, pass, name, a, machines);
     const std::string id = fmt::format("{}/{}", pass.index.installation_of(a).id(), a.key.view());
-    auto [slot, added] = keys.try_emplace(id, std::string(a.target.view()), true);
-    slot->second.second = slot->second.second && a.matches() && a.fresh_pods;
+    ShownKey& key = keys.try_emplace(id, std::string(a.target.view())).first->second;
+    key.by_all = key.by_all && a.matches();
+    key.proven = key.proven && a.fresh_pods;
   }
-  for (const auto& [id, state] : keys) {
-    if (state.second) record.note_verified(id, state.first, text_of_key(pass, id, state.first));
+  for (const auto& [id, key] : keys) {
+    if (key.by_all) record.note(id, key, text_of_key(pass, id, key.revision));
   }
   for (const PluginInstallation& installation : pass.index.discovery.installations) {
     if (!in(installation.ns)) continue;

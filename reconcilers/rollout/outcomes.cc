@@ -64,7 +64,6 @@ class Outcomes {
     if (profile_rollout.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision)
       return false;
     if (rollout.failures() > 0 || is_doubtful(rollout) || profile_rollout.tally.changing > 0) return false;
-    if (profile_rollout.tally.unproven > 0) return false;  // No pod of these nodes has certainly read that text (S11).
     // The labels of these nodes return shortly, and then the nodes could be canaries.
     if (profile_rollout.blocked.contains(std::string(kLabelsMissing))) return false;
     const auto set_aside = static_cast<std::int64_t>(profile_rollout.nodes(RolloutBucket::set_aside).size());
@@ -78,23 +77,36 @@ class Outcomes {
   }
 
   void find_verified() {
-    std::map<std::string, std::pair<std::string, bool>> keys;
+    std::map<std::string, ShownKey> keys;
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
       RolloutView& rollout = rollout_of(pass_, key);
       const std::string& target = rollout.target;
       const bool complete = is_complete(rollout);
-      auto [slot, added] = keys.try_emplace(key.config_map + "/" + key.key, target, complete);
-      slot->second.second = slot->second.second && complete && slot->second.first == target;
-      if (complete) note_good(key, target);
+      const bool proven = profile_rollout.tally.unproven == 0;
+      ShownKey& shown = keys.try_emplace(key.config_map + "/" + key.key, target).first->second;
+      shown.by_all = shown.by_all && complete && shown.revision == target;
+      shown.proven = shown.proven && proven;
+      if (complete && proven) note_good(key, target);
     }
-    for (const auto& [id, state] : keys) {
-      if (!state.second) continue;
-      auto known = pass_.index.record->verified.find(id);
-      if (known != pass_.index.record->verified.end() && known->second == state.first) continue;
-      newly_verified_.insert({id, state.first});
-      change("Verified", "every node of a key shows its revision")
-          .note_verified(id, state.first, text_of_key(pass_, id, state.first));
+    for (const auto& [id, key] : keys) note_shown(id, key);
+  }
+
+  void note_shown(const std::string& id, const ShownKey& key) {
+    const FleetRecord& record = *pass_.index.record;
+    if (!key.by_all || is_at(record.verified, id, key.revision)) return;
+    if (key.proven) {
+      newly_verified_.insert({id, key.revision});
+      change("Verified", "every node of a key shows its revision").note(id, key, text_of_key(pass_, id, key.revision));
+    } else if (!record.verified.contains(id) && !is_at(record.previous, id, key.revision)) {
+      change("Shown", "every node of a key shows its revision, with pods that may be older than its text")
+          .note(id, key, text_of_key(pass_, id, key.revision));
     }
+  }
+
+  [[nodiscard]] static bool is_at(const std::map<std::string, std::string>& revisions, const std::string& id,
+                                  const std::string& revision) {
+    const auto known = revisions.find(id);
+    return known != revisions.end() && known->second == revision;
   }
 
   // The profile to which an inline profile can be rolled back.

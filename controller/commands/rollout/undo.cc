@@ -88,8 +88,8 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   const k8s::Result<std::string> written = co_await call->client->merge_patch(gvr, key, text, options);
   if (!written) co_return call->refuse(written.error().message);
   *call->out << fmt::format(
-      "ConfigMap {} key {}: restored {} ({}); a rollout to a revision that was verified before skips the canary\n",
-      undo.config_map, undo.key, undo.revision, undo.why);
+      "ConfigMap {} key {}: restored {} ({}){}\n", undo.config_map, undo.key, undo.revision, undo.why,
+      undo.is_last_verified ? "; a rollout to the revision that was verified last skips the canary" : "");
   co_return 0;
 }
 

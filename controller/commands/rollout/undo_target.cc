@@ -43,6 +43,8 @@ class UndoChoice {
     const k8s::Result<void> found = revision_.empty() ? k8s::Result<void>() : check_revision(*key);
     if (!found) return std::unexpected(found.error());
     choose_revision(out);
+    out.is_last_verified =
+        record_ != nullptr && !out.revision.empty() && record_->last_verified(key->first, key->second) == out.revision;
     out.text = text_on_record(out);
     return out;
   }
@@ -225,7 +227,8 @@ class UndoChoice {
       out.why = "verified last";
     } else if (std::string before = other(record_ == nullptr ? nullptr : &record_->previous); !before.empty()) {
       out.revision = std::move(before);
-      out.why = "verified before it";
+      out.why =
+          record_->verified.contains(out.id()) ? "verified before it" : "in use at the installation, not verified";
     } else {
       const auto completed = std::ranges::find_if(rollouts_, [&](const RolloutFacts& facts) {
         return key_of(*facts.rollout) == key && facts.rollout->to_revision != from && facts.phase == "Completed";

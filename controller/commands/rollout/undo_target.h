@@ -18,10 +18,11 @@ struct Undo {
   // The rollout to the key's present text, else the last rollout of the key; null if none is recorded (the text was
   // invalid from the start, or its rollouts are pruned).
   const SharingRollout* rollout = nullptr;
-  bool under_way = false;  // That rollout is, and is not paused.
-  std::string revision;    // Empty: nothing is known to go back to.
-  std::string text;        // Empty: not on record.
-  std::string why;         // Of the choice of the revision, for people.
+  bool under_way = false;         // That rollout is, and is not paused.
+  std::string revision;           // Empty: nothing is known to go back to.
+  std::string text;               // Empty: not on record.
+  std::string why;                // Of the choice of the revision, for people.
+  bool is_last_verified = false;  // A rollout to it skips the canary (S11).
   [[nodiscard]] std::string id() const { return config_map + "/" + key; }
 };
 

@@ -10,6 +10,7 @@ namespace gso {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using Verb = RolloutOptions::Verb;
 using Json = nlohmann::json;
 
@@ -47,10 +48,26 @@ TEST_F(Undo, InPlacePausesAndPrintsTheLastVerifiedText) {
   EXPECT_EQ(text(), before);
 }
 
+TEST_F(RolloutCommand, UndoRestoresWhatWasInUseAtTheInstallationThoughItWasNeverVerified) {
+  FleetRecord kept;
+  kept.note_shown("gpu-operator/mps-config/any", "v1-0", "version: v1 # before\n");
+  record(print_head({kept}));
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_EQ(spec_of("r")["paused"], true);
+  EXPECT_THAT(out.str(), HasSubstr("version: v1 # before\n"));
+  EXPECT_THAT(out.str(), HasSubstr("(v1-0, in use at the installation, not verified)"));
+  options.write_config_map = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_EQ(get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"], "version: v1 # before\n");
+  EXPECT_THAT(out.str(), Not(HasSubstr("skips the canary")));
+}
+
 TEST_F(Undo, WritesTheConfigMapOnlyWhenAskedTo) {
   options.write_config_map = true;
   EXPECT_EQ(run(Verb::undo), 0) << err.str();
   EXPECT_EQ(text(), "version: v1 # good\n");
+  EXPECT_THAT(out.str(), HasSubstr("skips the canary"));
   EXPECT_FALSE(spec_of("r").value("paused", false));
 }
 

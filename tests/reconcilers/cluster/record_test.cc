@@ -25,6 +25,16 @@ TEST(Record, KeepsTheTextsOfTheLastTwoVerifiedRevisions) {
   EXPECT_FALSE(record.texts.contains("v1-a"));
 }
 
+TEST(Record, KnowsAKeyThatNodesHaveShownThoughItIsNotVerified) {
+  FleetRecord record;
+  EXPECT_FALSE(record.knows_key("ns/map", "key"));
+  record.note_shown("ns/map/key", "v1-a", "text a");
+  EXPECT_TRUE(record.knows_key("ns/map", "key"));
+  EXPECT_TRUE(record.last_verified("ns/map", "key").empty());
+  record.note_verified("ns/map/key", "v1-b", "text b");
+  EXPECT_EQ(record.texts, (std::map<std::string, std::string>{{"v1-a", "text a"}, {"v1-b", "text b"}}));
+}
+
 TEST(Record, TheSameRevisionAgainChangesNothing) {
   FleetRecord record;
   record.note_verified("id", "v1-a", "text");

@@ -54,6 +54,30 @@ TEST(Baseline, ANamespaceThatIsRefusedKeepsOnlyItsOwnNodesWithoutOne) {
   EXPECT_EQ(fleet.patches("n03"), 0) << "first sight of it changes nothing";
 }
 
+// The ConfigMap was applied again after the pods had started: they show this text, and may have read another one.
+TEST(Baseline, KeepsTheTextOfAKeyThatEveryNodeShowsForAnUndoButDoesNotCallItVerified) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}};
+  spec.nodes = alike_nodes(3);
+  FleetModel fleet(spec);
+  fleet.advance(std::chrono::minutes(1));
+  fleet.replace_config_map({{"any", "ts-4"}});
+  fleet.advance(std::chrono::minutes(5));
+  fleet.settle();
+  const auto& record = fleet.index.impl().record;
+  ASSERT_TRUE(record);
+  EXPECT_TRUE(record->verified.empty());
+  ASSERT_EQ(record->previous.size(), 1U);
+  EXPECT_EQ(record->previous.begin()->first, "gpu-operator/mps-config/any");
+  EXPECT_EQ(record->texts.size(), 1U);
+
+  fleet.edit("any", "ts-8");
+  fleet.settle();
+  EXPECT_EQ(record->verified.size(), 1U);
+  EXPECT_EQ(record->previous.size(), 1U) << "the text from before the edit";
+  EXPECT_EQ(record->texts.size(), 2U);
+}
+
 TEST(Baseline, OfALargeFleetIsWrittenInPartsAndRestartsNothing) {
   FleetSpec spec;
   spec.profiles = {{"any", "ts-4"}};
