@@ -256,9 +256,8 @@ std::string shown_revision(std::string_view revision) {
 std::string blocking_pods_of(const World& world, std::string_view node) {
   for (const SharingRollout* rollout : in_order(world.rollouts)) {
     if (rollout->status_json.find(node) == std::string::npos) continue;
-    const auto status = nlohmann::json::parse(rollout->status_json, nullptr, false);
-    if (!status.is_object() || (rollout->phase != "Progressing" && rollout->phase != "Paused")) continue;
-    for (const auto& entry : list_at(status, "nodes")) {
+    if (rollout->phase != "Progressing" && rollout->phase != "Paused") continue;
+    for (const auto& entry : list_at(parse_status(rollout->status_json), "nodes")) {
       if (text_at(entry, "name") == node && text_at(entry, "state") == "Waiting") return text_at(entry, "message");
     }
   }
@@ -271,7 +270,7 @@ namespace {
 // rollout's status has none.
 std::string waits_for(const World& world, const FleetIndex::Impl& index, const NodeAssessment& a) {
   const auto progressing = [](const std::string& status_json) {
-    const auto said = condition_in(nlohmann::json::parse(status_json, nullptr, false), "Progressing");
+    const auto said = condition_in(parse_status(status_json), "Progressing");
     const std::string reason = text_at(said, "reason");
     if (reason.empty() || reason == kNothingToDo) return std::string();  // It has not been planned yet.
     return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");

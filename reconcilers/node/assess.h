@@ -172,8 +172,7 @@ struct AssessContext {
 [[nodiscard]] bool is_repair(const NodeAssessment& assessment);
 // Is up to date according to its record and shows something else. Missing devices are no drift.
 [[nodiscard]] bool drifts(const NodeAssessment& assessment);
-// Why a node that drifts is not repaired now: its holder, or NodesNotReady; empty: it is, or drifted at the
-// installation.
+// Why nothing starts on a node now and its drift is not repaired: its holder, or NodesNotReady; empty: neither.
 [[nodiscard]] std::string_view excuse_of(const NodeAssessment& assessment);
 // Devices are missing, and everything else matches the target.
 [[nodiscard]] bool has_missing_devices(const NodeAssessment& assessment);

@@ -42,9 +42,8 @@
 //                                          the node, or idleTimeout passes: leaves the change and is deferred. Nothing
 //                                          is deleted while the node is NotReady; untouched, it leaves the change after
 //                                          verifyTimeout
-//   C7  all listed pods are gone, and the  Pods that cannot have read the new text are listed, one second after the
-//   edit
-//       text is newer than the new pods    and once KAI uses no GPU of the node; then C6
+//   C7  all listed pods are gone, and the  Pods that cannot have read the new text are listed, not before one second
+//       text is newer than the new pods    after the edit, and only while KAI uses no GPU of the node; then C6
 //   C8  first pods are still terminating   Waits; Failed after verifyTimeout
 //   C9  last pods remain                   Deletes them once MPS and the first pods are Ready; Failed after
 //                                          verifyTimeout

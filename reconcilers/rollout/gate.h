@@ -47,12 +47,26 @@ struct GateState {
 
 class RolloutView;
 
-// The first closed gate. `repair`: for nodes that stopped showing the revision that they have loaded; restarting them
-// into it needs no approval.
-[[nodiscard]] GateState first_closed_gate(RolloutView& rollout, bool repair);
+// What a closed gate prevents. Every gate prevents starts.
+//
+//   gate                                          repairs   backs out
+//   observe, paused, aborted, undone              yes       yes
+//   approval                                      no        yes
+//   max_failures, outside_window                  yes       yes
+//   gpu_operator_updating, canary_drifting,       yes       no
+//     mechanism_unusable, key_not_projected,
+//     settling, new_attempt
+enum class GateUse : std::uint8_t {
+  start,   // A change of the next node.
+  repair,  // A restart of a node that stopped showing the revision that it has loaded.
+  wait,    // A node that only waits in its change: it is uncordoned and queued again.
+};
+
+// The first closed gate, for that use.
+[[nodiscard]] GateState first_closed_gate(RolloutView& rollout, GateUse use);
+// Gate::aborted, if somebody has aborted the rollout; else open. An aborted rollout has ended, whatever else holds it.
+[[nodiscard]] GateState closed_by_abort(RolloutView& rollout);
 // Which pause applies to the rollout, of its policy, of its ConfigMap or its own, for people; empty: none.
-[[nodiscard]] std::string pause_of_rollout(const RolloutView& rollout);
-// The first closed gate that also uncordons and queues a node that only waits: a person's switch, failures, windows.
-[[nodiscard]] GateState first_stop(RolloutView& rollout);
+[[nodiscard]] std::string pause_of_rollout(RolloutView& rollout);
 
 }  // namespace gso

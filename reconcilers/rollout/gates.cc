@@ -60,8 +60,8 @@ bool goes_back(const RolloutView& rollout) {
 
 // --- Switches that people have set.
 
-// Pauses of the rollout's policy and ConfigMap.
-GateState paused_above(const RolloutView& rollout) {
+// Of the policy and of the ConfigMap.
+GateState closed_by_pause_above(RolloutView& rollout) {
   const SharingPolicy& policy = rollout.policy;
   if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
   const Pass& pass = rollout.pass;
@@ -76,28 +76,33 @@ Switches switches_on(const RolloutView& rollout) {
   return rollout.anew ? Switches() : switches_of(rollout.pass, rollout.key, rollout.target, rollout.object);
 }
 
-GateState closed_by_people(RolloutView& rollout, bool repair) {
-  const Pass& pass = rollout.pass;
+GateState closed_by_mode(RolloutView& rollout) {
   const SharingPolicy& policy = rollout.policy;
-  const PolicyMode mode = pass.s.settings.mode_of(policy);
-  if (mode == PolicyMode::observe) {
-    return {Gate::observe, policy.mode != mode ? "the operator runs with max-mode Observe: nothing is changed"
-                                               : "the policy's mode is Observe: nothing is changed"};
-  }
-  if (GateState paused = paused_above(rollout); !paused.is_open()) return paused;
-  // It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
-  if (std::string problem = selector_problem(policy); !problem.empty()) return {Gate::paused, std::move(problem)};
-  const Switches on = switches_on(rollout);
-  if (on.aborted) {
-    return {Gate::aborted,
-            fmt::format("the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator "
-                        "rollout start {}`",
-                        policy.meta.name)};
-  }
-  if (on.undone) return {Gate::undone, "rolled back by a person. Retry: `rollout start`"};
-  if (on.paused) return {Gate::paused, "spec.paused of the rollout is set"};
-  const bool asks = mode == PolicyMode::approve && !repair && !goes_back(rollout);
-  if (!asks || on.approved) return {};
+  const PolicyMode mode = rollout.pass.s.settings.mode_of(policy);
+  if (mode != PolicyMode::observe) return {};
+  return {Gate::observe, policy.mode != mode ? "the operator runs with max-mode Observe: nothing is changed"
+                                             : "the policy's mode is Observe: nothing is changed"};
+}
+
+// It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
+GateState closed_by_selector(RolloutView& rollout) {
+  std::string problem = selector_problem(rollout.policy);
+  return problem.empty() ? GateState() : GateState{Gate::paused, std::move(problem)};
+}
+
+GateState closed_by_undo(RolloutView& rollout) {
+  if (!switches_on(rollout).undone) return {};
+  return {Gate::undone, "rolled back by a person. Retry: `rollout start`"};
+}
+
+GateState closed_by_own_pause(RolloutView& rollout) {
+  if (!switches_on(rollout).paused) return {};
+  return {Gate::paused, "spec.paused of the rollout is set"};
+}
+
+GateState closed_without_approval(RolloutView& rollout) {
+  const bool asks = rollout.pass.s.settings.mode_of(rollout.policy) == PolicyMode::approve && !goes_back(rollout);
+  if (!asks || switches_on(rollout).approved) return {};
   const bool has_object = rollout.object != nullptr && !rollout.anew;
   return {Gate::approval, has_object ? "waits for spec.approved" : "waits for spec.approved of its SharingRollout"};
 }
@@ -203,28 +208,65 @@ GateState closed_by_earlier_attempt(RolloutView& rollout) {
   return {Gate::new_attempt, "the SharingRollout of an earlier attempt is replaced first"};
 }
 
+// --- The table of gate.h.
+
+struct GateRow {
+  GateState (*closed)(RolloutView&);
+  bool holds_repairs;
+  bool backs_out;
+};
+
+constexpr GateRow kGates[] = {
+    {closed_by_mode, true, true},
+    {closed_by_pause_above, true, true},
+    {closed_by_selector, true, true},
+    {closed_by_abort, true, true},
+    {closed_by_undo, true, true},
+    {closed_by_own_pause, true, true},
+    {closed_without_approval, false, true},
+    {closed_by_announcement, true, false},
+    {closed_by_failures, true, true},
+    {closed_by_canary, true, false},
+    {closed_by_mechanism, true, false},
+    {closed_by_propagation, true, false},
+    {closed_by_window, true, true},
+    {closed_until_settled, true, false},
+    {closed_by_earlier_attempt, true, false},
+};
+
+bool applies(const GateRow& row, GateUse use) {
+  switch (use) {
+    case GateUse::start:
+      return true;
+    case GateUse::repair:
+      return row.holds_repairs;
+    case GateUse::wait:
+      return row.backs_out;
+  }
+  return true;
+}
+
 }  // namespace
 
-GateState first_closed_gate(RolloutView& rollout, bool repair) {
-  if (GateState closed = closed_by_people(rollout, repair); !closed.is_open()) return closed;
-  constexpr GateState (*kGates[])(RolloutView&) = {closed_by_announcement, closed_by_failures,       closed_by_canary,
-                                                   closed_by_mechanism,    closed_by_propagation,    closed_by_window,
-                                                   closed_until_settled,   closed_by_earlier_attempt};
-  for (const auto gate : kGates) {
-    if (GateState closed = gate(rollout); !closed.is_open()) return closed;
+GateState closed_by_abort(RolloutView& rollout) {
+  if (!switches_on(rollout).aborted) return {};
+  return {Gate::aborted,
+          fmt::format("the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator "
+                      "rollout start {}`",
+                      rollout.policy.meta.name)};
+}
+
+GateState first_closed_gate(RolloutView& rollout, GateUse use) {
+  for (const GateRow& row : kGates) {
+    if (!applies(row, use)) continue;
+    if (GateState closed = row.closed(rollout); !closed.is_open()) return closed;
   }
   return {};
 }
 
-std::string pause_of_rollout(const RolloutView& rollout) {
-  if (GateState paused = paused_above(rollout); !paused.is_open()) return std::move(paused.message);
-  return switches_on(rollout).paused ? "spec.paused of the rollout is set" : std::string();
-}
-
-GateState first_stop(RolloutView& rollout) {
-  if (GateState closed = closed_by_people(rollout, false); !closed.is_open()) return closed;
-  if (GateState closed = closed_by_failures(rollout); !closed.is_open()) return closed;
-  return closed_by_window(rollout);
+std::string pause_of_rollout(RolloutView& rollout) {
+  if (GateState paused = closed_by_pause_above(rollout); !paused.is_open()) return std::move(paused.message);
+  return closed_by_own_pause(rollout).message;
 }
 
 }  // namespace gso

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -105,9 +106,7 @@ std::set<std::string> plan_self_loaded_nodes(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
-    // After a label has moved, the pods are no proof: a plugin that did not reload still serves the former profile.
-    const bool measured = a->verified.surplus && a->measured_gpus > 0 && a->cause != ChangeCause::relabelled;
-    const bool surplus = measured && loading_expired(pass, name, *a);
+    const bool surplus = has_more_devices(*a) && loading_expired(pass, name, *a);
     if (!a->ready || (!a->matches() && !surplus) || !must_have_read(pass, name, *a)) {
       // Afterwards the node is a candidate for a restart (plan_starts reads the same timer).
       (void)pass.ages.held_for(loading_timer(name, *a), loading_grace(pass, *a), loading_seed(pass, name, *a));

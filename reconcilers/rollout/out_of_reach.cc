@@ -12,12 +12,12 @@ namespace gso {
 namespace {
 
 std::pair<std::string_view, std::string> who_has(const NodeAssessment& a, const Node& node) {
-  if (a.is_held())
-    return {kHeld, "Node has gpusharing.dev/hold=true: skipped until this label or annotation is removed"};
-  if (!a.holder.empty()) return {a.holder, describe_foreign_holder(a.holder, node)};
-  if (!a.ready && !a.change)
-    return {kNodesNotReady, "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable"};
-  return {};
+  const std::string_view reason = excuse_of(a);
+  if (reason.empty() || (reason == kNodesNotReady && a.change)) return {};
+  if (reason == kHeld)
+    return {reason, "Node has gpusharing.dev/hold=true: skipped until this label or annotation is removed"};
+  if (reason == kNodesNotReady) return {reason, "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable"};
+  return {reason, describe_foreign_holder(reason, node)};
 }
 
 }  // namespace

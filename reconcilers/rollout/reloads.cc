@@ -36,8 +36,7 @@ void add_self_loaded(Pass& pass, Reloads& out) {
     if (a->matches() && has_read) continue;
     const bool cannot_have_read = a->cause == ChangeCause::joined && !has_read && serves_long_enough(pass, name, *a);
     if (!cannot_have_read && !loading_expired(pass, name, *a)) continue;
-    const bool measured = a->verified.surplus && a->measured_gpus > 0 && a->cause != ChangeCause::relabelled;
-    if (measured) continue;  // Recorded, not restarted.
+    if (has_more_devices(*a)) continue;
     if (!a->labels_missing.empty()) {
       report_waiting_reload(pass, name, std::string(kLabelsMissing), std::string(a->labels_missing.view()));
       continue;
@@ -54,7 +53,7 @@ void add_drifting(Pass& pass, Reloads& out) {
     const Duration patience = pass.index.policy(pass.s.world, a->policy.view()).rollout.verify_timeout;
     const TimerKey drifts = drifting_timer(name, *a);
     if (!pass.ages.held_for(drifts, patience, recorded_since(pass, drifts))) continue;
-    if (a->verified.surplus && a->measured_gpus > 0) {
+    if (has_more_devices(*a)) {
       record_more_devices(pass, name, *a);
     } else {
       out[pass.index.rollout_key_of(*a)].insert(name);
@@ -69,6 +68,10 @@ Reloads find_reloads(Pass& pass) {
   add_self_loaded(pass, out);
   add_drifting(pass, out);
   return out;
+}
+
+bool has_more_devices(const NodeAssessment& a) {
+  return a.verified.surplus && a.measured_gpus > 0 && a.cause != ChangeCause::relabelled;
 }
 
 void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why) {

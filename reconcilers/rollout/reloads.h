@@ -14,6 +14,10 @@ using Reloads = std::map<RolloutKey, std::set<std::string>>;
 // Machines that only have more GPUs than before are recorded instead; nodes that must not be restarted are reported.
 [[nodiscard]] Reloads find_reloads(Pass& pass);
 
+// The machine serves its target with more GPUs than are counted: it is recorded with them, and not restarted. After a
+// label has moved, the capacity is no proof: a plugin that did not reload still serves the former profile.
+[[nodiscard]] bool has_more_devices(const NodeAssessment& assessment);
+
 // Reports why such a node is not restarted now.
 void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why);
 

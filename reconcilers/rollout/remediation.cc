@@ -80,7 +80,7 @@ class Remediator {
   // not do more harm: a new plugin pod unregisters the GPUs temporarily, and if they are already unregistered, the new
   // pod would offer GPUs that the DRA driver has allocated since. GFD only writes labels.
   [[nodiscard]] std::string stays(const std::string& node, Component component) const {
-    const RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(*pass_.index.find(node)));
+    RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(*pass_.index.find(node)));
     const std::string pause = rollout == nullptr ? std::string() : pause_of_rollout(*rollout);
     if (!pause.empty()) return fmt::format("the pod is not replaced while rollouts are paused: {}", pause);
     const std::string& device_class = pass_.index.dra.class_of(node);

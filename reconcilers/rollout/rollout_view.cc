@@ -40,18 +40,18 @@ RolloutView::RolloutView(Pass& in, const RolloutKey& of, const ProfileRollout& n
       verified(is_verified(in.index, of, nodes, target)) {}
 
 const GateState& RolloutView::gate() {
-  if (!gate_) gate_ = first_closed_gate(*this, false);
+  if (!gate_) gate_ = first_closed_gate(*this, GateUse::start);
   return *gate_;
 }
 
 bool RolloutView::may_repair() {
-  if (!may_repair_) may_repair_ = first_closed_gate(*this, true).is_open();
+  if (!may_repair_) may_repair_ = first_closed_gate(*this, GateUse::repair).is_open();
   return *may_repair_;
 }
 
 const std::optional<Stop>& RolloutView::stop() {
   if (stop_) return *stop_;
-  GateState closed = first_stop(*this);
+  GateState closed = first_closed_gate(*this, GateUse::wait);
   stop_.emplace();
   if (!closed.is_open()) *stop_ = Stop{closed.reason(), std::move(closed.message)};
   return *stop_;

@@ -72,21 +72,19 @@ std::vector<std::string> drifted_at_install(RolloutView& view) {
 // `rollout`: the object of the view's target.
 RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
-  if (!view.anew && switches_of(view.pass, view.key, rollout.to_revision, &rollout).aborted)
-    return {"Failed", std::string(reason_of(Gate::aborted)),
-            fmt::format("the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator "
-                        "rollout start {}`",
-                        rollout.policy)};
+  if (GateState aborted = closed_by_abort(view); !aborted.is_open())
+    return {"Failed", aborted.reason(), std::move(aborted.message)};
   const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
   const std::int64_t moving = profile_rollout.tally.changing;
   const std::int64_t other = profile_rollout.tally.loading + profile_rollout.tally.of(Phase::following_daemonset);
   const bool failed = view.failures() > 0 || is_doubtful(view);
   if (pending + moving == 0 && !failed) {
     // A node that joins or drifts later does not reopen a completed rollout.
-    const std::vector<std::string> drifted = drifted_at_install(view);
-    if (rollout.phase != "Completed" && !drifted.empty())
+    const bool completed = rollout.phase == "Completed";
+    const auto drifted = completed ? std::vector<std::string>() : drifted_at_install(view);
+    if (!drifted.empty())
       return {"Paused", std::string(kPreexistingDrift), preexisting_drift_text(join_names(drifted), rollout.policy)};
-    if (other == 0 || rollout.phase == "Completed")
+    if (other == 0 || completed)
       return {"Completed", "Completed", "every node that can be changed has the revision" + failed_before(view)};
   }
   const GateState& gate = view.gate();
