@@ -1,0 +1,191 @@
+// Rows C7 to C12 of node_step.h: a node whose pods are being replaced, until its change ends.
+#include <gtest/gtest.h>
+
+#include "tests/reconcilers/node/node_step_fixture.h"
+
+namespace gso {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+TEST_F(DisruptiveStep, C8_FirstPodsThatStillTerminateAreWaitedForUntilTheTimeIsOver) {
+  for (const char* uid : {"old-mps", "old-gfd"}) pod(uid).meta.deletion_timestamp = now - seconds(5);
+  EXPECT_EQ(actions(take()), Actions{});
+  ran_for(Timer::verifying, minutes(10));
+  EXPECT_EQ(actions(take()), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
+}
+
+TEST_F(DisruptiveStep, C9_ThePluginGoesLastOnceTheNewDaemonIsReady) {
+  remove("old-mps");
+  remove("old-gfd");
+  add_pod("new-gfd", Component::gfd, now - seconds(5));
+  EXPECT_EQ(actions(take()), Actions{}) << "the daemon is missing";
+  add_pod("new-mps", Component::mps, now - seconds(5));
+  EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
+}
+
+TEST_F(DisruptiveStep, C9_ADaemonThatNeverComesFailsTheNode) {
+  remove("old-mps");
+  remove("old-gfd");
+  add_pod("new-gfd", Component::gfd, now - seconds(5));
+  ran_for(Timer::verifying, minutes(10));
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
+}
+
+TEST_F(DisruptiveStep, C9_ANodeThatIsNotReadyKeepsThePluginAndFailsWhenItsTimeIsOver) {
+  remove("old-mps");
+  remove("old-gfd");
+  add_pod("new-gfd", Component::gfd, now - seconds(5));
+  add_pod("new-mps", Component::mps, now - seconds(5));
+  node.ready = facts.ready = false;
+  EXPECT_EQ(actions(take()), Actions{});
+  ran_for(Timer::verifying, minutes(10));
+  EXPECT_EQ(actions(take()), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
+}
+
+// A node whose pods are all replaced and have read the text before the last edit.
+class SupersededStep : public NodeStep {
+ protected:
+  SupersededStep() {
+    replace_all();
+    shows_something_else();
+    change.to = "v1-other";
+    text_was_written(now - seconds(10));
+  }
+};
+
+TEST_F(SupersededStep, C7_NewPodsThatAreOlderThanTheTextAreListed) {
+  EXPECT_EQ(actions(take()), Actions{"into(Superseded)"});
+}
+
+TEST_F(SupersededStep, C7_NotWithinOneSecondOfTheEdit) {
+  retargeted = std::chrono::milliseconds(900);
+  EXPECT_EQ(actions(take()), Actions{});
+}
+
+TEST_F(SupersededStep, C7_NotWhileKaiMayUseTheNode) {
+  kai = KaiHindrance{false, "KAI's reservation pods are not listed yet"};
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(reasons(taken), Actions{"KAIReservations"});
+}
+
+TEST_F(SupersededStep, C7_NotWhileTheNodeIsNotReady) {
+  node.ready = facts.ready = false;
+  EXPECT_EQ(actions(take()), Actions{});
+}
+
+TEST_F(NodeStep, C10_ANodeThatShowsItIsVerifiedAfterTheStatusLag) {
+  replace_all();
+  shows_target();
+  settings.status_lag = seconds(12);
+  EXPECT_EQ(actions(take()), Actions{}) << "at the first glance";
+  ran_for(Timer::shown, seconds(12));
+  const Step taken = take();
+  EXPECT_EQ(taken.phase, Phase::verifying);
+  EXPECT_EQ(actions(taken), Actions{"out(Verified)"});
+  EXPECT_TRUE(taken.done);
+}
+
+// GFD counts the two GPUs of one model; the machine has had three. Its pods have read the text before the last edit and
+// show it on all three: that is no surplus, and no reason to restart.
+TEST_F(NodeStep, C10_ASupersededNodeOfTwoModelsIsHeldAgainstTheGpusInTheRecord) {
+  replace_all();
+  aim_at("version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 8}\n");
+  facts.labeller = Labeller::us;
+  facts.recorded_gpus = 3;
+  facts.pods_ready = true;
+  facts.verified.mismatch = "nvidia.com/gpu: capacity 12, expected 24";
+  node.meta.labels.set("nvidia.com/gpu.count", "2");
+  node.capacity[Interned("nvidia.com/gpu")] = node.allocatable[Interned("nvidia.com/gpu")] = 12;
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{"out(Verified)"});
+  EXPECT_EQ(reasons(taken), Actions{});
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), change.to) << "what its pods have read";
+}
+
+TEST_F(NodeStep, C11_ANodeThatDoesNotShowItFailsWhenItsTimeIsOver) {
+  replace_all();
+  shows_something_else();
+  EXPECT_EQ(actions(take()), Actions{});
+  ran_for(Timer::verifying, minutes(10));
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_TRUE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->failed);
+}
+
+TEST_F(NodeStep, C11_ANodeWithFewerDevicesIsDegradedAndNotFailed) {
+  replace_all();
+  shows_something_else();
+  facts.verified.shortfall = true;
+  ran_for(Timer::verifying, minutes(10));
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{"out(VerifiedDegraded)"});
+  EXPECT_EQ(reasons(taken), Actions{"UnhealthyDevices"});
+}
+
+// The text was edited and edited back while the pods were replaced.
+TEST_F(NodeStep, C11_PodsThatReadATextInBetweenAreListedAgain) {
+  replace_all();
+  shows_something_else();
+  text_was_written(now - seconds(10));
+  ran_for(Timer::verifying, minutes(10));
+  ran_for(Timer::unchanged, seconds(10));
+  EXPECT_EQ(actions(take()), Actions{"into(ReplaceAgain)"});
+}
+
+TEST_F(NodeStep, C11_ANodeWithMoreDevicesThanRecordedIsVerified) {
+  replace_all();
+  shows_something_else();
+  facts.verified.surplus = true;
+  facts.measured_gpus = 4;
+  ran_for(Timer::verifying, minutes(10));
+  EXPECT_EQ(actions(take()), Actions{"out(Verified)"});
+}
+
+TEST_F(NodeStep, C11_ANodeThatIsNotReadyFailsAndTheMessageSaysSo) {
+  replace_all();
+  shows_target();
+  node.ready = facts.ready = false;
+  ran_for(Timer::verifying, minutes(10));
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
+  EXPECT_NE(taken.plan.actions.front().message.find("the node is not Ready"), std::string::npos);
+}
+
+TEST_F(NodeStep, C11_AutoscalersMayRemoveAFailedNode) {
+  replace_all();
+  shows_something_else();
+  change.guards = {"cluster-autoscaler"};
+  node.meta.annotations.set("cluster-autoscaler.kubernetes.io/scale-down-disabled", "true");
+  ran_for(Timer::verifying, minutes(10));
+  const Step taken = take();
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_TRUE(patch.remove_annotations.contains("cluster-autoscaler.kubernetes.io/scale-down-disabled"));
+}
+
+TEST_F(NodeStep, C12_ALabelThatDidNotReloadWithinTwoMinutesListsThePods) {
+  change.cause = ChangeCause::policy;
+  change.pods.clear();
+  change.touched = true;
+  shows_something_else();
+  EXPECT_EQ(actions(take()), Actions{});
+  ran_for(Timer::reloading, minutes(2));
+  EXPECT_EQ(actions(take()), Actions{"into(ReloadFailed)"});
+}
+
+TEST_F(NodeStep, AStoredTimeCountsAtAFirstLookOnly) {
+  replace_all();
+  shows_something_else();
+  for (Pod& p : pods) p.meta.creation_timestamp = now - minutes(11);
+  change.listed = now - minutes(12);
+  EXPECT_EQ(actions(take()), Actions{}) << "the clock counts from now on";
+}
+
+}  // namespace
+}  // namespace gso

@@ -1,0 +1,265 @@
+// Rows C1 to C6 of node_step.h: a node in a change that is held, backed out or drained.
+#include <gtest/gtest.h>
+
+#include "tests/reconcilers/node/node_step_fixture.h"
+
+namespace gso {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+TEST_F(NodeStep, C1_ANodeThatSomebodyHoldsIsLeftAloneAndNoDeadlineRuns) {
+  facts.holder = kHeld;
+  stop = Stop{"Paused", ""};
+  const Step taken = take();
+  EXPECT_EQ(taken.phase, Phase::held);
+  EXPECT_EQ(actions(taken), Actions{});
+  for (const TimerKey& key : taken.plan.timers) EXPECT_EQ(key.timer, Timer::unchanged);
+}
+
+TEST_F(NodeStep, C1_ADriverUpgradeHoldsItToo) {
+  facts.holder = kDriverUpgrade;
+  const Step taken = take();
+  EXPECT_EQ(taken.phase, Phase::held);
+  EXPECT_EQ(actions(taken), Actions{});
+}
+
+TEST_F(NodeStep, C2_AFailedNodeStaysFailedWhileItShowsSomethingElse) {
+  replace_all();
+  shows_something_else();
+  facts.phase = Phase::failed;
+  change.failed = NodeChange::Failure{"did not verify", ""};
+  const Step taken = take();
+  EXPECT_EQ(taken.phase, Phase::failed);
+  EXPECT_EQ(actions(taken), Actions{});
+}
+
+TEST_F(NodeStep, C2_AFailedNodeThatShowsItsProfileAllTheSameRecovers) {
+  replace_all();
+  shows_target();
+  change.failed = NodeChange::Failure{"did not verify", ""};
+  EXPECT_EQ(actions(take()), Actions{"out(Recovered)"});
+}
+
+TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutWhenItsTargetChanges) {
+  change.to = "v1-other";
+  change.cordoned = node.unschedulable = true;
+  const Step taken = take();
+  EXPECT_EQ(taken.phase, Phase::draining);
+  EXPECT_EQ(actions(taken), Actions{"out(Superseded) uncordon"});
+}
+
+TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutWhenAnObstacleComesUp) {
+  facts.reason = kMigEnabled;
+  facts.message = "MIG";
+  EXPECT_EQ(actions(take()), Actions{"out(MIGEnabled)"});
+}
+
+TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutByAStop) {
+  stop = Stop{"Aborted", "spec.aborted of the rollout is set"};
+  EXPECT_EQ(actions(take()), Actions{"out(Aborted)"});
+}
+
+TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveNothingIsWrittenAndAFindingNamesTheCordon) {
+  settings.rollouts = PolicyMode::observe;
+  stop = Stop{"Observe", "the operator runs with max-mode Observe"};
+  change.cordoned = node.unschedulable = true;
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  ASSERT_EQ(reasons(taken), Actions{"Observe"});
+  EXPECT_NE(taken.plan.findings.front().message.find("stays cordoned"), std::string::npos);
+}
+
+TEST_F(NodeStep, C3_AForeignLabelBacksOutANodeWhosePodsAreAllReplaced) {
+  replace_all();
+  facts.label = Interned("other");
+  facts.reason = kLabelOwnedByOther;
+  EXPECT_EQ(actions(take()), Actions{"out(LabelOwnedByOther)"});
+}
+
+TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWritten) {
+  change.cause = ChangeCause::policy;
+  change.pods.clear();
+  shows_something_else();
+  stop = Stop{"Paused", ""};
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(taken.phase, Phase::verifying);
+}
+
+TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnObstacle) {
+  remove("old-gfd");
+  facts.reason = kMigEnabled;
+  facts.message = "MIG";
+  const Step taken = take();
+  EXPECT_EQ(taken.phase, Phase::restarting);
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(reasons(taken), Actions{"MIGEnabled"});
+}
+
+TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnInvalidProfile) {
+  remove("old-gfd");
+  facts.profile = nullptr;
+  facts.message = "line 3";
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(reasons(taken), Actions{"ConfigInvalid"});
+}
+
+TEST_F(NodeStep, C4_ATouchedNodeThatKaiUsesIsNotFinished) {
+  remove("old-gfd");
+  kai = KaiHindrance{true, "KAI shares the node's GPUs"};
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(reasons(taken), Actions{"KAIReservations"});
+}
+
+TEST_F(NodeStep, C4_AStopDoesNotHoldATouchedNode) {
+  remove("old-gfd");
+  stop = Stop{"Paused", ""};
+  EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
+}
+
+TEST_F(NodeStep, C5_ATouchedNodeGoesOnToANewTargetWithANewList) {
+  remove("old-gfd");
+  add_pod("new-gfd", Component::gfd, now - seconds(5));
+  change.to = "v1-other";
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), Actions{"into(Superseded)"});
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  const auto written = parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)));
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->to, facts.target.view());
+  EXPECT_TRUE(written->touched);
+  EXPECT_EQ(written->pods.at(Component::gfd), std::set<std::string>{"new-gfd"});
+}
+
+TEST_F(NodeStep, C5_ANewListWaitsForOneSecondAfterTheEdit) {
+  remove("old-gfd");
+  change.to = "v1-other";
+  retargeted = std::chrono::milliseconds(900);
+  EXPECT_EQ(actions(take()), Actions{});
+}
+
+TEST_F(NodeStep, C6_ALiveChangeDeletesTheFirstPodsAtOnce) {
+  EXPECT_EQ(actions(take()), (Actions{"delete old-plugin", "delete old-gfd"}));
+}
+
+TEST_F(NodeStep, C6_TheLabelIsWrittenWithTheFirstDeletions) {
+  facts.label = Interned("gold");
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), (Actions{"patch(Relabel)", "delete old-plugin", "delete old-gfd"}));
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_EQ(patch.set.at("nvidia.com/device-plugin.config"), "gold");
+}
+
+TEST_F(NodeStep, C6_ANodeThatIsNotReadyLosesNoPodAndIsBackedOutAfterVerifyTimeout) {
+  node.ready = facts.ready = false;
+  Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(reasons(taken), Actions{"NodesNotReady"});
+  ran_for(Timer::not_ready, minutes(10));
+  EXPECT_EQ(actions(take()), Actions{"out(NodesNotReady)"});
+}
+
+TEST_F(NodeStep, C6_ATouchedNodeThatIsNotReadyWaitsForItsKubelet) {
+  node.ready = facts.ready = false;
+  remove("old-gfd");
+  ran_for(Timer::not_ready, hours(1));
+  EXPECT_EQ(actions(take()), Actions{});
+}
+
+TEST_F(DisruptiveStep, C6_PodsOfDaemonSetsThatLoseTheirGpusAreNamed) {
+  list_consumers({"monitor-0"});
+  consumers["n1"].pods.front().meta.owners.push_back(
+      {Interned("DaemonSet"), Interned("monitor"), Interned("ds"), true});
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), (Actions{"delete old-mps", "delete old-gfd"}));
+  ASSERT_EQ(reasons(taken), Actions{"DaemonSetPodsInterrupted"});
+  EXPECT_NE(taken.plan.findings.front().message.find("team/monitor-0"), std::string::npos);
+}
+
+TEST_F(DisruptiveStep, C6_ADrainAsksForTheNodesConsumersFirst) {
+  const Step taken = take();
+  EXPECT_EQ(taken.phase, Phase::draining);
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(taken.plan.consumers_wanted, std::set<std::string>{"n1"});
+}
+
+TEST_F(DisruptiveStep, C6_AListingFromBeforeTheCordonProvesNothing) {
+  list_consumers({});
+  consumers["n1"].listed_at = now - seconds(5);
+  ran = {{Timer::draining, seconds(3)}};
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(taken.plan.consumers_wanted, std::set<std::string>{"n1"});
+}
+
+TEST_F(DisruptiveStep, C6_ADrainWaitsForWorkloadsAndNamesThem) {
+  list_consumers({"train-0"});
+  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(reasons(taken), Actions{"WaitingForWorkloads"});
+  EXPECT_FALSE(taken.evicts);
+}
+
+TEST_F(DisruptiveStep, C6_UnderEvictItAsksForEvictions) {
+  list_consumers({"train-0"});
+  policy.rollout.workloads = WorkloadMode::evict;
+  EXPECT_TRUE(take().evicts);
+}
+
+TEST_F(DisruptiveStep, C6_AnIdleNodeLosesDaemonAndGfdBeforeThePlugin) {
+  list_consumers({});
+  EXPECT_EQ(actions(take()), (Actions{"delete old-mps", "delete old-gfd"}));
+}
+
+TEST_F(DisruptiveStep, C6_ANodeThatStaysBusyIsUncordonedAndDeferred) {
+  list_consumers({"train-0"});
+  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  ran_for(Timer::draining, hours(1));
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), Actions{"out(WaitingForWorkloads) uncordon"});
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_NE(patch.set_annotations.at(std::string(kDeferredAnnotation)).find("idleTimeout"), std::string::npos);
+}
+
+// The operator is restarted: the first look asks for the node's consumers, the second one decides.
+TEST_F(DisruptiveStep, C6_AfterARestartTheIdleTimeoutGoesOnFromWhenThePodsWereListed) {
+  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  for (const auto& [listed_ago, expected] : std::vector<std::pair<Duration, Actions>>{
+           {minutes(58), {}}, {hours(1), {"out(WaitingForWorkloads) uncordon"}}}) {
+    change.listed = now - std::chrono::duration_cast<seconds>(listed_ago);
+    ran.clear();
+    timers.clear();
+    first_look = true;
+    const Step first = take();
+    EXPECT_EQ(actions(first), Actions{});
+    EXPECT_EQ(first.plan.consumers_wanted, std::set<std::string>{"n1"});
+    for (const auto& [timer, since] : first.plan.timer_starts) timers[timer] = since;
+    first_look = false;
+    list_consumers({"train-0"});
+    EXPECT_EQ(actions(take()), expected) << k8s::format_go_duration(listed_ago);
+    consumers.clear();
+  }
+}
+
+TEST_F(DisruptiveStep, C6_ANodeThatAPersonUncordonsIsGivenBackAndDeferred) {
+  node.unschedulable = false;
+  list_consumers({"train-0"});
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), (Actions{"out(WaitingForWorkloads)", "event Uncordoned"}));
+}
+
+TEST_F(DisruptiveStep, C6_ATouchedNodeIsNeverGivenBack) {
+  remove("old-gfd");
+  list_consumers({"train-0"});
+  ran_for(Timer::draining, hours(2));
+  EXPECT_EQ(actions(take()), Actions{});
+}
+
+}  // namespace
+}  // namespace gso
