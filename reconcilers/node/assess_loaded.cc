@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "reconcilers/cluster/config_map_times.h"
+#include "reconcilers/cluster/known_profile.h"
+#include "reconcilers/cluster/overrides.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
 
@@ -111,14 +113,8 @@ void Assessor::read_loaded() {
 
 // Null if its text is not known any more.
 ProfilePtr Assessor::loaded_profile() const {
-  const std::string_view revision = out_.loaded.revision.view();
-  if (revision.empty() || revision == kInvalidRevision) return nullptr;
-  ProfilePtr known = context_.profiles.by_revision(revision);
-  if (known == nullptr && context_.record != nullptr) {
-    const auto kept = context_.record->texts.find(std::string(revision));
-    if (kept != context_.record->texts.end()) known = compile_text(kept->second);
-  }
-  return known != nullptr && known->valid && known->revision == revision ? known : nullptr;
+  return known_profile(out_.loaded.revision.view(), context_.world, context_.record, context_.profiles,
+                       overridden_errors(*plugin_, gfd_));
 }
 
 // The usual case, which costs less than a verification: as many devices as are counted, and all of them allocatable.

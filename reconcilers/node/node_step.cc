@@ -77,7 +77,7 @@ ChangeStep::ChangeStep(const StepInput& input)
       rollout_(input.policy.rollout),
       pods_(input.view.pods),
       same_target_(facts_.profile && facts_.profile->valid && change_.to == facts_.target.view()),
-      target_(same_target_ ? facts_.profile : input.profiles.by_revision(change_.to)),
+      target_(same_target_ ? facts_.profile : input.begun_for),
       first_(first_components(facts_, change_.kind)),
       content_(input.view, change_),
       ages_(snapshot_, out_.plan) {}
@@ -157,8 +157,12 @@ bool ChangeStep::c6_drain() {
   const Drain drain = drain_for(facts_, change_.kind, rollout_.workloads);
   // Counts also while the workloads are listed.
   const bool lost = !node_.ready && ages_.held_for({Timer::not_ready, name(), change_.to}, rollout_.verify_timeout);
+  if (lost && !is_touched(facts_, pods_)) {
+    return back_out(kNodesNotReady,
+                    fmt::format("the node has been NotReady for {}", k8s::format_go_duration(rollout_.verify_timeout)));
+  }
   if (drain != Drain::nothing && !is_drained(drain)) return true;
-  if (!node_.ready) return wait_for_node(lost);
+  if (!node_.ready) return wait_for_node();
   if (facts_.label) write_label();
   report_daemonset_pods();
   delete_pods(first_, fmt::format("to {}", change_.to));
@@ -166,13 +170,10 @@ bool ChangeStep::c6_drain() {
 }
 
 // Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod. The
-// status of the rollout names the node. A change that is not touched does not wait forever.
-bool ChangeStep::wait_for_node(bool lost) {
-  if (is_touched(facts_, pods_)) return true;
-  if (lost)
-    return back_out(kNodesNotReady,
-                    fmt::format("the node has been NotReady for {}", k8s::format_go_duration(rollout_.verify_timeout)));
-  finding(Severity::info, kNodesNotReady, "the node is NotReady: its pods are deleted once it is Ready");
+// status of the rollout names the node.
+bool ChangeStep::wait_for_node() {
+  if (!is_touched(facts_, pods_))
+    finding(Severity::info, kNodesNotReady, "the node is NotReady: its pods are deleted once it is Ready");
   return true;
 }
 

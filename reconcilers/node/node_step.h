@@ -10,9 +10,10 @@
 //   N2  has no plugin with profiles        Unmanaged. What a change left there is removed after two minutes (at once
 //                                          if nos took the node over)
 //   N3  has no baseline yet                Unrecorded. No action
-//   N4  has no valid target                Blocked
-//   N5  loaded a profile by itself (it     Verifying. Recorded once it shows the profile; otherwise restarted (N8)
-//       joined, or its label or pods were
+//   N4  has no valid target, or one that   Blocked
+//       no node of its kind can run
+//   N5  loaded a profile by itself (it     Verifying. Recorded once it shows the profile and its pods have certainly
+//       joined, or its label or pods were  read the text; otherwise restarted (N8)
 //       changed by somebody else)
 //   N6  gets new pods by RollingUpdate,    FollowingDaemonSet
 //       and runs another profile so far
@@ -24,39 +25,45 @@
 // A node with a change. The code has one function per row and calls them in this order; the first row that applies
 // decides:
 //   row when …                             then
-//   C1  a holder holds the node            Held. No action; afterwards every deadline starts again
+//   C1  a holder holds the node            Held. No action; afterwards every deadline starts again (if the operator is
+//                                          restarted meanwhile, deadlines count from the times in the annotation)
 //   C2  the change has failed              If the node shows its profile nevertheless: leaves the change (Recovered).
-//                                          Otherwise no action
+//                                          Otherwise no action here: a new target, or a retry (gpusharing.dev/retry of
+//                                          the policy), makes it Pending again, and the next change replaces this one
 //   C3  the change is untouched, and a     The node leaves the change: it is uncordoned and has the phase of a node
 //       new target, an obstacle or a       without a change. The same if all pods are replaced, only the label remains
 //       stop appeared                      to be written, and an obstacle prevents that. If max-mode is Observe,
 //                                          nothing is written, and a finding names the cordon
 //   C4  the change is touched, something   Nothing more is deleted or written; a finding says why
 //       remains to be done, and the target
-//       is invalid or impossible on the
-//       node, or KAI uses its GPUs
-//   C5  a new target appeared, and listed  The pods are listed again, one second after the edit; then C6
-//       pods remain
-//   C6  first pods or the label remain     Draining: waits for the workloads or evicts them; then writes the label and
-//                                          deletes the first pods. If the change is untouched and a person uncordons
-//                                          the node, or idleTimeout passes: leaves the change and is deferred. Nothing
-//                                          is deleted while the node is NotReady; untouched, it leaves the change after
-//                                          verifyTimeout
-//   C7  all listed pods are gone, and the  Pods that cannot have read the new text are listed, not before one second
-//       text is newer than the new pods    after the edit, and only while KAI uses no GPU of the node; then C6
+//       is invalid, the node is Blocked
+//       for it, or KAI uses its GPUs
+//   C5  a new target appeared, and listed  The pods are listed again, also new ones that may have read the former text,
+//       pods remain                        one second after the edit; then C6
+//   C6  first pods or the label remain     Draining: waits for the workloads or evicts them, if losing these pods
+//                                          disturbs them; then writes the label and deletes the first pods. If the
+//                                          change is untouched and a person uncordons the node, or idleTimeout passes:
+//                                          leaves the change and is deferred. Nothing is deleted while the node is
+//                                          NotReady; untouched, it leaves the change after verifyTimeout, also if
+//                                          workloads remain
+//   C7  a new target appeared, all listed  Pods that cannot have read the new text are listed, not before one second
+//       pods are gone, and the new ones    after the edit, and only while KAI uses no GPU of the node and the node is
+//       are not Ready with what they read  Ready; then C6
 //   C8  first pods are still terminating   Waits; Failed after verifyTimeout
-//   C9  last pods remain                   Deletes them once MPS and the first pods are Ready; Failed after
-//                                          verifyTimeout
+//   C9  last pods remain                   Deletes them once the node, MPS and the first pods are Ready; Failed after
+//                                          verifyTimeout (if no new pod comes: after idleTimeout as well)
 //   C10 all pods are replaced, Ready, and  The node leaves the change (Verified) with the revision that these pods have
-//       have shown it for the status lag   read
-//   C11 verifyTimeout has passed           Fewer devices than expected: leaves the change (VerifiedDegraded). More than
-//                                          recorded: leaves the change. Pods older than the text: listed again.
+//       have shown what they read for the  read. If that is no longer the target, N8 applies
+//       status lag
+//   C11 verifyTimeout has passed           Fewer devices than GFD counts: leaves the change (VerifiedDegraded). More
+//                                          than recorded: leaves the change. Pods older than the text: listed again.
 //                                          Otherwise Failed, and autoscalers are allowed to remove the node
 //   C12 the label was written, and the     The pods are listed; then C6
 //       pods did not reload in two minutes
 //
 // Touched: a listed pod is gone or terminating, the change's label is written, or the pods were listed again after
-// that.
+// that. A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the
+// node now decides.
 // Stop: paused, aborted, undone, Observe, Approve without approval, outside its windows, MaxFailures. Not a stop:
 // settling, GPUOperatorUpdating, a key that is not projected yet, a canary that stopped showing its profile, a full
 // budget.
@@ -101,7 +108,7 @@ struct KaiHindrance {
 struct StepInput {
   const NodeView& view;
   const SharingPolicy& policy;  // The policy that governs the node.
-  ProfileCache& profiles;
+  ProfilePtr begun_for;         // The profile of change.to, if the node has another target now; null: unknown.
   std::optional<Stop> stop;
   std::optional<BlockedBy> blocked_by_pods;                  // According to the last list of its consumers.
   std::function<std::optional<KaiHindrance>()> kai_hinders;  // Asked only before pods are replaced.

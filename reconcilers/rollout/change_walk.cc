@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "reconcilers/cluster/known_profile.h"
+#include "reconcilers/cluster/overrides.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -73,7 +75,7 @@ class ChangeWalk {
   void go_on(const std::string& name, const Node& node, const NodeAssessment& a) {
     const NodeView view = view_of(pass_, node, a);
     const SharingPolicy& policy = pass_.index.policy(pass_.s.world, a.policy.view());
-    StepInput input{view, policy, pass_.index.profiles, stop_for(a), blocked_by_pods(pass_, name, a), {}};
+    StepInput input{view, policy, begun_for(view), stop_for(a), blocked_by_pods(pass_, name, a), {}};
     input.kai_hinders = [this, &name, &a] { return kai_hindrance(pass_, name, a); };
     Step next = step(input);
     const bool evicts = next.evicts;
@@ -81,6 +83,15 @@ class ChangeWalk {
     pass_.take(std::move(next.plan), name);
     if (evicts) evict_consumers(pass_, name, a, use_of(pass_.s, name, WallTime::min()));
     if (done) remove_rejected(pass_, name);
+  }
+
+  ProfilePtr begun_for(const NodeView& view) {
+    const std::string& to = view.facts.change->to;
+    const Operand* plugin = view.installation.find(Component::plugin, view.node);
+    if (to == view.facts.target.view() || plugin == nullptr) return nullptr;
+    const FleetRecord* record = pass_.index.record ? &*pass_.index.record : nullptr;
+    return known_profile(to, pass_.s.world, record, pass_.index.profiles,
+                         overridden_errors(*plugin, view.installation.find(Component::gfd, view.node)));
   }
 
   // What stops the rollout of the node.

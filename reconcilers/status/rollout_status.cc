@@ -43,11 +43,14 @@ constexpr std::string_view kNewerTemplate =
     "nodes wait for pods of a newer template of their DaemonSets (updateStrategy OnDelete)";
 
 // Nodes that were mid-change to another revision when this one arrived. Their pods read the new text with or without
-// approval; stopping would keep the nodes out of service.
+// approval; stopping would keep the nodes out of service. A node of which no pod is deleted yet leaves its change.
 std::string on_their_way(RolloutView& view) {
-  const std::set<std::string>& nodes = view.changing();
+  std::vector<std::string> nodes;
+  for (const std::string& name : view.changing()) {
+    if (view.pass.index.find(name)->phase != Phase::draining) nodes.push_back(name);
+  }
   if (nodes.empty()) return {};
-  return "; nodes already in progress finish with the current text: " + join_names({nodes.begin(), nodes.end()});
+  return "; nodes already in progress finish with the current text: " + join_names(nodes);
 }
 
 // For a rollout that is complete although nodes failed: they served no GPU before their change.

@@ -70,3 +70,21 @@ def a_cordon_of_a_person_is_not_said_to_end():
     c.cordon("n01")
     message = message_while_a_pod_stays(c)
     expect_that("uncordons" not in message and "queues the node again" in message, "only the queue", message)
+
+
+@scenario
+def a_lost_node_gives_its_slot_back_although_a_job_is_left_on_it():
+    """A node waits for a job and becomes NotReady: its job will not end soon, and other nodes need the slot."""
+    c = fleet(2, mps(4), rollout={"canary": {"nodesPerGroup": 0}, "maxUnavailable": 1})
+    for name in c.nodes():
+        c.consumer("job-" + name, name)
+    c.edit(any=mps(8))
+    c.after("20s")
+    c.after("20s")
+    waiting = c.in_flight()[0]
+    c.set_ready(waiting, False)
+    for _ in range(7):
+        c.after("2m", held="2m")
+    c.after("2m", held="11m")
+    expect_that(waiting not in c.in_flight(), "the lost node left its change", c.in_flight())
+    expect("whether it is cordoned by the change", c.cordoned(waiting), False)

@@ -1,4 +1,6 @@
 """Mechanism DaemonSetRestart, and nodes whose new pods cannot have read the edit that they were made for."""
+import json
+
 from scenario import (CONFIG_LABEL, GPU, INVALID, Cluster, expect, expect_that, fleet, mps, none, numbered, scenario,
                       stamp, ts)
 
@@ -251,3 +253,21 @@ def a_restart_for_one_key_does_not_bring_an_aborted_text_of_another():
         if rollout["spec"]["key"] == "any":
             c.switch(rollout["metadata"]["name"], approved=True)
     is_left_alone(c)
+
+
+@scenario
+def a_node_is_not_recorded_with_a_text_that_it_never_showed():
+    """A node gets new pods and does not show the edit. The text is edited again, and the operator restarts: it still
+    knows from the SharingRollout what the node must have shown."""
+    c = fleet(2, ts(4), rollout={"canary": {"nodesPerGroup": 0}})
+    c.behave("unchanged", "n01")
+    c.edit(any=ts(8))
+    c.after("20s")
+    c.after("20s")
+    expect("n01 is in a change", "n01" in c.in_flight(), True)
+    never_shown = json.loads(c.annotations("n01")["gpusharing.dev/change"])["to"]
+    c.edit(any=INVALID)
+    for _ in range(4):
+        c.after("20s")
+    expect_that(c.annotations("n01").get("gpusharing.dev/revision") != never_shown, "another revision than the edit's",
+                c.annotations("n01"))
