@@ -85,7 +85,7 @@ std::string to_string(const TimerKey& key) {
 }
 
 bool shows_progress(Timer timer) {
-  return timer != Timer::settled && timer != Timer::key_text;
+  return timer != Timer::settled && timer != Timer::key_text && timer != Timer::unchanged;
 }
 
 }  // namespace gso

@@ -213,10 +213,24 @@ void Assessor::verify_target() {
   const bool showed_it = gfd_ != nullptr && !out_.change && out_.at_install == AtInstall::shown &&
                          !out_.target.empty() && out_.loaded.revision == out_.target;
   out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr, out_.fresh_pods || showed_it);
+  compare_with_earlier_labels();
   // If the plugin certainly runs this profile, its capacity gives the number of devices.
   if (out_.fresh_pods && out_.pods_ready && !facts_.devices && !facts_.mig_enabled) {
     out_.measured_gpus = measured_gpus(node_, out_.profile->profile());
   }
+}
+
+// If the number of GPUs is unknown, the capacity fits several profiles. Without GFD the labels are those of the profile
+// that the node last showed: pods that may be older than the text have not read another one.
+void Assessor::compare_with_earlier_labels() {
+  const bool proven = out_.fresh_pods || (!out_.loaded.revision.empty() && out_.at_install == AtInstall::shown);
+  if (gfd_ != nullptr || proven || !out_.verified.ok || out_.expectation->divisible.empty()) return;
+  const auto wanted = out_.expectation->labels.find(std::string(kGpuReplicas));
+  const auto shown = node_.meta.labels.get(kGpuReplicas);
+  if (wanted == out_.expectation->labels.end() || !shown || *shown == wanted->second) return;
+  out_.verified.ok = false;
+  out_.verified.mismatch = fmt::format("label {} is {}, expected {}, and the pods may be older than the profile",
+                                       kGpuReplicas, *shown, wanted->second);
 }
 
 // N1: the change cannot be read, so it is unknown what was in progress and who cordoned the node.
@@ -240,6 +254,10 @@ void Assessor::decide_change() {
   out_.cause = out_.label ? ChangeCause::policy : ChangeCause::edited;
   if (!out_.change->failed) return note_obstacle();
   const bool asked_again = out_.change->failed->retry != retry();
+  // It shows its target with pods that have read it: it needs no second change (C2).
+  const bool is_done = out_.fresh_pods && out_.matches() && !out_.label && !waits_for_deletion() &&
+                       !any_listed_left(*out_.change, pods_, true);
+  if (is_done) return;
   if (out_.change->to != out_.target.view() || asked_again || waits_for_deletion()) {
     // The failed target has been replaced, or a person requested a retry: start another attempt that replaces every
     // pod.

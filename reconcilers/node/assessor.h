@@ -85,6 +85,7 @@ class Assessor {
   void decide();
   [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
+  void compare_with_earlier_labels();
   void hold_unreadable();
   void decide_change();
   void note_obstacle();

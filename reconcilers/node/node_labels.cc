@@ -60,6 +60,8 @@ LabelChange label_change(const Node& node, const NodeAssessment& assessment, con
     const bool mps = assessment.expectation->strategy == Strategy::mps && !assessment.expectation->error;
     return mps ? mps_capable_change(node, true, assessment.has_labeller(), settings) : LabelChange{};
   }
+  // Its pods may run another text, which fits what it serves as well.
+  if (assessment.at_install == AtInstall::unproven && !assessment.fresh_pods) return {};
   return label_change_to(node, *assessment.expectation, assessment.has_labeller(), settings);
 }
 

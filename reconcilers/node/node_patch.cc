@@ -103,7 +103,8 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
       out.served = before->served;
       out.self_loaded = before->self_loaded;
     }
-    out.cordoned = before->cordoned;
+    // A cordon that is there after a person took the operator's away is that person's.
+    out.cordoned = before->cordoned && view.node.unschedulable;
     out.guards = before->guards;
   }
   return out;
@@ -113,6 +114,7 @@ NodeChange list_again(const NodeView& view, const NodeChange& before, const Chan
                       std::map<Component, std::set<std::string>> pods) {
   NodeChange out = before;
   aim(view, plan, out);
+  out.cordoned = before.cordoned && view.node.unschedulable;
   // The GPUs were lost to another text: the new one is not to blame.
   if (out.to != before.to) out.self_loaded = false;
   out.pods = std::move(pods);

@@ -84,12 +84,13 @@ ChangeStep::ChangeStep(const StepInput& input)
 
 Step ChangeStep::run() {
   out_.phase = phase_of(facts_);
-  if (same_target_ && !change_.failed) (void)ages_.age(unchanged_timer(name(), change_.to));
+  if (same_target_) (void)ages_.age(unchanged_timer(name(), change_.to));
   using Row = bool (ChangeStep::*)();
-  constexpr Row kRows[] = {&ChangeStep::c1_held,       &ChangeStep::c2_failed,        &ChangeStep::c3_back_out,
-                           &ChangeStep::c4_wait,       &ChangeStep::c5_new_target,    &ChangeStep::c6_drain,
-                           &ChangeStep::c7_list_older, &ChangeStep::c8_terminating,   &ChangeStep::c9_last,
-                           &ChangeStep::c10_verified,  &ChangeStep::c11_time_is_over, &ChangeStep::c12_reload};
+  constexpr Row kRows[] = {&ChangeStep::c1_held,     &ChangeStep::forget_cordon, &ChangeStep::c2_failed,
+                           &ChangeStep::c3_back_out, &ChangeStep::c4_wait,       &ChangeStep::c5_new_target,
+                           &ChangeStep::c6_drain,    &ChangeStep::c7_list_older, &ChangeStep::c8_terminating,
+                           &ChangeStep::c9_last,     &ChangeStep::c10_verified,  &ChangeStep::c11_time_is_over,
+                           &ChangeStep::c12_reload};
   for (const Row row : kRows) {
     if ((this->*row)()) break;
   }
@@ -100,10 +101,23 @@ bool ChangeStep::c1_held() {
   return !facts_.holder.empty();
 }
 
+bool ChangeStep::forget_cordon() {
+  const bool lifted = change_.cordoned && !node_.unschedulable && (change_.failed || is_touched(facts_, pods_));
+  if (!lifted || snapshot_.settings.rollouts == PolicyMode::observe) return false;
+  NodeChange without = change_;
+  without.cordoned = false;
+  PatchNode patch;
+  patch.name = name();
+  patch.resource_version = node_.meta.resource_version;
+  patch.set_annotations[std::string(kChangeAnnotation)] = print_change(without);
+  add(std::move(patch), "Uncordoned", "someone uncordoned the node: a later cordon is not the operator's", false);
+  return true;
+}
+
 bool ChangeStep::c2_failed() {
   watch_lost_daemon();
   if (!change_.failed) return false;
-  if (all_replaced() && shows_what_it_loaded() && has_shown_it()) finish("Recovered");
+  if (all_replaced() && shows_what_it_loaded() && has_shown_it() && !lists_older_again()) finish("Recovered");
   return true;
 }
 
@@ -214,7 +228,7 @@ bool ChangeStep::c9_last() {
 bool ChangeStep::c10_verified() {
   if (!all_replaced() || !shows_what_it_loaded()) return false;
   // Pods that the kubelet rejected are listed once; this list never delays the end of the change.
-  if (has_shown_it() && (expired_ || knows_rejected())) finish("Verified");
+  if (has_shown_it() && (expired_ || knows_rejected()) && !lists_older_again()) finish("Verified");
   return true;
 }
 

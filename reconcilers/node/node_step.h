@@ -27,6 +27,8 @@
 //   row when …                             then
 //   C1  a holder holds the node            Held. No action; afterwards every deadline starts again (if the operator is
 //                                          restarted meanwhile, deadlines count from the times in the annotation)
+//       somebody uncordoned the node, and  The annotation forgets the operator's cordon, once: a cordon that comes
+//       later the change has failed or is        is somebody else's, and stays touched
 //   C2  the change has failed              If the node shows its profile nevertheless: leaves the change (Recovered).
 //                                          Otherwise no action here: a new target, or a retry (gpusharing.dev/retry of
 //                                          the policy), makes it Pending again, and the next change replaces this one
@@ -54,7 +56,8 @@
 //                                          verifyTimeout (if no new pod comes: after idleTimeout as well)
 //   C10 all pods are replaced, Ready, and  The node leaves the change (Verified) with the revision that these pods have
 //       have shown what they read for the  read. If that is no longer the target, N8 applies
-//       status lag
+//       status lag                         If the text was edited and edited back since, pods that may have read the
+//                                          one in between are listed again
 //   C11 verifyTimeout has passed           Fewer devices than GFD counts: leaves the change (VerifiedDegraded). More
 //                                          than recorded: leaves the change. Pods older than the text: listed again.
 //                                          Otherwise Failed, and autoscalers are allowed to remove the node
@@ -64,7 +67,8 @@
 // Touched: a listed pod is gone or terminating, the change's label is written, or the pods were listed again after
 // that. A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the
 // node now decides.
-// Stop: paused, aborted, undone, Observe, Approve without approval, outside its windows, MaxFailures. Not a stop:
+// Stop: paused, aborted, undone, Observe, Approve without approval, outside its windows, MaxFailures; or an idle node
+// needs the slot of this one, which only waits for its workloads (rollout/slot_yield.h). Not a stop:
 // settling, GPUOperatorUpdating, a key that is not projected yet, a canary that stopped showing its profile, a full
 // budget.
 #pragma once

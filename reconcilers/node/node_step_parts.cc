@@ -223,18 +223,24 @@ void ChangeStep::finish(std::string_view reason) {
   }
 }
 
+// The content was edited and edited back during the change: these pods may have loaded the text in between.
+bool ChangeStep::lists_older_again() {
+  if (!same_target_ || facts_.fresh_pods || !facts_.reason.empty()) return false;
+  if (!content_.is_older(ages_.since(unchanged_timer(name(), change_.to)))) return false;
+  const ChangePlan next = content_.from_what_it_shows();
+  add(patch_into(view_, list_again(view_, change_, next, pods_to_replace(view_, next)), {}), "ReplaceAgain",
+      facts_.verified.mismatch.empty()
+          ? std::string("its pods are older than the profile's last change")
+          : fmt::format("its pods are older than the profile's last change: {}", facts_.verified.mismatch),
+      true);
+  return true;
+}
+
 void ChangeStep::give_up() {
   const Verification shown = verification();
   const bool is_back = node_.ready && all_replaced() && facts_.pods_ready;
   if (is_back && shown.shortfall) return finish("VerifiedDegraded");
-  // The content was edited and edited back during the change: these pods have loaded the text in between.
-  if (all_replaced() && same_target_ && !shown.ok && facts_.reason.empty() &&
-      content_.is_older(ages_.since(unchanged_timer(name(), change_.to)))) {
-    const ChangePlan next = content_.from_what_it_shows();
-    add(patch_into(view_, list_again(view_, change_, next, pods_to_replace(view_, next)), {}), "ReplaceAgain",
-        fmt::format("its pods are older than the profile's last change: {}", facts_.verified.mismatch), true);
-    return;
-  }
+  if (all_replaced() && !shown.ok && lists_older_again()) return;
   if (is_back && shown.surplus && facts_.measured_gpus > 0) return finish("Verified");
   std::string why = shown.ok ? "" : shown.mismatch;
   if (!facts_.pods_ready) why = first_problem(pods_);

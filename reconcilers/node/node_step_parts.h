@@ -22,6 +22,7 @@ class ChangeStep {
   // --- The rows. Each returns whether it applies.
 
   bool c1_held();
+  bool forget_cordon();
   bool c2_failed();
   bool c3_back_out();
   bool c4_wait();
@@ -93,6 +94,7 @@ class ChangeStep {
   bool has_shown_it();
   bool knows_rejected();
   void finish(std::string_view reason);
+  bool lists_older_again();
   void give_up();
   void fail(const std::string& why);
 

@@ -28,6 +28,12 @@ std::int64_t BusyNodes::waiting(const std::string& policy) const {
   return it == waiting_.end() ? 0 : it->second;
 }
 
+std::int64_t BusyNodes::waiting() const {
+  std::int64_t out = 0;
+  for (const auto& [policy, count] : waiting_) out += count;
+  return out;
+}
+
 bool BusyNodes::waits(const std::string& node, const NodeAssessment& a) const {
   if (!a.in_change() || !a.change->cordoned) return false;
   // The node has not been listed since this replica became the leader.

@@ -30,6 +30,8 @@ class BusyNodes {
   void note(const std::string& node, const NodeAssessment& assessment);
   // Nodes of a policy that are out of service and wait for their workloads, including those that start in this pass.
   [[nodiscard]] std::int64_t waiting(const std::string& policy) const;
+  // The same, of all policies.
+  [[nodiscard]] std::int64_t waiting() const;
   void start(const std::string& policy) { ++waiting_[policy]; }
 
  private:

@@ -124,6 +124,12 @@ std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::s
   return out;
 }
 
+std::int64_t left_in_canary(RolloutView& rollout, const std::string& product) {
+  if (rollout.canary_passed(product)) return rollout.profile_rollout.groups.at(product).tally.total;
+  const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
+  return quota - std::ssize(rollout.canary(product).proven) - std::ssize(canaries_in_progress(rollout, product));
+}
+
 bool may_be_reloaded(const Pass& pass, const std::string& name) {
   const NodeAssessment* a = pass.index.find(name);
   return a != nullptr && a->taint.empty() && a->labels_missing.empty() && pass.index.dra.class_of(name).empty();

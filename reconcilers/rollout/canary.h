@@ -36,6 +36,8 @@ enum class Candidates : std::uint8_t { any, free };
 [[nodiscard]] bool has_passed_canary(RolloutView& rollout);
 // The nodes of the group that are canaries in a change to the target, while the canary has not passed. By name.
 [[nodiscard]] std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::string& product);
+// How many more nodes the canary lets start in the group; all of them once it has passed.
+[[nodiscard]] std::int64_t left_in_canary(RolloutView& rollout, const std::string& product);
 // A node that stopped showing its profile is allowed to be restarted into it. Not allowed: a node with a taint that the
 // plugin does not tolerate, because its new pod would not start, a node whose GPUs DRA offers as well, which is
 // reported as DRADoubleOffer, and a node that only lacks its labels (NodeAssessment::labels_missing).

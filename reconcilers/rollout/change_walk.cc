@@ -10,6 +10,7 @@
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/slot_yield.h"
 
 namespace gso {
 
@@ -75,7 +76,9 @@ class ChangeWalk {
   void go_on(const std::string& name, const Node& node, const NodeAssessment& a) {
     const NodeView view = view_of(pass_, node, a);
     const SharingPolicy& policy = pass_.index.policy(pass_.s.world, a.policy.view());
-    StepInput input{view, policy, begun_for(view), stop_for(a), blocked_by_pods(pass_, name, a), {}};
+    std::optional<BlockedBy> who = blocked_by_pods(pass_, name, a);
+    std::optional<Stop> stop = stop_for(name, a, who);
+    StepInput input{view, policy, begun_for(view), std::move(stop), std::move(who), {}};
     input.kai_hinders = [this, &name, &a] { return kai_hindrance(pass_, name, a); };
     Step next = step(input);
     const bool evicts = next.evicts;
@@ -94,11 +97,11 @@ class ChangeWalk {
                          overridden_errors(*plugin, view.installation.find(Component::gfd, view.node)));
   }
 
-  // What stops the rollout of the node.
-  const std::optional<Stop>& stop_for(const NodeAssessment& a) {
-    static const std::optional<Stop> kNone;
+  // What stops the rollout of the node, or makes the node leave its change.
+  std::optional<Stop> stop_for(const std::string& name, const NodeAssessment& a, const std::optional<BlockedBy>& who) {
     RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(a));
-    return rollout == nullptr ? kNone : rollout->stop();
+    if (rollout != nullptr && rollout->stop()) return rollout->stop();
+    return who ? yield_.stop_for(name, a, *who) : std::nullopt;
   }
 
   // Keeps the timers of a node that this pass has no time for.
@@ -111,6 +114,7 @@ class ChangeWalk {
   }
 
   Pass& pass_;
+  SlotYield yield_{pass_};
 };
 
 }  // namespace

@@ -38,7 +38,9 @@ class ManagedKeys {
         want(installation, inline_profile_key(policy.meta.name, *policy.inline_profile),
              inline_profile_text(*policy.inline_profile));
       }
-      if (is_managed_key(rollout_key.key)) want(installation, rollout_key.key, known_text(rollout_key));
+      if (!is_managed_key(rollout_key.key)) continue;
+      const std::string text = known_text(rollout_key);
+      want(installation, rollout_key.key, text.empty() ? recorded_text(rollout_key.key) : text);
     }
     keep_for_undo();
   }
@@ -77,6 +79,15 @@ class ManagedKeys {
           is_text_of_key(rollout->profile, rollout_key.key)) {
         return rollout->profile;
       }
+    }
+    return {};
+  }
+
+  // The same from the record, if no SharingRollout has it any more.
+  [[nodiscard]] std::string recorded_text(const std::string& key) const {
+    if (!pass_.index.record) return {};
+    for (const auto& [revision, text] : pass_.index.record->texts) {
+      if (is_text_of_key(text, key)) return text;
     }
     return {};
   }

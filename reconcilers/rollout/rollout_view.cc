@@ -125,6 +125,20 @@ const std::optional<Standstill>& RolloutView::standstill() {
   return *standstill_;
 }
 
+const std::vector<std::string>& RolloutView::assumed() {
+  if (assumed_) return *assumed_;
+  assumed_.emplace();
+  const auto& record = pass.index.record;
+  const bool lost = object != nullptr && !anew && object->phase != "Completed" && record &&
+                    record->recorded_at >= object->meta.creation_timestamp;
+  if (!lost || profile_rollout.tally.unproven == 0) return *assumed_;
+  for (const auto& [name, node] : pass.index.nodes) {
+    if (node.share.counts.unproven > 0 && node.assessment && has(*node.assessment)) assumed_->push_back(name);
+  }
+  std::ranges::sort(*assumed_);
+  return *assumed_;
+}
+
 bool RolloutView::has(const NodeAssessment& a) const {
   return pass.index.is_of(a, key);
 }

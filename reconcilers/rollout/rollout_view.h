@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/canary.h"
@@ -75,6 +76,10 @@ class RolloutView {
   // Why nothing moves, until somebody acts; nullopt: nodes make progress, or nothing remains to be done.
   const std::optional<Standstill>& standstill();
 
+  // Nodes of which only the record says that they run the target, while their pods may be older than its text: it was
+  // lost during this rollout, and taken anew from what the nodes show. By name.
+  const std::vector<std::string>& assumed();
+
   // The node belongs to this rollout.
   [[nodiscard]] bool has(const NodeAssessment& assessment) const;
   // Its nodes in a change to `target`.
@@ -99,6 +104,7 @@ class RolloutView {
   std::optional<std::map<std::string, ChangeTrouble>> troubles_;
   std::optional<std::string> stalled_;
   std::optional<std::optional<Standstill>> standstill_;
+  std::optional<std::vector<std::string>> assumed_;
 };
 
 // All rollouts of a pass, created by plan_all() and shared by the reconcilers.

@@ -12,6 +12,10 @@ std::int64_t taken(const std::map<Key, std::int64_t>& counts, const Key& key) {
   return it == counts.end() ? 0 : it->second;
 }
 
+std::int64_t half_of(std::int64_t slots) {
+  return std::max<std::int64_t>(1, (slots + 1) / 2);
+}
+
 }  // namespace
 
 std::string Slots::exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
@@ -46,15 +50,22 @@ bool Slots::fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollou
     ++needs[std::string(a.product.view())];
     ++all;
   }
-  return all <= policy_budget(key) && all <= pass_->s.settings.cluster_max_unavailable.of(pass_->index.cluster.total) &&
-         std::ranges::all_of(needs, [&](const auto& need) {
+  return all <= policy_budget(key) && all <= cluster_budget() && std::ranges::all_of(needs, [&](const auto& need) {
            return need.second <=
                   rollout.max_unavailable_per_group.of(profile_rollout.groups.at(need.first).tally.total);
          });
 }
 
 std::int64_t Slots::most_draining(const RolloutKey& key) const {
-  return std::max<std::int64_t>(1, (policy_budget(key) + 1) / 2);
+  return half_of(policy_budget(key));
+}
+
+std::int64_t Slots::most_draining_in_cluster() const {
+  return half_of(cluster_budget());
+}
+
+std::int64_t Slots::cluster_budget() const {
+  return pass_->s.settings.cluster_max_unavailable.of(pass_->index.cluster.total);
 }
 
 std::int64_t Slots::policy_budget(const RolloutKey& key) const {

@@ -26,12 +26,15 @@ class Slots {
   // Whether the budgets could cover all nodes of a job if no other change were in progress.
   [[nodiscard]] bool fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollout,
                               const GangPeers& peers) const;
-  // At most half of a policy's slots wait for workloads, so that a few busy nodes do not stop the rest.
+  // At most half of the slots of a policy, and of the cluster, wait for workloads, so that a few busy nodes do not stop
+  // the rest.
   [[nodiscard]] std::int64_t most_draining(const RolloutKey& key) const;
+  [[nodiscard]] std::int64_t most_draining_in_cluster() const;
 
  private:
   [[nodiscard]] SlotsTaken taken_of(const RolloutKey& key, const std::string& product) const;
   [[nodiscard]] std::int64_t policy_budget(const RolloutKey& key) const;
+  [[nodiscard]] std::int64_t cluster_budget() const;
 
   const Pass* pass_;
   std::map<std::string, std::int64_t> policies_;

@@ -107,7 +107,7 @@ class Starter {
       if (outcome != Outcome::no_slot && outcome != Outcome::busy) continue;
       const std::string full = slots_.exhausted(rollout.key, rollout.profile_rollout, *pass_.index.find(name));
       report_waiting_reload(pass_, name, std::string(kBudgetExhausted),
-                            full.empty() ? "as many nodes of its policy as allowed already wait for workloads" : full);
+                            full.empty() ? "as many nodes as allowed already wait for workloads" : full);
     }
   }
 
@@ -143,7 +143,9 @@ class Starter {
 
   // The canary lets no further node of the group start.
   [[nodiscard]] bool canary_is_full(const Candidates& candidates) {
-    return left_in_canary(candidates.rollout, candidates.product) <= 0;
+    RolloutView& rollout = candidates.rollout;
+    return !rollout.canary_passed(candidates.product) &&
+           left_in_canary(rollout, candidates.product) <= started_[{rollout.key, candidates.product}];
   }
 
   void start_idle(Candidates& candidates) {
@@ -152,7 +154,7 @@ class Starter {
       candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
       if (candidates.ended) return;
       if (deferred_.contains(name) || is_repair(name)) continue;
-      const bool some_may_wait = busy_.waiting(key.policy) < slots_.most_draining(key);
+      const bool some_may_wait = one_more_may_wait(key);
       if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) return;
       const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
       candidates.ended = outcome == Outcome::no_slot;
@@ -165,7 +167,7 @@ class Starter {
   void start_busy(Candidates& candidates) {
     const RolloutKey& key = candidates.rollout.key;
     for (const std::string& name : candidates.busy) {
-      if (candidates.ended || busy_.waiting(key.policy) >= slots_.most_draining(key)) return;
+      if (candidates.ended || !one_more_may_wait(key)) return;
       candidates.ended = canary_is_full(candidates) || try_start(candidates.rollout, name, true) == Outcome::no_slot;
     }
   }
@@ -184,15 +186,6 @@ class Starter {
     }
   }
 
-  // How many nodes the canary lets start in a group now; all of them once it has passed.
-  [[nodiscard]] std::int64_t left_in_canary(RolloutView& rollout, const std::string& product) {
-    const Group& group = rollout.profile_rollout.groups.at(product);
-    if (rollout.canary_passed(product)) return group.tally.total;
-    const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
-    return quota - std::ssize(rollout.canary(product).proven) - std::ssize(canaries_in_progress(rollout, product)) -
-           started_[{rollout.key, product}];
-  }
-
   // The node is held, NotReady or used by KAI, possibly for long: it does not delay other nodes.
   [[nodiscard]] bool is_out_of_reach(const ProfileRollout& profile_rollout, const std::string& name) const {
     const NodeAssessment* a = pass_.index.find(name);
@@ -208,6 +201,11 @@ class Starter {
       const std::string& name = entry.second;
       return peers.nodes.contains(name) || waiting_for_peers_.contains(name) || is_out_of_reach(profile_rollout, name);
     });
+  }
+
+  // At most half of the slots of the policy, and of the cluster, wait for workloads.
+  [[nodiscard]] bool one_more_may_wait(const RolloutKey& key) const {
+    return busy_.waiting(key.policy) < slots_.most_draining(key) && busy_.waiting() < slots_.most_draining_in_cluster();
   }
 
   enum class Outcome { started, no_slot, busy, skipped };
@@ -258,7 +256,7 @@ class Starter {
     if (!idle && rollout.workloads == WorkloadMode::evict) {
       if (const auto outcome = start_together(view, name, *a)) return *outcome;
     }
-    if (!idle && !is_busy(*a) && busy_.waiting(policy) >= slots_.most_draining(key)) return Outcome::busy;
+    if (!idle && !is_busy(*a) && !one_more_may_wait(key)) return Outcome::busy;
     if (!idle) busy_.start(policy);
     // A node that must be idle is cordoned first and listed once more: pods could have been bound since.
     const bool live = idle && drain != Drain::idle;

@@ -21,7 +21,8 @@ class Finder {
   explicit Finder(RolloutView& rollout) : rollout_(rollout), pass_(rollout.pass), queued_(blocked_in_queue(pass_)) {
     for (const SeenNode& seen : seen_nodes(pass_, Timer::busy)) busy_.insert(seen.name);
     for (const auto& [name, who] : blocked_in_progress(pass_)) {
-      if (pass_.index.find(name)->policy == rollout.key.policy) draining_.push_back(name);
+      draining_.push_back(name);
+      if (pass_.index.find(name)->policy == rollout.key.policy) draining_of_policy_.push_back(name);
     }
   }
 
@@ -93,17 +94,25 @@ class Finder {
     return may_start ? std::string() : fmt::format("waits for the canary {}", first_names(trying));
   }
 
-  // At most half of the policy's slots wait for workloads, so that busy nodes do not stop idle ones.
+  // At most half of the slots of the policy and of the cluster wait for workloads, so that busy nodes do not stop idle
+  // ones.
   [[nodiscard]] std::string behind_workloads(const Group& group) const {
     if (busy_.empty()) return {};
-    const std::int64_t most = Slots(pass_).most_draining(rollout_.key);
-    if (std::ssize(draining_) < most) return {};
     const bool busy =
         std::ranges::any_of(group.pending, [&](const auto& entry) { return busy_.contains(entry.second); });
     if (!busy) return {};
-    return fmt::format("pods use these nodes, and {} {} {} of {} slot{} of policy {} for nodes that wait for workloads",
-                       first_names(draining_), draining_.size() == 1 ? "holds" : "hold", draining_.size(), most,
-                       most == 1 ? "" : "s", rollout_.key.policy);
+    const Slots slots(pass_);
+    std::string why =
+        behind_half(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy);
+    return why.empty() ? behind_half(draining_, slots.most_draining_in_cluster(), "the cluster") : why;
+  }
+
+  [[nodiscard]] static std::string behind_half(const std::vector<std::string>& draining, std::int64_t most,
+                                               const std::string& whose) {
+    if (std::ssize(draining) < most) return {};
+    return fmt::format("pods use these nodes, and {} {} {} of {} slot{} of {} for nodes that wait for workloads",
+                       first_names(draining), draining.size() == 1 ? "holds" : "hold", draining.size(), most,
+                       most == 1 ? "" : "s", whose);
   }
 
   // One text per group, unless all groups wait for the same.
@@ -127,8 +136,8 @@ class Finder {
   Pass& pass_;
   const std::map<std::string, BlockedBy> queued_;  // Deferred nodes.
   std::set<std::string> busy_;                     // Waiting nodes that were seen in use.
-  // Nodes of the policy that wait for their workloads.
-  std::vector<std::string> draining_;
+  std::vector<std::string> draining_;              // Nodes that wait for their workloads,
+  std::vector<std::string> draining_of_policy_;    // and those of them that the policy governs.
   std::vector<std::pair<std::string, std::string>> groups_;
   Waits out_;
 };

@@ -24,6 +24,14 @@ std::string preexisting_drift_text(std::string_view nodes, std::string_view poli
       nodes, policy);
 }
 
+std::string unproven_text(std::string_view nodes, std::string_view policy) {
+  return fmt::format(
+      "the operator's record was lost during the rollout, and the pods of these nodes may be older than the text: {}. "
+      "To "
+      "roll them out: `rollout start {} --adopt`",
+      nodes, policy);
+}
+
 std::string text_by_key(const std::map<std::string, std::string>& texts) {
   const bool alike =
       std::ranges::all_of(texts, [&](const auto& entry) { return entry.second == texts.begin()->second; });
@@ -95,6 +103,9 @@ StatusCondition ready_of(const PolicySum& sum) {
     return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all selected nodes"};
   }
   if (!sum.rolled_back.empty()) return {"Ready", false, std::string(kRolledBack), sum.rolled_back};
+  if (!sum.assumed.empty()) {
+    return {"Ready", false, std::string(kUnproven), unproven_text(join_names(sum.assumed), sum.policy->meta.name)};
+  }
   if (sum.tally.settled == sum.tally.total) return {"Ready", true, "UpToDate", "every node runs and shows its profile"};
   for (const auto& [reason, nodes] : sum.blocked) {
     return {"Ready", false, reason, "blocked: " + join_names({nodes.begin(), nodes.end()})};

@@ -184,6 +184,7 @@ class PolicyStatuses {
                                                         : config_map_ref(installation.config_map_key()));
       }
     }
+    sum.assumed.insert(sum.assumed.end(), view.assumed().begin(), view.assumed().end());
     const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
     const std::int64_t moving = profile_rollout.tally.changing;
     if (pending > 0) {

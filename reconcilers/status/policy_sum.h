@@ -34,6 +34,7 @@ struct PolicySum {
   // Nodes that do not show what they run and are not repaired now: name and why (NotReady, or who holds them).
   std::vector<std::string> excused;
   std::string excused_for;                               // The reason of the first one.
+  std::vector<std::string> assumed;                      // RolloutView::assumed()
   std::vector<std::pair<RolloutKey, GateState>> closed;  // Rollouts with work and a closed gate.
   std::vector<std::string> invalid;                      // Messages of profiles that do not parse.
   std::vector<ObjectRef> invalid_objects;                // The object that each of `invalid` concerns.
@@ -64,6 +65,7 @@ struct PolicySum {
 [[nodiscard]] std::string join_names(const std::vector<std::string>& names);
 // Why such nodes are not changed, and the command that changes them.
 [[nodiscard]] std::string preexisting_drift_text(std::string_view nodes, std::string_view policy);
+[[nodiscard]] std::string unproven_text(std::string_view nodes, std::string_view policy);
 // One text for each profile key, or the text alone if all are equal.
 [[nodiscard]] std::string text_by_key(const std::map<std::string, std::string>& texts);
 

@@ -73,7 +73,7 @@ std::vector<std::string> drifted_at_install(RolloutView& view) {
 }
 
 // `rollout`: the object of the view's target.
-RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
+RolloutPhase rollout_phase_of(RolloutView& view, const SharingRollout& rollout) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
   if (GateState aborted = closed_by_abort(view); !aborted.is_open())
     return {"Failed", aborted.reason(), std::move(aborted.message)};
@@ -87,6 +87,8 @@ RolloutPhase phase_of(RolloutView& view, const SharingRollout& rollout) {
     const auto drifted = completed ? std::vector<std::string>() : drifted_at_install(view);
     if (!drifted.empty())
       return {"Paused", std::string(kPreexistingDrift), preexisting_drift_text(join_names(drifted), rollout.policy)};
+    if (!view.assumed().empty())
+      return {"Paused", std::string(kUnproven), unproven_text(join_names(view.assumed()), rollout.policy)};
     if (other == 0 || completed)
       return {"Completed", "Completed", "every node that can be changed has the revision" + failed_before(view)};
   }
@@ -168,7 +170,8 @@ Json nodes_of(RolloutView& view) {
   }
   for (const auto& [reason, names] : view.profile_rollout.blocked) {
     for (const std::string& name : names) {
-      if (!failed.contains(name)) add(name, kStateBlocked, reason, pass.index.find(name)->message);
+      const NodeAssessment& a = *pass.index.find(name);
+      if (!failed.contains(name)) add(name, to_string(phase_of(a)), reason, a.message);  // Blocked, or Held.
     }
   }
   for (const auto& waiting : {blocked_in_progress(pass), blocked_in_queue(pass)}) {
@@ -182,7 +185,7 @@ Json nodes_of(RolloutView& view) {
   for (const auto& [name, trouble] : view.troubles()) {
     using enum ChangeTrouble::Kind;
     const bool waits = trouble.kind == stands || trouble.kind == not_ready;
-    const std::string_view state = waits ? "Waiting" : to_string(pass.index.find(name)->phase);
+    const std::string_view state = waits ? "Waiting" : to_string(phase_of(*pass.index.find(name)));
     add(name, state, trouble.reason, trouble.message);
   }
   return out;
@@ -265,7 +268,7 @@ bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& roll
   out.anew = view.anew;
   if (out.anew && plan_new_attempt(pass, view, rollout)) return false;
   if (returns && !out.anew && !nobody_left(view)) return false;
-  out.phase = phase_of(view, rollout);
+  out.phase = rollout_phase_of(view, rollout);
   if (out.anew && !false_condition(out.status, kCurrentCondition).starts_with(reason_of(Gate::new_attempt)))
     out.status.erase("startedAt");
   // Nodes in a change finish after an abort: count them until then.

@@ -162,6 +162,40 @@ cleanup_needs_the_operator_to_be_gone() {
   [[ -z $(kubectl get leases,configmaps --namespace "$namespace" --output name | grep -E 'lease|state' || true) ]]
 }
 
+# A pause outlives its policy: the node of another policy gets the next edit, and shows that the operator goes on.
+has_event() { kubectl get events --all-namespaces --field-selector "reason=$1" --output name | grep .; }
+policy_is_seen() { [[ $(policy_status '{.metadata.generation}') == $(policy_status '{.status.observedGeneration}') ]]; }
+pods_of_the_others() {
+  kubectl get pods --namespace gpu-operator --field-selector 'spec.nodeName!=t4-03' \
+    --output 'jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}' | sort
+}
+a_pause_outlives_its_policy() {
+  kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"free"},"spec":{"priority":9,
+    "nodeSelector":{"matchLabels":{"kubernetes.io/hostname":"t4-03"}},"rollout":{"canary":{"nodesPerGroup":0}}}}'
+  await 60 up_to_date 11
+  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"paused":true}}}'
+  await 30 policy_is_seen
+  pods_of_the_others >"$work/pods"
+  kubectl delete sharingpolicies default
+  await 30 has_event PolicyGone
+  set_replicas any 8
+  await 120 replicas_are 8 1
+  pods_of_the_others | diff "$work/pods" -
+}
+
+a_pause_outlives_the_crds() {
+  kubectl delete crd sharingrollouts.gpusharing.dev sharingpolicies.gpusharing.dev
+  await 60 has_event CRDsGone
+  exits 0 rollout diff --key any --file "$work/six.yaml"
+  pods_of_the_others | diff "$work/pods" -
+  kubectl apply --server-side --filename "$project/crds"
+  kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev crd/sharingrollouts.gpusharing.dev
+  await 60 kubectl get sharingpolicies default
+  pods_of_the_others | diff "$work/pods" -
+  exits 0 rollout resume policy/default
+  await 180 replicas_are 8 11
+}
+
 wrong_use_is_two() {
   exits 2 rollout
   exits 2 rollout pause no-such-rollout
@@ -181,6 +215,8 @@ check "history has the text of what was rolled out" history_has_the_text
 check "abort ends a rollout, start begins it anew, approve lets it go" approve_abort_and_start
 check "an eviction that the chart does not grant blocks its node, with the value to set" eviction_without_the_right_is_named
 check "an inline profile that is undone goes back by itself" inline_profile_goes_back_by_itself
+check "a pause outlives its policy, and other policies go on" a_pause_outlives_its_policy
+check "a pause outlives the CRDs, until somebody resumes" a_pause_outlives_the_crds
 check "wrong use ends with 2" wrong_use_is_two
 check "cleanup waits for the operator to go, then leaves nothing" cleanup_needs_the_operator_to_be_gone
 close_checks

@@ -1,5 +1,5 @@
 """The objects of the CRDs are deleted first and their kinds some seconds later, as the API server does it."""
-from scenario import Cluster, expect, fleet, mps, numbered, scenario, ts
+from scenario import Cluster, expect, expect_that, fleet, mps, none, numbered, scenario, ts
 
 WIDE = ["--cluster-max-unavailable", "100%"]
 
@@ -114,3 +114,25 @@ def a_paused_policy_that_is_deleted_says_that_it_reverts_nobody():
     c.policy("team", rollout={"paused": False})
     c.converge()
     expect("capacity after the pause", {name: c.capacity(name) for name in c.nodes()}, {"a01": 8, "a02": 8})
+
+
+@scenario
+def a_key_that_nodes_still_use_comes_back_although_its_sharing_rollout_is_gone():
+    """A policy with an inline profile is deleted (Retain), its SharingRollouts too, and GitOps writes the ConfigMap without
+    the key: the key that the nodes still use comes back."""
+    c = Cluster({"any": none()}, options=["--cluster-max-unavailable", "100%"])
+    c.add_nodes(*numbered(2))
+    c.install()
+    c.policy("share", priority=1, profile={"inline": {"strategy": "time-slicing", "replicas": 8}})
+    c.converge(each="3m")
+    key = c.labels("n01")["nvidia.com/device-plugin.config"]
+    c.delete_policy("share")
+    for _ in range(3):
+        c.after("1m")
+    for rollout in c.rollouts():
+        c.remove("SharingRollout", rollout["metadata"]["name"])
+    c.after("1m")
+    c.configure({"any": none()}, manager="argocd")
+    c.after("1m")
+    c.after("1m")
+    expect_that(key in c.data(), "key %s in the ConfigMap" % key, sorted(c.data()))

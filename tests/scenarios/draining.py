@@ -88,3 +88,75 @@ def a_lost_node_gives_its_slot_back_although_a_job_is_left_on_it():
     c.after("2m", held="11m")
     expect_that(waiting not in c.in_flight(), "the lost node left its change", c.in_flight())
     expect("whether it is cordoned by the change", c.cordoned(waiting), False)
+
+
+ONE_AT_A_TIME = {"maxUnavailable": 1, "canary": {"nodesPerGroup": 0}}
+
+
+def all_busy(c):
+    for name in c.nodes():
+        c.consumer("job-" + name, name)
+
+
+@scenario
+def a_node_that_waits_gives_the_only_slot_to_one_that_became_idle():
+    """All nodes are busy, and one waits for its job with the only slot. Another job ends: that node goes first."""
+    c = fleet(3, mps(4), rollout=ONE_AT_A_TIME, options=["--cluster-max-unavailable", "1"])
+    all_busy(c)
+    c.edit(any=mps(8))
+    for _ in range(2):
+        c.after("2m")
+    waiting = one(c.in_flight())
+    idle = [name for name in c.nodes() if name != waiting]
+    c.end(*["job-" + name for name in idle])
+    for _ in range(10):
+        c.after("2m")
+    expect("capacity of the idle nodes", {c.capacity(name) for name in idle}, {16})
+    expect("the job that the first node waits for", c.get("Pod", "job-" + waiting, "team")["status"]["phase"], "Running")
+    expect("nodes in a change", c.in_flight(), [waiting])
+
+
+@scenario
+def a_node_that_waits_keeps_its_slot_while_the_others_are_busy():
+    """Nobody could use the slot: the node stays cordoned, so that its jobs end and no new ones come."""
+    c = fleet(3, mps(4), rollout=ONE_AT_A_TIME, options=["--cluster-max-unavailable", "1"])
+    all_busy(c)
+    c.edit(any=mps(8))
+    for _ in range(2):
+        c.after("2m")
+    waiting = one(c.in_flight())
+    for _ in range(8):
+        c.after("2m")
+        expect("the node that waits", (c.in_flight(), c.cordoned(waiting)), ([waiting], True))
+
+
+@scenario
+def a_node_that_waits_as_canary_gives_way_to_an_idle_canary():
+    """The group's canary waits for its job, and another node of the group becomes idle: it becomes the canary."""
+    c = fleet(3, mps(4), rollout={"maxUnavailable": 1}, options=["--cluster-max-unavailable", "1"])
+    all_busy(c)
+    c.edit(any=mps(8))
+    for _ in range(2):
+        c.after("2m")
+    waiting = one(c.in_flight())
+    idle = [name for name in c.nodes() if name != waiting][0]
+    c.end("job-" + idle)
+    for _ in range(6):
+        c.after("2m")
+    expect("capacity of the idle node", c.capacity(idle), 16)
+
+
+@scenario
+def nodes_that_wait_hold_at_most_half_of_the_clusters_slots():
+    """Two policies with wide budgets, two slots in the cluster: one busy node waits, and idle nodes use the other slot."""
+    wide = {"maxUnavailable": "100%", "maxUnavailablePerGroup": "100%", "canary": {"nodesPerGroup": 0}}
+    c = fleet(2, mps(4), rollout=wide, options=["--cluster-max-unavailable", "2"])
+    c.add_nodes("b1", "b2", labels={"pool": "b"})
+    c.policy("team", priority=5, selector={"pool": "b"}, rollout=wide)
+    c.wait("10m")
+    c.after("1m")
+    all_busy(c)
+    c.edit(any=mps(8))
+    for _ in range(3):
+        c.after("2m")
+    expect("nodes that wait", len(c.in_flight()), 1)

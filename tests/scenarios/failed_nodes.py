@@ -1,0 +1,55 @@
+"""A failed node that shows its profile after all, while something stops the rollout."""
+from scenario import expect, fleet, mps, scenario, stamp, ts
+
+
+def failed_and_paused():
+    c = fleet(2, ts(4))
+    c.behave("crash", *c.nodes())
+    c.edit(any=mps(4))
+    for _ in range(9):
+        c.after("2m")
+    expect("state", (c.state("n01"), c.cordoned("n01")), ("Failed", True))
+    c.policy(rollout={"paused": True})
+    return c
+
+
+def is_released(c):
+    before = c.plugin("n01")
+    for _ in range(4):
+        c.after("2m")
+    expect("n01 (state, cordoned) under the pause", (c.state("n01"), c.cordoned("n01")), ("", False))
+    c.policy(rollout={"paused": False})
+    for _ in range(8):
+        c.after("2m")
+    expect("whether n01 was restarted once more", c.plugin("n01") != before, False)
+
+
+@scenario
+def a_failed_node_recovers_under_a_pause():
+    """The neighbour, which is right: the pods are restarted by a person and show the profile: the node is released."""
+    c = failed_and_paused()
+    c.machines["n01"].behaviour = "healthy"
+    c.restart("n01")
+    is_released(c)
+
+
+@scenario
+def a_failed_node_recovers_under_a_pause_after_a_request_to_retry():
+    """The same after `rollout start`, which changes nothing about what the pods show."""
+    c = failed_and_paused()
+    c.annotate("SharingPolicy", "default", "gpusharing.dev/retry", stamp(c.clock))
+    c.after("2m")
+    c.machines["n01"].behaviour = "healthy"
+    c.restart("n01")
+    is_released(c)
+
+
+@scenario
+def a_failed_node_recovers_under_a_pause_with_the_next_text():
+    """The text is edited again while paused, and a person restarts the pods of the failed node, which show that text."""
+    c = failed_and_paused()
+    c.edit(any=mps(6))
+    c.after("2m")
+    c.machines["n01"].behaviour = "healthy"
+    c.restart("n01")
+    is_released(c)

@@ -1,0 +1,119 @@
+"""Texts that the pods cannot have read (S11)."""
+from scenario import Cluster, expect, expect_that, fleet, numbered, scenario, ts
+
+
+def loaded(c, name):
+    return c.loaded[c.plugin(name)]
+
+
+@scenario
+def a_text_that_came_back_while_the_new_pods_started_is_not_verified():
+    """A and B differ in no label. n01 is changed to B; its new plugin pod reads A, because somebody has put A back for ten
+    seconds; then B is back. n01 is not Verified with B before its pods have read B."""
+    a, b = ts(4), ts(4, fail=True)
+    c = fleet(1, a)
+    c.edit(any=b)
+    c.machines["n01"].behaviour = "absent"  # The image is pulled: the new pod comes later.
+    c.after("2m")
+    c.wait("20s")
+    c.edit(any=a)
+    c.behave("healthy", "n01")              # The new pod comes, and reads A.
+    c.wait("10s")
+    c.edit(any=b)
+    for _ in range(8):
+        c.after("2m")
+    ready = c.condition("default", "Ready")
+    expect_that(loaded(c, "n01") == b or ready["reason"] != "UpToDate", "B in the pods of n01, or no UpToDate", ready)
+
+
+@scenario
+def a_failed_node_does_not_recover_with_a_text_that_its_pods_have_not_read():
+    """The canary fails on B. Somebody puts A back and restarts its pods, and then puts B back (with no look between, as
+    when the operator is restarted): n01 is not Recovered with B."""
+    a, b = ts(4), ts(4, fail=True)
+    c = fleet(1, a)
+    c.behave("crash", "n01")
+    c.edit(any=b)
+    for _ in range(8):
+        c.after("2m")
+    expect("state", c.state("n01"), "Failed")
+    c.edit(any=a)
+    c.behave("healthy", "n01")
+    c.restart("n01")
+    c.wait("20s")
+    c.edit(any=b)
+    for _ in range(8):
+        c.after("2m")
+    ready = c.condition("default", "Ready")
+    expect_that(loaded(c, "n01") == b or ready["reason"] != "UpToDate", "B in the pods of n01, or no UpToDate", ready)
+
+
+@scenario
+def the_lost_record_completes_no_rollout_that_no_label_shows():
+    """A text that no label shows is half-way rolled out when the operator's state is lost: the SharingRollout does not say
+    Completed with all nodes updated, and the policy does not say that every node runs its profile."""
+    c = fleet(3, ts(4))
+    c.edit(any=ts(4, fail=True))
+    c.after("2m")
+    expect("nodes in flight", len(c.in_flight()), 1)
+    c.forget_own_state()
+    for _ in range(6):
+        c.after("2m")
+    behind = [name for name in c.nodes() if loaded(c, name) != ts(4, fail=True)]
+    expect("nodes whose pods have another text", len(behind), 2)
+    expect("rollouts that say Completed", [r["metadata"]["name"] for r in c.rollouts("Completed")], [])
+    expect_that(c.condition("default", "Ready")["reason"] != "UpToDate", "another reason than UpToDate",
+                c.condition("default", "Ready"))
+
+
+def labels_are_true(c):
+    for name in c.nodes():
+        expect("label nvidia.com/gpu.replicas of %s, whose pods have %r" % (name, loaded(c, name)),
+               "replicas: " + c.labels(name)["nvidia.com/gpu.replicas"] in loaded(c, name), True)
+
+
+@scenario
+def the_lost_record_makes_no_label_false_where_there_is_no_gfd():
+    """The plugin's chart without GFD, an edit from 4 to 8 replicas waits behind a pause, and the operator's state is lost:
+    the label of nodes that serve 4 replicas does not become 8, and the policy does not say UpToDate."""
+    c = fleet(2, ts(4), layout="chart", rollout={"paused": True})
+    labels_are_true(c)
+    c.edit(any=ts(8))
+    c.after("2m")
+    c.forget_own_state()
+    for _ in range(4):
+        c.after("2m")
+    expect("capacity", {c.capacity(name) for name in c.nodes()}, {8})
+    labels_are_true(c)
+    expect_that(c.condition("default", "Ready")["reason"] != "UpToDate", "another reason than UpToDate",
+                c.condition("default", "Ready"))
+
+
+@scenario
+def the_lost_record_completes_no_rollout_where_there_is_no_gfd():
+    """The same in the middle of a rollout: the SharingRollout does not say Completed, and the label stays."""
+    c = fleet(2, ts(4), layout="chart")
+    c.edit(any=ts(8))
+    c.after("2m")
+    c.after("30s")
+    c.forget_own_state()
+    for _ in range(6):
+        c.after("2m")
+    expect("rollouts that say Completed while a node serves the old text",
+           bool(c.rollouts("Completed")) and 8 in {c.capacity(name) for name in c.nodes()}, False)
+    labels_are_true(c)
+
+
+@scenario
+def an_installation_writes_no_label_that_the_pods_have_not_read():
+    """The plugin's chart without GFD: the pods run 4 replicas, the key was edited to 8 before the installation."""
+    c = Cluster({"any": ts(4)}, layout="chart")
+    c.add_nodes(*numbered(2))
+    c.wait("10m")
+    c.edit(any=ts(8))
+    c.install()
+    for _ in range(3):
+        c.after("2m")
+    for name in c.nodes():
+        expect_that(c.labels(name).get("nvidia.com/gpu.replicas") in (None, "4"), "no label, or 4",
+                    c.labels(name).get("nvidia.com/gpu.replicas"))
