@@ -1,4 +1,4 @@
-// The assessment of one node: the order of its parts, and which change the difference needs.
+// The assessment of one node: the order of its parts.
 #include "reconcilers/node/assess.h"
 
 #include <fmt/format.h>
@@ -131,22 +131,27 @@ NodeAssessment Assessor::run() {
   for (const SharingPolicy* loser : losing_policies(context_.policies, node_, policy_)) {
     out_.losers.emplace_back(loser->meta.name);
   }
-  if (installation_.config_map.empty()) {
-    out_.phase = Phase::unmanaged;
-    finish();
-    return std::move(out_);
+  // Without them there is nothing to compare, and N2 applies.
+  const bool has_profiles = !installation_.config_map.empty();
+  if (has_profiles) compare();
+  decide();
+  if (has_profiles) {
+    count_devices();
+    find_missing_of_loaded();
+    find_announced_break();
+    out_.would_break = Interned(would_break_);
   }
+  finish();
+  return std::move(out_);
+}
+
+// What the node should run, what it has loaded, and what it shows.
+void Assessor::compare() {
   resolve_target();
   describe_setup();
   out_.setup = context_.setups.check(*setup_);
   read_loaded();
-  decide();
-  count_devices();
-  find_missing_of_loaded();
-  find_announced_break();
-  out_.would_break = Interned(would_break_);
-  finish();
-  return std::move(out_);
+  verify_target();
 }
 
 void Assessor::finish() {
@@ -168,26 +173,6 @@ void Assessor::count_devices() {
   if (known_otherwise) return;
   out_.counted_devices = labelled_gpus(node_);
   out_.had_devices = recorded_ == nullptr ? 0 : recorded_->devices;
-}
-
-void Assessor::decide() {
-  verify_target();
-  if (context_.record == nullptr || context_.record->without_baseline.contains(installation_.ns)) {
-    out_.phase = Phase::unrecorded;
-    out_.message = wrong_key_;
-    return;
-  }
-  if (!change_problem_.empty()) return hold_unreadable();
-  if (out_.change) {
-    decide_change();
-    return;
-  }
-  if (block_by(first_block_of(CheckStage::provider, CheckStage::profile))) return;
-  decide_difference();
-  find_missing_labels();
-  const bool lost_to_a_taint = !out_.taint.empty() && newest(Component::plugin) == nullptr;
-  if (out_.phase == Phase::following_daemonset || (out_.phase == Phase::up_to_date && !lost_to_a_taint)) return;
-  find_obstacle();
 }
 
 // A label set by hand, with a key that was never verified here: it is a typing error, not a key that was removed from
@@ -231,118 +216,6 @@ void Assessor::compare_with_earlier_labels() {
   out_.verified.ok = false;
   out_.verified.mismatch = fmt::format("label {} is {}, expected {}, and the pods may be older than the profile",
                                        kGpuReplicas, *shown, wanted->second);
-}
-
-// N1: the change cannot be read, so it is unknown what was in progress and who cordoned the node.
-void Assessor::hold_unreadable() {
-  out_.phase = Phase::held;
-  out_.reason = kChangeUnreadable;
-  out_.message = fmt::format(
-      "{}. The operator does not change the node. If no change is in progress, remove the annotation (kubectl annotate "
-      "node {} {}-) and then uncordon the node if it is still cordoned",
-      change_problem_, node_.meta.name, kChangeAnnotation);
-}
-
-void Assessor::decide_change() {
-  out_.phase = phase_in_change(out_, pods_);
-  if (auto found = first_block_of(CheckStage::profile, CheckStage::profile)) {
-    out_.reason = found->check->blocks;
-    out_.blocked_by = found->check;
-    out_.message = std::move(found->message);
-    return;
-  }
-  out_.cause = out_.label ? ChangeCause::policy : ChangeCause::edited;
-  if (!out_.change->failed) return note_obstacle();
-  const bool asked_again = out_.change->failed->retry != retry();
-  // It shows its target with pods that have read it: it needs no second change (C2).
-  const bool is_done = out_.fresh_pods && out_.matches() && !out_.label && !waits_for_deletion() &&
-                       !any_listed_left(*out_.change, pods_, true);
-  if (is_done) return;
-  if (out_.change->to != out_.target.view() || asked_again || waits_for_deletion()) {
-    // The failed target has been replaced, or a person requested a retry: start another attempt that replaces every
-    // pod.
-    if (waits_for_deletion()) {
-      replace_by_template();
-    } else {
-      out_.phase = Phase::pending;
-      set_transition(false);
-    }
-    find_obstacle();
-  }
-}
-
-// An obstacle appeared during the change: keep its reason, and take the phase from the change.
-void Assessor::note_obstacle() {
-  find_own_obstacle();
-  out_.phase = phase_in_change(out_, pods_);
-  out_.write_blocked = false;
-}
-
-void Assessor::decide_difference() {
-  const bool same_profile = out_.loaded.profile == out_.profile_ref;
-  if (out_.loaded.revision.empty()) {
-    // Without the label that its policy wants, no pod of it can load the policy's key.
-    const bool lacks_label = out_.label && !out_.label->empty();
-    out_.phase = lacks_label ? Phase::pending : Phase::verifying;
-    out_.cause = lacks_label ? ChangeCause::policy : ChangeCause::joined;
-    set_transition(false);
-    return;
-  }
-  if (out_.label) {
-    out_.phase = Phase::pending;
-    out_.cause = ChangeCause::policy;
-    set_transition(true);
-    return;
-  }
-  if (same_profile && out_.loaded.revision == out_.target) {
-    if (waits_for_deletion()) return replace_by_template();
-    out_.phase = Phase::up_to_date;
-    // If it keeps showing another profile, every pod that could be the cause is replaced.
-    if (!out_.matches()) set_transition(false);
-    return;
-  }
-  const Template state = template_state();
-  if (state == Template::rolling) {
-    out_.phase = Phase::following_daemonset;
-    return;
-  }
-  if (state == Template::waits_for_deletion) return replace_by_template();
-  set_transition(true);
-  if (same_profile) {
-    out_.cause = ChangeCause::edited;
-    // Pods that existed when the operator was installed have shown that they do not load the profile.
-    const bool adopted = out_.loaded.revision == kInvalidRevision && out_.at_install != AtInstall::shown;
-    const bool may_show_it = !adopted || pods_are_newer_than_baseline();
-    out_.phase = may_show_it && affected_pods_are_fresh() ? Phase::verifying : Phase::pending;
-    return;
-  }
-  out_.cause = ChangeCause::relabelled;
-  out_.phase = mps_kept_its_old_profile() ? Phase::pending : Phase::verifying;
-}
-
-void Assessor::replace_by_template() {
-  set_transition(true);
-  include_old_mps();
-  out_.phase = Phase::pending;
-  out_.cause = ChangeCause::new_template;
-}
-
-// The MPS daemon never reloads by label: between two MPS profiles its pod must be replaced. After a template change it
-// has been replaced; but up to v0.18.1 (where MPS by label works at all) a removed label looks the same.
-bool Assessor::mps_kept_its_old_profile() const {
-  const ProfilePtr before = loaded_profile();
-  const bool entered = before && before->profile().strategy() != Strategy::mps;
-  if (out_.transition != Transition::change_mps || entered) return false;
-  return effective_.source == EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2);
-}
-
-void Assessor::set_transition(bool loaded_known) {
-  const bool mps_pod = newest(Component::mps) != nullptr;
-  const ProfilePtr before = loaded_known ? loaded_profile() : nullptr;
-  out_.transition = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
-  // The daemon already exists (a label set by hand keeps it): it must be replaced; waiting for it is not enough.
-  if (out_.transition == Transition::enter_mps && mps_pod) out_.transition = Transition::change_mps;
-  if (out_.transition == Transition::none) out_.transition = Transition::plugin_only;
 }
 
 namespace {

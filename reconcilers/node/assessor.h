@@ -32,6 +32,7 @@ class Assessor {
   NodeAssessment run();
 
  private:
+  void compare();
   void finish();
   void read_change();
   void find_taint();
@@ -64,7 +65,6 @@ class Assessor {
   // Under updateStrategy OnDelete: pods whose template has changed since the baseline, which only the operator
   // replaces.
   [[nodiscard]] bool waits_for_deletion() const;
-  void replace_by_template();
   void include_old_mps();
   [[nodiscard]] bool pods_are_fresh() const;
   // Every pod that loads the profile was created after the fleet's baseline was recorded.
@@ -81,16 +81,39 @@ class Assessor {
   [[nodiscard]] bool serves_every_device(const Profile& profile) const;
   void find_missing_of_loaded();
 
-  // --- Which change the difference needs.
-  void decide();
   [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
   void compare_with_earlier_labels();
-  void hold_unreadable();
-  void decide_change();
+
+  // --- The phase (assess_rows.cc): the rows of node_step.h, in the order in which they are asked. True: the row
+  // applies.
+  void decide();
+  bool n2_no_profiles();
+  bool n3_no_baseline();
+  bool n1_unreadable_change();
+  bool c1_to_c12_change();
+  bool n4_no_target();
+  bool n5_loaded_by_itself();
+  bool n6_rolling_update();
+  bool n7_runs_target();
+  bool n8_needs_change();
+  void try_again();
   void note_obstacle();
-  void decide_difference();
+  // How what the node has loaded differs from its target.
+  enum class Difference : std::uint8_t {
+    unknown,       // Nothing is known to be loaded.
+    none,          // It has loaded its target.
+    label,         // The policy's label is missing.
+    rolling,       // RollingUpdate replaces its pods.
+    new_template,  // Under OnDelete, its pods are of an older template.
+    text,          // Another text of the same key.
+    key,           // Another key.
+  };
+  [[nodiscard]] Difference difference() const;
+  void find_difference();
+  [[nodiscard]] bool may_show_the_text() const;
   [[nodiscard]] bool mps_kept_its_old_profile() const;
+  void replace_by_template();
   void set_transition(bool loaded_known);
 
   // --- Why the change is not possible.
@@ -131,8 +154,9 @@ class Assessor {
   std::string managed_text_;
   bool rolled_back_ = false;  // That profile has failed, and the node is to be rolled back to the last good one.
   GpuFacts facts_;
-  std::string would_break_;     // NodeAssessment::would_break
-  std::string change_problem_;  // Why the annotation of the node's change cannot be read.
+  Difference difference_ = Difference::unknown;  // Once N4 does not apply.
+  std::string would_break_;                      // NodeAssessment::would_break
+  std::string change_problem_;                   // Why the annotation of the node's change cannot be read.
   NodeAssessment out_;
 };
 

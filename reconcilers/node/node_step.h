@@ -3,21 +3,23 @@
 // "Leaves the change" means: one patch removes what the change left on the node (its annotation, label, cordon and
 // autoscaler annotations). "First" and "last" pods: the two groups in the order of replace_order.h.
 //
-// A node without a change. The assessment decides the row (Assessor::decide); node_states.cc and rollout/ act on it.
-// N2 and N3 are asked first, also of a node with a change, then N1 and N4; then what the node has loaded decides:
+// A node without a change. The code has one function per row and calls them in this order (assess_rows.cc); the first
+// row that applies decides its phase, and node_states.cc and rollout/ act on it. N2, N3 and N1 come before the rows of
+// a change: they apply to a node with a change as well.
 //   row when the node …                    then
-//   N1  has a change that cannot be read   Held. No action; a finding says how to release the node
 //   N2  has no plugin with profiles        Unmanaged. What a change left there is removed after two minutes (at once
 //                                          if nos took the node over)
 //   N3  has no baseline yet                Unrecorded. No action
+//   N1  has a change that cannot be read   Held. No action; a finding says how to release the node
 //   N4  has no valid target, or one that   Blocked
 //       no node of its kind can run
 //   N5  loaded a profile by itself (it     Verifying. Recorded once it shows the profile and its pods have certainly
-//       joined, or its label or pods were  read the text; otherwise restarted (N8)
-//       changed by somebody else)
+//       joined, or its label or pods were  read the text; otherwise restarted (N8). Blocked or Held as in N8, although
+//       changed by somebody else)          nothing need be restarted
 //   N6  gets new pods by RollingUpdate,    FollowingDaemonSet
 //       and runs another profile so far
-//   N7  runs its target                    UpToDate. If it stops showing the target for long enough, N8 applies
+//   N7  runs its target                    UpToDate, or as in N8 if a taint keeps its plugin away. If it stops showing
+//                                          the target for long enough, N8 applies
 //   N8  needs a change: another text, a    Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
 //       label that a policy wants, or a    read; otherwise Pending. An obstacle is named before a holder, because it
 //       new template under OnDelete        remains when the holder is done

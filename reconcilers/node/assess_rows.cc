@@ -1,0 +1,209 @@
+// The phase of a node: one function for each row N1 to N8 of the table in node_step.h, in its order.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assessor.h"
+#include "reconcilers/node/node_phase.h"
+
+namespace gso {
+
+void Assessor::decide() {
+  using Row = bool (Assessor::*)();
+  constexpr Row kRows[] = {&Assessor::n2_no_profiles,    &Assessor::n3_no_baseline, &Assessor::n1_unreadable_change,
+                           &Assessor::c1_to_c12_change,  &Assessor::n4_no_target,   &Assessor::n5_loaded_by_itself,
+                           &Assessor::n6_rolling_update, &Assessor::n7_runs_target, &Assessor::n8_needs_change};
+  for (const Row row : kRows) {
+    if ((this->*row)()) return;
+  }
+}
+
+bool Assessor::n2_no_profiles() {
+  if (!installation_.config_map.empty()) return false;
+  out_.phase = Phase::unmanaged;
+  return true;
+}
+
+bool Assessor::n3_no_baseline() {
+  if (context_.record != nullptr && !context_.record->without_baseline.contains(installation_.ns)) return false;
+  out_.phase = Phase::unrecorded;
+  out_.message = wrong_key_;
+  return true;
+}
+
+// It is unknown what was in progress and who cordoned the node.
+bool Assessor::n1_unreadable_change() {
+  if (change_problem_.empty()) return false;
+  out_.phase = Phase::held;
+  out_.reason = kChangeUnreadable;
+  out_.message = fmt::format(
+      "{}. The operator does not change the node. If no change is in progress, remove the annotation (kubectl annotate "
+      "node {} {}-) and then uncordon the node if it is still cordoned",
+      change_problem_, node_.meta.name, kChangeAnnotation);
+  return true;
+}
+
+// The phase of a node with a change. step() (node_step.cc) decides its row; only the attempt after a failure (C2)
+// begins here.
+bool Assessor::c1_to_c12_change() {
+  if (!out_.change) return false;
+  out_.phase = phase_in_change(out_, pods_);
+  if (auto found = first_block_of(CheckStage::profile, CheckStage::profile)) {
+    out_.reason = found->check->blocks;
+    out_.blocked_by = found->check;
+    out_.message = std::move(found->message);
+    return true;
+  }
+  out_.cause = out_.label ? ChangeCause::policy : ChangeCause::edited;
+  if (out_.change->failed) {
+    try_again();
+  } else {
+    note_obstacle();
+  }
+  return true;
+}
+
+// C2: the failed target has been replaced, or a person requested a retry: start another attempt that replaces every
+// pod.
+void Assessor::try_again() {
+  const bool asked_again = out_.change->failed->retry != retry();
+  const bool new_template = waits_for_deletion();
+  if (out_.change->to == out_.target.view() && !asked_again && !new_template) return;
+  // It shows its target with pods that have read it: it needs no second change.
+  const bool is_done = out_.fresh_pods && out_.matches() && !out_.label && !new_template &&
+                       !any_listed_left(*out_.change, pods_, true);
+  if (is_done) return;
+  out_.phase = Phase::pending;
+  if (new_template) {
+    replace_by_template();
+  } else {
+    set_transition(false);
+  }
+  find_obstacle();
+}
+
+// An obstacle appeared during the change: keep its reason, and take the phase from the change.
+void Assessor::note_obstacle() {
+  find_own_obstacle();
+  out_.phase = phase_in_change(out_, pods_);
+  out_.write_blocked = false;
+}
+
+bool Assessor::n4_no_target() {
+  if (block_by(first_block_of(CheckStage::provider, CheckStage::profile))) return true;
+  find_difference();  // N5 to N8 depend on it.
+  return false;
+}
+
+bool Assessor::n5_loaded_by_itself() {
+  const bool applies = difference_ == Difference::unknown || (difference_ == Difference::text && may_show_the_text()) ||
+                       (difference_ == Difference::key && !mps_kept_its_old_profile());
+  if (!applies) return false;
+  out_.phase = Phase::verifying;
+  find_missing_labels();
+  find_obstacle();
+  return true;
+}
+
+bool Assessor::n6_rolling_update() {
+  if (difference_ != Difference::rolling) return false;
+  out_.phase = Phase::following_daemonset;
+  return true;
+}
+
+bool Assessor::n7_runs_target() {
+  if (difference_ != Difference::none) return false;
+  out_.phase = Phase::up_to_date;
+  find_missing_labels();
+  const bool lost_to_a_taint = !out_.taint.empty() && newest(Component::plugin) == nullptr;
+  if (lost_to_a_taint) find_obstacle();
+  return true;
+}
+
+bool Assessor::n8_needs_change() {
+  out_.phase = Phase::pending;
+  find_obstacle();
+  return true;
+}
+
+Assessor::Difference Assessor::difference() const {
+  if (out_.loaded.revision.empty()) {
+    // Without the label that its policy wants, no pod of it can load the policy's key.
+    const bool lacks_label = out_.label && !out_.label->empty();
+    return lacks_label ? Difference::label : Difference::unknown;
+  }
+  if (out_.label) return Difference::label;
+  const bool same_profile = out_.loaded.profile == out_.profile_ref;
+  if (same_profile && out_.loaded.revision == out_.target) {
+    return waits_for_deletion() ? Difference::new_template : Difference::none;
+  }
+  switch (template_state()) {
+    case Template::rolling:
+      return Difference::rolling;
+    case Template::waits_for_deletion:
+      return Difference::new_template;
+    case Template::newest:
+      break;
+  }
+  return same_profile ? Difference::text : Difference::key;
+}
+
+// With the cause of the change, and the pods that it replaces.
+void Assessor::find_difference() {
+  difference_ = difference();
+  switch (difference_) {
+    case Difference::unknown:
+      out_.cause = ChangeCause::joined;
+      return set_transition(false);
+    case Difference::label:
+      out_.cause = ChangeCause::policy;
+      return set_transition(!out_.loaded.revision.empty());
+    case Difference::none:
+      // If it keeps showing another profile, every pod that could be the cause is replaced.
+      if (!out_.matches()) set_transition(false);
+      return;
+    case Difference::rolling:
+      return;
+    case Difference::new_template:
+      return replace_by_template();
+    case Difference::text:
+      out_.cause = ChangeCause::edited;
+      return set_transition(true);
+    case Difference::key:
+      out_.cause = ChangeCause::relabelled;
+      return set_transition(true);
+  }
+}
+
+bool Assessor::may_show_the_text() const {
+  // Pods that existed when the operator was installed have shown that they do not load the profile.
+  const bool adopted = out_.loaded.revision == kInvalidRevision && out_.at_install != AtInstall::shown;
+  return (!adopted || pods_are_newer_than_baseline()) && affected_pods_are_fresh();
+}
+
+void Assessor::replace_by_template() {
+  set_transition(true);
+  include_old_mps();
+  out_.cause = ChangeCause::new_template;
+}
+
+// The MPS daemon never reloads by label: between two MPS profiles its pod must be replaced. After a template change it
+// has been replaced; but up to v0.18.1 (where MPS by label works at all) a removed label looks the same.
+bool Assessor::mps_kept_its_old_profile() const {
+  const ProfilePtr before = loaded_profile();
+  const bool entered = before && before->profile().strategy() != Strategy::mps;
+  if (out_.transition != Transition::change_mps || entered) return false;
+  return effective_.source == EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2);
+}
+
+void Assessor::set_transition(bool loaded_known) {
+  const bool mps_pod = newest(Component::mps) != nullptr;
+  const ProfilePtr before = loaded_known ? loaded_profile() : nullptr;
+  out_.transition = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
+  // The daemon already exists (a label set by hand keeps it): it must be replaced; waiting for it is not enough.
+  if (out_.transition == Transition::enter_mps && mps_pod) out_.transition = Transition::change_mps;
+  if (out_.transition == Transition::none) out_.transition = Transition::plugin_only;
+}
+
+}  // namespace gso
