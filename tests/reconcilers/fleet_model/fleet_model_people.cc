@@ -43,7 +43,7 @@ void FleetModel::label(const std::string& name, const std::string& key, std::opt
     }
     // The sidecars of plugin and GFD reload by label.
     Machine& machine = machines_.at(name);
-    if (key == kConfigLabel) machine.plugin_text = machine.gfd_text = effective_text(out);
+    if (key == kConfigLabel && !machine.stuck) machine.plugin_text = machine.gfd_text = effective_text(out);
   });
 }
 

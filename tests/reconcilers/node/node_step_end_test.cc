@@ -17,6 +17,16 @@ TEST_F(DisruptiveStep, C8_FirstPodsThatStillTerminateAreWaitedForUntilTheTimeIsO
   EXPECT_EQ(actions(take()), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
 }
 
+TEST_F(DisruptiveStep, C8_TheChangeGoesOnOnceTheLastOfTheFirstPodsIsGone) {
+  remove("old-gfd");
+  add_pod("new-gfd", Component::gfd, now - seconds(5));
+  pod("old-mps").meta.deletion_timestamp = now - seconds(5);
+  add_pod("new-mps", Component::mps, now - seconds(5));
+  EXPECT_EQ(actions(take()), Actions{}) << "two daemons on one node";
+  remove("old-mps");
+  EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
+}
+
 TEST_F(DisruptiveStep, C9_ThePluginGoesLastOnceTheNewDaemonIsReady) {
   remove("old-mps");
   remove("old-gfd");
@@ -44,6 +54,33 @@ TEST_F(DisruptiveStep, C9_ANodeThatIsNotReadyKeepsThePluginAndFailsWhenItsTimeIs
   EXPECT_EQ(actions(take()), Actions{});
   ran_for(Timer::verifying, minutes(10));
   EXPECT_EQ(actions(take()), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
+}
+
+// The same node on its way from MPS to time-slicing: its new GFD pod has taken the daemon's label away.
+class LeavingMps : public DisruptiveStep {
+ protected:
+  LeavingMps() {
+    aim_at(kFour);
+    change.to = std::string(facts.target.view());
+    change.kind = Transition::leave_mps;
+    remove("old-gfd");
+    add_pod("new-gfd", Component::gfd, now - seconds(5));
+  }
+};
+
+TEST_F(LeavingMps, C9_ThePluginWaitsUntilTheOldDaemonIsGone) {
+  EXPECT_EQ(actions(take()), Actions{}) << "the daemon runs";
+  pod("old-mps").meta.deletion_timestamp = now - seconds(5);
+  EXPECT_EQ(actions(take()), Actions{}) << "it is terminating, and holds the GPUs until it has ended";
+  remove("old-mps");
+  EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
+}
+
+TEST_F(LeavingMps, C9_ADaemonThatStaysFailsTheNode) {
+  ran_for(Timer::verifying, minutes(10));
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
+  EXPECT_NE(taken.plan.actions.front().message.find("the old MPS control daemon is still running"), std::string::npos);
 }
 
 // A node whose pods are all replaced and have read the text before the last edit.

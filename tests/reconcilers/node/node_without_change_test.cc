@@ -1,74 +1,14 @@
 // The rows N1 to N8 of node_step.h: the phase of a node without a change, and what the planners then do with it.
-#include <gtest/gtest.h>
+#include <algorithm>
 
-#include <chrono>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "reconcilers/model/labels.h"
-#include "reconcilers/node/node_phase.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/node/node_in_fleet.h"
 
 namespace gso::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kName = "n01";
-
-// Two nodes that run `ts-4`, one of them `kName`.
-class NodeWithoutChange : public testing::Test {
- protected:
-  FleetModel& fleet(FleetSpec spec = {}, bool settled = true) {
-    spec.profiles = {{"any", "ts-4"}, {"other", "ts-2"}};
-    spec.nodes = alike_nodes(2);
-    fleet_ = std::make_unique<FleetModel>(spec);
-    fleet_->settings.cluster_max_unavailable = fleet_->settings.rollout.max_unavailable = {100, true};
-    if (settled) {
-      EXPECT_TRUE(fleet_->settle());
-    }
-    return *fleet_;
-  }
-
-  Phase phase() {
-    (void)fleet_->plan();
-    const NodeAssessment* a = fleet_->index.assessment(kName);
-    return a == nullptr ? Phase::unmanaged : phase_of(*a);
-  }
-  std::string_view reason() { return fleet_->index.assessment(kName)->reason; }
-
-  // What one pass does with the node: the reasons of its patches, and "delete" for each of its pods.
-  std::vector<std::string> actions() {
-    std::vector<std::string> out;
-    for (const PlannedAction& planned : fleet_->plan().actions) {
-      if (planned.node != kName) continue;
-      out.push_back(std::holds_alternative<DeletePod>(planned.action) ? "delete" : planned.reason);
-    }
-    return out;
-  }
-  using Actions = std::vector<std::string>;
-
-  std::set<std::string> findings() {
-    std::set<std::string> out;
-    for (const Finding& finding : fleet_->plan().findings) {
-      if (finding.object.name == kName) out.insert(finding.reason);
-    }
-    return out;
-  }
-
-  // Seconds until the pass that does something with the node, at most `limit`; -1: none.
-  int until_action(int limit) {
-    for (int second = 0; second < limit; ++second) {
-      if (!actions().empty()) return second;
-      fleet_->tick();
-    }
-    return -1;
-  }
-
-  std::unique_ptr<FleetModel> fleet_;
-};
+class NodeWithoutChange : public NodeInFleet {};
 
 TEST_F(NodeWithoutChange, N1_AChangeThatCannotBeReadHoldsTheNodeUntilAPersonRemovesIt) {
   fleet().annotate(kName, kChangeAnnotation, "{\"v\":1");
@@ -136,6 +76,39 @@ TEST_F(NodeWithoutChange, N5_ANodeThatLoadedByItselfIsRecordedOnceItShowsItsProf
   EXPECT_EQ(fleet_->restarts("n03", "plugin"), 1) << "its first pod, and no other";
 }
 
+TEST_F(NodeWithoutChange, N5_ANodeThatDoesNotShowItsProfileByVerifyTimeoutIsRestarted) {
+  NodeSpec joins;
+  joins.name = "n03";
+  fleet().advance(10min);
+  fleet_->add_node(joins);
+  fleet_->stick_sidecars("n03", true);
+  EXPECT_EQ(phase("n03"), Phase::verifying);
+  const int waited = until_action(900, "n03");
+  EXPECT_GE(waited, 600);
+  EXPECT_LE(waited, 605);
+  EXPECT_EQ(actions("n03"), kRestarted);
+  fleet_->stick_sidecars("n03", false);
+  EXPECT_TRUE(fleet_->settle());
+  EXPECT_EQ(phase("n03"), Phase::up_to_date);
+  EXPECT_EQ(fleet_->restarts("n03", "plugin"), 2) << "its first pod, and the one of the restart";
+}
+
+TEST_F(NodeWithoutChange, N5_ANodeWhoseLabelWasMovedAndThatDoesNotReloadIsRestartedAfterTwoMinutes) {
+  fleet().stick_sidecars(kName, true);
+  fleet_->label(kName, std::string(kConfigLabel), "other");
+  EXPECT_EQ(phase(), Phase::verifying);
+  EXPECT_EQ(cause(), ChangeCause::relabelled);
+  const int waited = until_action(900);
+  EXPECT_GE(waited, 120);
+  EXPECT_LE(waited, 125);
+  EXPECT_EQ(actions(), kRestarted);
+  fleet_->stick_sidecars(kName, false);
+  EXPECT_TRUE(fleet_->settle());
+  EXPECT_EQ(phase(), Phase::up_to_date);
+  EXPECT_EQ(fleet_->label_of(kName, kGpuReplicas), "2");
+  EXPECT_EQ(fleet_->restarts(kName, "plugin"), 1);
+}
+
 TEST_F(NodeWithoutChange, N6_ANodeWhosePodsAreReplacedByRollingUpdateIsOnlyFollowed) {
   fleet().roll_templates("other");
   std::set<Phase> seen;
@@ -148,13 +121,79 @@ TEST_F(NodeWithoutChange, N6_ANodeWhosePodsAreReplacedByRollingUpdateIsOnlyFollo
   EXPECT_EQ(phase(), Phase::up_to_date);
 }
 
-TEST_F(NodeWithoutChange, N7_ANodeThatRunsItsTargetIsLeftAloneAndRepairedIfItStopsShowingIt) {
+// The other node is lost without its pods, so the DaemonSet controller replaces no further one.
+TEST_F(NodeWithoutChange, N6_AWarningSaysThatNoPodIsReplacedForVerifyTimeout) {
+  fleet().set_ready("n02", false);
+  for (const char* component : {"plugin", "gfd"}) fleet_->delete_pod_of("n02", component);
+  fleet_->roll_templates("other");
+  EXPECT_EQ(phase(), Phase::following_daemonset);
+  const auto stalls = [&] {
+    return std::ranges::any_of(fleet_->plan().findings, [](const Finding& finding) {
+      return finding.reason == kRollingUpdateStalled && finding.severity == Severity::warning;
+    });
+  };
+  const int waited = until(900, stalls);
+  EXPECT_GE(waited, 600);
+  EXPECT_LE(waited, 605);
+  EXPECT_EQ(phase(), Phase::following_daemonset);
+  EXPECT_EQ(fleet_->restarts(kName, "plugin"), 0) << "the operator does not do what the controller does not";
+  fleet_->set_ready("n02", true);
+  EXPECT_TRUE(fleet_->settle());
+  EXPECT_FALSE(stalls());
+  EXPECT_EQ(phase(), Phase::up_to_date);
+}
+
+TEST_F(NodeWithoutChange, N7_ANodeThatRunsItsTargetIsLeftAlone) {
   fleet();
   EXPECT_EQ(phase(), Phase::up_to_date);
-  EXPECT_EQ(until_action(300), -1);
-  fleet_->stick_sidecars(kName, true);
-  fleet_->label(kName, std::string(kGpuReplicas), "2");
-  EXPECT_EQ(phase(), Phase::up_to_date) << "a label that is wrong for a moment changes nothing";
+  EXPECT_EQ(until_action(1200), -1);
+  EXPECT_EQ(findings(), std::set<std::string>{});
+}
+
+// Twice for nine of the ten minutes: the time starts again when it shows its target.
+TEST_F(NodeWithoutChange, N7_ANodeThatDoesNotShowItsTargetForLessThanVerifyTimeoutIsLeftAlone) {
+  fleet();
+  for (int turn = 0; turn < 2; ++turn) {
+    fleet_->crash_pods(kName, true);
+    fleet_->delete_pod_of(kName, "plugin");
+    fleet_->advance(2s);
+    EXPECT_EQ(phase(), Phase::up_to_date);
+    EXPECT_EQ(findings(), std::set<std::string>{std::string(kDrift)});
+    EXPECT_EQ(until_action(540), -1);
+    fleet_->crash_pods(kName, false);
+    EXPECT_EQ(until_action(10), -1);
+    EXPECT_EQ(findings(), std::set<std::string>{});
+  }
+}
+
+// Its containers restarted while another text was there for a moment, which the operator has never seen.
+TEST_F(NodeWithoutChange, N7_ANodeThatStopsShowingItsTargetIsReportedAndRepairedAfterVerifyTimeout) {
+  fleet().edit("any", "ts-8");
+  fleet_->reboot(kName);
+  fleet_->edit("any", "ts-4");
+  ASSERT_EQ(fleet_->label_of(kName, kGpuReplicas), "8");
+  EXPECT_EQ(phase(), Phase::up_to_date);
+  EXPECT_EQ(findings(), std::set<std::string>{std::string(kDrift)});
+  const int waited = until_action(900);
+  EXPECT_GE(waited, 600);
+  EXPECT_LE(waited, 605);
+  EXPECT_EQ(actions(), kRestarted);
+  EXPECT_TRUE(fleet_->settle());
+  EXPECT_EQ(phase(), Phase::up_to_date);
+  EXPECT_EQ(findings(), std::set<std::string>{});
+  EXPECT_EQ(fleet_->label_of(kName, kGpuReplicas), "4");
+  EXPECT_EQ(fleet_->restarts(kName, "plugin"), 1);
+  EXPECT_EQ(fleet_->restarts("n02", "plugin"), 0);
+}
+
+TEST_F(NodeWithoutChange, N7_MissingDevicesAreReportedAndNotRepaired) {
+  fleet().break_device(kName, 1);
+  fleet_->advance(2s);
+  ASSERT_EQ(fleet_->allocatable(kName, kGpuResource), 4) << "one GPU of two";
+  EXPECT_EQ(phase(), Phase::up_to_date);
+  EXPECT_EQ(findings(), std::set<std::string>{std::string(kUnhealthyDevices)});
+  EXPECT_EQ(until_action(1200), -1);
+  EXPECT_EQ(findings(), std::set<std::string>{std::string(kUnhealthyDevices)});
 }
 
 TEST_F(NodeWithoutChange, N8_ANodeThatNeedsAChangeIsPendingUntilItStarts) {
@@ -162,6 +201,45 @@ TEST_F(NodeWithoutChange, N8_ANodeThatNeedsAChangeIsPendingUntilItStarts) {
   EXPECT_EQ(phase(), Phase::pending);
   EXPECT_EQ(actions(), Actions{}) << "the edit has not settled";
   EXPECT_NE(until_action(300), -1);
+}
+
+TEST_F(NodeWithoutChange, N8_UnderOnDeleteANewTemplateNeedsAChange) {
+  FleetSpec spec;
+  spec.on_delete = true;
+  fleet(spec).roll_templates("any");
+  EXPECT_EQ(phase(), Phase::pending);
+  EXPECT_EQ(cause(), ChangeCause::new_template);
+  EXPECT_NE(until_action(300), -1);
+  EXPECT_EQ(actions(), kRestarted);
+  EXPECT_TRUE(fleet_->settle());
+  EXPECT_EQ(phase(), Phase::up_to_date);
+  for (const char* node : {kName, "n02"}) {
+    for (const char* component : {"plugin", "gfd"}) EXPECT_EQ(fleet_->restarts(node, component), 1) << component;
+  }
+}
+
+TEST_F(NodeWithoutChange, N8_ANodeThatLeavesAPolicyThatRevertsGetsItsFormerLabelBack) {
+  fleet().label(kName, "pool", "gold");
+  fleet_->policy(R"(
+apiVersion: gpusharing.dev/v1alpha1
+kind: SharingPolicy
+metadata: {name: gold}
+spec:
+  nodeSelector: {matchLabels: {pool: gold}}
+  deletionPolicy: Revert
+  profile: {configMapKey: other}
+)");
+  EXPECT_TRUE(fleet_->settle());
+  ASSERT_EQ(fleet_->label_of(kName, kConfigLabel), "other");
+  ASSERT_EQ(phase(), Phase::up_to_date);
+  fleet_->label(kName, "pool", std::nullopt);
+  EXPECT_EQ(phase(), Phase::pending);
+  EXPECT_EQ(cause(), ChangeCause::policy);
+  EXPECT_EQ(fleet_->index.assessment(kName)->left_policy, LeftPolicy::revert);
+  EXPECT_TRUE(fleet_->settle());
+  EXPECT_EQ(phase(), Phase::up_to_date);
+  EXPECT_EQ(fleet_->label_of(kName, kConfigLabel), "");
+  EXPECT_EQ(fleet_->label_of(kName, kGpuReplicas), "4");
 }
 
 TEST_F(NodeWithoutChange, N8_AHolderHoldsItAndNothingStarts) {
