@@ -9,9 +9,16 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/abandoned.h"
+#include "reconcilers/rollout/baseline.h"
+#include "reconcilers/rollout/change_walk.h"
+#include "reconcilers/rollout/gang_peers.h"
+#include "reconcilers/rollout/managed_keys.h"
+#include "reconcilers/rollout/node_states.h"
+#include "reconcilers/rollout/outcomes.h"
 #include "reconcilers/rollout/remediation.h"
 #include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/starts.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -23,6 +30,10 @@ constexpr std::string_view kNodeLabels = "node.labels";
 constexpr std::string_view kSharingRollout = "sharing.rollout";
 constexpr std::string_view kPolicyStatus = "policy.status";
 constexpr std::string_view kNodeMpsReady = "node.mps-ready";
+
+// How long a node must have been out of its policy before the operator gives up the ownership of the label that stays
+// there (Retain).
+constexpr Duration kReleaseGrace = std::chrono::minutes(2);
 
 Plan node_profile(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
   Pass pass(snapshot, fleet.impl(), kNodeProfile, &rollouts);

@@ -13,7 +13,7 @@ namespace gso {
 // Whether the policy's selector selects the node. Products (nvidia.com/gpu.product and similar labels) are compared
 // without the suffix -SHARED, which sharing adds, on the node and in the selector: otherwise a node would leave its
 // policy by being shared. A selector with a problem selects no node, unless the policy has a stop (has_stop()): the
-// stop must not end because of the selector. Such a policy starts no change (rollout/gates.cc), so it does not lose its
+// stop must not end because of the selector. Such a policy starts no change (rollout/gates.h), so it does not lose its
 // nodes.
 [[nodiscard]] bool policy_selects(const SharingPolicy& policy, const Node& node);
 // The first policy that selects the node; null if none does. A deleted one (SharingPolicy::gone) is skipped if a policy

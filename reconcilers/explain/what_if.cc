@@ -7,6 +7,7 @@
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/baseline.h"
 
 namespace gso {
 

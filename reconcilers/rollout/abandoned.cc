@@ -1,12 +1,11 @@
-// Nodes in a change that the operator does not manage any more: no plugin DaemonSet selects them, the plugin runs
-// without profiles, or nos has taken them over. What the change left there is removed once that is certain.
+#include "reconcilers/rollout/abandoned.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "reconcilers/cluster/nos.h"
-#include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

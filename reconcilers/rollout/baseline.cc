@@ -1,11 +1,10 @@
-// The baseline: what the fleet ran when the operator first read it, recorded once, so that an installation restarts
-// nothing.
+#include "reconcilers/rollout/baseline.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "reconcilers/cluster/recorded_policies.h"
-#include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

@@ -11,6 +11,7 @@
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/kai_gate.h"
+#include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

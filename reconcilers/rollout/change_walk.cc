@@ -1,4 +1,5 @@
-// All nodes in a change, at the cost of those that need something: the others are skipped until their next date.
+#include "reconcilers/rollout/change_walk.h"
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -8,6 +9,7 @@
 #include "reconcilers/cluster/known_profile.h"
 #include "reconcilers/cluster/overrides.h"
 #include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slot_yield.h"

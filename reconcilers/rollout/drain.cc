@@ -9,6 +9,7 @@
 
 #include "reconcilers/cluster/consumers.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/evictions.h"
 
 namespace gso {
 

@@ -1,4 +1,5 @@
-// Which pods are evicted from a node: no more than must leave, the least important first.
+#include "reconcilers/rollout/evictions.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +15,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/switch_value.h"
 #include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/gang_peers.h"
 
 namespace gso {
 

@@ -1,4 +1,5 @@
-// Gang peers, and the capacity warning before a change.
+#include "reconcilers/rollout/gang_peers.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,7 +7,6 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/drain.h"
 
 namespace gso {
 

@@ -1,3 +1,5 @@
+#include "reconcilers/rollout/gates.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/restart_obstacle.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"

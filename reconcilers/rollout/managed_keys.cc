@@ -1,6 +1,5 @@
-// Keys of inline profiles in the ConfigMap that the plugin mounts. They are named by their content, so a key is never
-// edited: it is written before the first node needs it, restored when someone deleted it, and collected long after the
-// last node stopped using it.
+#include "reconcilers/rollout/managed_keys.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 
 #include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/policy_keys.h"
-#include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
 

@@ -1,5 +1,5 @@
-// Nodes that load a profile by themselves are verified and recorded. Nodes whose state label or annotation has no
-// reason any more are cleaned.
+#include "reconcilers/rollout/node_states.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_view.h"
 

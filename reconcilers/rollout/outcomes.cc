@@ -1,4 +1,5 @@
-// Records what was verified, what failed and what a person has stopped.
+#include "reconcilers/rollout/outcomes.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,9 +7,9 @@
 
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/recorded_policies.h"
-#include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
+#include "reconcilers/rollout/baseline.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/remediation.h"

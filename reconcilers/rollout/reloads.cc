@@ -6,6 +6,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/canary.h"
+#include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
 
 namespace gso {

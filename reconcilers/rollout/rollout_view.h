@@ -13,7 +13,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/change_trouble.h"
-#include "reconcilers/rollout/gate.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/out_of_reach.h"
 #include "reconcilers/rollout/standstill.h"
 #include "reconcilers/rollout/waits.h"

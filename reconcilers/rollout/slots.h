@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "reconcilers/rollout/budgets.h"
-#include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/gang_peers.h"
 
 namespace gso {
 

@@ -1,5 +1,5 @@
-// Which nodes start now. A rollout starts nodes while every gate (gate.h) is open and a slot is free in cluster, policy
-// and group.
+#include "reconcilers/rollout/starts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,8 +8,9 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/busy_nodes.h"
 #include "reconcilers/rollout/daemonset_restart.h"
-#include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/gang_peers.h"
 #include "reconcilers/rollout/kai_gate.h"
+#include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"

@@ -8,7 +8,7 @@
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/gate.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

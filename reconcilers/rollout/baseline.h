@@ -1,0 +1,22 @@
+// The baseline: what the fleet ran when the operator first read it, recorded once, so that an installation restarts
+// nothing. The writes of the record, whatever their cause, are planned here too.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "reconcilers/fleet/pass.h"
+
+namespace gso {
+
+// Machines that have just joined and do not show their profile yet: treated like nodes that join later, or, if no
+// operator runs that could do so, recorded like the others.
+enum class NewMachines { join, record };
+void plan_baseline(Pass& pass, NewMachines machines = NewMachines::join);
+
+// Plans the writes after which the ConfigMaps of the record contain `next`.
+void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message);
+// The text of "namespace/configmap/key" if it still has that revision; empty otherwise.
+[[nodiscard]] std::string text_of_key(Pass& pass, std::string_view id, std::string_view revision);
+
+}  // namespace gso

@@ -1,0 +1,25 @@
+// Keys of inline profiles in the ConfigMap that the plugin mounts. They are named by their content, so a key is never
+// edited: it is written before the first node needs it, restored when someone deleted it, and collected long after the
+// last node stopped using it. Also since when any key has had its present text.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "reconcilers/fleet/pass.h"
+
+namespace gso {
+
+void plan_managed_keys(Pass& pass);  // Writes, restores and collects these keys.
+void plan_finalizers(Pass& pass);    // Policies with deletionPolicy Revert wait for their nodes.
+
+// Keeps since when each key has had its present text: an edit of one key does not restart the time of the others.
+void note_texts_of_keys(Pass& pass);
+// Since when the key has had its present text, according to the ConfigMap and the watch; nullopt: it has none. The
+// empty key, of nodes without sharing, has always had its text.
+[[nodiscard]] std::optional<WallTime> text_since(const Pass& pass, const PluginInstallation& installation,
+                                                 const std::string& key);
+// True once the kubelets have certainly projected the present text of that key into running pods.
+[[nodiscard]] bool key_is_projected(Pass& pass, const PluginInstallation& installation, const std::string& key);
+
+}  // namespace gso

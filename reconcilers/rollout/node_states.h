@@ -1,0 +1,27 @@
+// Nodes that load a profile by themselves are verified and recorded. Nodes whose state label or annotation has no
+// reason any more are cleaned.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "reconcilers/fleet/pass.h"
+
+namespace gso {
+
+// Returns the nodes that it records: their patch also removes stale states.
+[[nodiscard]] std::set<std::string> plan_self_loaded_nodes(Pass& pass);
+// Writes Blocked, and removes stale states. `recorded`: nodes that have their patch of this pass already.
+void plan_node_states(Pass& pass, const std::set<std::string>& recorded);
+void plan_paused_relabels(Pass& pass);  // Nodes that a driver upgrade has drained.
+
+// The pods of a node that loaded its profile by itself have certainly read the text that its key has now. Matching
+// labels are necessary for that, never sufficient: an edit might change no label (S11).
+[[nodiscard]] bool must_have_read(Pass& pass, const std::string& node, const NodeAssessment& assessment);
+
+// How long the operator waits for a node that loads by itself before it replaces the pods: the timer, and whether it
+// has run out.
+[[nodiscard]] TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment);
+[[nodiscard]] bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& assessment);
+
+}  // namespace gso
