@@ -34,7 +34,7 @@ struct ExplainTarget {
                               std::ostream& out, std::ostream& err);
 
 // A pod, for somebody who may read neither nodes nor device plugins: its Events and its namespace are read instead.
-// `pod_json`: the pod. What cannot be read is added to `incomplete`.
+// `pod_json`: the pod. What cannot be read is added to `incomplete`. In explain_pod_alone.cc.
 boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::ApiClient* client, k8s::ObjectKey pod,
                                                                   std::string pod_json, PlannerSettings settings,
                                                                   std::vector<std::string>* incomplete);

@@ -1,6 +1,6 @@
 // Everything that can be set from outside: one struct, one field per flag. The same names work as `--settle-period 10s`
 // on the command line, GSO_SETTLE_PERIOD=10s in the environment and `settle-period: 10s` in the file given by --config.
-// Precedence: flag, then environment, then file, then the default written here.
+// Precedence: flag, then environment, then file (options_file.cc), then the default written here.
 #pragma once
 
 #include <cstdint>

@@ -182,7 +182,7 @@ class Executor {
   TaskGroup workers_;
 };
 
-// `phase` of a status text; empty without one.
+// `phase` of a status text; empty without one (executor_results.cc).
 [[nodiscard]] std::string phase_of_status(const std::string& status_json);
 // Of a reservation pod of KAI: sent only after a last look, and once.
 [[nodiscard]] bool is_reservation_deletion(const PlannedAction& planned);

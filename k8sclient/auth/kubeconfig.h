@@ -70,7 +70,8 @@ struct Kubeconfig {
   std::map<std::string, KubeContext, std::less<>> contexts;
 };
 
-// One file's text. Errors: `invalid`, with file, line and what would be right. Unknown fields are ignored.
+// One file's text (kubeconfig_yaml.cc). Errors: `invalid`, with file, line and what would be right. Unknown fields are
+// ignored.
 [[nodiscard]] Result<Kubeconfig> parse_kubeconfig(std::string_view text, const std::string& file);
 
 enum class MissingFile { error, skip };

@@ -29,7 +29,7 @@ struct CurlTarget {
   std::string connect_to;       // libcurl's "name:port:host:port" when the URL's host is not the server's.
 };
 
-// Fails with `invalid` when the server's address cannot be used.
+// Fails with `invalid` when the server's address cannot be used (curl_target.cc).
 [[nodiscard]] Result<std::shared_ptr<const CurlTarget>> make_curl_target(Connection connection,
                                                                          CurlTransportOptions options);
 

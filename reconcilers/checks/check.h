@@ -1,6 +1,6 @@
 // The chain of checks: each possible problem of a node's setup is decided once, in one order. Preflight lists all
 // checks that fail; the node's assessment uses the first one that blocks; documentation, `lint --codes` and remedies
-// are generated from the table. A check is a pure function of its arguments.
+// are generated from the table (chain.cc). A check is a pure function of its arguments.
 #pragma once
 
 #include <cstdint>

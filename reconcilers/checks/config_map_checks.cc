@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/expected_labels.h"
 
 namespace gso {
 

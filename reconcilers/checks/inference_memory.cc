@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/profile/yaml_scalar.h"
+#include "reconcilers/profile/go_numbers.h"
 
 namespace gso {
 namespace {

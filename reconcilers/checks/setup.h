@@ -12,6 +12,7 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {

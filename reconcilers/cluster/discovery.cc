@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
 

@@ -63,24 +63,6 @@ struct Discovery {
 
 [[nodiscard]] Discovery discover(const World& world);
 
-// Whether one of the tolerations lets a pod start or stay on a node with that taint.
-[[nodiscard]] bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
-
-// How well a DaemonSet's template selects a node: nodeSelector, required node affinity, NoSchedule and NoExecute taints
-// (with the tolerations every DaemonSet pod has). `paused`: only a deploy label with the value "paused-for-…" excludes
-// the node; its pods are deleted until the driver manager or the MIG manager restores the label. `tainted`: only a
-// taint excludes the node; running pods continue (NoSchedule), and a deleted pod is not created again.
-enum class Selects { no, tainted, yes, paused };
-// `ignore_mps_capable`: the label nvidia.com/mps.capable follows the profile, so it does not decide whether a node
-// belongs to an MPS DaemonSet.
-[[nodiscard]] Selects selects(const Operand& operand, const Node& node, bool ignore_mps_capable);
-
-// The first taint of the node that the operand's pods do not tolerate, or nullptr.
-[[nodiscard]] const Taint* untolerated(const Operand& operand, const Node& node);
-
-// "maintenance=true:NoSchedule", as kubectl writes it.
-[[nodiscard]] std::string to_string(const Taint& taint);
-
 // The first of Discovery::strays of that component that selects the node, or nullptr.
 [[nodiscard]] const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node);
 

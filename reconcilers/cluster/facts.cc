@@ -9,6 +9,7 @@
 #include "reconcilers/model/identity.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/device_list.h"
+#include "reconcilers/profile/expected_labels.h"
 #include "reconcilers/profile/mps_faults.h"
 
 namespace gso {

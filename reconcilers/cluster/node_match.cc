@@ -1,11 +1,9 @@
-// Whether a DaemonSet's template selects a node: the DaemonSet controller's rules as far as the NVIDIA operands use
-// them. Source: kubernetes pkg/controller/daemon (Predicates, AddOrUpdateDaemonPodTolerations) and component-helpers'
-// node affinity.
+#include "reconcilers/cluster/node_match.h"
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
 
-#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile_checks.h"
-#include "reconcilers/profile/yaml_scalar.h"
 
 namespace gso {
 namespace {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "reconcilers/profile/revision.h"
+
 namespace gso {
 
 namespace {

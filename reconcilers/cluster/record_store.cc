@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

@@ -1,10 +1,10 @@
-// The record <-> JSON.
+#include "reconcilers/cluster/record_text.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/cluster/machine_text.h"
-#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"

@@ -1,4 +1,5 @@
-// What the parts of explain_pod share: the pod, read once.
+// What the parts of explain_pod give each other: the pod, read once (asked_pod.cc), the nodes that it could have
+// (pod_placement.cc), and what its scheduler says (pod_scheduler.cc).
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/release.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/fleet/fleet_index.h"

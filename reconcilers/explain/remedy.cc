@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "reconcilers/checks/catalogue.h"
+#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"

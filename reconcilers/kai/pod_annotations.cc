@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/json_text.h"
 #include "reconcilers/profile/profile_document.h"
 #include "reconcilers/profile/yaml_node.h"
-#include "reconcilers/profile/yaml_scalar.h"
 
 namespace gso {
 namespace {

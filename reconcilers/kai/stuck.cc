@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/kai/waiting.h"

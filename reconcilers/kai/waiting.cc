@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 

@@ -1,4 +1,4 @@
-// The checks of single Kubernetes objects.
+// The checks of single Kubernetes objects: policy.cc, selector.cc, config_map.cc.
 #pragma once
 
 #include <span>

@@ -1,5 +1,6 @@
 // Lint: documents in, diagnostics out. Reads profile documents, ConfigMaps that hold them, SharingPolicies and Pods, in
-// files of several documents and Lists. Pure: no file is opened here.
+// files of several documents and Lists. Pure: no file is opened here. What concerns several documents has files of its
+// own (cluster.cc, nos.cc, kai.cc, memory.cc), and so have the answers (output.cc).
 #pragma once
 
 #include <memory>

@@ -14,11 +14,11 @@
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/profile/document_path.h"
-#include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/expected_labels.h"
 #include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/mps.h"
-#include "reconcilers/profile/yaml_scalar.h"
 
 namespace gso {
 namespace {

@@ -1,4 +1,4 @@
-// KAI-Scheduler's objects, projected: only the fields that the KAI reconcilers read.
+// KAI-Scheduler's objects, projected (project_kai_*.cc): only the fields that the KAI reconcilers read.
 #pragma once
 
 #include <cstdint>

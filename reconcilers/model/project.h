@@ -1,4 +1,5 @@
 // JSON text of one object -> projected value. Reads only the fields that the value keeps (simdjson on demand, no DOM).
+// Defined in project_*.cc, by the kinds that are read alike.
 //
 // Guarantees: never throws; a missing field takes its default; a field of the wrong type, invalid JSON or a missing
 // metadata.name is an Error{decode} that names the field. Unknown fields are ignored.

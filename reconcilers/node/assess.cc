@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"

@@ -22,6 +22,7 @@
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/phase.h"
 #include "reconcilers/node/replace_order.h"
+#include "reconcilers/profile/effective_key.h"
 
 namespace gso {
 
@@ -160,8 +161,8 @@ struct AssessContext {
                                                         const std::vector<const Pod*>& operand_pods,
                                                         const ForeignUse& use, const NodeAssessment* before);
 
-// Functions that the planners share. Runs its target with as many devices as the hardware serves; missing devices do
-// not stop a rollout.
+// Functions that the planners share (assess_parts.cc). Runs its target with as many devices as the hardware serves;
+// missing devices do not stop a rollout.
 [[nodiscard]] bool is_settled(const NodeAssessment& assessment);
 // Out of service, in a change, or possibly in one that cannot be read: it holds a slot of every budget (S1).
 [[nodiscard]] bool is_busy(const NodeAssessment& assessment);
@@ -196,7 +197,7 @@ struct AssessContext {
 // restarted (crash, reboot of the node) so much later that the kubelet had projected the new content.
 [[nodiscard]] bool loaded_after(const Pod& pod, WallTime moment, Duration projection);
 // The pod was created from an older template than its DaemonSet's newest one (updateStrategy OnDelete, or the DaemonSet
-// is rolling): its default key, environment and image come from the older template.
+// is rolling): its default key, environment and image come from the older template. In assess_loaded.cc.
 [[nodiscard]] bool is_old_template(const Operand& operand, const Pod& pod);
 // Higher priority first, then older, then by name; the built-in `default` if the cluster has none. `held`: policies
 // that govern although they have no object (cluster/recorded_policies.h).

@@ -8,6 +8,7 @@
 #include "reconcilers/cluster/overrides.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
+#include "reconcilers/profile/revision.h"
 
 namespace gso {
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/quarantine.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"

@@ -9,6 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assessor.h"
+#include "reconcilers/profile/effective_key.h"
 
 namespace gso {
 

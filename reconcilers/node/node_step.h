@@ -107,7 +107,7 @@ struct KaiHindrance {
   bool certain = false;  // KAI shares GPUs of the node; false: not known yet.
   std::string why;
 };
-// The finding about the node while it is not restarted for that reason.
+// The finding about the node while it is not restarted for that reason (node_step_parts.cc).
 [[nodiscard]] Finding finding_of(const std::string& node, const KaiHindrance& hindrance);
 
 // The inputs of a step. All referenced objects outlive the call.

@@ -1,10 +1,9 @@
-// config-manager's choice of a key, in its order: label, default, fallbacks.
+#include "reconcilers/profile/effective_key.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include "reconcilers/profile/profile.h"
 
 namespace gso {
 namespace {

@@ -1,12 +1,11 @@
-// Go's strconv rules for numbers, and its JSON form of a float.
+#include "reconcilers/profile/go_numbers.h"
+
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <system_error>
-
-#include "reconcilers/profile/yaml_scalar.h"
 
 namespace gso {
 namespace {

@@ -8,8 +8,8 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/yaml_node.h"
-#include "reconcilers/profile/yaml_scalar.h"
 
 namespace gso {
 namespace {

@@ -76,27 +76,4 @@ struct ParsedProfile {
 // Never throws, never crashes; limits on depth, aliases and size are errors with a position.
 [[nodiscard]] ParsedProfile parse_profile(std::string_view text);
 
-// "v1-" + 16 hex digits of a hash over the normalised profile: equal meaning, equal revision, on every cluster.
-[[nodiscard]] std::string revision_of(const Profile& profile);
-// False for a prefix this release does not know: such a revision reads as unrecorded, never as different.
-[[nodiscard]] bool known_revision_format(std::string_view revision);
-
-// config-manager's choice of a key (source: cmd/config-manager/main.go; the table is in docs/profiles.md).
-struct EffectiveKey {
-  enum class Source : std::uint8_t {
-    label,
-    default_key,
-    fallback_named,
-    fallback_single,
-    fallback_empty,
-    error
-  } source = Source::error;
-  std::string key;    // Empty for fallback_empty (no sharing) and error.
-  std::string error;  // Why nothing resolves.
-  friend bool operator==(const EffectiveKey&, const EffectiveKey&) = default;
-};
-[[nodiscard]] EffectiveKey resolve_effective_key(std::string_view label_value, std::string_view default_key,
-                                                 const std::vector<std::string>& fallbacks,
-                                                 const std::vector<std::string>& keys);
-
 }  // namespace gso

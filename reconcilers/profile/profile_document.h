@@ -1,4 +1,5 @@
-// Parsing of one YAML document that has been read already, for callers that walk over several.
+// Parsing of one YAML document that has been read already, for callers that walk over several. The inner half of
+// profile.cc.
 #pragma once
 
 #include <vector>

@@ -1,12 +1,11 @@
-// The revision of a profile: a hash of what it means, not of how it is written.
+#include "reconcilers/profile/revision.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
 
 #include <fmt/format.h>
-
-#include "reconcilers/profile/profile.h"
 
 namespace gso {
 namespace {

@@ -7,9 +7,9 @@
 #include "reconcilers/profile/decode_members.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile_decoder.h"
-#include "reconcilers/profile/yaml_scalar.h"
 
 namespace gso {
 namespace {

@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "reconcilers/profile/go_numbers.h"
+
 namespace gso {
 namespace {
 

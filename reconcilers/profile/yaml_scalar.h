@@ -1,11 +1,9 @@
-// What a YAML 1.1 scalar means, exactly as the plugin's YAML library (go.yaml.in/yaml/v2) resolves it, and how Go reads
-// and writes numbers on the way through JSON.
+// What a YAML 1.1 scalar means, exactly as the plugin's YAML library (go.yaml.in/yaml/v2) resolves it.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 
 #include "reconcilers/profile/yaml_node.h"
@@ -18,17 +16,5 @@ using YamlScalar = std::variant<std::monostate, bool, std::int64_t, std::uint64_
 // nullopt when an explicit tag contradicts the text (!!int four, !!binary with bad base64): upstream refuses the
 // document.
 [[nodiscard]] std::optional<YamlScalar> resolve_scalar(const YamlNode& node);
-
-// Go's strconv.ParseInt and ParseUint with 64 bits. `base` 0: by prefix (0x, 0b, 0o, 0), where underscores may separate
-// digits. nullopt on a syntax error and out of range.
-[[nodiscard]] std::optional<std::int64_t> parse_go_int(std::string_view text, int base);
-[[nodiscard]] std::optional<std::uint64_t> parse_go_uint(std::string_view text, int base);
-
-// Go's strconv.ParseFloat for 64 bits: decimal and hexadecimal, inf and nan in any case. nullopt on a syntax error and
-// on overflow; underflow gives 0.
-[[nodiscard]] std::optional<double> parse_go_float(std::string_view text);
-
-// A finite number as Go's encoding/json writes it: shortest digits, no exponent from 1e-6 up to 1e21.
-[[nodiscard]] std::string json_number(double value);
 
 }  // namespace gso

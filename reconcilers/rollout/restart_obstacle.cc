@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/daemonset_restart.h"

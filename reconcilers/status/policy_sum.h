@@ -1,4 +1,5 @@
-// The sums over one policy's rollouts, and the conditions that follow from them.
+// The sums over one policy's rollouts (policy_status.cc adds them up), and the conditions (policy_conditions.cc) and
+// Events (policy_events.cc) that follow from them.
 #pragma once
 
 #include <cstdint>

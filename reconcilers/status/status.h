@@ -1,4 +1,5 @@
-// Status of SharingPolicy and SharingRollout: JSON texts that change only when their content changes.
+// Status of SharingPolicy and SharingRollout: JSON texts that change only when their content changes. The header of
+// this folder: what its files share (conditions.cc, progress.cc), and the planners, which have files of their own.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/json_access.h"
 #include "tests/controller/commands/rollout_commands.h"
 

@@ -7,6 +7,7 @@
 #include "controller/commands/rollout/quota_changes.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record.h"
+#include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/labels.h"
 #include "tests/controller/commands/rollout_commands.h"
 

@@ -4,6 +4,7 @@
 
 #include "controller/commands/rollout/verbs.h"
 #include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/record_text.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso {

@@ -13,6 +13,7 @@
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/cluster/record.h"
+#include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/labels.h"
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"

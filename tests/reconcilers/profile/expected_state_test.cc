@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/release.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/expected_labels.h"
 #include "reconcilers/profile/mps.h"
 #include "reconcilers/profile/node_devices.h"
 #include "tests/reconcilers/shared_vectors.h"

@@ -15,6 +15,7 @@
 
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/profile/revision.h"
 #include "tests/reconcilers/shared_vectors.h"
 
 namespace gso {

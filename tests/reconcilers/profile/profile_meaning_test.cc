@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "reconcilers/cluster/release.h"
+#include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/profile/revision.h"
 
 namespace gso {
 namespace {

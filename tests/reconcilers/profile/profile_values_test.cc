@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile.h"
-#include "reconcilers/profile/yaml_scalar.h"
 
 namespace gso {
 namespace {
