@@ -33,7 +33,6 @@ struct KaiConfig {
   std::optional<std::int64_t> volume_binding_timeout;  // Seconds; spec.binder.volumeBindingTimeoutSeconds
   std::int64_t pull_secrets = 0;                       // Entries of spec.global.additionalImagePullSecrets.
   bool misspelt_pull_secret = false;                   // Has spec.global.imagesPullSecret, which KAI does not read.
-  std::int64_t degraded = 0;                           // Conditions Available or Ready that are False.
   // Who last wrote each field ("spec.admission.gpuSharing" -> "kubectl-patch"), from managedFields.
   std::map<std::string, std::string> managers;
   friend bool operator==(const KaiConfig&, const KaiConfig&) = default;
@@ -68,7 +67,6 @@ struct KaiPod {
   Interned reason;  // status.reason, e.g. UnexpectedAdmissionError, Evicted
   Interned scheduler_name;
   Interned waiting_reason;              // Of the first container that waits: ImagePullBackOff, …
-  bool scheduled = false;               // Condition PodScheduled is True, or a node is set.
   std::vector<Toleration> tolerations;  // Without temporary ones (tolerationSeconds).
   // "<index>" or "i<index>" of the container that gets the GPU: the suffix of the consumer's ConfigMap.
   Interned container_index;

@@ -214,7 +214,6 @@ struct ClusterPolicy {
   bool device_plugin_enabled = true;
   bool on_delete = false;  // spec.daemonsets.updateStrategy
   Interned state;          // status.state
-  std::string status_namespace;
   friend bool operator==(const ClusterPolicy&, const ClusterPolicy&) = default;
 };
 

@@ -113,8 +113,6 @@ struct SharingRollout {
   bool aborted = false;
   std::string
       phase;  // AwaitingApproval, Progressing, Paused, Superseded, Completed, Failed, RolledBack; empty at first.
-  std::optional<k8s::WallTime>
-      canary_verified_at;  // status.canaryVerifiedAt: a display value; the soak is measured by the runtime.
   std::string status_json;
   friend bool operator==(const SharingRollout&, const SharingRollout&) = default;
 };

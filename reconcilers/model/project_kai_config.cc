@@ -221,19 +221,7 @@ k8s::Result<KaiConfig> project_kai_config(std::string_view text) {
         return field != "managedFields" || read_managers(fields, inner, out);
       });
     }
-    if (key == "spec") return read_spec(fields, value, out);
-    if (key != "status") return true;
-    return fields.object(value, "status", [&](std::string_view field, Value inner) {
-      if (field != "conditions") return true;
-      return fields.array(inner, "status.conditions", [&](Value item) {
-        std::string type;
-        std::string status;
-        std::optional<WallTime> since;
-        if (!read_condition(fields, item, type, status, since)) return false;
-        if ((type == "Available" || type == "Ready") && status == "False") ++out.degraded;
-        return true;
-      });
-    });
+    return key == "spec" ? read_spec(fields, value, out) : true;
   });
   if (!read) return std::unexpected(read.error());
   return out;

@@ -64,20 +64,6 @@ bool read_waiting(Fields& fields, Value value, KaiPod& pod) {
   });
 }
 
-bool read_scheduled(Fields& fields, Value value, KaiPod& pod) {
-  return fields.array(value, "status.conditions", [&](Value item) {
-    std::string_view type;
-    std::string_view status;
-    const bool read = fields.object(item, "status.conditions", [&](std::string_view key, Value inner) {
-      if (key == "type") return fields.view(inner, "status.conditions.type", type);
-      if (key == "status") return fields.view(inner, "status.conditions.status", status);
-      return true;
-    });
-    if (type == "PodScheduled") pod.scheduled = status == "True";
-    return read;
-  });
-}
-
 }  // namespace
 
 k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
@@ -109,14 +95,12 @@ k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
       if (field == "phase") return fields.text(inner, "status.phase", out.phase);
       if (field == "reason") return fields.text(inner, "status.reason", out.reason);
       if (field == "containerStatuses") return read_waiting(fields, inner, out);
-      if (field == "conditions") return read_scheduled(fields, inner, out);
       return true;
     });
   });
   if (!read) return std::unexpected(read.error());
   keep_kai_labels(out.meta.labels);
   out.container_index = Interned(gpu_container(out, names, inits));
-  out.scheduled = out.scheduled || !out.node_name.empty();
   return out;
 }
 

@@ -261,9 +261,7 @@ k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view text) {
     if (key == "spec") return read_clusterpolicy_spec(fields, value, out);
     if (key == "status") {
       return fields.object(value, "status", [&](std::string_view field, Value inner) {
-        if (field == "state") return fields.text(inner, "status.state", out.state);
-        if (field == "namespace") return fields.text(inner, "status.namespace", out.status_namespace);
-        return true;
+        return field == "state" ? fields.text(inner, "status.state", out.state) : true;
       });
     }
     return true;
@@ -355,9 +353,6 @@ k8s::Result<SharingRollout> project_sharing_rollout(std::string_view text) {
   const auto status = nlohmann::json::parse(out.status_json, nullptr, false);
   if (status.is_object()) {
     if (auto phase = status.find("phase"); phase != status.end() && phase->is_string()) out.phase = *phase;
-    if (auto at = status.find("canaryVerifiedAt"); at != status.end() && at->is_string()) {
-      out.canary_verified_at = k8s::parse_rfc3339(at->get_ref<const std::string&>());
-    }
   }
   return out;
 }
