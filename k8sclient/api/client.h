@@ -149,8 +149,6 @@ class ApiClient {
                                                      WriteOptions options = {});
   boost::asio::awaitable<Result<std::string>> merge_patch(Gvr gvr, ObjectKey key, std::string json,
                                                           WriteOptions options = {});
-  boost::asio::awaitable<Result<std::string>> json_patch(Gvr gvr, ObjectKey key, std::string json,
-                                                         WriteOptions options = {});
   // Server-side apply under the field manager; `json` carries apiVersion, kind and metadata.name.
   boost::asio::awaitable<Result<std::string>> apply(Gvr gvr, ObjectKey key, std::string json,
                                                     WriteOptions options = {});

@@ -86,15 +86,6 @@ asio::awaitable<Result<std::string>> ApiClient::merge_patch(Gvr gvr, ObjectKey k
   co_return stored;
 }
 
-asio::awaitable<Result<std::string>> ApiClient::json_patch(Gvr gvr, ObjectKey key, std::string json,
-                                                           WriteOptions options) {
-  Call call = object_call(Method::patch, "PATCH", "patch", gvr, key, options);
-  call.request.content_type = "application/json-patch+json";
-  call.request.body = std::move(json);
-  Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
-  co_return stored;
-}
-
 asio::awaitable<Result<std::string>> ApiClient::apply(Gvr gvr, ObjectKey key, std::string json, WriteOptions options) {
   Call call = object_call(Method::patch, "APPLY", "apply", gvr, key, options);
   // JSON is YAML; the JSON type is newer than some servers.

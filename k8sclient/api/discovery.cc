@@ -77,19 +77,6 @@ const ApiResource* Discovery::find(const Gvr& gvr) const {
   return it == resources.end() ? nullptr : &*it;
 }
 
-const ApiResource* Discovery::find_kind(std::string_view group, std::string_view version, std::string_view kind) const {
-  const auto it = std::find_if(resources.begin(), resources.end(), [&](const ApiResource& r) {
-    return r.gvr.group == group && r.kind == kind && (version.empty() || r.gvr.version == version);
-  });
-  return it == resources.end() ? nullptr : &*it;
-}
-
-Presence Discovery::presence(const Gvr& gvr) const {
-  if (find(gvr) != nullptr) return Presence::served;
-  if (failed.contains(group_version(gvr)) || failed.contains(gvr.group)) return Presence::unknown;
-  return Presence::absent;
-}
-
 Result<void> decode_aggregated(std::string_view json, Discovery* found) {
   dom::parser parser;
   const Result<dom::element> root = parse_kind(parser, json, "APIGroupDiscoveryList");

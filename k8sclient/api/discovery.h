@@ -20,21 +20,11 @@ struct ApiResource {
   friend bool operator==(const ApiResource&, const ApiResource&) = default;
 };
 
-enum class Presence {
-  served,
-  absent,   // Well-formed discovery documents do not name it.
-  unknown,  // Its group could not be read (403, 5xx, stale): never to be treated as absent.
-};
-
 struct Discovery {
   std::vector<ApiResource> resources;   // In the server's order.
   std::map<std::string, Error> failed;  // "group/version" ("v1" for core), or "group" alone -> why.
 
   [[nodiscard]] const ApiResource* find(const Gvr& gvr) const;
-  // By kind, in the server's preferred order of versions when `version` is empty.
-  [[nodiscard]] const ApiResource* find_kind(std::string_view group, std::string_view version,
-                                             std::string_view kind) const;
-  [[nodiscard]] Presence presence(const Gvr& gvr) const;
 };
 
 // "apps/v1", or "v1" for the core group.

@@ -68,7 +68,7 @@ Interned::Interned(std::string_view text) {
 
 Interned::Interned(const Interned& other) noexcept : entry_(acquire(other.entry_)) {}
 Interned::Interned(Interned&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
-// Of itself, too: the new reference is taken before the old one is given back.
+// Self-assignment is safe: the new reference is acquired before the old one is released.
 // NOLINTNEXTLINE(bugprone-unhandled-self-assignment)
 Interned& Interned::operator=(const Interned& other) noexcept {
   const Entry* old = entry_;
@@ -86,9 +86,6 @@ Interned::~Interned() {
 
 std::string_view Interned::view() const noexcept {
   return entry_ == nullptr ? std::string_view() : entry_->text;
-}
-std::size_t Interned::pool_size() {
-  return pool().entries.size();
 }
 std::size_t Interned::pool_bytes() {
   return pool().bytes;

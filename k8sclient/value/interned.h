@@ -27,8 +27,6 @@ class Interned {
     return a.view() <=> b.view();
   }
 
-  // Distinct texts alive, for metrics and tests.
-  [[nodiscard]] static std::size_t pool_size();
   // Bytes held by the pool, without hash-table overhead.
   [[nodiscard]] static std::size_t pool_bytes();
 

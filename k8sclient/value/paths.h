@@ -2,9 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,8 +11,6 @@ namespace k8s {
 
 // RFC 3986: everything but unreserved characters becomes %XX.
 [[nodiscard]] std::string percent_encode(std::string_view text);
-// Undoes percent_encode; `plus_is_space` for query strings. nullopt for a cut or non-hex escape.
-[[nodiscard]] std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space = false);
 
 // "/api/v1" or "/apis/apps/v1".
 [[nodiscard]] std::string group_version_path(const Gvr& gvr);
@@ -37,8 +32,5 @@ class Query {
  private:
   std::string text_;
 };
-
-// The part after '?', decoded. The first of equal keys wins. nullopt when an escape is broken.
-[[nodiscard]] std::optional<std::map<std::string, std::string, std::less<>>> parse_query(std::string_view query);
 
 }  // namespace k8s

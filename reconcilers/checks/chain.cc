@@ -320,8 +320,4 @@ std::optional<Block> first_block(const NodeSetup& setup, CheckStage from, CheckS
   return std::nullopt;
 }
 
-std::string runbook_of(const Check& check) {
-  return check.blocks.empty() ? "diagnostics.md#the-setup-of-a-node" : "runbooks.md#why-a-node-is-blocked";
-}
-
 }  // namespace gso

@@ -62,8 +62,4 @@ struct Block {
 // The first check from the first to the second of these stages that blocks the node.
 [[nodiscard]] std::optional<Block> first_block(const NodeSetup& setup, CheckStage from, CheckStage to);
 
-// The link into docs/runbooks.md for a reason of a Blocked node or a code of a check:
-// "runbooks.md#why-a-node-is-blocked".
-[[nodiscard]] std::string runbook_of(const Check& check);
-
 }  // namespace gso

@@ -5,13 +5,6 @@
 
 namespace gso {
 
-Profile with_environment(Profile profile, const std::map<std::string, std::string>& environment) {
-  if (const auto found = environment.find("MIG_STRATEGY"); found != environment.end()) {
-    profile.mig_strategy = found->second;
-  }
-  return profile;
-}
-
 bool knows_mps(const PluginVersion& version) {
   return !version.known_below(0, 15, 0);
 }

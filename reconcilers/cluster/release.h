@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,10 +10,6 @@
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
-
-// The profile in effect on a node whose operands have these environment variables: MIG_STRATEGY on the DaemonSet
-// overrides flags.migStrategy, even if the variable is empty.
-[[nodiscard]] Profile with_environment(Profile profile, const std::map<std::string, std::string>& environment);
 
 // MPS came with v0.15.0; an unknown release counts as newer.
 [[nodiscard]] bool knows_mps(const PluginVersion& version);

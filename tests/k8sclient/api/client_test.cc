@@ -29,7 +29,6 @@ TEST_F(ClientTest, each_verb_sends_what_the_api_server_expects) {
   ASSERT_TRUE(await(client.create(kSets, "ns", "C")));
   ASSERT_TRUE(await(client.update(kNodes, node, "U")));
   ASSERT_TRUE(await(client.merge_patch(kNodes, node, "M", status)));
-  ASSERT_TRUE(await(client.json_patch(kNodes, node, "J")));
   ASSERT_TRUE(await(client.apply(kSets, {"ns", "d"}, "A", forced)));
   const struct {
     Method method;
@@ -41,7 +40,6 @@ TEST_F(ClientTest, each_verb_sends_what_the_api_server_expects) {
       {Method::post, "/apis/apps/v1/namespaces/ns/daemonsets?fieldManager=tester", "application/json", "C"},
       {Method::put, "/api/v1/nodes/n1?fieldManager=tester", "application/json", "U"},
       {Method::patch, "/api/v1/nodes/n1/status?fieldManager=tester", "application/merge-patch+json", "M"},
-      {Method::patch, "/api/v1/nodes/n1?fieldManager=tester", "application/json-patch+json", "J"},
       {Method::patch, "/apis/apps/v1/namespaces/ns/daemonsets/d?fieldManager=other&force=true",
        "application/apply-patch+yaml", "A"},
   };

@@ -173,7 +173,7 @@ TEST(Paths, name_groups_namespaces_names_and_subresources) {
             "/api/v1/namespaces/ns/pods/a%2F..%2Fb/eviction");
 }
 
-TEST(Queries, encode_skip_empty_values_and_decode_again) {
+TEST(Queries, encode_and_skip_empty_values) {
   Query query;
   query.add("labelSelector", "a in (x,y),!b=c&d")
       .add("empty", "")
@@ -181,14 +181,7 @@ TEST(Queries, encode_skip_empty_values_and_decode_again) {
       .add_flag("watch", true)
       .add_flag("no", false);
   EXPECT_EQ(query.str(), "?labelSelector=a%20in%20%28x%2Cy%29%2C%21b%3Dc%26d&limit=100&watch=true");
-  const auto read = parse_query(std::string_view(query.str()).substr(1));
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->at("labelSelector"), "a in (x,y),!b=c&d");
-  EXPECT_EQ(read->size(), 3U);
-  EXPECT_EQ(parse_query("a=1+2&a=3&b")->at("a"), "1 2");
-  EXPECT_FALSE(parse_query("a=%4"));
-  EXPECT_FALSE(parse_query("a=%zz"));
-  EXPECT_EQ(percent_decode("100%25"), "100%");
+  EXPECT_EQ(percent_encode("100%"), "100%25");
   EXPECT_EQ(Query().str(), "");
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <exception>
 #include <memory>
@@ -11,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/value/paths.h"
 #include "k8sclient/watch/store_sink.h"
 #include "k8sclient/watch/watcher.h"
 #include "tests/k8sclient/scripted_transport.h"
@@ -30,6 +30,17 @@ inline Result<Thing> project(std::string_view text) {
   Thing out;
   out.meta.name = object["metadata"]["name"];
   out.meta.resource_version = object["metadata"]["resourceVersion"];
+  return out;
+}
+
+// The value of a query parameter, without its escapes.
+inline std::string decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool escape = text[at] == '%';
+    out += escape ? static_cast<char>(std::stoi(std::string(text.substr(at + 1, 2)), nullptr, 16)) : text[at];
+    if (escape) at += 2;
+  }
   return out;
 }
 
@@ -62,12 +73,17 @@ struct WatcherTest : ClientFixture {
     for (const auto& [key, object] : store.all()) out.push_back(key.name);
     return out;
   }
-  // One query parameter of the n-th request; empty when it has none.
+  // One query parameter of the n-th request, decoded; empty when it has none.
   std::string asked(std::size_t request, std::string_view parameter) const {
-    const std::string& path = transport.requests.at(request).path;
-    const auto query = parse_query(std::string_view(path).substr(path.find('?') + 1));
-    const auto it = query->find(parameter);
-    return it == query->end() ? std::string() : it->second;
+    std::string_view query = transport.requests.at(request).path;
+    query.remove_prefix(std::min(query.size(), query.find('?')));
+    while (!query.empty()) {
+      query.remove_prefix(1);  // '?' or '&'.
+      const std::string_view pair = query.substr(0, query.find('&'));
+      query.remove_prefix(pair.size());
+      if (pair.substr(0, pair.find('=')) == parameter) return decoded(pair.substr(parameter.size() + 1));
+    }
+    return {};
   }
   double gap(std::size_t request) const {
     return std::chrono::duration<double>(transport.times.at(request) - transport.times.at(request - 1)).count();
