@@ -86,7 +86,7 @@ class Completion {
   void run(const std::vector<std::string>& words) {
     const std::string typed = words.empty() ? "" : words.back();
     for (std::size_t i = 0; i + 1 < words.size(); ++i) step(words[i]);
-    // bash makes words of their own of "=", and of what stands behind it.
+    // bash splits a word at "=": the sign and the value after it are words of their own.
     if (const std::size_t equals = typed.find('='); typed.starts_with("--") && equals != std::string::npos) {
       const CLI::Option* option = app_->get_option_no_throw(typed.substr(0, equals));
       values(option, typed.substr(equals + 1), typed.substr(0, equals + 1));
@@ -211,7 +211,7 @@ class Completion {
   const NameSource& names_;
   std::map<std::string, std::string> given_;  // Options of the words so far, by "--name".
   std::vector<std::string> positional_;
-  bool unfinished_ = false;  // A candidate goes on behind its slash.
+  bool unfinished_ = false;  // A candidate ends with a slash and can be completed further.
 };
 
 }  // namespace

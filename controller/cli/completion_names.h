@@ -14,8 +14,8 @@ namespace gso {
 struct NameQuestion {
   enum class Kind { node, name_space, pod, policy, rollout } kind = Kind::node;
   std::string ns;      // Of pods; empty: that of the kubeconfig's context.
-  std::string before;  // What stands before each name: "policy/", "team-a/".
-  std::string after;   // And behind it: "/".
+  std::string before;  // Prefix of each name: "policy/", "team-a/".
+  std::string after;   // Suffix of each name: "/".
 };
 
 // How the cluster is reached, as the words so far say.

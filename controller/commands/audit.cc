@@ -1,4 +1,4 @@
-// One page: what there is, what is wrong with it, and where.
+// One page: the objects found, their problems, and where they are.
 #include "controller/commands/audit.h"
 
 #include <fmt/format.h>
@@ -47,7 +47,8 @@ std::string name_of(const ObjectRef& object) {
 
 void print_findings(const std::vector<Finding>& findings, std::ostream& out) {
   constexpr std::size_t kNamed = 8;
-  // The same thing about several objects is said once. Sorted, so that they stand together but for their names.
+  // Reports the same problem of several objects once. Sorted so that findings that differ only in their object are
+  // adjacent.
   std::vector<std::pair<const Finding*, std::vector<std::string>>> said;
   for (const Finding& finding : findings) {
     const auto same = std::ranges::find_if(said, [&](const auto& entry) {

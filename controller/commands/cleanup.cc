@@ -151,7 +151,7 @@ asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::ApiClient* client, 
   co_return listed;
 }
 
-// Nodes of these with GPU consumers; one that cannot be asked counts as used.
+// Those of these nodes that have GPU consumers; a node whose pods cannot be listed counts as used.
 asio::awaitable<std::set<std::string>> nodes_in_use(CleanupRun* run, World* world, std::set<std::string> nodes) {
   std::set<std::string> used;
   const k8s::Gvr pods{"", "v1", "pods"};
@@ -183,7 +183,7 @@ std::string would_do(const PlannedAction& planned) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// One reading and its writes. True when nothing was left to do, false when it is to be read again.
+// Reads the cluster once and writes. True if nothing was left to do, false if the cluster must be read again.
 asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
   World world;
   const k8s::Result<void> read = co_await read_cleanup_objects(run->client, &world);

@@ -5,7 +5,7 @@
 //  - Answers that allow a deletion and are due again come first, then questions without an answer. Answers that keep a
 //  reservation are renewed last, at most kRenewals in one sweep; they cost nothing by
 //    being old.
-//  - What fails stays as it was, and is asked again a little later, when it is still wanted.
+//  - A lookup that fails keeps its former answer, and is repeated a little later if it is still wanted.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -11,7 +11,7 @@
 
 namespace gso {
 
-// What was tried. `verbs`: what a rule for it must hold; the first one is the one that was refused.
+// The request that was refused. `verbs`: what a rule must allow; the first one is the verb that was refused.
 struct Attempt {
   std::vector<std::string> verbs{"list"};
   k8s::Gvr gvr;

@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxInputBytes = std::size_t{512} << 20;
 // Nothing but blanks, comments and "---".
 [[nodiscard]] bool is_blank(std::string_view text);
 
-// As read_input(), and nothing at all from stdin is an error: what should have written it has failed.
+// As read_input(), but an empty stdin is an error: the program that should have written it has failed.
 [[nodiscard]] k8s::Result<std::string> read_written_input(const std::string& name, std::istream& stdin_stream);
 
 }  // namespace gso

@@ -1,9 +1,9 @@
 // Read-your-writes: the operator's own writes that the watched stores must show before the next plan.
 // Source of the idea: KEP-5647 (stale controller handling), after client-go's ControllerExpectations.
 //
-// Guarantee: while current() is false, the stores lag behind a write of ours, so a plan over them could act twice or
-// overstep a budget. An expectation that is not met in time is settled by a live GET, whose answer is put into the
-// store (it is newer than what the store has); a stalled watch thus cannot block the fleet.
+// Guarantee: while current() is false, the stores lag behind a write of the operator, so a plan over them could act
+// twice or overstep a budget. An expectation that is not met in time is settled by a live GET, whose answer is put into
+// the store (it is newer than what the store has); a stalled watch thus cannot block the fleet.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -16,7 +16,8 @@ class HeldSince {
   // Timers of the first pass count as having run for `credit` already.
   explicit HeldSince(k8s::Duration credit = k8s::Duration::zero()) : credit_(credit) {}
 
-  // What one pass named at this moment. A timer that is missing has a gap: it starts anew when it comes back.
+  // The timers that one pass named at this moment. A missing timer has a gap: it starts again when a pass names it
+  // again.
   void observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now);
   // Snapshot::timers at this moment.
   [[nodiscard]] Timers timers(k8s::WallTime now, k8s::MonoTime monotonic) const;

@@ -127,7 +127,7 @@ class Manager {
   static void keep_refusals(const NodeConsumers& before, NodeConsumers& found);
   void update_scopes();
   [[nodiscard]] std::optional<Plan> make_plan();
-  // The store behind a resource shows the cluster, or what it lacks can be done without.
+  // Whether the store of a resource has synced, or planners can work without it.
   [[nodiscard]] bool is_complete(const k8s::Gvr& gvr) const;
   void measure_reconciler(const Reconciler& reconciler, const Plan* part, Duration took);
   void finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed);

@@ -97,8 +97,8 @@ boost::asio::awaitable<k8s::Result<std::set<std::string>>> Manager::nodes_of_job
   co_return found.nodes;
 }
 
-// What was answered to its eviction is known of a pod for as long as it is there. One that was evicted is ending, which
-// the next listing would say: until then it is waited for, and not evicted again.
+// The answer to a pod's eviction is remembered while the pod exists. An evicted pod is ending, which only the next
+// listing shows: until then the operator waits for it and does not evict it again.
 void Manager::note_evictions(const Execution& execution) {
   for (const auto& [node, answers] : execution.evictions) {
     auto listing = consumers_.find(node);

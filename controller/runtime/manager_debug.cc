@@ -121,7 +121,7 @@ std::string Manager::leader() const {
 }
 
 DebugAnswer Manager::debug_node(const std::string& name) {
-  // A standby keeps its stores in step and assesses nothing: its answer would be that of an empty cluster.
+  // A standby keeps its stores up to date but assesses nothing: its answer would look like an empty cluster.
   if (!leading()) {
     const std::string holder = leader();
     return refused(503, holder.empty() ? "no replica is the leader now; only the leader assesses nodes"

@@ -1,4 +1,4 @@
-// What is cheaper to count when somebody scrapes than to keep up to date.
+// Metrics that are cheaper to compute at each scrape than to keep up to date.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -107,7 +107,7 @@ void Manager::fill_kai_metrics(Metrics& metrics) {
   const KaiIndex& kai = index_.impl().kai;
   for (const auto& [name, group] : kai.groups()) total += group.reservations.size();
   double odd = 0;
-  const bool known = leading();  // A standby plans nothing: what it knew as the leader is of then.
+  const bool known = leading();  // A standby plans nothing: its data from the time when it led is outdated.
   if (!known) total = 0;
   for (const Finding& finding : known ? view_->last_plan.findings : std::vector<Finding>()) {
     if (finding.reason == kKaiMismatch) mismatched.insert(finding.object.name);
@@ -128,7 +128,7 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
   ProfileCounts profiles;
   std::map<std::string, MonoTime> cordoned;
   const MonoTime now = clock_->monotonic();
-  // A standby assesses nothing: what it knew as the leader is of then, and would never go away.
+  // A standby assesses nothing: series from the time when it led would be outdated and never removed.
   const auto count_cordon = [&](const Node& node) {
     if (!node.unschedulable || !is_cordoned_by_operator(node)) return;
     const auto since = cordoned_since_.find(node.meta.name);

@@ -64,7 +64,7 @@ void Manager::update_scopes() {
   dynamic_.want(wanted_scopes(world_, settings_));
 }
 
-// A refusal to show ClusterPolicies is the one that the planners can do with.
+// ClusterPolicies are the only kind that planners can work without if reading it is forbidden.
 void Manager::note_forbidden() {
   const bool forbidden = cluster_.forbidden(kClusterPolicies).has_value();
   if (std::exchange(world_.clusterpolicies_forbidden, forbidden) == forbidden) return;

@@ -3,7 +3,7 @@
 //
 //   tasks.spawn(executor, watcher.run());
 //   …
-//   tasks.cancel();          // optional: ends every wait and request of theirs
+//   tasks.cancel();          // optional: ends every wait and request of the tasks
 //   co_await tasks.join();   // all have returned
 //
 // One thread only.

@@ -105,7 +105,7 @@ std::vector<Metrics::Family> metrics_catalog() {
        gauge,
        "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
        {"name"}},
-      // ours
+      // The operator's own metrics.
       {"gpusharing_build_info", gauge, "Always 1; the operator's version is in the labels.", {"version", "compiler"}},
       {"gpusharing_nodes",
        gauge,

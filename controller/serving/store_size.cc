@@ -1,4 +1,4 @@
-// sizeof, and what hangs on it.
+// sizeof, and the heap memory that an object owns.
 #include "controller/serving/store_size.h"
 
 namespace gso {

@@ -1,4 +1,4 @@
-// What the objects in a store take of memory, about: for metrics and /debug/cache.
+// About how much memory the objects of a store use: for metrics and /debug/cache.
 #pragma once
 
 #include <algorithm>

@@ -60,7 +60,7 @@ class ClusterWatches {
   [[nodiscard]] std::optional<k8s::Error> forbidden(const k8s::Gvr& gvr) const;
   // Synced, and not because the API is absent.
   [[nodiscard]] bool served(const k8s::Gvr& gvr) const;
-  // Both of our kinds are served.
+  // The API server serves both SharingPolicies and SharingRollouts.
   [[nodiscard]] bool policies_served() const;
 
  private:

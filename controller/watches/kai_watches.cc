@@ -150,7 +150,7 @@ void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settin
     return entry.first.kind == KaiScope::Kind::schema && entry.second->synced();
   });
   kai.schemas_known = schemas == 2;
-  // A watch that fails may be behind by any time: what it does not show may be on a node all the same.
+  // A failed watch can be outdated by any time: pods that it does not show can still be on a node.
   const bool pods_known = std::ranges::all_of(watches_.all(), [](const auto& entry) {
     const bool pods =
         entry.first.kind == KaiScope::Kind::grouped_pods || entry.first.kind == KaiScope::Kind::reservations;

@@ -76,7 +76,7 @@ class ScopeSink final : public k8s::WatchSink {
     if (!key) return std::unexpected(key.error());
     const KeyPrint print(*key);
     if (held_.erase(print) == 0) return {};
-    // How it ended stands in its last state alone: listeners see that before the object goes.
+    // Only its last state shows how it ended: listeners see that state before the object is removed.
     if (store_->find(*key) != nullptr) {
       if (k8s::Result<T> last = project_(json); last && last->meta.deletion_timestamp) store_->apply(*std::move(last));
     }
@@ -87,7 +87,7 @@ class ScopeSink final : public k8s::WatchSink {
     init();
     init_done();
   }
-  // The scope is gone for good.
+  // Drops all objects of the scope, which is not watched any more.
   void release_all() {
     init();
     init_done();

@@ -27,7 +27,7 @@ namespace gso {
 using k8s::Duration;
 using k8s::MonoTime;
 
-// Who reports our Events.
+// The reportingController of the operator's Events.
 inline constexpr std::string_view kReportingController = "gpusharing.dev/gpu-sharing-operator";
 
 struct EventRecorderOptions {

@@ -25,13 +25,13 @@ void earlier(std::optional<Duration>& slot, std::optional<Duration> wait) {
 constexpr Duration kLookAgain = std::chrono::seconds(10);
 constexpr Duration kLookOn = std::chrono::seconds(1);
 
-// The live read before a disruption, as what backs off when it fails.
+// The subject whose backoff grows when the live read before a disruption fails.
 std::string read_of_node(const std::string& node) {
   return "get nodes " + node;
 }
 
 RateLimiter::Settings backoff_settings() {
-  // A failing object must not be hammered, nor slow the others: no common bucket.
+  // A failing object is retried ever more slowly. It does not delay others: the common bucket is never empty.
   return {.base = std::chrono::milliseconds(250),
           .longest = std::chrono::minutes(5),
           .refill_per_second = 1e9,
@@ -283,7 +283,7 @@ void Executor::forget(const std::string& subject) {
   terminal_.erase(subject);
 }
 
-// Findings and Events of refusals that still stand, so that they do not vanish while nothing is sent.
+// Repeats the findings and Events of refusals that still apply, so that they remain while no write is sent.
 void Executor::report_remembered(const RunPtr& run) {
   for (const auto& [subject, refused] : terminal_) {
     if (parts_.clock->monotonic() < refused.retry_at) report(run, refused.action, refused.error);

@@ -46,7 +46,7 @@ struct ExecutorOptions {
   Duration status_interval = std::chrono::seconds(1);  // Between two statuses of one object in one phase.
   Duration terminal_retry = std::chrono::minutes(2);   // After forbidden or invalid.
   Duration eviction_retry = std::chrono::seconds(10);  // After a PodDisruptionBudget refused.
-  ObjectKey state_config_map;                          // Ours as a whole, as the record's shards beside it.
+  ObjectKey state_config_map;    // The operator owns all its keys, and all keys of the shards of the record.
   bool state_in_memory = false;  // The state ConfigMap is kept in the view only, and gone with the process.
 };
 

@@ -86,7 +86,7 @@ std::string excerpt(std::string_view body) {
   return out;
 }
 
-// Causes that the message does not already tell, as "field: message".
+// Causes that the message does not contain already, as "field: message".
 std::string causes_text(const Json& details, std::string_view message) {
   const auto causes = details.find("causes");
   if (causes == details.end() || !causes->is_array()) return {};

@@ -1,5 +1,5 @@
 // CurlCore: what all requests of one curl transport share (its routes to the server, the line of unary requests, its
-// certificates), and the guards that give back what a request holds of it. Not for use above curl_transport.h.
+// certificates), and the guards that release what a request holds of it. Not for use above curl_transport.h.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -57,7 +57,7 @@ Result<std::shared_ptr<CurlExchange>> CurlExchange::create(std::shared_ptr<const
   }
   self->set_request(request, token);
   self->set_connection();
-  // Where the request's own deadline is shorter it comes first, and is told as such.
+  // Where the request's own deadline is shorter it ends first, and the error names it.
   self->set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(self->target_->options.connect_timeout.count()));
   if (self->target_->tls) self->set_tls();
   self->set_callbacks();
@@ -126,12 +126,12 @@ void CurlExchange::set_connection() {
   const Connection& connection = target_->connection;
   const CurlTransportOptions& options = target_->options;
   set(CURLOPT_NOSIGNAL, 1L);
-  // A lookup that hangs in getaddrinfo must not hold up the one thread when its request is given up.
+  // A lookup that hangs in getaddrinfo must not block the one thread when its request is cancelled.
   set(CURLOPT_QUICK_EXIT, 1L);
   const bool http2 = target_->tls && kind_ != Kind::unary_http1;
   set(CURLOPT_HTTP_VERSION, static_cast<long>(http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
   if (kind_ != Kind::unary) {
-    // libcurl 7.88 neither tells every stream of a connection about its end nor returns a cancelled stream's flow
+    // libcurl 7.88 neither reports the end of a connection to all its streams nor returns a cancelled stream's flow
     // control window: a watch's connection lives and dies with it. So does one that is only there for an old protocol.
     set(CURLOPT_FRESH_CONNECT, 1L);
     set(CURLOPT_FORBID_REUSE, 1L);
@@ -283,7 +283,7 @@ bool CurlExchange::answer_is_whole() const {
   return response_.header("content-length") == std::to_string(response_.body.size());
 }
 
-// libcurl 7.88 throws away what it has just read of an answer when the reset came with it (mended in 8.0).
+// libcurl 7.88 throws away what it has just read of an answer when the reset came with it (fixed in 8.0).
 bool CurlExchange::lost_a_refusal() const {
   if (kind_ == Kind::stream || headers_complete_ || error_) return false;
   curl_off_t uploaded = 0;
@@ -296,7 +296,7 @@ void CurlExchange::on_done(CURLcode code) {
   done_ = true;
   if (code == CURLE_HTTP2_STREAM && answer_is_whole()) code = CURLE_OK;
   if (code != CURLE_OK) {
-    // A stream of its own within HTTP/2 says nothing about the others; a connection that never was needs no distrust.
+    // An error of one HTTP/2 stream proves nothing about the others; a connection that was never opened is not suspect.
     connection_suspect_ = times_sent_ > 0 && code != CURLE_HTTP2_STREAM;
   }
   worth_http1_ = code == CURLE_HTTP2_STREAM && lost_a_refusal();
@@ -328,7 +328,7 @@ void CurlExchange::fail(Reason reason, std::string what) {
 }
 
 void CurlExchange::fail_overdue(std::chrono::milliseconds allowed) {
-  // libcurl does not tell the two halves of connecting apart while it is at it.
+  // While it connects, libcurl does not show whether TCP or TLS is in progress.
   std::string_view waited_for = target_->tls ? "no connection (TCP and TLS)" : "no connection";
   if (headers_complete_) {
     waited_for = "the answer began but did not end";

@@ -1,13 +1,13 @@
 // See curl_multi.h. The rules behind this file, each learnt from somebody's crash:
 //  1. libcurl owns the file descriptors: on CURL_POLL_REMOVE they are released, never closed. The same number may come
 //     back at once, so handlers hold their Socket and test `gone`; nothing is looked up by number.
-//  2. An Asio wait fires once, libcurl wants to be told continuously: after each action the wanted waits are armed
+//  2. An Asio wait fires once, libcurl must be notified continuously: after each action the wanted waits are armed
 //     again, reading and writing apart.
 //  3. Sockets are learnt from the socket callback alone (it also brings the resolver's), and that callback may run
 //     inside curl_multi_cleanup.
 //  4. The timer callback only notes a deadline; libcurl is never entered from one of its callbacks.
 //  5. After every action ended transfers are read until there are none, the result before the handle is removed;
-//     their owners are told when libcurl is left.
+//     their owners are notified after libcurl has returned.
 //  6. An error of curl_multi_socket_action leaves all transfers undefined: all are failed, the CURLM is replaced.
 #include "k8sclient/transport/curl_multi.h"
 

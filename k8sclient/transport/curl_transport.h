@@ -56,7 +56,7 @@ struct CurlTransportOptions {
 
 // `clock` must outlive the transport and every coroutine that came from it. Destroying the transport ends requests
 // and streams in flight with Reason::cancelled. Guarantees beyond Transport's:
-//  * A request is on the wire at most once, except: reads (GET) are sent again when a kept-alive connection turned out
+//  * A request is on the wire at most once, except: reads (GET) are sent again when a kept-alive connection was
 //    dead or refused them, and everything is sent once more after a 401 with a re-read token.
 //  * Certificates from files are looked at again every minute and after every refusal; a new one is used from the next
 //    request on, by new connections.

@@ -19,11 +19,11 @@ enum class Reason {
   already_exists,     // Create lost a race. Read it, then decide again.
   conflict,           // resourceVersion or uid precondition failed. Requeue the key; plan again from a fresh view.
   expired,            // 410 Gone: the resourceVersion or continue token is too old. Relist.
-  invalid,            // 400, 422 and the like: the same request will fail again. Terminal; tell the user.
-  forbidden,          // 403: RBAC or admission. Terminal until somebody changes it; tell the user which verb and kind.
+  invalid,            // 400, 422 and the like: the same request will fail again. Terminal; report it to the user.
+  forbidden,          // 403: RBAC or admission. Terminal until somebody changes it; report which verb and kind.
   unauthorized,       // 401: credentials were re-read once and are still refused.
   too_many_requests,  // 429. Wait `retry_after`.
-  timeout,            // The deadline passed, or 504. The write may or may not have happened.
+  timeout,            // The deadline passed, or 504. The write might have happened.
   unavailable,        // 5xx. Back off and retry.
   transport,          // No HTTP answer: DNS, connect, TLS, reset. Back off and retry.
   decode,             // The body is not what the API promises (truncated JSON, oversized line).

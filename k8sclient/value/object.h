@@ -51,7 +51,7 @@ struct OwnerReference {
   friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
 };
 
-// Sorted by key; at most some hundreds of entries, so a flat vector beats a map in size and speed.
+// Sorted by key; at most some hundreds of entries, so a flat vector is smaller and faster than a map.
 class StringMap {
  public:
   struct Entry {

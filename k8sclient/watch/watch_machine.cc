@@ -17,7 +17,7 @@ WatchStep stay(WatchState state) {
   return {.next = std::move(state)};
 }
 
-// A failure that leaves the watcher in `next`: what it is told, and how long it waits.
+// A failure that leaves the watcher in `next`: the reported error, and how long the watcher waits.
 WatchStep failed(WatchState next, Error error) {
   WatchStep out{.next = std::move(next)};
   out.pause = error.reason == Reason::forbidden   ? WatchPause::refused
@@ -146,7 +146,7 @@ WatchStep on(InitListed state, const Failed& input) {
     case Reason::unauthorized:
     case Reason::too_many_requests:
     case Reason::transport:
-      return failed(std::move(state), input.error);  // Says nothing about our resourceVersion.
+      return failed(std::move(state), input.error);  // The error does not concern the known resourceVersion.
     default:
       // "Too large resource version" among others: a relist finds out.
       return strike(state.resource_version, state.strikes, input.error);

@@ -20,7 +20,7 @@ namespace gso {
 // that was created after the deletion selects the node with at least its priority.
 [[nodiscard]] const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies,
                                                     const Node& node);
-// Policies of which it is unknown whether they select the node while labels of GPU Feature Discovery and Node Feature
+// Policies that might select the node while labels of GPU Feature Discovery and Node Feature
 // Discovery are missing on it: the rest of their selector matches, and it uses a label of these two that the node
 // lacks. In order of precedence, down to the first policy that selects the node in any case.
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_doubt(const std::vector<const SharingPolicy*>& policies,

@@ -144,7 +144,7 @@ struct FleetRecord {
   std::map<std::string, std::int64_t> templates;
   std::map<std::string, std::string> verified;  // "namespace/configmap/key" -> revision last verified on a fleet.
   // "namespace/configmap/key" -> the revision that was verified before that one; or, if none was, the revision that
-  // every node showed when the operator first read them, with pods that may not have read its text. An undo restores
+  // every node showed when the operator first read them, with pods that might not have read its text. An undo restores
   // it; it is no proof.
   std::map<std::string, std::string> previous;
   // Revision -> its text, for those two maps: an undo restores it. A text that is too long is not kept.

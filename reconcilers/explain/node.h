@@ -16,7 +16,7 @@ namespace gso {
 
 // The state of a node as tables show it.
 struct ShownState {
-  std::string state;  // "current", "Blocked(OutsideWindow)", "Drift", "NoPlugin", …
+  std::string state;  // "UpToDate", "Blocked(OutsideWindow)", "Drift", "NoPlugin", …
   std::string message;
 };
 // The state in one word, as in the metrics: UpToDate means the nodes that a policy counts as such.

@@ -48,7 +48,7 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
 [[nodiscard]] std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const AskedPod& asked);
 
 // Why a pod is not placed although GPUs are free for it on `nodes` (for people; `node` is one of them): the other
-// resources of which the scheduler finds too little, or `otherwise`.
+// resources that the scheduler finds insufficient, or `otherwise`.
 [[nodiscard]] PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
                                   const std::string& node);
 

@@ -149,7 +149,7 @@ class ConfigPlanner {
     }
   }
 
-  // A field that was set by hand and now reads otherwise, written by a renderer or in an object created anew.
+  // A field that was set by hand and now has another value, from a renderer or in an object that was created again.
   [[nodiscard]] bool was_wiped(const std::string& field, const Json& before, const std::string& now) const {
     const std::string manager = text_at(before, "by");
     if (renders(manager) || text_at(before, "value") == now) return false;
@@ -188,7 +188,7 @@ class ConfigPlanner {
     return it == values.end() ? "unset" : it->second;
   }
 
-  // Said until the value is what it was, or somebody has set the field by hand again.
+  // Reported until the field has its former value, or a person has set it by hand again.
   [[nodiscard]] Json still_wiped(const std::map<std::string, std::string>& values) const {
     Json out = Json::object();
     auto known = before_.find("wiped");
@@ -223,7 +223,7 @@ void plan_kai_config(KaiPass& pass) {
   const PlannerSettings& settings = pass.s.settings;
   if (!kai.configs.synced() || !kai.incomplete.empty()) return;
   const KaiConfig* config = kai.configs.find(kConfigName);
-  // A KAI that was removed leaves what was seen last: it is compared when it comes back.
+  // If KAI was removed, the last seen values are kept and compared when it is installed again.
   if (config == nullptr || pass.s.world.unsynced_namespaces.contains(settings.operator_namespace)) return;
   ConfigPlanner(pass, *config).run();
 }

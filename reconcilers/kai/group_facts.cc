@@ -1,4 +1,4 @@
-// What the judgement of a GPU group is made from: its objects in the stores, and what lookups have answered.
+// The facts about a GPU group that the judgement uses: its objects in the stores, and the results of lookups.
 #include <fmt/format.h>
 
 #include "reconcilers/kai/index.h"
@@ -40,7 +40,7 @@ GroupFacts group_facts(const KaiWorld& kai, const KaiIndex& index, const std::st
   collect(kai.bind_requests, group->bind_requests, out.requests);
   if (auto found = kai.lookups.groups.find(name); found != kai.lookups.groups.end()) {
     for (const KaiPod& pod : found->second.pods) {
-      // What the store has of it is at least as new.
+      // The object in the store is at least as new.
       const KaiPod* known = kai.pods.find(pod.meta.key());
       if (known == nullptr || known->meta.uid != pod.meta.uid) out.consumers.push_back(&pod);
     }

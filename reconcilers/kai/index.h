@@ -1,5 +1,5 @@
 // KaiIndex: which pods and BindRequests belong to which GPU group and node. Follows the stores; an event costs what it
-// changes, a planning pass walks only the groups that are not plainly healthy.
+// changes, and a planning pass visits only the groups that are not certainly healthy.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class KaiIndex {
   struct NodeUse {
     std::int64_t reservations = 0;   // Live ones.
     std::int64_t consumers = 0;      // Live and bound.
-    std::int64_t bind_requests = 0;  // In flight.
+    std::int64_t bind_requests = 0;  // In progress.
     [[nodiscard]] bool any() const { return reservations + consumers + bind_requests > 0; }
     friend bool operator==(const NodeUse&, const NodeUse&) = default;
   };
@@ -54,12 +54,12 @@ class KaiIndex {
   [[nodiscard]] const std::unordered_map<std::string, Group>& groups() const { return groups_; }
   // Groups that need a look: all but those with one running, annotated reservation beside bound, live consumers.
   [[nodiscard]] const std::set<std::string>& attention() const { return attention_; }
-  // Changes whenever a live consumer or a BindRequest of the group came, changed or went.
+  // Changes whenever a live consumer or a BindRequest of the group is added, changed or removed.
   [[nodiscard]] std::uint64_t activity(const std::string& group) const;
   [[nodiscard]] const std::set<ObjectKey>& unlabelled() const { return unlabelled_; }
   [[nodiscard]] const std::set<ObjectKey>& leftovers() const { return leftovers_; }
   [[nodiscard]] const std::map<std::string, NodeUse>& nodes() const { return nodes_; }
-  // "2 reservations, 1 fraction pod"; empty when there is nothing of KAI on the node.
+  // "2 reservations, 1 fraction pod"; empty if the node has no pods of KAI.
   [[nodiscard]] std::string use_of(std::string_view node) const;
   // Live reservations on a node.
   [[nodiscard]] const std::set<ObjectKey>& reservations_on(std::string_view node) const;
@@ -72,9 +72,9 @@ class KaiIndex {
   [[nodiscard]] const std::set<ObjectKey>& claimants(const KaiPod& reservation) const;
   // Nodes with KAI use whose plugin serves replicas (time-slicing or MPS).
   [[nodiscard]] const std::set<std::string>& shared_twice() const { return shared_twice_; }
-  // BindRequests that have succeeded, whose pod no watch shows (multi-device consumers have no plain label) and of
-  // whose groups some have no live reservation on the node: node -> BindRequest -> these groups. Whether such a pod
-  // lives has to be looked up; unreserved_consumers() does.
+  // Succeeded BindRequests whose pod no watch shows (multi-device consumers have no plain label), with the groups that
+  // have no live reservation on the node: node -> BindRequest -> these groups. unreserved_consumers() looks up whether
+  // such a pod is alive.
   using Unreserved = std::map<std::string, std::map<ObjectKey, std::set<std::string>>>;
   [[nodiscard]] const Unreserved& unreserved() const { return unreserved_; }
 
@@ -82,7 +82,7 @@ class KaiIndex {
   struct PodShare {
     KaiRole role = KaiRole::none;
     std::vector<std::string> groups;
-    std::string node;  // Where it counts as use; empty: nowhere.
+    std::string node;  // The node whose use includes it; empty: none.
     bool leftover = false;
     std::string device;  // Of a live reservation.
   };

@@ -1,5 +1,5 @@
-// What may become of the reservations of one GPU group: a pure function of what is known about that group, free of
-// time. The planner asks it with the stores' view, the executor once more with fresh lists just before it deletes.
+// Decides which reservations of one GPU group can be deleted: a pure function of the known facts, without timers. The
+// planner calls it with the stores' view; the executor calls it again with fresh lists just before it deletes.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ struct GroupFacts {
   // Whether the pod that a BindRequest names is alive; nullopt: not known. Asked only about pods not in `consumers`.
   std::function<std::optional<bool>(const ObjectKey&)> pod_alive;
   // NVIDIA_VISIBLE_DEVICES in the ConfigMap of a consumer; nullopt: not known, or the ConfigMap is not that consumer's
-  // (KaiLookups::Devices::of).
+  // (LookupResults::Devices::of).
   std::function<std::optional<std::string>(const ObjectKey& config_map, const k8s::Uid& consumer)> devices;
 };
 
@@ -43,12 +43,12 @@ struct Judgement {
 
 struct GroupJudgement {
   std::vector<Judgement> reservations;  // As in the facts.
-  KaiWants wants;                       // What would have decided more, and each ConfigMap that it rests on.
+  KaiWants wants;  // Lookups that would decide more, and each ConfigMap that the result depends on.
 };
 
 [[nodiscard]] GroupJudgement judge(const GroupFacts& facts, const DeviceClaims& claims);
 
-// Where a consumer's device stands; nullopt when it has no such ConfigMap.
+// The ConfigMap that names a consumer's device; nullopt if the consumer has none.
 [[nodiscard]] std::optional<ObjectKey> device_config_map(const KaiPod& consumer);
 // GPU UUIDs in a value of NVIDIA_VISIBLE_DEVICES ("GPU-a,GPU-b", "k8s.device-plugin.nvidia.com/gpu=GPU-a"). nullopt
 // when any part is none (an index, "all", a MIG device): then it proves nothing.

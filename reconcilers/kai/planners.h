@@ -13,7 +13,7 @@
 
 namespace gso {
 
-// What these planners are given: the snapshot, KAI's objects by group and node, and the plan that grows.
+// The input of these planners: the snapshot, KAI's objects by group and node, and the plan that they add to.
 class KaiPass : public PlanDraft {
  public:
   // All outlive this.
@@ -30,7 +30,7 @@ void plan_reservation_gc(KaiPass& pass);
 // Part of pod.reservation-gc: reservations against what consumers use, and KAI on nodes that serve replicas.
 void plan_reservation_audit(KaiPass& pass);
 
-// Part of pod.reservation-gc: fraction pods that wait (KaiLookups::waiting), each with its cause, and reservations
+// Part of pod.reservation-gc: fraction pods that wait (LookupResults::waiting), each with its cause, and reservations
 // without a toleration that their consumers have.
 void plan_kai_stuck(KaiPass& pass);
 
@@ -40,7 +40,7 @@ struct UnreservedConsumers {
   std::set<std::string> pods;  // "team/p"
   bool known = true;           // Every one of them has been looked up lately.
 };
-// Asks in `wanted` for what is not known, or not lately; no more than `asks` pods, which it lowers.
+// Adds lookups to `wanted` for pods that are unknown or were not looked up lately: at most `asks`, which is decreased.
 [[nodiscard]] UnreservedConsumers unreserved_consumers(const Snapshot& snapshot, const KaiIndex& index,
                                                        const std::string& node, std::int64_t& asks, KaiWants& wanted);
 
@@ -51,8 +51,8 @@ struct UnreservedConsumers {
 // The same without an index; walks all pods.
 [[nodiscard]] DeviceClaims device_claims(const KaiWorld& kai, const KaiView& view);
 [[nodiscard]] ObjectRef pod_ref(const ObjectMeta& meta);
-// Why nothing about KAI may be concluded from this view; empty: it is complete. Also "hold" where one of KAI's two APIs
-// is served without the other.
+// Why planners must not conclude anything about KAI from this view; empty: it is complete. Also "hold" if only one of
+// KAI's two APIs is served.
 [[nodiscard]] std::string kai_hold(const World& world);
 
 }  // namespace gso

@@ -207,7 +207,7 @@ class PodCheck {
     }
   }
 
-  // What KAI neither refuses nor acts on.
+  // Settings that KAI accepts and ignores.
   void silently_ignored() {
     const DocumentValue* mps = annotation(kMps);
     if (mps != nullptr && mps->text != "true") {

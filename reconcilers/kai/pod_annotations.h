@@ -1,4 +1,5 @@
-// A Pod's KAI annotations: what KAI's admission refuses, what passes it and can never work, and what has no effect.
+// A Pod's KAI annotations: which ones KAI's admission refuses, which it accepts although they can never work, and which
+// have no effect.
 // Source: pkg/admission and pkg/binder/plugins/gpusharing of KAI-Scheduler (2026-03).
 #pragma once
 
@@ -13,14 +14,13 @@
 namespace gso {
 
 struct KaiPodRules {
-  std::optional<bool> kai_gpu_sharing;  // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
-  std::string kai_scheduler =
-      "kai-scheduler";  // What KAI's pods have as schedulerName; a kai-config may say otherwise.
+  std::optional<bool> kai_gpu_sharing;          // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
+  std::string kai_scheduler = "kai-scheduler";  // What KAI's pods have as schedulerName; a kai-config can override it.
 };
 
 // Adds what is wrong to `diagnostics`.
 void check_pod(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics);
-// The same of a Pod in JSON, in the order of the text. A text that cannot be read has nothing wrong in it.
+// The same of a Pod in JSON, in the order of the text. A text that cannot be read gets no diagnostic.
 [[nodiscard]] std::vector<Diagnostic> check_pod(std::string_view json, const KaiPodRules& rules);
 
 }  // namespace gso

@@ -19,7 +19,7 @@ using namespace kai;
 
 namespace {
 
-// How long an answer counts, in sweeps.
+// How long the result of a lookup counts, in sweeps.
 constexpr int kUsableSweeps = 4;
 
 class Collector {
@@ -96,11 +96,12 @@ class Collector {
   }
 
   // --- One group.
-  // Answers are asked for anew once a sweep, and count for a while longer: a server may be slow, and they may be many.
-  // Nothing is deleted on their account without a last look.
+  // Lookups are repeated once per sweep, and their results count for several sweeps, because a slow server can delay
+  // many lookups. No pod is deleted because of such a result alone: the executor reads everything again before a
+  // deletion.
   [[nodiscard]] bool usable(WallTime at) const { return pass_.s.now - at < kUsableSweeps * settings_.sweep; }
   [[nodiscard]] bool due(WallTime at) const { return pass_.s.now - at >= settings_.sweep; }
-  // Due now; else a pass comes when it is (not one for each answer).
+  // True if the lookup is due now; otherwise requests a pass for the time when it is due.
   bool ask_again(WallTime at) {
     if (due(at)) return true;
     pass_.look_again_in(std::max<Duration>(settings_.sweep - (pass_.s.now - at), settings_.sweep / 10));
@@ -192,7 +193,7 @@ class Collector {
       return;
     }
     const bool suspicious = j.reason == "KAIDuplicateUnproven" || j.reason == "KAISuspectConsumer";
-    // A bind in flight may look like this for a moment.
+    // A bind in progress might look like this for a moment.
     const bool young = pass_.s.now - pod.meta.creation_timestamp < view_.bind_timeout;
     report(pod, suspicious && young ? Severity::info : j.severity, j.reason, "kept: " + j.message);
   }
@@ -283,8 +284,8 @@ class Collector {
     }
   }
 
-  // Since when one whose deletion keeps being refused has its turn after the others of its node; those that have waited
-  // longest are tried first.
+  // When the API server last refused the deletion, if it has refused it several times; else the earliest time. A node's
+  // candidates are tried in this order: refused ones last, and of these the one that was refused longest ago first.
   [[nodiscard]] WallTime refused_at(const KaiPod& pod) const {
     constexpr int kTries = 3;
     auto it = kai_.lookups.refusals.find(pod.meta.uid.str());

@@ -1,4 +1,4 @@
-// What the objects of several documents say together.
+// Checks that need the objects of several documents.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -13,12 +13,12 @@ namespace {
 
 using Name = std::tuple<std::string, std::string, std::string>;  // Kind, namespace, name.
 
-// Said already, with a line, where the ConfigMap stands.
+// The check of the ConfigMap alone has reported it already, with a line.
 bool is_said_of_the_config_map(const Finding& found) {
   return found.object.kind == "ConfigMap" && (found.reason == "KeyNoLabelValue" || found.reason == "NoProfiles");
 }
 
-// The document of that object; a new one behind the last of its source where it has none of its own.
+// The document of that object; if it has none, a new one after the last document of its source.
 LintedDocument& document_of(const ClusterObject& object, std::vector<LintedDocument>& documents) {
   const auto found = std::find_if(documents.begin(), documents.end(), [&](const LintedDocument& document) {
     return document.source == object.source && document.kind == object.kind && document.name == object.name &&
@@ -65,7 +65,8 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
       std::erase_if(document.diagnostics, [](const Diagnostic& d) { return d.code == kNotChecked; });
     }
   }
-  std::vector<std::string> problems;  // Of objects that are no business of this check, or that have their own errors.
+  std::vector<std::string>
+      problems;  // Of objects that this check does not read, or that have diagnostics of their own.
   const LoadedManifests loaded = load_readable_manifests(files, WallTime{}, problems);
   for (const Finding& found : check_cluster(loaded.world, {})) {
     const auto object = by_name.find(Name{found.object.kind, found.object.ns, found.object.name});

@@ -73,7 +73,7 @@ class Linter {
     return document && is_manifest(to_document_value(*document->root, DecodeTarget::none, unused));
   }
 
-  // Reads documents up to the end or a syntax error; returns how much of the text is done with.
+  // Reads documents up to the end or a syntax error; returns how many bytes of the text need no further reading.
   std::size_t read(std::string_view text, int first_line) {
     YamlLimits limits;
     limits.bytes = kMaxFileBytes;
@@ -90,7 +90,7 @@ class Linter {
       return text.size();
     }
     const YamlError& error = *stream.error();
-    const bool again = last_error_ == error.at;  // It was taken up again at the broken document.
+    const bool again = last_error_ == error.at;  // Reading has resumed at the broken document.
     const bool ignored = follows_the_profile(text, error.at.line);
     if (!documents_.empty() && (ignored || !again)) {
       first_counts("FurtherTextIgnored", error.at,
@@ -103,8 +103,8 @@ class Linter {
     return error.code == "TooLarge" ? text.size() : next_document(text, error.at.line - first_line);
   }
 
-  // Nothing but the file's first document, a profile, stands before that line, and no separator: the document has ended
-  // where its author did not mean it to, and the plugin reads no further.
+  // Only the file's first document, a profile, precedes that line, without a separator: the document has ended earlier
+  // than its author intended, and the plugin does not read the rest.
   [[nodiscard]] bool follows_the_profile(std::string_view text, int line) const {
     if (documents_.size() != 1 || profile_line_ == 0) {
       return false;
@@ -129,7 +129,7 @@ class Linter {
     return at;
   }
 
-  // `counts`: even if there is nothing in it.
+  // `counts`: an empty document is checked as well.
   void one(const YamlDocument& document, bool only, bool counts) {
     const YamlNode& root = *document.root;
     if (!counts && root.kind == YamlNode::Kind::scalar && root.value.empty()) {
@@ -143,7 +143,7 @@ class Linter {
       return;
     }
     if (documents_.empty() && empty_first_) {
-      // In front of a profile an empty document is the one that the plugin reads.
+      // The plugin reads only the first document: the empty one, not the profile after it.
       LintedDocument& nothing = add("Profile");
       nothing.profile = Profile{};
       nothing.diagnostics.push_back(
@@ -159,7 +159,7 @@ class Linter {
     profile(parse_profile_node(root), linted);
   }
 
-  // Every document of a file is judged, but of a file that begins with a profile the plugin reads no other. Once.
+  // Lint checks every document of a file, but the plugin reads only the first one if that is a profile. Reported once.
   void first_counts(std::string code, Position at, const std::string& rest) {
     const auto further = [](const Diagnostic& d) {
       return d.code == "FurtherDocumentIgnored" || d.code == "FurtherTextIgnored";
@@ -232,7 +232,7 @@ class Linter {
          fmt::format("{} is not checked; lint checks profiles, ConfigMaps, SharingPolicies and Pods", what)});
   }
 
-  // `only`: nothing else is in the file, so somebody means this ConfigMap, whatever it holds.
+  // `only`: the file contains nothing else, so the ConfigMap is checked even if no value looks like a profile.
   void config_map(const DocumentValue& value, bool only) {
     const DocumentValue* metadata = value.find("metadata");
     const std::string name(metadata != nullptr ? metadata->string_at("name") : std::string_view());

@@ -25,14 +25,14 @@ struct LintedDocument {
   std::string key;     // Of the ConfigMap.
   std::vector<Diagnostic> diagnostics;  // Lines count from 1 in the file; for a key of a ConfigMap, in its value.
   std::optional<Profile> profile;       // What upstream has in memory, where its parser accepts the document.
-  // For texts shown to people: the line of the file before the value's first one, and the columns in front of every
-  // line of it; nullopt when the value does not stand in the file as it is (JSON, quoted).
+  // For texts shown to people: the line of the file before the value's first line, and the number of columns before
+  // each line of the value. nullopt if the file contains the value in another form (JSON, quoted).
   struct Placement {
     int line_before = 0;
     int indent = 0;
   };
   std::optional<Placement> placement = Placement{};
-  std::string value;  // Where there is no placement: the value itself.
+  std::string value;  // The value itself, if `placement` is absent.
 
   [[nodiscard]] bool valid() const;  // No diagnostic of severity error.
 };
@@ -40,7 +40,7 @@ struct LintedDocument {
 // Code of the one info that a document of another kind gets.
 inline constexpr std::string_view kNotChecked = "NotChecked";
 
-// An object that has a say in which profile reaches which node.
+// An object that affects which profile reaches which node.
 struct ClusterObject {
   std::string source;  // Of its document.
   std::string kind;
@@ -53,7 +53,7 @@ struct ClusterObject {
 };
 
 // All documents of a text. Never empty: an empty text is a profile without sharing. A document that does not parse is a
-// Profile with one error; those after it are read all the same.
+// Profile with one error; those after it are still read.
 // `objects` gets what lint_cluster and lint_kai need.
 [[nodiscard]] std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text,
                                                     const KaiPodRules& rules,
@@ -64,9 +64,9 @@ struct ClusterObject {
 // ClusterPolicy or SharingPolicy is among them.
 void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
 
-// Profiles that nos has written, for a device plugin of its own with fields and rules of its own: where the objects say
-// so (its DaemonSet mounts the ConfigMap, or only nodes of nos name the key), one info takes the place of what the
-// official plugin would say of them.
+// Profiles that nos has written are read by the device plugin of nos, which has other fields and rules. If the
+// DaemonSet of that plugin mounts the ConfigMap, or only nodes of nos name the key, one info replaces the diagnostics
+// of the official plugin's rules.
 void lint_nos(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
 
 // Pods that ask KAI for a share of a GPU against the Nodes, the kai-config and the RuntimeClasses among the objects:

@@ -15,7 +15,7 @@
 namespace gso {
 namespace {
 
-// Of the ConfigMap that nos's own plugin mounts; not where another plugin mounts it, too.
+// Whether the plugin of nos mounts the ConfigMap and no other plugin does.
 bool is_mounted_by_nos_alone(const Discovery& discovery, const ClusterObject& config_map) {
   const auto mounts = [&](const PluginInstallation& set) {
     return set.ns == config_map.ns && set.config_map == config_map.name;
@@ -23,7 +23,7 @@ bool is_mounted_by_nos_alone(const Discovery& discovery, const ClusterObject& co
   return std::ranges::any_of(discovery.of_nos, mounts) && std::ranges::none_of(discovery.installations, mounts);
 }
 
-// A key that a plugin loads without any label is not of nos alone.
+// Whether an official plugin loads the key on nodes without a label: then the key is not only for nos.
 bool is_a_default(const Discovery& discovery, const std::string& key) {
   return std::ranges::any_of(discovery.installations, [&](const PluginInstallation& set) {
     return std::ranges::any_of(set.operands, [&](const Operand& operand) { return operand.default_key == key; });

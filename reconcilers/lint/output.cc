@@ -51,10 +51,10 @@ std::string_view line_of(std::string_view text, int line) {
     text.remove_prefix(end + (text.substr(end).starts_with("\r\n") ? 2 : 1));
   }
   text = text.substr(0, text.find_first_of("\r\n"));
-  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;  // Nor has it a column.
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;  // The mark takes no column.
 }
 
-// The code point that begins at `at`, which moves behind it. Bytes that are no UTF-8 count one each.
+// The code point that begins at `at`; moves `at` after it. Bytes that are not UTF-8 count one each.
 std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
   const auto first = static_cast<unsigned char>(text[at++]);
   std::uint32_t code = first < 0xc0 ? first : first & (first < 0xe0 ? 0x1fU : first < 0xf0 ? 0x0fU : 0x07U);
@@ -175,7 +175,7 @@ Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, std
     shown.column += diagnostic.line == 0 ? 0 : document.placement->indent;
     shown.line = line_of(text, shown.number);
     if (!document.key.empty() && diagnostic.line != 0) {
-      // A literal block is indented; how far shows where its line stands in the file.
+      // A literal block is indented: the difference of the two line lengths is its indentation.
       const std::string_view inside = line_of(value, diagnostic.line);
       shown.column += static_cast<int>(shown.line.size()) - static_cast<int>(inside.size());
     }

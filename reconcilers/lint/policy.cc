@@ -33,8 +33,8 @@ struct DurationBounds {
   std::string_view text;  // "from 1s to 24h"
 };
 
-// Every field of a SharingPolicy's spec, and the one place to add one: "[]" stands for the items of a list. What has no
-// field below it here may hold anything.
+// Every field of a SharingPolicy's spec, and the one place to add one: "[]" means the items of a list. Fields
+// without a subfield in this list accept any content.
 constexpr auto kFields = std::to_array<std::string_view>({
     "nodeSelector",
     "nodeSelector.matchLabels",
@@ -225,7 +225,8 @@ class PolicyCheck {
     const DocumentValue* profile = spec.find("profile");
     if (profile == nullptr) return {};
     const DocumentValue* key = profile->find("configMapKey");
-    return key != nullptr ? key->text : std::string("gso-");  // An inline profile's is made from its content.
+    return key != nullptr ? key->text
+                          : std::string("gso-");  // The key of an inline profile is derived from its content.
   }
 
   void profile(const DocumentValue& value) {

@@ -108,8 +108,8 @@ void check_offers_without_nodes(const World& world, const DraOffers& dra, std::v
   }
 }
 
-// Checked of a node, and so in none of the answers that nodes which are alike share. Where no DaemonSet is among the
-// manifests, what the Node offers tells that a device plugin serves it.
+// Checked for each node: results that similar nodes share do not contain it. If the manifests contain no DaemonSet, a
+// Node's capacity shows whether a device plugin serves it.
 void check_double_offers(const World& world, const FleetIndex& fleet, std::vector<Finding>& found) {
   const FleetIndex::Impl& index = fleet.impl();
   check_offers_without_nodes(world, index.dra, found);

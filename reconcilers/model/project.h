@@ -18,7 +18,7 @@ k8s::Result<ConfigMap> project_configmap(std::string_view json);
 k8s::Result<DaemonSet> project_daemonset(std::string_view json);
 k8s::Result<ControllerRevision> project_controller_revision(std::string_view json);
 k8s::Result<Pod> project_pod(std::string_view json);
-// For pods of the plugin, GFD and MPS, of which every node has several: without the fields that only consumers need.
+// For pods of the plugin, GFD and MPS: every node has several, so fields that only consumers need are left out.
 k8s::Result<Pod> project_operand_pod(std::string_view json);
 k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view json);
 k8s::Result<GpuCluster> project_gpu_cluster(std::string_view json);

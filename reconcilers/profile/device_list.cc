@@ -31,7 +31,7 @@ bool read_mig_device(const Json& entry, MigDevice& out) {
   return true;
 }
 
-constexpr int kMostCapability = 999;  // Of compute capability, before and behind the dot.
+constexpr int kMostCapability = 999;  // Of compute capability, before and after the dot.
 
 k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
   Device out;

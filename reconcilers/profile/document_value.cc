@@ -20,7 +20,7 @@
 namespace gso {
 namespace {
 
-// Upstream lets aliases make up 99 % of what is decoded; a document of 1 MiB has no honest use for this many.
+// Upstream accepts documents with 99 % of their nodes from aliases; no real profile of 1 MiB has this many.
 constexpr int kMaxExpandedNodes = 100'000;
 
 constexpr int kMaxOfASeverity = 500;
@@ -84,7 +84,7 @@ class Converter {
   void add(Diagnostic::Severity severity, std::string code, Position at, std::string message) {
     int& count = severity == Diagnostic::Severity::error ? errors_ : warnings_;
     if (++count > kMaxOfASeverity) {
-      return;  // Nobody reads so many.
+      return;  // More diagnostics than anybody reads.
     }
     Diagnostic found{severity, std::move(code), path_, at.line, at.column, std::move(message)};
     if (std::find(diagnostics_.begin(), diagnostics_.end(), found) == diagnostics_.end()) {

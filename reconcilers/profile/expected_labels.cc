@@ -77,8 +77,8 @@ class Labeller {
     }
   }
 
-  // One model after the other writes the same keys; upstream's order of models is random, ours is by name. The GPUs
-  // without MIG come last, so that they win.
+  // One model after the other writes the same keys; upstream's order of models is random, the operator's is by name.
+  // The GPUs without MIG come last, so that they win.
   void full_gpus() {
     std::map<std::string, std::int64_t> counts;
     std::map<bool, std::map<std::string, const Device*>> models;

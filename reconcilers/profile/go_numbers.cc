@@ -44,7 +44,7 @@ bool has_base_prefix(std::string_view text) {
          (lower(text[1]) == 'b' || lower(text[1]) == 'o' || lower(text[1]) == 'x');
 }
 
-// Underscores stand between digits, or between a base prefix and a digit.
+// Underscores are allowed between digits, and between a base prefix and a digit.
 bool underscores_fit(std::string_view text) {
   text = without_sign(text);
   char before = '^';
@@ -71,7 +71,7 @@ bool underscores_fit(std::string_view text) {
   return before != '_';
 }
 
-// The digits and base that a base-0 text stands for; nullopt for a prefix without digits.
+// The digits and the base of a text whose prefix names the base; nullopt for a prefix without digits.
 struct Digits {
   std::string text;
   int base = 10;

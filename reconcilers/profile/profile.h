@@ -52,7 +52,7 @@ struct Profile {
 
   // mps with an entry of replicas > 1, else time-slicing, else none.
   [[nodiscard]] Strategy strategy() const;
-  // The section that counts (mps wins wherever it stands), or nullptr.
+  // The section that counts (mps overrides timeSlicing in any order), or nullptr.
   [[nodiscard]] const SharingSection* active() const;
   // Replicas of a resource by the given original name: the plugin's answer (the largest of duplicates); 1 if unshared.
   [[nodiscard]] std::int64_t plugin_replicas(std::string_view resource) const;

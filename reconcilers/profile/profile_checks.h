@@ -15,8 +15,8 @@ namespace gso {
 // `rename`, `devices` and `resources` dropped.
 [[nodiscard]] Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics);
 
-// What would be right where the components do not take that value for a setting of words ("flags.migStrategy"); a
-// list's words stand between commas. nullopt where they take it.
+// The values that are allowed, if the components refuse this value of a setting with fixed words ("flags.migStrategy");
+// the words of a list are separated by commas. nullopt if they accept it.
 [[nodiscard]] std::optional<std::string> word_complaint(std::string_view path, std::string_view text);
 
 }  // namespace gso

@@ -177,8 +177,8 @@ void ProfileDecoder::duration_setting(const DocumentValue& value) {
   }
 }
 
-// Upstream's conversion to JSON looks for the target of what stands in flags.plugin and flags.gfd among the fields of
-// flags itself, and creates what it finds there: `flags.plugin.migStrategy: single` makes flags.migStrategy empty.
+// Upstream's conversion to JSON looks up the fields of flags.plugin and flags.gfd among the fields of flags itself, and
+// sets each one that it finds there to empty: `flags.plugin.migStrategy: single` makes flags.migStrategy empty.
 void ProfileDecoder::reset_misplaced_flags(const DocumentValue& document) {
   for (const DocumentMember& flags : document.members) {
     if (find_field(kConfigFields, flags.key) == kConfigFields.begin() + 1) {

@@ -33,8 +33,8 @@ struct RawSection {
 struct RawSetting {
   std::string text;  // Canonical.
   Position at;
-  std::string misplaced;  // Where the field stands instead, when that reset it to nothing.
-  // A list's, which may be none; nullopt where the setting is no list.
+  std::string misplaced;  // Path of a nested field of this name, if upstream made the setting empty because of it.
+  // The items of a list, possibly empty; nullopt if the setting is not a list.
   std::optional<std::vector<std::string>> words = std::nullopt;
 };
 

@@ -16,11 +16,11 @@ namespace gso {
 // As parse_profile(), of this document alone.
 [[nodiscard]] ParsedProfile parse_profile_node(const YamlNode& root);
 
-// One, and another for the line that may be the cause.
+// Adds a diagnostic of the error, and a second one for the line that might be its cause.
 void add_diagnostics(const YamlError& error, std::vector<Diagnostic>& diagnostics);
 
-// By line and column; equal places keep their order. Of a flood, the first hundred errors and the first hundred others
-// stay, and an info says how many do not.
+// Sorts by line and column; equal places keep their order. Keeps the first hundred errors and the first hundred others,
+// and adds an info with the number of those that were dropped.
 void sort_and_limit(std::vector<Diagnostic>& diagnostics);
 
 }  // namespace gso

@@ -20,24 +20,25 @@ struct Position {
 // accepted there when the byte lies in a later piece, so the pieces have the same size here.
 inline constexpr std::size_t kReadPiece = 512;
 
-// Stand for a ':' that libyaml would refuse, and for a byte order mark that it would skip: private-use characters,
-// which take one column as the originals do.
+// Placeholders for a ':' that libyaml would refuse, and for a byte order mark that it would skip: private-use
+// characters, which take one column as the originals do.
 inline constexpr std::string_view kHeldColon = "\ue03a";
 inline constexpr std::string_view kHeldMark = "\ue0fe";
 
-// Which character libyaml stumbled over, by its problem and context: one that the plugin's library takes as text.
+// Which character libyaml refused, by its problem and context: one that the plugin's library reads as text.
 enum class Stumble { none, colon, tag };
 [[nodiscard]] Stumble stumble_of(std::string_view problem, std::string_view context);
 
-// The text with the character at this offset held back from libyaml: a ':', or the ',', '[' or ']' in a tag (which
-// makes it another tag that nobody knows). nullopt when none stands there.
+// The text with the character at this offset replaced so that libyaml accepts it: a ':' becomes kHeldColon, and ',',
+// '[' or ']' in a tag becomes ';' (the tag is unknown with either character). nullopt if another character is at the
+// offset.
 [[nodiscard]] std::optional<std::string> hold(std::string_view text, std::size_t offset, Stumble stumble);
 
-// The text with every byte order mark but the first character held back: only there has it a meaning for the plugin's
-// library.
+// The text with every byte order mark after its first character replaced by kHeldMark: the plugin's library reads those
+// as text.
 [[nodiscard]] std::string hold_marks(std::string_view text);
 
-// The scalar with what was held back in place.
+// The scalar with the original characters in place of kHeldColon and kHeldMark.
 [[nodiscard]] std::string release_held(std::string scalar);
 
 // Where the tag of the node at this place runs into ',', '[' or ']', so that the

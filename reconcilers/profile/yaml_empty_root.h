@@ -13,8 +13,8 @@ namespace gso {
 
 struct EmptyRoot {
   std::size_t length = 0;          // Of the text up to and with the closing bracket.
-  Position behind;                 // Where the text begins that nobody reads.
-  std::optional<YamlError> error;  // The plugin's library refuses the text for what it reads there.
+  Position behind;                 // Where the text begins that the plugin's library does not read.
+  std::optional<YamlError> error;  // Set if the plugin's library refuses the text because of its next token.
 };
 
 // nullopt where the text begins with anything else: libyaml reads that as the plugin does.

@@ -17,12 +17,12 @@ namespace gso {
 struct YamlNode {
   enum class Kind { scalar, sequence, mapping, alias } kind = Kind::scalar;
   bool implicit = false;             // Scalar: the value's look decides its type (plain, no tag).
-  bool literal = false;              // Scalar: a literal block ("|"), whose lines stand in the text as they are.
+  bool literal = false;              // Scalar: a literal block ("|"), whose lines are in the text unchanged.
   Position at;                       // In the text as it was given.
   Position in_text;                  // As libyaml counts: from the text's own first line, all breaks of YAML 1.1.
   std::string tag;                   // Long form: tag:yaml.org,2002:int. Tags of collections are not kept (upstream).
   std::string value;                 // Scalar: the text. Alias: the anchor's name.
-  const YamlNode* target = nullptr;  // Alias: what it stands for.
+  const YamlNode* target = nullptr;  // Alias: the node that it repeats.
   std::vector<const YamlNode*> children;  // Sequence: items. Mapping: key, value, key, value, …
 };
 
@@ -62,11 +62,12 @@ class YamlStream {
   struct Parser;
   struct Builder;
   void fail(std::string code, Position at, std::string message);
-  // What people call the place that libyaml calls so.
+  // The place as an editor shows it, from the place as libyaml counts it.
   [[nodiscard]] Position shown(Position at) const;
   bool pull();  // The next event into the parser; false on a syntax error.
   void syntax_error(const Builder& builder);
-  // For what the plugin's library reads differently: true when reading began anew, with the character held back.
+  // For texts that the plugin's library reads differently: true if the character was replaced (yaml_dialect.h) and
+  // reading has started again.
   bool retry(std::size_t offset, Stumble stumble);
   bool retry_after_error();
   bool retry_after_scalar(const Builder& builder);

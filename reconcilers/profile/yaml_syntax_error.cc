@@ -26,7 +26,7 @@ bool is_blank(std::string_view line) {
   return first == std::string_view::npos || line[first] == '#';
 }
 
-// The place behind the last token: blanks, empty lines and lines that are comments do not count.
+// The place after the last token: blanks, empty lines and lines that are comments do not count.
 Position after_last_token(std::string_view text) {
   while (true) {
     const auto last = text.find_last_not_of(" \t\r\n");
@@ -42,8 +42,8 @@ Position after_last_token(std::string_view text) {
   }
 }
 
-// The columns before the key of a block entry, or before its last "- " where it has no key; as they stand before
-// `end`, which is what the entry holds. nullopt where that stands in a line of its own.
+// How many columns precede the key of the block entry in this line, or its last "- " if it has no key. `end`: where the
+// value of the entry begins. nullopt if the value begins the line.
 std::optional<std::size_t> block_indent(std::string_view line, std::size_t end) {
   std::size_t at = std::min(line.find_first_not_of(kBlanks), end);
   if (at == end) {
@@ -59,8 +59,8 @@ std::optional<std::size_t> block_indent(std::string_view line, std::size_t end) 
   return at;
 }
 
-// Where the closing bracket is missing: before the first line that is not deeper than the block which the collection
-// stands in. nullopt where there is no such line up to the problem.
+// Where the closing bracket is missing: before the first line that is not indented deeper than the block entry which
+// has the collection as its value. nullopt if no such line precedes the problem.
 std::optional<Position> missing_bracket(std::string_view text, std::size_t problem, Position flow) {
   const std::size_t open = offset_of(text, flow);
   const auto indent = block_indent(line_at(text, open), static_cast<std::size_t>(flow.column) - 1);
@@ -79,7 +79,7 @@ struct BlockEntry {
   std::size_t indent = 0;
   std::string_view key;
   std::size_t colon = 0;
-  std::size_t value = std::string_view::npos;  // Where one stands in the line.
+  std::size_t value = std::string_view::npos;  // Where the value begins; npos if the line has none.
 };
 
 std::optional<BlockEntry> entry_of(std::string_view line) {

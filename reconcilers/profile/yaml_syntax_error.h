@@ -19,7 +19,7 @@ struct YamlProblem {
   std::optional<Position> flow;  // Where the outermost open [] or {} begins.
 };
 
-// `shown` turns a place of libyaml into one that people see.
+// `shown` converts a place as libyaml counts it into the place that an editor shows.
 [[nodiscard]] YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
                                              const std::function<Position(Position)>& shown);
 

@@ -54,7 +54,7 @@ std::string describe(const FleetRecord& record) {
 }
 
 // Adds the nodes of the namespaces that `in` accepts. A key counts as verified when every node with this key shows it
-// with pods that have read it. If they may not have read it, an undo can still restore it.
+// with pods that have read it. If it is not proven that the pods have read it, an undo can still restore it.
 template <class In>
 void add_baseline_entries(Pass& pass, FleetRecord& record, NewMachines machines, In in) {
   std::map<std::string, ShownKey> keys;

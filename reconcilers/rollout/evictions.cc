@@ -96,7 +96,7 @@ struct Leaver {
   }
 };
 
-// Resources of which more is requested than the node will serve, without pods that are ending already.
+// By resource, how much more is requested than the node will serve. Pods that are ending already do not count.
 using Excess = std::map<std::string, std::int64_t>;
 
 Excess excess_of(const NodeUse& use, const NodeAssessment& a) {

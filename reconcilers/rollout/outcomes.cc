@@ -56,8 +56,8 @@ class Outcomes {
     return next;
   }
 
-  // Every reachable node of the rollout has its one target and shows it. Blocked nodes and nodes that are held or
-  // NotReady (a large fleet always has some) delay this only while they could be their group's canary.
+  // All nodes of the rollout have the same target, and every reachable node shows it. Blocked nodes and nodes that are
+  // held or NotReady (a large fleet always has some) delay this only while they could be their group's canary.
   [[nodiscard]] static bool is_complete(RolloutView& rollout) {
     const ProfileRollout& profile_rollout = rollout.profile_rollout;
     const std::string& target = rollout.target;

@@ -97,7 +97,7 @@ class PolicyStatuses {
     return stands ? &trouble->second : nullptr;
   }
 
-  // The nodes because of which a policy is not Ready.
+  // Names the nodes that prevent a policy from being Ready.
   void name_nodes() {
     const Index& index = pass_.index;
     const auto sum_of = [&](const NodeAssessment& a) {

@@ -43,7 +43,7 @@ constexpr std::string_view kNewerTemplate =
     "nodes wait for pods of a newer template of their DaemonSets (updateStrategy OnDelete)";
 
 // Nodes that were mid-change to another revision when this one arrived. Their pods read the new text with or without
-// approval; stopping would keep the nodes out of service. A node of which no pod is deleted yet leaves its change.
+// approval; stopping would keep the nodes out of service. A node none of whose pods is deleted yet leaves its change.
 std::string on_their_way(RolloutView& view) {
   std::vector<std::string> nodes;
   for (const std::string& name : view.changing()) {

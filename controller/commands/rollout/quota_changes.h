@@ -32,7 +32,7 @@ struct QuotaChange {
 [[nodiscard]] std::vector<QuotaChange> quotas_in(std::string_view resource, std::string_view json,
                                                  const std::map<std::string, OfferChange>& offers);
 // Quotas that count one of these resources. KAI's queues count whole GPUs, each one nvidia.com/gpu.
-// `incomplete` gets what may not be read; an API that is not served has no queues.
+// `incomplete` gets the resources that the caller is not allowed to read; an API that is not served has no queues.
 boost::asio::awaitable<std::vector<QuotaChange>> quota_changes(k8s::ApiClient* client,
                                                                std::map<std::string, OfferChange> offers,
                                                                std::vector<std::string>* incomplete);

@@ -1,4 +1,4 @@
-// Takes secrets out of what leaves a cluster: objects as JSON, and lines of logs. Rather too much than too little.
+// Removes secrets from data that leaves a cluster: objects as JSON, and lines of logs. In doubt a value is removed.
 #pragma once
 
 #include <string>

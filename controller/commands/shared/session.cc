@@ -76,7 +76,7 @@ int run_connected(std::string_view command, const Options& options, std::ostream
   session.transport = &recorder;
   k8s::ClientOptions client_options;
   client_options.max_retries = 1;
-  // What people ask for is theirs, not the operator's.
+  // Fields that a person sets by a command have a field manager other than the operator's.
   client_options.field_manager = std::string(kFieldManager) + "-cli";
   k8s::ApiClient client(&recorder, clock.get(), client_options);
   session.client = &client;

@@ -13,7 +13,7 @@ namespace gso {
 
 using TextRow = std::vector<std::string>;
 
-// Columns of the terminal that a table has to fit in; 0: nobody looks at it there, and nothing is cut.
+// Columns of the terminal that a table has to fit in; 0: the output is no terminal, and nothing is cut.
 using TerminalWidth = std::size_t;
 
 // At most `room` bytes (3 or more), cut between two characters.
