@@ -99,7 +99,7 @@ releases_come_and_go() {
 edit_is_rolled() {
   kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"maxUnavailable":"100%","maxUnavailablePerGroup":"100%"}}}'
   set_replicas any 6
-  await 20 node_in_flight
+  await 20 node_in_progress
 }
 
 # Scaling to 0 is the emergency stop: nothing further is written, and what is under way goes on afterwards.

@@ -129,7 +129,7 @@ TEST(Monitoring, TheDashboardAsksForMetricsThatExist) {
 }
 
 // A metric that nobody can see is of no use to anybody on call.
-TEST(Monitoring, EveryMetricOfOursIsOnTheDashboard) {
+TEST(Monitoring, EveryMetricOfTheOperatorIsOnTheDashboard) {
   const std::string dashboard = read("charts/gpu-sharing-operator/files/dashboard.json");
   for (const Metrics::Family& family : metrics_catalog()) {
     if (!family.name.starts_with("gpusharing_")) continue;

@@ -196,9 +196,9 @@ edit_rolls_the_others() {
 # A node goes while it is being rolled; the kubelet's part of the emulator lets it go too.
 deleted_node_stops_nobody() {
   set_replicas any 5
-  await 60 node_in_flight
+  await 60 node_in_progress
   local node
-  node=$(node_in_flight)
+  node=$(node_in_progress)
   kubectl delete node "$node" --wait=false
   await 180 replicas_are 5 10
   await 60 no_rollout_runs

@@ -100,7 +100,7 @@ no_rollout_runs() {
   running=$(kubectl get sharingrollouts --output 'jsonpath={.items[?(@.status.phase=="Progressing")].metadata.name}')
   [[ -z $running ]] || { echo "$running"; return 1; }
 }
-node_in_flight() { kubectl get nodes --selector gpusharing.dev/state=Updating --output name | sed -n "1s|^node/||p" | grep .; }
+node_in_progress() { kubectl get nodes --selector gpusharing.dev/state=Updating --output name | sed -n "1s|^node/||p" | grep .; }
 
 # Uids of all operand pods, to see what was restarted.
 operand_pods() { kubectl get pods --namespace gpu-operator --output 'jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}' | sort; }

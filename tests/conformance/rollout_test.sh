@@ -61,7 +61,7 @@ diff_names_who_is_in_the_way() {
 paused_status_and_undo() {
   text >"$work/good"
   set_replicas any 6
-  await 30 node_in_flight
+  await 30 node_in_progress
   exits 0 rollout pause
   exits 0 rollout status
   says "$(newest): "

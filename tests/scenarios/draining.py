@@ -11,7 +11,7 @@ def nothing_is_deleted_on_a_node_that_is_lost_while_it_drains():
     c.edit(any=mps(8))
     c.after("2m")
     c.after("2m")
-    name = one(c.in_flight())
+    name = one(c.in_progress())
     c.set_ready(name, False)
     c.after("1m")
     c.end("job-" + name)

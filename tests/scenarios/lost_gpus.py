@@ -10,7 +10,7 @@ def fleet_of(layout):
 
 
 @scenario
-def without_gfd_a_lost_gpu_is_still_told_after_the_next_edit():
+def without_gfd_a_lost_gpu_is_still_reported_after_the_next_edit():
     """Plugin chart: 8 GPUs, 7 after a reboot, Degraded. The next edit rolls: still Degraded."""
     c = fleet_of("standalone")
     c.reboot("n01", gpus=7)
@@ -25,7 +25,7 @@ def without_gfd_a_lost_gpu_is_still_told_after_the_next_edit():
 
 
 @scenario
-def a_gpu_that_dies_while_an_edit_is_paused_is_told():
+def a_gpu_that_dies_while_an_edit_is_paused_is_reported():
     """An edit waits under a pause, and a GPU dies: the policy says so."""
     c = fleet_of("gpu-operator")
     c.policy(rollout={"paused": True})

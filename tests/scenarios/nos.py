@@ -40,7 +40,7 @@ def a_drain_is_taken_back_when_nos_takes_the_node():
         c.consumer("job-" + name, name)
     c.edit(any=mps(8))
     c.after("2m")
-    name = one(c.in_flight())
+    name = one(c.in_progress())
     before = c.uids(name)
     expect("whether it is cordoned", c.cordoned(name), True)
     give_to_nos(c, name)
@@ -53,7 +53,7 @@ def a_drain_is_taken_back_when_nos_takes_the_node():
 
 
 @scenario
-def a_node_that_nos_gives_back_gets_the_profile_of_the_others():
+def a_node_that_nos_returns_gets_the_profile_of_the_others():
     """The label of nos goes away after an edit: the node is verified like one that joins, and gets there."""
     c = fleet(3, mps(4))
     give_to_nos(c, "n01")

@@ -1,9 +1,9 @@
-"""An operator that is restarted every five minutes never heals and never reports."""
+"""An operator that is restarted every five minutes never remediates and never reports."""
 from scenario import expect, expect_that, fleet, mps, scenario, ts
 
 
 @scenario
-def drift_is_healed():
+def drift_is_repaired():
     """A node serves nothing for over an hour, and each look is a new process: it is restarted."""
     c = fleet(4, ts(4))
     c.serve("n01", 0)

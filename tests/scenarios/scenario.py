@@ -259,7 +259,7 @@ class Cluster:
     def capacity(self, name, resource=GPU):
         return int(self.node(name)["status"]["capacity"].get(resource, 0))
 
-    def in_flight(self):
+    def in_progress(self):
         return [name for name in self.nodes() if self.state(name) == "Updating"]
 
     def out_of_service(self):
@@ -1045,7 +1045,7 @@ class Tick:
     def __init__(self, cluster, printed, status):
         self.actions, self.all_findings, self.status = printed["actions"], printed["findings"], status
         self.now = stamp(cluster.clock)
-        self.updating_before = set(cluster.in_flight())
+        self.updating_before = set(cluster.in_progress())
         self.node_of = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod["spec"].get("nodeName")
                         for pod in cluster.all("Pod")}
 

@@ -92,7 +92,7 @@ TEST_F(Lists, metadata_and_tables_are_offered_as_kubectl_asks_for_them) {
   EXPECT_EQ(api.get("/api/v1/nodes", "application/vnd.kubernetes.protobuf").status, 406);
 }
 
-TEST_F(Lists, a_watch_goes_on_from_its_version_or_is_told_that_it_is_too_old) {
+TEST_F(Lists, a_watch_goes_on_from_its_version_or_fails_because_it_is_too_old) {
   const std::string then = now();
   make_nodes(2);
   auto replayed = api.watch("/api/v1/nodes?watch=1&resourceVersion=" + then);

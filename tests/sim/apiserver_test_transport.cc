@@ -188,7 +188,7 @@ TEST_F(Transport, the_crash_point_comes_after_the_nth_commit) {
   EXPECT_TRUE(api.server.get({"", "v1", "nodes"}, {"", "b"}));
 }
 
-TEST_F(Transport, a_partition_breaks_streams_and_refuses_requests_until_it_heals) {
+TEST_F(Transport, a_partition_breaks_streams_and_refuses_requests_until_it_ends) {
   watch("/api/v1/nodes?watch=1&resourceVersion=5");
   client.set_connected(false);
   api.clock.run_for(1s);

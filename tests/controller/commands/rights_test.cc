@@ -91,7 +91,7 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return out;
 }
 
-TEST_F(Rights, WhatMayNotBeReadIsNotCalledAbsent) {
+TEST_F(Rights, WhatCannotBeReadIsNotCalledAbsent) {
   may({kNodes, kDaemonSets, kOurs});
   EXPECT_THAT(status(), testing::ContainsRegex("gpu-1 +Unknown .*could not be read"));
   EXPECT_THAT(out.str(), Not(HasSubstr("does not exist")));
@@ -123,7 +123,7 @@ TEST_F(Rights, ASupportBundleWithoutNodesHoldsWhatCanBeReadAndNamesWhatIsMissing
   EXPECT_EQ(std::ranges::count(missing, missing[0]), 1);
 }
 
-TEST_F(Rights, NoSwitchIsTurnedWhereOurKindsMayNotBeRead) {
+TEST_F(Rights, NoSwitchIsSetWhereTheOperatorsKindsCannotBeRead) {
   may({kNodes, kDaemonSets, kOperands, {{""}, {"configmaps"}, {"patch"}, ""}});
   EXPECT_EQ(rollout(RolloutOptions::Verb::pause), 2);
   EXPECT_THAT(err.str(), HasSubstr("SharingRollouts cannot be read"));
@@ -131,7 +131,7 @@ TEST_F(Rights, NoSwitchIsTurnedWhereOurKindsMayNotBeRead) {
   EXPECT_FALSE(is_paused());
 }
 
-TEST_F(Rights, CheckTellsWhatMayNotBeReadFromWhatIsNotServed) {
+TEST_F(Rights, CheckDistinguishesWhatCannotBeReadFromWhatIsNotServed) {
   may({kNodes, kDaemonSets, kOperands});
   EXPECT_EQ(check(), 1);
   EXPECT_THAT(out.str(), HasSubstr("MISSING the SharingPolicy/SharingRollout CRDs cannot be read"));
@@ -140,7 +140,7 @@ TEST_F(Rights, CheckTellsWhatMayNotBeReadFromWhatIsNotServed) {
               HasSubstr("MISSING leases of namespace gpu-sharing-operator cannot be read by user \"oncall\""));
 }
 
-TEST_F(Rights, CheckNamesTheWritesThatTheAccountMayNotSend) {
+TEST_F(Rights, CheckNamesTheWritesThatTheAccountIsNotAllowedToSend) {
   const RbacRule nodes{{""}, {"nodes"}, {"patch"}, ""};
   const RbacRule ours{{"gpusharing.dev"},
                       {"sharingpolicies/status", "sharingrollouts/status", "sharingrollouts"},

@@ -251,7 +251,7 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   EXPECT_EQ(run(Verb::start, "nobody"), 2);
 }
 
-TEST_F(RolloutCommand, AStartTellsOfFailuresOfWhatNodesShouldRunStill) {
+TEST_F(RolloutCommand, AStartReportsFailuresOfWhatNodesShouldRunStill) {
   const auto failure = [](const std::string& revision) {
     return FleetRecord::Failure{"default", "gpu-operator/mps-config", "any", revision, "", {"gpu-1"}, false};
   };

@@ -98,7 +98,7 @@ TEST_F(RolloutCommand, DiffOfAnUnknownKeyIsUsageAndNamesTheKeysThereAre) {
   EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
 }
 
-TEST_F(RolloutCommand, DiffTellsAnInvalidTextOnceHoweverManyNodesItConcerns) {
+TEST_F(RolloutCommand, DiffReportsAnInvalidTextOnceHoweverManyNodesItConcerns) {
   post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-2",
       "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}}})");
   options.verb = Verb::diff;

@@ -213,7 +213,7 @@ TEST_F(StatusTest, MessagesAreCutToTheTerminalAndNowhereElse) {
   EXPECT_THAT(print(true, 100), HasSubstr("is missing or not Ready"));
 }
 
-TEST_F(StatusTest, WhatMayNotBeReadIsNamedAndTheRestIsShown) {
+TEST_F(StatusTest, WhatCannotBeReadIsNamedAndTheRestIsShown) {
   sim::FaultRule rule;
   rule.fault = sim::Fault::forbidden;
   rule.resource = "configmaps";

@@ -147,7 +147,7 @@ TEST_F(StatusWatch, WhatIsToBeSaidAboutKaiFollowsItsConfig) {
   EXPECT_EQ(end(), 0);
 }
 
-TEST_F(StatusWatch, RuntimeClassesThatMayNotBeReadAreSaidAndTheRestIsShown) {
+TEST_F(StatusWatch, RuntimeClassesThatCannotBeReadAreNamedAndTheRestIsShown) {
   install_kai();
   sim::FaultRule rule;
   rule.fault = sim::Fault::forbidden;
@@ -159,7 +159,7 @@ TEST_F(StatusWatch, RuntimeClassesThatMayNotBeReadAreSaidAndTheRestIsShown) {
   EXPECT_EQ(end(), 0);
 }
 
-TEST_F(StatusWatch, NodesThatMayNotBeWatchedEndIt) {
+TEST_F(StatusWatch, NodesThatCannotBeWatchedEndIt) {
   sim::FaultRule rule;
   rule.fault = sim::Fault::forbidden;
   rule.resource = "nodes";

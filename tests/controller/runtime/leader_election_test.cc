@@ -136,7 +136,7 @@ TEST_F(LeaderElectionTest, TheSecondCandidateStandsByAndTakesOverOnlyAfterTheLea
   EXPECT_EQ(two.observed, (std::vector<std::string>{"saw one", "saw two", "started"}));
 }
 
-TEST_F(LeaderElectionTest, TheOldHolderMayNotWriteLongBeforeTheNewOneMay) {
+TEST_F(LeaderElectionTest, TheOldHolderMustNotWriteLongBeforeTheNewOneCan) {
   sim.start(one.elector->run());
   sim.start(two.elector->run());
   sim.clock.run_for(30s);
@@ -205,7 +205,7 @@ TEST_F(LeaderElectionTest, OneThatNeverLedReleasesNothing) {
   EXPECT_EQ(server.writes, writes);
 }
 
-TEST_F(LeaderElectionTest, ARecordOfASkewedClockIsTimedByOurs) {
+TEST_F(LeaderElectionTest, ARecordOfASkewedClockIsTimedByTheLocalClock) {
   // The holder's renewTime lies a year ahead; it is dead all the same.
   server.lease = Json::parse(R"({"metadata":{"name":"gpu-sharing-operator","resourceVersion":"0"},"spec":{
     "holderIdentity":"ghost","leaseDurationSeconds":15,"renewTime":"2027-01-01T00:00:00.000000Z","leaseTransitions":7}})");
@@ -253,7 +253,7 @@ TEST_F(LeaderElectionTest, AFewFailedRenewalsAreSurvived) {
   EXPECT_FALSE(one.errors.empty());
 }
 
-TEST_F(LeaderElectionTest, ARenewalWhoseAnswerWasLostIsRecognisedAsOurs) {
+TEST_F(LeaderElectionTest, ARenewalWhoseAnswerWasLostIsRecognisedAsItsOwn) {
   sim.start(one.elector->run());
   sim.clock.run_for(20s);
   bool once = true;
@@ -275,7 +275,7 @@ TEST_F(LeaderElectionTest, ALeaseTakenByForceIsGivenUpAtOnce) {
   EXPECT_FALSE(one.elector->may_write());
 }
 
-TEST_F(LeaderElectionTest, APausedProcessMayNotWriteWhenItWakes) {
+TEST_F(LeaderElectionTest, APausedProcessMustNotWriteWhenItWakes) {
   sim.start(one.elector->run());
   sim.clock.run_for(20s);
   ASSERT_TRUE(one.elector->may_write());
@@ -302,7 +302,7 @@ TEST_F(LeaderElectionTest, LosingTheRaceForAFreeLeaseIsNoError) {
   EXPECT_TRUE(one.errors.empty());
 }
 
-TEST_F(LeaderElectionTest, ForbiddenIsToldAndRetried) {
+TEST_F(LeaderElectionTest, ForbiddenIsReportedAndRetried) {
   server.before = [](const k8s::HttpRequest&) {
     return ScriptedAnswer::status(403, "Forbidden", "leases is forbidden");
   };

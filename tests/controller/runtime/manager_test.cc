@@ -133,7 +133,7 @@ TEST_F(ManagerTest, WatchesFollowTheDaemonSetsThatAreDiscovered) {
   EXPECT_EQ(server.open_watches(), streams);
 }
 
-TEST_F(ManagerTest, ANamespaceThatMayNotBeReadIsToldByEventAndTheRestIsReady) {
+TEST_F(ManagerTest, ANamespaceThatCannotBeReadIsReportedByEventAndTheRestIsReady) {
   create_plugin("gpu-operator");
   a.transport.faults().add(always(sim::Fault::forbidden, "pods"));
   a.start(sim);

@@ -79,7 +79,7 @@ TEST_F(ExecutorTest, AnObjectThatExistsIsCreated) {
   EXPECT_EQ(done.succeeded, 2U);
 }
 
-TEST_F(ExecutorTest, ForbiddenIsToldByFindingAndEventNamingVerbKindAndRemedyAndNotRetriedForAWhile) {
+TEST_F(ExecutorTest, ForbiddenIsReportedByFindingAndEventNamingVerbKindAndRemedyAndNotRetriedForAWhile) {
   script["DELETE"] = [] { return ScriptedAnswer::status(403, "Forbidden", "pods p1 is forbidden"); };
   Execution done = execute({drop_pod("n1", "p1", "u1")});
   ASSERT_EQ(done.findings.size(), 1U);
@@ -188,7 +188,7 @@ TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAskedAgainAtItsOwnPace) {
   EXPECT_EQ(writes().size(), 1U);
 }
 
-TEST_F(ExecutorTest, AnEvictionThatTheAccountMayNotAskForIsRememberedWithTheValueToSet) {
+TEST_F(ExecutorTest, AnEvictionThatTheAccountIsNotAllowedToRequestIsRememberedWithTheValueToSet) {
   script["eviction"] = [] { return ScriptedAnswer::status(403, "Forbidden", "cannot create pods/eviction"); };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
   const Execution done = execute({evict});

@@ -62,7 +62,7 @@ TEST_F(ExecutorTest, RecordsComeFirstThenEachNodeInOrderStatusesLast) {
   EXPECT_EQ(done.succeeded, 4U);
 }
 
-TEST_F(ExecutorTest, AtMostSixteenRequestsAreInFlight) {
+TEST_F(ExecutorTest, AtMostSixteenRequestsAreUnanswered) {
   script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 50ms); };
   std::vector<PlannedAction> actions;
   for (int i = 0; i < 100; ++i) actions.push_back(patch("node" + std::to_string(i), {{"a", "1"}}));

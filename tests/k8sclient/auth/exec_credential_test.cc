@@ -88,7 +88,7 @@ TEST_F(ExecTest, arguments_reach_the_plugin_untouched_by_any_shell) {
   EXPECT_FALSE(std::filesystem::exists("x"));
 }
 
-TEST_F(ExecTest, the_plugin_sees_the_cluster_its_environment_and_nothing_of_ours) {
+TEST_F(ExecTest, the_plugin_sees_the_cluster_its_environment_and_nothing_of_the_operator) {
   const std::string file = (folder / "config").string();
   std::ofstream(file)
       << "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\n"

@@ -124,7 +124,7 @@ TEST_F(StreamTest, ATcpResetIsAnErrorWhateverItTookAlong) {
   EXPECT_FAILS(read(*stream), Reason::transport, "connection broke");
 }
 
-TEST_F(StreamTest, CloseNotifyOnEveryConnectionIsToldToEveryStream) {
+TEST_F(StreamTest, CloseNotifyOnEveryConnectionIsReportedToEveryStream) {
   connect();
   std::vector<std::unique_ptr<ByteStream>> streams;
   for (int i = 0; i < 3; ++i) streams.push_back(open_and_answer("/watch"));

@@ -344,7 +344,7 @@ class CountingTransfer final : public CurlTransfer {
   CURL* easy_;
 };
 
-TEST_F(TlsTest, AfterAnErrorOfTheMultiEveryTransferIsToldAndNewOnesWork) {
+TEST_F(TlsTest, AfterAnErrorOfTheMultiEveryTransferIsNotifiedAndNewOnesWork) {
   bool answer = false;
   TcpServer server(io, [&](const TcpConnectionPtr& client) {
     client->on_data = [&](TcpConnection& from) {
@@ -373,7 +373,7 @@ TEST_F(TlsTest, AfterAnErrorOfTheMultiEveryTransferIsToldAndNewOnesWork) {
   EXPECT_EQ(multi->transfers(), 0U);
 }
 
-TEST_F(TlsTest, AMultiThatIsStoppedOrGoneTellsOrForgetsItsTransfers) {
+TEST_F(TlsTest, AMultiThatIsStoppedOrGoneNotifiesOrForgetsItsTransfers) {
   TcpServer silent(io, [](const TcpConnectionPtr&) {});
   const auto transfer = std::make_shared<CountingTransfer>(local("http", silent.port()));
   auto multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::one_connection_each);

@@ -228,7 +228,7 @@ TEST(WatchMachine, lists_page_by_page) {
   check({
       {"a page with more to come", Listing{"", "3"}, PageRead{"10", "tok"}, Listing{"tok", "3"}},
       {"the last page", Listing{"tok", "3"}, PageRead{"10", ""}, InitListed{"10"}, WatchEmit::init_done},
-      {"a list behind what was seen is told", Listing{"", "11"}, PageRead{"10", ""}, InitListed{"10"},
+      {"a list behind what was seen is reported", Listing{"", "11"}, PageRead{"10", ""}, InitListed{"10"},
        WatchEmit::init_done, kNone, true},
       {"an expired token starts over", Listing{"tok", "3"}, failure(Reason::expired, 410), Empty{"3"}, kNothing,
        kBackoff, true},

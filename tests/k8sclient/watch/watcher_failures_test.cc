@@ -140,7 +140,7 @@ TEST_F(WatcherTest, a_404_that_discovery_does_not_confirm_empties_nothing) {
   EXPECT_THAT(errors, ElementsAre(HasSubstr("wrong door")));
 }
 
-TEST_F(WatcherTest, a_malformed_object_is_counted_told_and_never_looks_like_a_deletion) {
+TEST_F(WatcherTest, a_malformed_object_is_counted_reported_and_never_looks_like_a_deletion) {
   options.watch_list = false;
   const std::string bad_item = R"({"metadata":{"name":"b","resourceVersion":"21"},"bad":1})";
   transport.then(Answer::ok(page(10, {"a", "b"})));

@@ -227,7 +227,7 @@ const std::vector<Case>& cases() {
       {"GFD takes vfio, and the MPS daemon anything",
        {{"v0.20.0', env: []", "v0.20.0', env: [{name: DEVICE_DISCOVERY_STRATEGY, value: vfio}]"}},
        {}},
-      {"an empty MPS_ROOT, which beats the profile's",
+      {"an empty MPS_ROOT, which overrides the profile's",
        {{"value: /run/nvidia/mps", "value: ''"},
         profile("{flags: {mpsRoot: /run/mps}, sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}}")},
        {"error Node n1 MPSRootMissing"}},

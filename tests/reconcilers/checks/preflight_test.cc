@@ -145,7 +145,7 @@ TEST(Preflight, NamesTheDefectsOfTheRelease) {
 }
 
 // The plan has the same findings, up to a number of nodes one per node, and one for all others together.
-TEST(Preflight, ThePlanTellsNodeByNodeAndSumsUpWhatConcernsMany) {
+TEST(Preflight, ThePlanReportsNodeByNodeAndSumsUpWhatConcernsMany) {
   test::FleetSpec spec;
   spec.profiles = {
       {"any",
@@ -177,7 +177,7 @@ std::vector<std::string> errors_of_plan(const LoadedManifests& loaded) {
   return out;
 }
 
-TEST(Preflight, AMissingConfigMapThatIsAnnouncedIsToldOnce) {
+TEST(Preflight, AMissingConfigMapThatIsAnnouncedIsReportedOnce) {
   const std::vector<std::string> expected{
       "ClusterPolicy ConfigMapMissing: ConfigMap gpu-operator/next-config does not exist: the pods that mount it never "
       "start"};
@@ -284,7 +284,7 @@ TEST(Preflight, TheLabelForTheMpsDaemonIsWrittenBeforeTheNodeShowsItsProfile) {
 }
 
 // The first plan of a fleet has no record yet.
-TEST(Preflight, TheFirstPlanTellsWhatIsWrongWithAPolicyToo) {
+TEST(Preflight, TheFirstPlanReportsWhatIsWrongWithAPolicyToo) {
   const std::vector<std::pair<std::string, std::string>> table{
       {"gone", "error SharingPolicy p ConfigInvalid"},
       {"mps-too", "error Node n1 MPSByLabelUnsupported"},

@@ -22,7 +22,7 @@ constexpr std::string_view kKilled = R"({"terminated":{"exitCode":137,"reason":"
 constexpr std::string_view kEnded = R"({"terminated":{"exitCode":0,"reason":"Completed"}})";
 constexpr std::string_view kFailed = R"({"terminated":{"exitCode":1,"reason":"Error"}})";
 
-TEST(KilledDaemons, AreToldByTheirPresentStateAlone) {
+TEST(KilledDaemons, AreRecognisedByTheirPresentStateAlone) {
   const Row rows[] = {
       {"killed as it went", true, kKilled, "{}", true},
       {"killed as it went, and had failed before", true, kKilled, kFailed, true},

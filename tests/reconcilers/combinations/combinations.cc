@@ -358,7 +358,7 @@ class Rollout {
     for (const auto& [key, node] : fleet_.world.nodes.all()) {
       const auto flight = change_of(*node);
       if (!flight || flight->failed) continue;
-      if (c_.superseding != Superseding::none && !superseded_ && (!c_.canary || ++in_flight_seen_ > 3)) {
+      if (c_.superseding != Superseding::none && !superseded_ && (!c_.canary || ++in_progress_seen_ > 3)) {
         superseded_ = true;
         fleet_.advance(seconds(1));
         fleet_.edit("any", c_.superseding == Superseding::by_another       ? c_.change.another
@@ -391,7 +391,7 @@ class Rollout {
   bool superseded_ = false;
   bool lost_ = false;
   bool incomplete_checked_ = false;
-  int in_flight_seen_ = 0;
+  int in_progress_seen_ = 0;
   int failures_before_ = failures();
 };
 

@@ -163,7 +163,7 @@ TEST(Combinations, AnyThreeDimensionsMeetInEachCombinationOfTheirValues) {
 TEST(Combinations, AnyFourDimensionsMeetAsYesAndNo) {
   expect_covering(Extent::triples, yes_and_no, {2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2}, 4);
 }
-TEST(Combinations, AnyThreeDimensionsMeetOnTheServerInWhatItsFleetTellsApart) {
+TEST(Combinations, AnyThreeDimensionsMeetOnTheServerInWhatItsFleetDistinguishes) {
   expect_covering(Extent::on_server, on_server, {2, 2, 2, 3, 2, 2, 2, 2, 2, 4, 2, 2, 2, 2}, 3);
 }
 TEST(Combinations, EachChangeMeetsEverythingOnTheServer) {

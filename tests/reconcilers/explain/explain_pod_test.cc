@@ -44,7 +44,7 @@ struct Case {
   std::string command;  // A part of it.
 };
 
-TEST(ExplainPod, TheNodeThatComesClosestTellsTheCause) {
+TEST(ExplainPod, TheNodeThatSatisfiesMostConditionsDeterminesTheCause) {
   const std::string four = R"(nvidia.com/gpu: "8")";
   const std::string shared = R"(nvidia.com/gpu: "0", nvidia.com/gpu.shared: "8")";
   const std::string plain = cluster(kSliced, "", four);
@@ -164,7 +164,7 @@ TEST(ExplainPod, WhatTheSchedulerSaysIsPassedOnWhereANodeHasRoom) {
   EXPECT_EQ(out.nodes[0].node, "gpu-1");
 }
 
-TEST(ExplainPod, OneThatTheKubeletGaveBackIsToldWhy) {
+TEST(ExplainPod, OneThatTheKubeletRejectedGetsTheReason) {
   const std::string status = R"("phase":"Failed","reason":"UnexpectedAdmissionError")";
   const std::string placed = R"("nodeName":"gpu-1",)";
   Explained refusing(cluster(kRefusing, "", R"(nvidia.com/gpu: "8")"));
@@ -174,7 +174,7 @@ TEST(ExplainPod, OneThatTheKubeletGaveBackIsToldWhy) {
               HasSubstr("kubectl delete pod train --namespace team"));
 }
 
-TEST(ExplainPod, OneThatRunsIsToldWhatMakesItSlow) {
+TEST(ExplainPod, OneThatRunsGetsTheReasonWhyItIsSlow) {
   const std::string beside = cluster(kSliced, "", R"(nvidia.com/gpu: "8")") + R"(---
 apiVersion: v1
 kind: Pod
@@ -193,7 +193,7 @@ status: {phase: Running}
   EXPECT_FALSE(out.hindered());
 }
 
-TEST(ExplainPod, OneThatANodeWaitsForIsToldSo) {
+TEST(ExplainPod, OneThatANodeWaitsForIsReportedAsSuch) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
   ConfigMap map = *explained.world.configmaps.find(k8s::ObjectKey{"gpu-operator", "plugin-config"});
   std::string text = *map.data.at("any");
@@ -223,7 +223,7 @@ TEST(ExplainPod, OneThatANodeWaitsForIsToldSo) {
   for (const PodCause& cause : beside.causes) EXPECT_NE(cause.code, "NodeWaits") << "another pod's name begins so";
 }
 
-TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationIsToldSo) {
+TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationGetsTheReason) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
   std::string asks = pod("", "", R"(,"annotations":{"gpu-fraction":"1.5"})");
   asks.replace(asks.find("default-scheduler"), 17, "kai-scheduler");
@@ -236,7 +236,7 @@ TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationIsToldSo) {
   EXPECT_EQ(explained.pod(pod("")).asks, "");
 }
 
-TEST(ExplainPod, AnInferenceServerThatReservesMoreThanItsSliceIsToldTheNumber) {
+TEST(ExplainPod, AnInferenceServerThatReservesMoreThanItsSliceGetsTheNumber) {
   constexpr const char* kFourClients = R"(    sharing:
       mps:
         resources:

@@ -39,7 +39,7 @@ std::vector<std::string> steps_of(FleetModel& fleet, int ticks) {
   return out;
 }
 
-TEST(FlightStep, TellsWhatIsReplacedNextAndWhatIsVerified) {
+TEST(ChangeStep, ShowsWhatIsReplacedNextAndWhatIsVerified) {
   FleetModel fleet(one_node("mps-4"));
   fleet.settings.settle = Duration::zero();
   fleet.settle();
@@ -51,7 +51,7 @@ TEST(FlightStep, TellsWhatIsReplacedNextAndWhatIsVerified) {
                                                "new profile is live; confirming"));
 }
 
-TEST(FlightStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
+TEST(ChangeStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
   FleetModel fleet(one_node("ts-4"));
   fleet.settings.settle = Duration::zero();
   fleet.settle();

@@ -59,7 +59,7 @@ void move_into_a_rollout(FleetModel& fleet) {
   for (int i = 0; i < 3; ++i) (void)fleet.tick();
 }
 
-TEST(PlannerCleanup, InMidRolloutNothingStaysCordonedAndNothingOfOursIsLeft) {
+TEST(PlannerCleanup, InMidRolloutNothingStaysCordonedAndNothingOfTheOperatorIsLeft) {
   FleetModel fleet(spec_of(4, "mps-4"));
   move_into_a_rollout(fleet);
   const auto before = left_on_nodes(fleet);
@@ -162,7 +162,7 @@ TEST_F(LabelOfAPolicy, GoesBackWithRevertWhereNobodyUsesTheGpus) {
   EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
 }
 
-TEST(PlannerCleanup, TheMarkForKaisMpsPodsGoesWhereItIsOurs) {
+TEST(PlannerCleanup, TheMarkForKaisMpsPodsGoesWhereItIsTheOperators) {
   FleetModel fleet(spec_of(2, "mps-4"));
   for (const char* node : {"n01", "n02"}) fleet.label(node, std::string(kMpsEnabled), "true");
   fleet.annotate("n01", kMpsMarkAnnotation, "true");

@@ -119,7 +119,7 @@ TEST(SetAside, ATaintedNodeThatDriftsIsNotRestarted) {
   for (int i = 0; i < 1000; ++i) ASSERT_THAT(deleted(fleet->tick()), IsEmpty()) << i;
 }
 
-TEST(SetAside, ANodeThatIsTaintedWhileItDrainsIsGivenBackUntouched) {
+TEST(SetAside, ANodeThatIsTaintedWhileItDrainsIsUncordonedUntouched) {
   const auto fleet = fleet_of(1, "mps-4");
   fleet->use("n01", "job", "nvidia.com/gpu", 1);
   fleet->edit("any", "mps-8");

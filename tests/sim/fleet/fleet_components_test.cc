@@ -209,7 +209,7 @@ TEST(DaemonSetRules, HashTheTemplateAndNothingElse) {
   EXPECT_NE(template_hash(daemonset), hash);
 }
 
-TEST(PodSpecReading, SumsGpusAndTellsMandatoryVolumesFromOptionalOnes) {
+TEST(PodSpecReading, SumsGpusAndDistinguishesMandatoryVolumesFromOptionalOnes) {
   const json pod = json::parse(R"({"metadata":{"name":"p","namespace":"d","uid":"u",
     "annotations":{"sim.gpusharing.dev/run-for":"90s"}},
     "spec":{"nodeName":"n","restartPolicy":"Never","containers":[

@@ -174,8 +174,8 @@ void ClusterView::on_node(const k8s::ObjectKey& key, const JsonPtr& after) {
   for (const auto& [resource, count] : allocatable(key.name)) usable += count;
   bool& served = served_[key.name];
   if (usable > 0) served = true;
-  const bool in_flight = label(key.name, "gpusharing.dev/state") == "Updating";
-  if (served && (usable == 0 || in_flight || !schedulable(key.name))) {
+  const bool in_progress = label(key.name, "gpusharing.dev/state") == "Updating";
+  if (served && (usable == 0 || in_progress || !schedulable(key.name))) {
     unavailable_.insert(key.name);
   } else {
     unavailable_.erase(key.name);

@@ -54,7 +54,7 @@ class ClusterView {
   // Pods of the component on a node that are Ready and not going away.
   [[nodiscard]] std::size_t ready_pods(const std::string& component, const std::string& node) const;
 
-  // Nodes out of service now: cordoned, NotReady, in flight, or 0 allocatable GPUs where there were some before.
+  // Nodes out of service now: cordoned, NotReady, in progress, or 0 allocatable GPUs where there were some before.
   [[nodiscard]] const std::set<std::string>& unavailable() const { return unavailable_; }
   // The most of them at once since reset_peak().
   [[nodiscard]] std::size_t peak_unavailable() const { return peak_; }

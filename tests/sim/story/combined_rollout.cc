@@ -175,7 +175,7 @@ asio::awaitable<void> rest(std::shared_ptr<Play> play, k8s::Duration limit) {
   }
 }
 
-// What happens while nodes are in flight; soon, when none is.
+// What happens while nodes are in progress; soon, when none is.
 asio::awaitable<void> disturb(std::shared_ptr<Play> play, std::size_t from) {
   Scene* scene = play->scene;
   const Combination& what = play->what;
@@ -186,7 +186,7 @@ asio::awaitable<void> disturb(std::shared_ptr<Play> play, std::size_t from) {
     const bool enough = scene->happened(Happening::started, from) >= wanted || scene->clock().monotonic() >= latest;
     return enough ? std::string() : std::string("none has started");
   };
-  co_await scene->until("nodes in flight", 15min, started);
+  co_await scene->until("nodes in progress", 15min, started);
   if (!scene->failure().empty()) co_return;
   co_await scene->clock().sleep_for(play->disturbed_after);  // Their pods are being replaced.
   const auto nodes = scene->nodes_that(Happening::started, from);

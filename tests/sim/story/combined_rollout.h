@@ -16,7 +16,7 @@ struct CombinedRollout {
   // Beside what the combination brings: after so many writes from the edit on its Leases are refused for good, and a
   // second operator stands by. 0: there is one operator.
   std::uint64_t lease_lost_after = 0;
-  // How long a node has been in flight when it is lost, or when the superseding edit comes.
+  // How long a node has been in progress when it is lost, or when the superseding edit comes.
   k8s::Duration disturbed_after = std::chrono::seconds(3);
   // From the edit on the operator sees so much later what changes of nodes and pods; everything else comes at once, and
   // makes it plan.

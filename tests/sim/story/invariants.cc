@@ -131,7 +131,7 @@ void Invariants::judge_pod_deletion(const AuditEntry& entry) {
 
 namespace {
 
-// In flight, cordoned, NotReady, or without a GPU to give.
+// In progress, cordoned, NotReady, or without a GPU to give.
 bool is_out_of_service(const json& node) {
   if (labels_of(node).value("gpusharing.dev/state", "") == "Updating") return true;
   if (member(node, "spec").value("unschedulable", false)) return true;
@@ -147,7 +147,7 @@ bool is_out_of_service(const json& node) {
   });
 }
 
-// What keeps autoscalers off a node in flight: set where nobody has set it, and taken back by whoever set it.
+// What keeps autoscalers off a node in progress: set where nobody has set it, and taken back by whoever set it.
 bool is_our_guard(const json& before, const json& after, const std::string& key) {
   if (key != "cluster-autoscaler.kubernetes.io/scale-down-disabled" && key != "karpenter.sh/do-not-disrupt")
     return false;

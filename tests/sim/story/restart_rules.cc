@@ -53,7 +53,7 @@ void RestartRules::on_write(const AuditEntry& entry) {
     if (owners.empty() || owners[0].value("kind", "") != "DaemonSet") return;
     const std::string node = entry.before->value("spec", json::object()).value("nodeName", "");
     const std::optional<json> on = server_->get(kNodes, {"", node});
-    // In flight, what was asked before it began holds; nobody takes a node that has lost its pods half-way back.
+    // In progress, what was asked before it began holds; nobody takes a node that has lost its pods half-way back.
     if (on) judge(node, test::read_change(*on).to.empty(), what);
   }
   if (entry.gvr.resource != "nodes" || entry.after == nullptr) return;

@@ -17,7 +17,7 @@ TEST(RolloutStory, AStrategyChangeGoesThereAndBackWithinPercentBudgets) {
 TEST(RolloutStory, ACanaryThatFailsStopsTheRolloutAndAFixGoesOn) {
   tell("canary-fails");
 }
-TEST(RolloutStory, FailuresAfterTheCanaryTakeAProfileThatIsOursBack) {
+TEST(RolloutStory, FailuresAfterTheCanaryRestoreAnInlineProfile) {
   tell("rollback");
 }
 TEST(RolloutStory, NodesThatAreNotReadyAreSkippedCountedAndRolledLater) {
@@ -26,7 +26,7 @@ TEST(RolloutStory, NodesThatAreNotReadyAreSkippedCountedAndRolledLater) {
 TEST(RolloutStory, PodsInTheWayAreWaitedForOrEvictedWhenTheirBudgetAllowsIt) {
   tell("workloads");
 }
-TEST(RolloutStory, AWindowThatClosesMidWayLetsNodesInFlightFinishAndStartsNone) {
+TEST(RolloutStory, AWindowThatClosesMidWayLetsNodesInProgressFinishAndStartsNone) {
   tell("window-closes");
 }
 TEST(RolloutStory, AnEditSupersedesAnotherAndAnEditBackIsTheFastUndo) {

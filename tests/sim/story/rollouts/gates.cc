@@ -14,10 +14,10 @@ namespace {
 
 namespace asio = boost::asio;
 
-Stage::Check nothing_in_flight(Scene* scene) {
+Stage::Check nothing_in_progress(Scene* scene) {
   return [=] {
     for (const NodeSpec& node : scene->nodes()) {
-      if (scene->state_of(node.name) == "Updating") return node.name + " is in flight";
+      if (scene->state_of(node.name) == "Updating") return node.name + " is in progress";
     }
     return std::string();
   };
@@ -47,7 +47,7 @@ asio::awaitable<std::size_t> close_window(Scene* scene) {
   co_await scene->until("the window to close", 5min, is_closed);
   co_await scene->until("the window to be named as the reason", 10min,
                         scene->condition_is("default", "Progressing", "False", "OutsideWindow", "opens at"));
-  scene->require(nothing_in_flight(scene)());
+  scene->require(nothing_in_progress(scene)());
   co_return scene->journal().size();
 }
 
@@ -95,7 +95,7 @@ asio::awaitable<void> window_closes(Scene* scene) {
 
 namespace {
 
-// Paused when the first node is done: what is in flight finishes, and that is all until it is resumed.
+// Paused when the first node is done: what is in progress finishes, and that is all until it is resumed.
 asio::awaitable<void> pause_and_resume(Scene* scene, std::string text, std::size_t from) {
   co_await scene->until("a node that is done", 20min, scene->finished(from, 1));
   if (!scene->failure().empty()) co_return;
@@ -104,7 +104,7 @@ asio::awaitable<void> pause_and_resume(Scene* scene, std::string text, std::size
   pause["spec"]["paused"] = true;
   co_await scene->change(kRollouts, rollout, pause);
   co_await scene->until("the record to say Paused", 5min, scene->phase_is("default", text, "Paused"));
-  co_await scene->until("the nodes in flight to be done", 10min, nothing_in_flight(scene));
+  co_await scene->until("the nodes in progress to be done", 10min, nothing_in_progress(scene));
   const std::size_t paused = scene->journal().size();
   const Stage::Check none_starts = [scene, paused] {
     return scene->happened(Happening::started, paused) == 0 ? std::string() : std::string("a node was started");

@@ -43,7 +43,7 @@ std::string restarts_beyond(const Scene& scene, const Stage::Seen& before, const
 asio::awaitable<void> superseded(Scene* scene) {
   const OperatorSettings as_usual;
   co_await scene->begin(time_slicing_profile(2), as_usual);
-  // Another edit while the first is under way: what is in flight finishes, the new one begins with its own canary.
+  // Another edit while the first is under way: what is in progress finishes, the new one begins with its own canary.
   const Stage::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   const std::string first = time_slicing_profile(4);
