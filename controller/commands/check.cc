@@ -57,19 +57,19 @@ asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8
 }
 
 // Both, or neither: the operator does without them, but not with one.
-std::pair<bool, std::string> sharing_kinds(const SharingKinds& ours, std::size_t policies) {
-  if (ours.policies == Served::unknown || ours.rollouts == Served::unknown)
+std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_t policies) {
+  if (kinds.policies == Served::unknown || kinds.rollouts == Served::unknown)
     return {
         false,
         "the SharingPolicy/SharingRollout CRDs cannot be read, so it is unknown whether they or the state ConfigMap "
         "hold the record"};
-  if (ours.policies == Served::yes && ours.rollouts == Served::yes)
+  if (kinds.policies == Served::yes && kinds.rollouts == Served::yes)
     return {true, fmt::format("the SharingPolicy/SharingRollout CRDs are installed; policies: {}", policies)};
-  if (ours.policies == Served::no && ours.rollouts == Served::no)
+  if (kinds.policies == Served::no && kinds.rollouts == Served::no)
     return {true,
             "the SharingPolicy/SharingRollout CRDs are not installed in this cluster; the record is kept in the state "
             "ConfigMap"};
-  const bool rollouts = ours.rollouts == Served::no;
+  const bool rollouts = kinds.rollouts == Served::no;
   return {false,
           fmt::format(
               "CRD {}.gpusharing.dev is not installed, but {}.gpusharing.dev is. The operator works as if neither were "
@@ -151,8 +151,8 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
   World world;
   std::vector<std::string> incomplete;
   const PlannerSettings settings = options.planner_settings();
-  SharingKinds ours;
-  const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &ours);
+  SharingKinds kinds;
+  const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &kinds);
   if (!read) {
     found->unreachable = read.error();
     co_return;
@@ -160,7 +160,7 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
   found->lines.emplace_back(
       true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(), world.daemonsets.size()));
   for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);
-  found->lines.push_back(sharing_kinds(ours, world.policies.size()));
+  found->lines.push_back(sharing_kinds(kinds, world.policies.size()));
   if (check.writes) {
     const std::vector<Attempt> wanted = writes_of(world, settings);
     co_await check_writes(client, wanted, found);

@@ -195,7 +195,7 @@ void print_rollouts(const std::vector<RolloutFacts>& rollouts, TerminalWidth wid
     const SharingRollout& rollout = *facts.rollout;
     std::string progress =
         fmt::format("{} {}/{}", progress_bar(facts.updated, facts.total), facts.updated, facts.total);
-    if (facts.in_flight > 0) progress += fmt::format(", {} in progress", facts.in_flight);
+    if (facts.in_progress > 0) progress += fmt::format(", {} in progress", facts.in_progress);
     if (facts.blocked > 0) progress += fmt::format(", {} blocked", facts.blocked);
     if (facts.failed > 0) progress += fmt::format(", {} failed", facts.failed);
     rows.push_back({rollout.meta.name, rollout.phase.empty() ? "-" : facts.shown_phase(), rollout.policy, rollout.key,

@@ -37,7 +37,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kCommand = "gpu-sharing-operator support-bundle";
 constexpr int kLogLines = 5000;  // Of each pod of the operator.
 
-// What is listed, and where it goes.
+// A list request, and the file of the bundle that gets its result.
 struct Wanted {
   std::string file;
   k8s::Gvr gvr;
@@ -88,15 +88,15 @@ std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) 
   }
   // Events about cluster-scoped objects (Nodes, SharingPolicies, SharingRollouts) are in the namespace `default`, among
   // all others.
-  k8s::ListOptions by_us;
-  by_us.ns = "default";
-  by_us.field_selector = k8s::FieldSelector::equals("reportingController", std::string(kReportingController));
-  out.push_back({"events-of-the-operator", {"events.k8s.io", "v1", "events"}, by_us});
-  k8s::ListOptions ours;
-  ours.ns = settings.operator_namespace;
-  out.push_back({ours.ns + "/deployments", {"apps", "v1", "deployments"}, ours});
-  out.push_back({ours.ns + "/leases", {"coordination.k8s.io", "v1", "leases"}, ours});
-  out.push_back({ours.ns + "/operator-pods", {"", "v1", "pods"}, ours});
+  k8s::ListOptions by_operator;
+  by_operator.ns = "default";
+  by_operator.field_selector = k8s::FieldSelector::equals("reportingController", std::string(kReportingController));
+  out.push_back({"events-of-the-operator", {"events.k8s.io", "v1", "events"}, by_operator});
+  k8s::ListOptions in_namespace;
+  in_namespace.ns = settings.operator_namespace;
+  out.push_back({in_namespace.ns + "/deployments", {"apps", "v1", "deployments"}, in_namespace});
+  out.push_back({in_namespace.ns + "/leases", {"coordination.k8s.io", "v1", "leases"}, in_namespace});
+  out.push_back({in_namespace.ns + "/operator-pods", {"", "v1", "pods"}, in_namespace});
   return out;
 }
 

@@ -14,7 +14,7 @@ namespace {
 const k8s::Gvr kPods{"", "v1", "pods"};
 const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
 const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
-// One look-up; all reads of one last look together: a deletion that waits longer is judged anew.
+// Time limit of one lookup, and of all reads before a deletion together: a deletion that waits longer is judged again.
 constexpr k8s::Duration kPatience = std::chrono::seconds(10);
 
 k8s::LabelSelector multi_labelled(const std::string& group) {
@@ -81,9 +81,9 @@ boost::asio::awaitable<k8s::Result<bool>> KaiReader::is_pod_alive(k8s::ObjectKey
 }
 
 // Forbidden or gone is an answer: there is no evidence.
-boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> KaiReader::devices_in(k8s::ObjectKey config_map,
-                                                                               k8s::CallOptions limits) {
-  KaiLookups::Devices out;
+boost::asio::awaitable<k8s::Result<LookupResults::Devices>> KaiReader::devices_in(k8s::ObjectKey config_map,
+                                                                                  k8s::CallOptions limits) {
+  LookupResults::Devices out;
   out.at = clock_->now();
   const k8s::Result<std::string> read = co_await client_->get(kConfigMaps, config_map, limits);
   if (!read) {
@@ -102,8 +102,8 @@ boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> KaiReader::devices_in(k
 }
 
 // From the API server's cache: it decides nothing.
-boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> KaiReader::waiting_pods(k8s::CallOptions limits) {
-  KaiLookups::Waiting out;
+boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> KaiReader::waiting_pods(k8s::CallOptions limits) {
+  LookupResults::Waiting out;
   out.at = clock_->now();
   k8s::ListOptions options;
   options.field_selector = k8s::FieldSelector::equals("spec.nodeName", "");
@@ -131,8 +131,8 @@ boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> KaiReader::waiting_pods
 }
 
 // "Not found" is an answer: KAI runs no known leader election.
-boost::asio::awaitable<k8s::Result<KaiLookups::Lease>> KaiReader::binder_lease(k8s::CallOptions limits) {
-  KaiLookups::Lease out;
+boost::asio::awaitable<k8s::Result<LookupResults::Lease>> KaiReader::binder_lease(k8s::CallOptions limits) {
+  LookupResults::Lease out;
   out.at = clock_->now();
   const KaiView view = view_kai(world_->kai, *settings_);
   const k8s::ObjectKey key{view.ns, std::string(kai::kBinderLease)};

@@ -18,7 +18,7 @@ namespace gso {
 
 class KaiReader {
  public:
-  // Everything passed must outlive this object. `world` gets the refusals (KaiLookups::refusals).
+  // Everything passed must outlive this object. `world` gets the refusals (LookupResults::refusals).
   KaiReader(k8s::ApiClient* client, k8s::Clock* clock, World* world, const KaiSettings* settings,
             std::shared_ptr<Logger> log)
       : client_(client), clock_(clock), world_(world), settings_(settings), log_(std::move(log)), readers_(clock) {}
@@ -30,10 +30,10 @@ class KaiReader {
   boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> multi_device_pods(std::string group,
                                                                              k8s::CallOptions limits);
   boost::asio::awaitable<k8s::Result<bool>> is_pod_alive(k8s::ObjectKey pod, k8s::CallOptions limits);
-  boost::asio::awaitable<k8s::Result<KaiLookups::Devices>> devices_in(k8s::ObjectKey config_map,
-                                                                      k8s::CallOptions limits);
-  boost::asio::awaitable<k8s::Result<KaiLookups::Waiting>> waiting_pods(k8s::CallOptions limits);
-  boost::asio::awaitable<k8s::Result<KaiLookups::Lease>> binder_lease(k8s::CallOptions limits);
+  boost::asio::awaitable<k8s::Result<LookupResults::Devices>> devices_in(k8s::ObjectKey config_map,
+                                                                         k8s::CallOptions limits);
+  boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> waiting_pods(k8s::CallOptions limits);
+  boost::asio::awaitable<k8s::Result<LookupResults::Lease>> binder_lease(k8s::CallOptions limits);
 
   // The deletions (DeletePod of reservations) that fresh, consistent lists still justify, judged by the same rules as
   // they were planned by. Reads pods of each group in both label forms, the binder's Lease where it has replicas, then

@@ -1,4 +1,4 @@
-// KaiReader::still_due: everything that the deletions of a pass rest on, read once more, and the judgement over it.
+// KaiReader::still_due: reads everything that the deletions of a pass depend on again, and judges it again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ const DeletePod& deletion_of(const PlannedAction& planned) {
 
 }  // namespace
 
-// One read of many that do not depend on each other. What fails leaves no answer, and so keeps what needs it.
+// One of many independent reads. A read that fails gives no answer, so the reservations that depend on it are kept.
 struct KaiReader::Job {
   enum class Kind { multi_device_pods, node_gone, pod_alive, devices } kind = Kind::multi_device_pods;
   k8s::ObjectKey key;  // The group's name, the Node, the Pod, the ConfigMap.
@@ -44,14 +44,14 @@ struct KaiReader::Look {
   std::vector<PlannedAction> deletions;
   std::map<k8s::ObjectKey, std::string> group_of;  // By reservation.
   std::set<std::string> groups;
-  std::set<std::string> doubled;                     // Groups of which a duplicate is to go.
-  std::set<std::string> vanished;                    // Nodes that are taken to be gone.
+  std::set<std::string> doubled;                     // Groups with a duplicate that is to be deleted.
+  std::set<std::string> vanished;                    // Nodes that the stores show as deleted.
   std::map<std::string, std::vector<KaiPod>> plain;  // By group; absent: not known.
   std::map<std::string, std::vector<KaiPod>> multi;  // By group; absent: not known.
   std::vector<BindRequest> requests;                 // Those that name one of the groups.
   std::map<k8s::ObjectKey, bool> alive;
-  std::map<k8s::ObjectKey, KaiLookups::Devices> devices;
-  std::set<std::string> gone;  // Nodes that are.
+  std::map<k8s::ObjectKey, LookupResults::Devices> devices;
+  std::set<std::string> gone;  // Nodes that a live read confirms as deleted.
   std::vector<Job> jobs;
   std::size_t next = 0;
   std::optional<k8s::Error> trouble;  // The first.
@@ -104,7 +104,7 @@ boost::asio::awaitable<k8s::Result<void>> KaiReader::perform(LookPtr look, Job j
     if (!alive) co_return std::unexpected(alive.error());
     look->alive[job.key] = *alive;
   } else {
-    const k8s::Result<KaiLookups::Devices> found = co_await devices_in(job.key, limits);
+    const k8s::Result<LookupResults::Devices> found = co_await devices_in(job.key, limits);
     if (!found) co_return std::unexpected(found.error());
     look->devices[job.key] = *found;
   }
@@ -214,7 +214,7 @@ boost::asio::awaitable<void> KaiReader::gather_details(LookPtr look) {
 boost::asio::awaitable<k8s::Result<void>> KaiReader::confirm_leader(LookPtr look) {
   if (!elects_leader(world_->kai, look->view)) co_return k8s::Result<void>{};
   const k8s::CallOptions limits = look->limits;
-  const k8s::Result<KaiLookups::Lease> lease = co_await binder_lease(limits);
+  const k8s::Result<LookupResults::Lease> lease = co_await binder_lease(limits);
   if (!lease) co_return std::unexpected(lease.error());
   const std::string trouble = lease_trouble(*lease, clock_->now(), look->view.grace);
   if (!trouble.empty()) co_return k8s::fail(k8s::Reason::unavailable, trouble);
@@ -276,7 +276,7 @@ KaiReader::LookPtr KaiReader::begin(std::vector<PlannedAction> deletions) {
 }
 
 void KaiReader::refuse(const DeletePod& action, const std::string& why) {
-  KaiLookups::Refusal& refusal = world_->kai.lookups.refusals[action.uid];
+  LookupResults::Refusal& refusal = world_->kai.lookups.refusals[action.uid];
   refusal.at = clock_->now();
   ++refusal.count;
   log_->info("Kept a reservation after the final check", {{"pod", k8s::to_string(action.pod)}, {"why", why}});

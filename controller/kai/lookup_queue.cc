@@ -17,7 +17,7 @@ constexpr k8s::Duration kRetry = std::chrono::seconds(5);
 // Many answers share a pass.
 constexpr k8s::Duration kReportEvery = std::chrono::seconds(1);
 
-bool any_alive(const KaiLookups::Group& group) {
+bool any_alive(const LookupResults::Group& group) {
   return std::ranges::any_of(group.pods, is_alive);
 }
 
@@ -25,14 +25,14 @@ bool any_alive(const KaiLookups::Group& group) {
 
 // The longer of what a slow server takes and what planners still use; what they want now is kept to compare with.
 void LookupQueue::forget_old(const KaiWants& wants) {
-  if (wants.empty()) return;  // Perhaps nothing was planned: the answers would all have to be asked for anew.
+  if (wants.empty()) return;  // The pass might have planned nothing; dropping the answers would repeat all lookups.
   const k8s::WallTime now = parts_.clock->now();
   const auto forget = [&](auto& answers, const auto& wanted) {
     std::erase_if(answers, [&](const auto& entry) {
       return now - entry.second.at > 5 * parts_.settings->sweep && !wanted.contains(entry.first);
     });
   };
-  KaiLookups& lookups = parts_.world->kai.lookups;
+  LookupResults& lookups = parts_.world->kai.lookups;
   forget(lookups.groups, wants.groups);
   forget(lookups.pods, wants.pods);
   forget(lookups.config_maps, wants.config_maps);
@@ -40,7 +40,7 @@ void LookupQueue::forget_old(const KaiWants& wants) {
 }
 
 LookupQueue::Asked LookupQueue::rank(Question question) const {
-  const KaiLookups& lookups = parts_.world->kai.lookups;
+  const LookupResults& lookups = parts_.world->kai.lookups;
   Asked out;
   out.question = std::move(question);
   const auto answered = [&](const auto& answers, const auto& key, const auto& keeps) {
@@ -53,10 +53,10 @@ LookupQueue::Asked LookupQueue::rank(Question question) const {
       answered(lookups.groups, out.question.key.name, any_alive);
       break;
     case Question::Kind::pod:
-      answered(lookups.pods, out.question.key, [](const KaiLookups::Pod& pod) { return pod.alive; });
+      answered(lookups.pods, out.question.key, [](const LookupResults::Pod& pod) { return pod.alive; });
       break;
     case Question::Kind::config_map:
-      answered(lookups.config_maps, out.question.key, [](const KaiLookups::Devices& found) { return !found.known; });
+      answered(lookups.config_maps, out.question.key, [](const LookupResults::Devices& found) { return !found.known; });
       break;
     case Question::Kind::lease:
     case Question::Kind::waiting:
@@ -138,7 +138,7 @@ void LookupQueue::report(bool last) {
   parts_.wake(k8s::Duration::zero());
 }
 
-// An answer that planners still use: an identical one need not wake them.
+// Planners still use the previous answer: an identical new one need not wake them.
 bool LookupQueue::recent(k8s::WallTime at) const {
   return parts_.clock->now() - at < 2 * parts_.settings->sweep;
 }
@@ -156,13 +156,13 @@ boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask(Question question) {
 }
 
 boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_group(std::string group) {
-  KaiLookups::Group answer;
+  LookupResults::Group answer;
   answer.at = parts_.clock->now();
   const k8s::CallOptions limits = parts_.reads->patience();
   k8s::Result<std::vector<KaiPod>> pods = co_await parts_.reads->multi_device_pods(group, limits);
   if (!pods) co_return std::unexpected(pods.error());
   answer.pods = *std::move(pods);
-  KaiLookups& lookups = parts_.world->kai.lookups;
+  LookupResults& lookups = parts_.world->kai.lookups;
   auto before = lookups.groups.find(group);
   const bool same =
       before != lookups.groups.end() && recent(before->second.at) && before->second.pods.empty() && answer.pods.empty();
@@ -171,13 +171,13 @@ boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_group(std::string gro
 }
 
 boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_pod(k8s::ObjectKey pod) {
-  KaiLookups::Pod answer;
+  LookupResults::Pod answer;
   answer.at = parts_.clock->now();
   const k8s::CallOptions limits = parts_.reads->patience();
   const k8s::Result<bool> alive = co_await parts_.reads->is_pod_alive(pod, limits);
   if (!alive) co_return std::unexpected(alive.error());
   answer.alive = *alive;
-  KaiLookups& lookups = parts_.world->kai.lookups;
+  LookupResults& lookups = parts_.world->kai.lookups;
   auto before = lookups.pods.find(pod);
   const bool same = before != lookups.pods.end() && before->second.alive == answer.alive &&
                     (answer.alive || recent(before->second.at));
@@ -186,18 +186,18 @@ boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_pod(k8s::ObjectKey po
 }
 
 boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_small(Question question) {
-  KaiLookups& lookups = parts_.world->kai.lookups;
+  LookupResults& lookups = parts_.world->kai.lookups;
   const k8s::CallOptions limits = parts_.reads->patience();
   if (question.kind == Question::Kind::config_map) {
-    k8s::Result<KaiLookups::Devices> devices = co_await parts_.reads->devices_in(question.key, limits);
+    k8s::Result<LookupResults::Devices> devices = co_await parts_.reads->devices_in(question.key, limits);
     if (!devices) co_return std::unexpected(devices.error());
     lookups.config_maps[question.key] = *std::move(devices);
   } else if (question.kind == Question::Kind::waiting) {
-    k8s::Result<KaiLookups::Waiting> waiting = co_await parts_.reads->waiting_pods(limits);
+    k8s::Result<LookupResults::Waiting> waiting = co_await parts_.reads->waiting_pods(limits);
     if (!waiting) co_return std::unexpected(waiting.error());
     lookups.waiting = *std::move(waiting);
   } else {
-    k8s::Result<KaiLookups::Lease> lease = co_await parts_.reads->binder_lease(limits);
+    k8s::Result<LookupResults::Lease> lease = co_await parts_.reads->binder_lease(limits);
     if (!lease) co_return std::unexpected(lease.error());
     lookups.binder_lease = *std::move(lease);
   }

@@ -186,7 +186,7 @@ asio::awaitable<void> look_up(k8s::ApiClient* client, k8s::Clock* clock, Planner
   co_await tasks.join();
 }
 
-// What cannot be read leaves the picture incomplete, and is said.
+// Whether a kind is served. Adds the error to `incomplete` if the kind cannot be read.
 Served note(const k8s::Result<bool>& served, std::vector<std::string>* incomplete) {
   if (!served) append_unique(*incomplete, served.error().message);
   return !served ? Served::unknown : *served ? Served::yes : Served::no;
@@ -223,7 +223,7 @@ asio::awaitable<void> read_kai_config(k8s::ApiClient* client, KaiWorld* kai, std
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
-                                              std::vector<std::string>* incomplete, SharingKinds* ours) {
+                                              std::vector<std::string>* incomplete, SharingKinds* sharing_kinds) {
   const k8s::Gvr nodes{"", "v1", "nodes"};
   const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
   const k8s::Gvr clusterpolicies{"nvidia.com", "v1", "clusterpolicies"};
@@ -250,7 +250,7 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSet
       co_await list_if_served<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
   const SharingKinds kinds{note(our_policies, incomplete), note(our_rollouts, incomplete)};
   world->policies_served = kinds.policies == Served::yes && kinds.rollouts == Served::yes;
-  if (ours != nullptr) *ours = kinds;
+  if (sharing_kinds != nullptr) *sharing_kinds = kinds;
   co_await read_kai_config(client, &world->kai, incomplete);
   const std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
   for (const WatchScope& scope : scopes) {

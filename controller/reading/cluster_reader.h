@@ -13,7 +13,7 @@
 
 namespace gso {
 
-// Of each of our CRDs.
+// Of each CRD of the operator.
 enum class Served { no, yes, unknown };  // unknown: it cannot be read.
 struct SharingKinds {
   Served policies = Served::unknown;
@@ -21,11 +21,11 @@ struct SharingKinds {
 };
 
 // Reads what planners read into `world`, once. Kinds that are not served stay empty; a kind or namespace that cannot be
-// read is named in `incomplete`, once and with the missing rule, and left out. `ours` may be null. Errors: Nodes or
-// DaemonSets cannot be read.
+// read is named in `incomplete`, once and with the missing rule, and left out. `sharing_kinds` may be null. Errors:
+// Nodes or DaemonSets cannot be read.
 boost::asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
                                                      std::vector<std::string>* incomplete,
-                                                     SharingKinds* ours = nullptr);
+                                                     SharingKinds* sharing_kinds = nullptr);
 
 // The GPU consumers of one node, as of now.
 boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,

@@ -37,7 +37,7 @@ LeaseRecord record_of(const Json& lease) {
   return record;
 }
 
-// A create that finds nothing: what is not there is the namespace.
+// A create that is answered by 404: the namespace does not exist.
 k8s::Error without_namespace(const k8s::ObjectKey& lease, k8s::Error error) {
   error.message = fmt::format(
       "Lease {}/{} could not be created: namespace {} does not exist. Nothing is planned or written. Create the "
@@ -132,7 +132,7 @@ boost::asio::awaitable<void> LeaderElector::run() {
     if (stopping_) break;
     if (held) {
       set_leading(true);
-    } else if (leading_ && (!record_is_ours() || !may_write())) {
+    } else if (leading_ && (!holds_record() || !may_write())) {
       // Somebody else took it, or the deadline passed: never wait for a better answer.
       set_leading(false);
       continue;
@@ -158,7 +158,7 @@ bool LeaderElector::record_expired() const {
 
 boost::asio::awaitable<bool> LeaderElector::try_acquire_or_renew() {
   const MonoTime begun = clock_->monotonic();
-  if (leading_ && fresh_ && record_is_ours()) {
+  if (leading_ && fresh_ && holds_record()) {
     const bool renewed = co_await write(begun, false);
     if (renewed || fresh_) co_return renewed;  // Still fresh: no answer, the next attempt may send the same.
   }
@@ -172,7 +172,7 @@ boost::asio::awaitable<bool> LeaderElector::try_acquire_or_renew() {
     const MonoTime sent = clock_->monotonic();
     co_return co_await write(sent, true);
   }
-  if (!observed_.holder.empty() && !record_is_ours() && !record_expired()) {
+  if (!observed_.holder.empty() && !holds_record() && !record_expired()) {
     note_success();
     co_return false;
   }
@@ -217,12 +217,12 @@ std::string LeaderElector::next_record() const {
   lease["metadata"].erase("managedFields");
   Json& spec = lease["spec"];
   const std::string now = k8s::format_micro_time(clock_->now());
-  const bool ours = exists_ && record_is_ours();
+  const bool held = exists_ && holds_record();
   spec["holderIdentity"] = options_.identity;
   spec["leaseDurationSeconds"] = std::chrono::duration_cast<std::chrono::seconds>(options_.lease_duration).count();
   spec["renewTime"] = now;
-  if (!ours || observed_.acquire_time.empty()) spec["acquireTime"] = now;
-  spec["leaseTransitions"] = exists_ && !ours ? observed_.transitions + 1 : observed_.transitions;
+  if (!held || observed_.acquire_time.empty()) spec["acquireTime"] = now;
+  spec["leaseTransitions"] = exists_ && !held ? observed_.transitions + 1 : observed_.transitions;
   return lease.dump();
 }
 
@@ -259,7 +259,7 @@ boost::asio::awaitable<void> LeaderElector::release() {
   // A renewal on its way and the release would carry the same resourceVersion.
   const MonoTime patience = clock_->monotonic() + options_.renew_deadline / 2;
   while (running_ && clock_->monotonic() < patience) co_await ended_->wait_until(patience);
-  if (!leading_ || !record_is_ours() || !may_write()) {
+  if (!leading_ || !holds_record() || !may_write()) {
     set_leading(false);
     co_return;
   }

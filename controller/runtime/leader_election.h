@@ -93,7 +93,7 @@ class LeaderElector {
   void set_leading(bool leading);
   void note_failure(k8s::Error error);
   void note_success();
-  [[nodiscard]] bool record_is_ours() const { return observed_.holder == options_.identity; }
+  [[nodiscard]] bool holds_record() const { return observed_.holder == options_.identity; }
   [[nodiscard]] bool record_expired() const;
   [[nodiscard]] MonoTime attempt_deadline() const;
   [[nodiscard]] std::string next_record() const;

@@ -64,7 +64,7 @@ bool is_budget(const k8s::Error& error) {
          error.message.find("PodDisruptionBudget") != std::string::npos;
 }
 
-// The write may have happened although no answer says so.
+// The server might have done the write although no answer has arrived.
 bool ambiguous(k8s::Reason reason) {
   return reason == k8s::Reason::timeout || reason == k8s::Reason::transport || reason == k8s::Reason::decode ||
          reason == k8s::Reason::unavailable;
@@ -248,7 +248,7 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
   const auto* remove = std::get_if<DeletePod>(&planned.action);
   const bool deletion = remove != nullptr || std::holds_alternative<EvictPod>(planned.action) ||
                         std::holds_alternative<DeleteObject>(planned.action);
-  // Another uid means that the pod we meant is gone. A resourceVersion precondition may be what failed instead.
+  // Another uid means that the planned pod is gone. Otherwise the resourceVersion precondition has failed.
   const bool gone =
       error.reason == k8s::Reason::not_found || (deletion && error.reason == k8s::Reason::conflict &&
                                                  (remove == nullptr || !remove->resource_version.has_value()));
@@ -268,12 +268,12 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
   }
   ++run->result.failed;
   if (is_reservation_deletion(planned)) {
-    KaiLookups::Refusal& refusal = parts_.world->kai.lookups.refusals[remove->uid];
+    LookupResults::Refusal& refusal = parts_.world->kai.lookups.refusals[remove->uid];
     refusal.at = parts_.clock->now();
     ++refusal.count;
   }
   if (gone) {
-    // The Node (or our object) was deleted meanwhile; its watch will say so.
+    // The object was deleted meanwhile; its watch will show it.
     parts_.log->info("The object to write is gone", {{"action", subject_of(planned)}});
     back_off(run, planned, std::nullopt);
   } else if (error.reason == k8s::Reason::forbidden || error.reason == k8s::Reason::invalid) {
@@ -303,7 +303,7 @@ void Executor::back_off(const RunPtr& run, const PlannedAction& planned, std::op
 
 void Executor::give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
   const std::string subject = subject_of(planned);
-  forget(subject);            // It waits for its own time now, and would start anew after it.
+  forget(subject);            // It waits for terminal_retry now; its backoff starts again after that.
   run->result.replan = true;  // So that statuses say it.
   terminal_.insert_or_assign(subject, Terminal{planned, error, parts_.clock->monotonic() + options_.terminal_retry});
   const Duration wait = options_.terminal_retry;

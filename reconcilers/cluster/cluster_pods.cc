@@ -42,7 +42,7 @@ void ClusterPods::clear() {
 void ClusterPods::place_for_kai(World& world, WallTime now) {
   KaiWorld& kai = world.kai;
   const KaiView view = view_kai(kai, KaiSettings{});
-  KaiLookups::Waiting waiting{now, {}};
+  LookupResults::Waiting waiting{now, {}};
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     if (is_waiting(pods_[i], view)) waiting.pods.push_back({pods_[i], kai_pods_[i].tolerations});
   }
@@ -52,7 +52,7 @@ void ClusterPods::place_for_kai(World& world, WallTime now) {
     const bool watched = pod.meta.labels.contains(kai::kGroupLabel) || role_of(pod, view) == KaiRole::unlabelled;
     if (watched) kai.pods.init_apply(pod);
     for (const std::string& group : groups_of(pod)) {
-      KaiLookups::Group& listed = kai.lookups.groups[group];
+      LookupResults::Group& listed = kai.lookups.groups[group];
       listed.at = now;
       if (pod.meta.labels.contains(std::string(kai::kGroupPrefix) + group)) listed.pods.push_back(pod);
     }
@@ -60,7 +60,7 @@ void ClusterPods::place_for_kai(World& world, WallTime now) {
   }
   kai.pods.init_done();
   for (const auto& [key, request] : kai.bind_requests.all()) {
-    kai.lookups.pods.try_emplace(ObjectKey{key.ns, request->pod_name}, KaiLookups::Pod{now, false});
+    kai.lookups.pods.try_emplace(ObjectKey{key.ns, request->pod_name}, LookupResults::Pod{now, false});
   }
 }
 

@@ -11,9 +11,9 @@ namespace gso {
 using namespace kai;
 
 KaiRole role_of(const KaiPod& pod, const KaiView& view) {
-  const bool ours = pod.meta.ns == view.reservations && pod.meta.labels.get(kAppLabel) == view.app_label;
+  const bool reserves = pod.meta.ns == view.reservations && pod.meta.labels.get(kAppLabel) == view.app_label;
   const auto group = pod.meta.labels.get(kGroupLabel);
-  if (ours) return group && !group->empty() ? KaiRole::reservation : KaiRole::unlabelled;
+  if (reserves) return group && !group->empty() ? KaiRole::reservation : KaiRole::unlabelled;
   const bool grouped = std::ranges::any_of(pod.meta.labels, [](const auto& label) {
     return label.key == kGroupLabel || label.key.view().starts_with(kGroupPrefix);
   });

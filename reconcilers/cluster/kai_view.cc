@@ -136,7 +136,7 @@ bool elects_leader(const KaiWorld& kai, const KaiView& view) {
   return binder != nullptr && binder->replicas > 1;
 }
 
-std::string lease_trouble(const KaiLookups::Lease& lease, WallTime now, Duration quiet) {
+std::string lease_trouble(const LookupResults::Lease& lease, WallTime now, Duration quiet) {
   if (!lease.known) return {};
   if (lease.holder.empty()) return fmt::format("Lease {} of the binder has no holder", kBinderLease);
   if (lease.acquired && now - *lease.acquired < quiet) {

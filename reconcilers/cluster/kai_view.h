@@ -48,6 +48,6 @@ struct KaiView {
 [[nodiscard]] bool elects_leader(const KaiWorld& kai, const KaiView& view);
 // Why, according to that Lease, the same binder has not led for long enough; a replica that takes over synchronises
 // every group. Empty also without such a Lease: then only the Deployment decides.
-[[nodiscard]] std::string lease_trouble(const KaiLookups::Lease& lease, WallTime now, Duration quiet);
+[[nodiscard]] std::string lease_trouble(const LookupResults::Lease& lease, WallTime now, Duration quiet);
 
 }  // namespace gso

@@ -113,8 +113,8 @@ class Loader {
     // Manifests without any might be only a part of the cluster.
     if (has_runtime_classes_) world.kai.runtime_classes.init_done();
     world.kai.schemas.init_done();
-    KaiLookups& lookups = world.kai.lookups;
-    if (!lookups.binder_lease) lookups.binder_lease = KaiLookups::Lease{now_, false, {}, {}};
+    LookupResults& lookups = world.kai.lookups;
+    if (!lookups.binder_lease) lookups.binder_lease = LookupResults::Lease{now_, false, {}, {}};
     place_config_maps();
     pods_.place(world, out_.consumers, now_);
     return std::move(out_);
@@ -214,7 +214,7 @@ class Loader {
     if (kind == "Lease") {
       auto lease = project_lease(text);
       if (!lease) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, lease.error().message));
-      kai.lookups.binder_lease = KaiLookups::Lease{now_, true, lease->holder, lease->acquired};
+      kai.lookups.binder_lease = LookupResults::Lease{now_, true, lease->holder, lease->acquired};
       return {};
     }
     if (kind == "Deployment") return put(where, project_deployment(text), kai.deployments);
@@ -235,7 +235,7 @@ class Loader {
     for (const auto& [key, config_map] : out_.world.configmaps.all()) {
       auto devices = config_map->data.find(std::string(kai::kVisibleDevices));
       if (devices == config_map->data.end() || !devices->second) continue;
-      KaiLookups::Devices& found = kai.lookups.config_maps[key];
+      LookupResults::Devices& found = kai.lookups.config_maps[key];
       found = {now_, true, *devices->second, {}};
       for (const k8s::OwnerReference& owner : config_map->meta.owners) found.owners.push_back(owner.uid);
     }

@@ -171,11 +171,11 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
     out.notes.push_back(fmt::format("Node is NotReady: {}; uses 1 slot of maxUnavailable",
                                     in_change ? "its change waits for it" : "skipped until Ready"));
   if (node.unschedulable) {
-    const bool ours = is_cordoned_by_operator(node);
+    const bool by_operator = is_cordoned_by_operator(node);
     const bool managed = a != nullptr && a->phase != Phase::unmanaged;
-    out.notes.emplace_back(!ours     ? "Cordoned by someone else, who must uncordon it"
-                           : managed ? "Cordoned by the operator; uncordoned when the change finishes"
-                                     : "Cordoned by the operator for a change that did not finish");
+    out.notes.emplace_back(!by_operator ? "Cordoned by someone else, who must uncordon it"
+                           : managed    ? "Cordoned by the operator; uncordoned when the change finishes"
+                                        : "Cordoned by the operator for a change that did not finish");
   }
   if (a == nullptr) return;
   if (is_partitioned_by_nos(node)) {

@@ -148,7 +148,7 @@ class PodQuestions {
     const auto& others = s_.world.kai.lookups.waiting;
     const std::vector<WaitingPod> none;
     const WaitingCauses causes(s_.world, view, others ? others->pods : none);
-    if (!causes.is_ours(waiting)) {
+    if (!causes.is_of_kai(waiting)) {
       add(Severity::error, "OtherScheduler",
           fmt::format("the pod requests a share of a GPU from KAI, but its schedulerName is {}, not {}",
                       asked_.pod.scheduler_name.view(), view.scheduler_name),

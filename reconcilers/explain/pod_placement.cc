@@ -46,6 +46,7 @@ struct Verdict {
   bool singly = false;
   std::string what = {};  // The same as `text`, without its verb.
   const Taint* taint = nullptr;
+  bool by_operator = false;  // The operator has cordoned the node.
 };
 
 std::int64_t amount(const ResourceCounts& counts, const Interned& resource) {
@@ -119,9 +120,10 @@ class NodeQuestions {
     }
     if (!node.ready) return Verdict{Stage::not_ready, "is not Ready", "", 0};
     if (node.unschedulable) {
-      const bool ours = is_cordoned_by_operator(node);
-      return Verdict{Stage::cordoned, ours ? "is cordoned by the operator while it is changed" : "is cordoned",
-                     ours ? "ours" : "", 0};
+      Verdict cordoned{Stage::cordoned, "is cordoned", "", 0};
+      cordoned.by_operator = is_cordoned_by_operator(node);
+      if (cordoned.by_operator) cordoned.text += " by the operator while it is changed";
+      return cordoned;
     }
     return std::nullopt;
   }
@@ -194,9 +196,9 @@ std::string text_of(const Closest& c) {
       return fmt::format("{} {} suitable but not Ready", where, one ? "is" : "are");
     case Stage::cordoned:
       return fmt::format("{} {} suitable but cordoned{}", where, one ? "is" : "are",
-                         v.resource.empty() ? ""
-                         : one              ? " by the operator while it is changed"
-                                            : " by the operator while they are changed");
+                         !v.by_operator ? ""
+                         : one          ? " by the operator while it is changed"
+                                        : " by the operator while they are changed");
     case Stage::refused:
       return fmt::format(
           "{} {}: the kubelet would reject the pod there",
@@ -221,7 +223,7 @@ std::string label_command(const AskedPod& asked, const std::string& node, const 
 
 std::string command_of(const AskedPod& asked, const Closest& c) {
   const std::string& node = c.nodes.front();
-  const auto& [stage, text, resource, most, singly, what, taint] = c.best;
+  const auto& [stage, text, resource, most, singly, what, taint, by_operator] = c.best;
   const std::int64_t asks = resource.empty() ? 0 : amount(asked.pod.gpu_requests, Interned(resource));
   switch (stage) {
     case Stage::not_served:
@@ -241,7 +243,7 @@ std::string command_of(const AskedPod& asked, const Closest& c) {
     case Stage::not_ready:
       return fmt::format("kubectl describe node {}", node);
     case Stage::cordoned:
-      return resource == "ours" ? "gpu-sharing-operator rollout status" : fmt::format("kubectl uncordon {}", node);
+      return by_operator ? "gpu-sharing-operator rollout status" : fmt::format("kubectl uncordon {}", node);
     case Stage::full:
       return fmt::format("gpu-sharing-operator explain {}", node);
     case Stage::fits:

@@ -66,7 +66,7 @@ class Chooser {
                          : "kubectl edit configmap {configmap} --namespace {namespace}");
   }
 
-  [[nodiscard]] std::string mend_invalid() const {
+  [[nodiscard]] std::string correct_invalid() const {
     const SharingPolicy* policy = world_.policies.find(a_.policy.view());
     if (policy != nullptr && (policy->inline_profile || a_.wrong_key))
       return fill("kubectl edit sharingpolicies.gpusharing.dev {policy}");
@@ -116,7 +116,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   const bool has_holder = a->is_held() || (!a->holder.empty() && phase_of(*a) == Phase::held && !a->is_unreadable());
   const std::string_view reason = has_holder ? a->holder : a->is_blocked() ? a->reason : std::string_view();
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
-  if (reason == kConfigInvalid) return chooser.mend_invalid();
+  if (reason == kConfigInvalid) return chooser.correct_invalid();
   if (reason == kTaintNotTolerated) {
     const Operand* plugin = index.installation_of(*a).find(Component::plugin, node);
     const Taint* taint = plugin == nullptr ? nullptr : untolerated(*plugin, node);

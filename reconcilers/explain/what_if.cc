@@ -45,7 +45,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
     for (const auto& [resource, count] : a.expectation->capacity) out.serves[resource] = count;
   }
   if (a.in_change()) {
-    out.in_flight = true;
+    out.in_progress = true;
     out.message = blocking_pods_of(pass.s.world, name);
     out.cordons = a.change->cordoned;
     for (const Pod* pod : pass.index.pods_of(name)) {

@@ -31,7 +31,7 @@ struct NodeDifference {
   std::string_view blocked;  // Why it would not be changed; with `message`.
   std::string message;
   // It is in a change now: `restarts` are the pods that are still to be replaced; `message`: the blocking pods.
-  bool in_flight = false;
+  bool in_progress = false;
   // Consumers that would break, or that request more than is left ("namespace/name"): filled by find_obstacles().
   std::vector<std::string> blocked_by_pods;
 };

@@ -1,4 +1,4 @@
-// Maintaining the groups: objects are taken out as they were put in, then put in as they are now.
+// Maintains the groups: removes what an object contributed before the event, then adds what it contributes now.
 #include "reconcilers/kai/index.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ void KaiIndex::attach(World& world) {
   world.kai.pods.add_listener([this](const ObjectKey& key, const auto& before, const auto& after) {
     dirty_pods_.insert(key);
     for (const auto& pod : {before, after}) {
-      // A reservation is no activity of its group.
+      // A change of a reservation does not count as activity of its group.
       if (pod && is_alive(*pod) && role_of(*pod, view_) == KaiRole::consumer) note_activity(gso::groups_of(*pod));
     }
   });
@@ -168,14 +168,14 @@ void KaiIndex::put_in_request(const KaiWorld& kai, const ObjectKey& key) {
     groups_[name].bind_requests.insert(key);
     touched_groups_.insert(name);
   }
-  // One that has succeeded shows as its pod, or as that pod's reservations.
-  const bool in_flight = request->phase != "Succeeded" && !is_terminally_failed(*request) && !share.groups.empty();
-  if (in_flight) share.node = std::string(request->selected_node.view());
+  // A succeeded BindRequest is not counted: its pod, or the reservations of that pod, show the use.
+  const bool in_progress = request->phase != "Succeeded" && !is_terminally_failed(*request) && !share.groups.empty();
+  if (in_progress) share.node = std::string(request->selected_node.view());
   if (!share.node.empty()) ++use(share.node).bind_requests;
   request_shares_.emplace(key, std::move(share));
 }
 
-// The group's part of unreserved_, anew.
+// Computes the group's part of unreserved_ again.
 void KaiIndex::find_unreserved(const KaiWorld& kai, const std::string& name) {
   if (auto old = unreserved_of_.extract(name)) {
     for (const auto& [node, request] : old.mapped()) {
@@ -288,7 +288,7 @@ void KaiIndex::compare_sharing(const World& world, const std::string& name) {
 void KaiIndex::refresh(const World& world, const PlannerSettings& settings) {
   const KaiWorld& kai = world.kai;
   KaiView view = view_kai(kai, settings.kai);
-  // Another namespace or app label: every pod may be something else now.
+  // The namespace or the app label has changed: each pod might have another role now.
   if (view.reservations != view_.reservations || view.app_label != view_.app_label) everything_ = true;
   view_ = std::move(view);
   if (everything_) {
@@ -319,7 +319,7 @@ void KaiIndex::refresh(const World& world, const PlannerSettings& settings) {
     dirty_nodes_.insert(name);
   }
   touched_nodes_.clear();
-  // Groups that came and went between two passes left only their count.
+  // Groups that were added and removed between two passes have left only their activity count.
   if (activity_.size() > 2 * groups_.size() + 1000) {
     std::erase_if(activity_, [this](const auto& entry) { return !groups_.contains(entry.first); });
   }

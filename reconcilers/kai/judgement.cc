@@ -144,7 +144,7 @@ class Judge {
                            name_of((*other)->meta)));
   }
 
-  // Live consumers, and something about their reservation that only a person can put right. Deleting it would make the
+  // The group has live consumers, and only a person can correct their reservation. Deleting it would make the
   // binder delete the consumers.
   [[nodiscard]] Judgement find_alarm(const KaiPod& reservation) {
     const auto alarm = [&](Severity severity, std::string_view reason, std::string message) {
@@ -261,7 +261,7 @@ class Judge {
 
 }  // namespace
 
-std::optional<std::string> KaiLookups::Devices::of(const k8s::Uid& consumer) const {
+std::optional<std::string> LookupResults::Devices::of(const k8s::Uid& consumer) const {
   const bool own = !consumer.empty() && std::ranges::any_of(owners, [&](const Interned& owner) {
     return k8s::Uid(owner.view()) == consumer;
   });

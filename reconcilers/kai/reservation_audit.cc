@@ -20,7 +20,7 @@ namespace {
 // What does not agree on one node. Names of pods, with the group's where it helps.
 struct Mismatch {
   std::set<std::string> idle;        // Reservations that hold a GPU which KAI counts as free.
-  std::set<std::string> unreserved;  // Consumers whose GPU nobody holds at the kubelet.
+  std::set<std::string> unreserved;  // Consumers whose GPU no reservation holds at the kubelet.
   std::set<std::string> extra;       // Further reservations of one group: GPUs that KAI does not count.
   [[nodiscard]] std::int64_t gpus() const { return static_cast<std::int64_t>(idle.size() + extra.size()); }
 };
@@ -70,13 +70,13 @@ void compare(const GroupFacts& facts, const KaiView& view, std::map<std::string,
     if (!reserved.contains(node) && !former.contains(node))
       nodes[node].unreserved.insert(k8s::to_string(pod->meta.key()));
   }
-  const bool in_flight = std::ranges::any_of(facts.requests, [](const BindRequest* request) {
+  const bool in_progress = std::ranges::any_of(facts.requests, [](const BindRequest* request) {
     return request->phase != "Succeeded" && !is_terminally_failed(*request);
   });
   for (const auto& [node, names] : reserved) {
     if (used.contains(node)) {
       if (names.size() > 1) nodes[node].extra.insert(names.begin(), names.end());
-    } else if (!in_flight) {
+    } else if (!in_progress) {
       nodes[node].idle.insert(names.begin(), names.end());
     }
   }
@@ -169,7 +169,7 @@ void plan_reservation_audit(KaiPass& pass) {
   find_unreserved(pass, nodes);
   for (const auto& [node, found] : nodes) {
     const std::string text = describe(found);
-    // Longer than any bind in flight can take.
+    // Longer than any bind can take.
     if (text.empty() || !pass.held_for({Timer::kai_mismatch, node, ""}, index.view().bind_timeout)) continue;
     pass.finding(Severity::warning, node_ref(node), kKaiMismatch, text);
     pass.event(node_ref(node), true, kKaiMismatch, "CompareReservations", text);

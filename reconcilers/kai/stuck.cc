@@ -21,7 +21,7 @@ void report(KaiPass& pass, const ObjectMeta& pod, std::string_view reason, const
   pass.event(pod_ref(pod), true, reason, "CheckSharing", text);
 }
 
-// They are in no watch: listed now and then, and looked at while the list is not old.
+// No watch shows these pods: they are listed periodically, and a list is used until it is too old.
 void report_waiting_pods(KaiPass& pass) {
   const KaiWorld& kai = pass.s.world.kai;
   const KaiSettings& settings = pass.s.settings.kai;
@@ -36,7 +36,7 @@ void report_waiting_pods(KaiPass& pass) {
   const WaitingCauses causes(pass.s.world, view, waiting->pods);
   for (const WaitingPod& pod : waiting->pods) {
     const Duration age = pass.s.now - pod.pod.meta.creation_timestamp;
-    if (!causes.is_ours(pod) || age < view.bind_timeout) continue;  // A bind may take that long.
+    if (!causes.is_of_kai(pod) || age < view.bind_timeout) continue;  // A bind can take that long.
     const WaitingCause cause = causes.cause(pod);
     report(pass, pod.pod.meta, kKaiPodStuck,
            fmt::format("waits for a share of a GPU: {} ({})", cause.text, cause.code));

@@ -54,14 +54,14 @@ void WaitingCauses::measure_nodes() {
   }
 }
 
-bool WaitingCauses::is_ours(const WaitingPod& waiting) const {
+bool WaitingCauses::is_of_kai(const WaitingPod& waiting) const {
   const StringMap& annotations = waiting.pod.meta.annotations;
   return waiting.pod.scheduler_name.view() == view_.scheduler_name &&
          (annotations.contains(kFraction) || annotations.contains(kMemory));
 }
 
 std::optional<WaitingCause> WaitingCauses::too_large(std::int64_t wanted, std::int64_t devices) const {
-  constexpr std::int64_t kUnlabelled = 100;  // What KAI counts there.
+  constexpr std::int64_t kUnlabelled = 100;  // What KAI assumes for nodes without the label.
   std::int64_t most = 0;
   const std::string* unlabelled = nullptr;
   for (const auto& [offer, node] : offers_) {
@@ -70,7 +70,7 @@ std::optional<WaitingCause> WaitingCauses::too_large(std::int64_t wanted, std::i
     most = std::max(most, offer.memory.value_or(0));
     if (!offer.memory && unlabelled == nullptr) unlabelled = &node;
   }
-  if (most_gpus_ < devices) return std::nullopt;  // Said elsewhere.
+  if (most_gpus_ < devices) return std::nullopt;  // Reported elsewhere.
   const std::string asks =
       devices == 1 ? fmt::format("{} MiB", wanted) : fmt::format("{} MiB on each of {} GPUs", wanted, devices);
   const std::string largest =
@@ -126,7 +126,7 @@ std::optional<WaitingCause> WaitingCauses::impossible(const WaitingPod& waiting)
   return std::nullopt;
 }
 
-// A bind that was requested and does not happen.
+// Why a requested bind does not happen.
 std::optional<WaitingCause> WaitingCauses::bind_trouble(const WaitingPod& waiting) const {
   const BindRequest* request = world_.kai.bind_requests.find(waiting.pod.meta.key());
   if (request == nullptr) return std::nullopt;

@@ -1,4 +1,4 @@
-// Why a pod that asks KAI for a share of a GPU has no node: what objects show, without a word from KAI.
+// Why a pod that requests a share of a GPU from KAI has no node, from objects alone: KAI itself does not report it.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ class WaitingCauses {
   WaitingCauses(const World& world, const KaiView& view, const std::vector<WaitingPod>& pods);
 
   // Asks KAI for a share of a GPU.
-  [[nodiscard]] bool is_ours(const WaitingPod& waiting) const;
-  // What keeps it from ever being placed as nodes and kai-config are now. Without nodes nothing is said about sizes.
+  [[nodiscard]] bool is_of_kai(const WaitingPod& waiting) const;
+  // Why the pod can never be placed with the present nodes and kai-config. Sizes are not checked if no nodes are known.
   [[nodiscard]] std::optional<WaitingCause> impossible(const WaitingPod& waiting) const;
-  // The same, else what blocks the binder, else where to look.
+  // The same; otherwise what blocks the binder; otherwise where to look.
   [[nodiscard]] WaitingCause cause(const WaitingPod& waiting) const;
 
  private:
@@ -42,7 +42,7 @@ class WaitingCauses {
   const World& world_;
   const KaiView& view_;
   std::string scaling_pod_;
-  // What the nodes with GPUs offer, each combination once. KAI takes all GPUs of a node for equal.
+  // What the nodes with GPUs offer, each combination once. KAI treats all GPUs of a node as equal.
   struct Offer {
     std::int64_t gpus = 0;
     std::optional<std::int64_t> memory;  // MiB, as KAI counts it; none without nvidia.com/gpu.memory.

@@ -15,7 +15,7 @@
 namespace gso {
 namespace {
 
-// The taint of a node that takes KAI's reservation away and leaves this pod.
+// A node's NoExecute taint that evicts KAI's reservation but not this pod.
 std::string evicting_taint(const World& world, const WaitingPod& waiting) {
   for (const auto& [key, node] : world.nodes.all()) {
     for (const Taint& taint : node->taints) {
@@ -82,7 +82,7 @@ void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rule
              each.pod.meta.ns.view() == (object.ns.empty() ? "default" : object.ns);
     });
     LintedDocument* const document = pod == waiting.end() ? nullptr : document_of(object, documents);
-    if (document == nullptr || !causes.is_ours(*pod)) {
+    if (document == nullptr || !causes.is_of_kai(*pod)) {
       continue;
     }
     const auto add = [&](Diagnostic::Severity severity, const char* code, std::string message) {

@@ -1,5 +1,5 @@
 // KAI's part of the World: its stores, and what is looked up on request (a group's multi-device consumers, one pod, one
-// consumer's ConfigMap). Written by controller/kai_watches and kai_lookups, by `plan` from manifests, or by a test.
+// consumer's ConfigMap). Written by controller/watches and controller/kai, by `plan` from manifests, or by a test.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct WaitingPod {
   std::vector<Toleration> tolerations;  // Without temporary ones (tolerationSeconds).
 };
 
-struct KaiLookups {
+struct LookupResults {
   struct Group {
     WallTime at{};
     std::vector<KaiPod> pods;
@@ -72,7 +72,7 @@ struct KaiWorld {
   k8s::Store<Deployment> deployments;  // The binder.
   k8s::Store<RuntimeClass> runtime_classes;
   k8s::Store<KaiSchema> schemas;  // CRDs of Config and BindRequest; either can be missing (see schemas_known).
-  KaiLookups lookups;
+  LookupResults lookups;
   bool configs_served = false;
   bool bind_requests_served = false;
   bool schemas_known = false;  // The CRDs were looked for (in a cluster), so that an absent one is really absent.

@@ -54,13 +54,13 @@ MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, cons
 
 MpsMark mps_mark(const Node& node, MpsDaemon daemon) {
   const auto value = node.meta.labels.get(kMpsEnabled);
-  const bool ours = node.meta.annotations.contains(kMpsMarkAnnotation);
+  const bool marked = node.meta.annotations.contains(kMpsMarkAnnotation);
   switch (daemon) {
     case MpsDaemon::up:
       // Another value belongs to a person. If a person removes the label while the operator owns it, it is set again.
       return !value ? MpsMark::to_set : MpsMark::right;
     case MpsDaemon::down:
-      if (ours) return MpsMark::to_remove;
+      if (marked) return MpsMark::to_remove;
       return value == "true" ? MpsMark::foreign : MpsMark::right;
     case MpsDaemon::unclear:
       break;

@@ -27,11 +27,11 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
                             const PlannerSettings& settings) {
   LabelChange change;
   OwnedLabels owned = owned_labels(node);
-  const std::set<std::string> theirs = owned.empty() && gfd ? std::set<std::string>() : nfd_owned(node);
-  std::erase_if(owned, [&](const auto& entry) { return theirs.contains(entry.first); });
+  const std::set<std::string> of_nfd = owned.empty() && gfd ? std::set<std::string>() : nfd_owned(node);
+  std::erase_if(owned, [&](const auto& entry) { return of_nfd.contains(entry.first); });
   if (operator_owns_labels(gfd, settings)) {
     for (const auto& [key, value] : expectation.labels) {
-      if (!theirs.contains(key)) write_label(node, key, value, owned, change);
+      if (!of_nfd.contains(key)) write_label(node, key, value, owned, change);
     }
     // A label that the operator wrote for an earlier profile and that this one does not have gets its previous value;
     // not the label that selects the profile, which the policies own.

@@ -51,7 +51,7 @@ struct Guard {
 };
 constexpr Guard kGuards[] = {{kScaleDownDisabled, "cluster-autoscaler"}, {kKarpenterDoNotDisrupt, "karpenter"}};
 
-bool is_ours(const Guard& guard, const NodeChange& change) {
+bool is_added_by_operator(const Guard& guard, const NodeChange& change) {
   return std::ranges::find(change.guards, guard.autoscaler) != change.guards.end();
 }
 
@@ -60,7 +60,7 @@ void add_guards(PatchNode& patch, const Node& node, NodeChange& change) {
   for (const Guard& guard : kGuards) {
     if (node.meta.annotations.contains(guard.annotation)) continue;
     patch.set_annotations[std::string(guard.annotation)] = "true";
-    if (!is_ours(guard, change)) change.guards.emplace_back(guard.autoscaler);
+    if (!is_added_by_operator(guard, change)) change.guards.emplace_back(guard.autoscaler);
   }
 }
 
@@ -124,7 +124,7 @@ NodeChange list_again(const NodeView& view, const NodeChange& before, const Chan
 
 void remove_guards(PatchNode& patch, const Node& node, const NodeChange& change) {
   for (const Guard& guard : kGuards) {
-    if (is_ours(guard, change) && node.meta.annotations.get(guard.annotation) == "true") {
+    if (is_added_by_operator(guard, change) && node.meta.annotations.get(guard.annotation) == "true") {
       patch.remove_annotations.insert(std::string(guard.annotation));
     }
   }

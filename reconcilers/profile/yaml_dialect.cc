@@ -43,8 +43,8 @@ Stumble stumble_of(std::string_view problem, std::string_view context) {
 }
 
 std::optional<std::string> hold(std::string_view text, std::size_t offset, Stumble stumble) {
-  const char stands = offset < text.size() ? text[offset] : ' ';
-  const bool fits = stumble == Stumble::colon ? stands == ':' : stumble == Stumble::tag && is_indicator(stands);
+  const char present = offset < text.size() ? text[offset] : ' ';
+  const bool fits = stumble == Stumble::colon ? present == ':' : stumble == Stumble::tag && is_indicator(present);
   if (!fits) {
     return std::nullopt;
   }

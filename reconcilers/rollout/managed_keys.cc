@@ -147,8 +147,8 @@ class ManagedKeys {
     const Keys& wanted = wanted_[where];
     for (const auto& [key, text] : config_map->data) {
       const std::string id = fmt::format("{}/{}", k8s::to_string(where), key);
-      const bool ours = config_map->our_keys.contains(key) && text && is_text_of_key(*text, key);
-      if (!ours || wanted.contains(key) || pass_.index.loaded.contains(id) || is_default(where, key)) continue;
+      const bool by_operator = config_map->our_keys.contains(key) && text && is_text_of_key(*text, key);
+      if (!by_operator || wanted.contains(key) || pass_.index.loaded.contains(id) || is_default(where, key)) continue;
       if (pass_.held_for({Timer::key_unused, k8s::to_string(where), key}, pass_.s.settings.keep_unused_keys))
         write.remove.insert(key);
     }

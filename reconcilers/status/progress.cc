@@ -67,7 +67,7 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
     status["oldestInProgress"] = {{"node", progress.oldest.node}, {"since", k8s::format_time(since)}};
   }
   const SharingRollout* rollout = progress.rollout.empty() ? nullptr : pass.s.world.rollouts.find(progress.rollout);
-  if (rollout == nullptr || progress.in_flight == 0 || progress.stopped) return;
+  if (rollout == nullptr || progress.in_progress == 0 || progress.stopped) return;
   const auto known = time_of(before, "estimatedCompletion");
   const Json nodes = object_at(before, "nodes");
   const bool same =

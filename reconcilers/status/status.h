@@ -53,7 +53,7 @@ void note_in_progress(Pass& pass, const std::string& node, OldestInProgress& old
 struct Progress {
   std::string rollout;  // The SharingRollout in progress; empty: none.
   std::int64_t up_to_date = 0;
-  std::int64_t in_flight = 0;
+  std::int64_t in_progress = 0;
   // By people, failures or windows: the time at which it continues cannot be predicted.
   bool stopped = false;
   OldestInProgress oldest;

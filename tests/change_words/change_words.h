@@ -1,5 +1,7 @@
 // The annotations of a Node that say which change is in progress, for tests: what they mean, not how they are spelled.
-// No other test names one of them, so that their spelling can change in one place.
+// Golden cases, invariants and stories use this header, so that a new spelling needs few other edits. Tests of the
+// annotations themselves name them: tests/reconcilers/node, tests of unreadable values, a story's log, and tests that
+// read a real API server (tests/conformance, tests/chart).
 #pragma once
 
 #include <map>

@@ -168,7 +168,7 @@ std::vector<std::string> names_of(const std::vector<Component>& components) {
 
 std::string what_happens(const NodeDifference& d) {
   if (!d.blocked.empty()) return fmt::format("Blocked({})", d.blocked);
-  if (d.in_flight) return "in progress";
+  if (d.in_progress) return "in progress";
   if (d.transition == Transition::none) return std::string(to_string(d.cause));
   return fmt::format("{}, {}", to_string(d.cause), to_string(d.transition));
 }
@@ -200,7 +200,7 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, std::ostr
     if (!d.blocked.empty() && !(reported && d.blocked == kConfigInvalid)) blocked[d.message].push_back(d.node);
   }
   for (const NodeDifference& d : all) {
-    if (d.in_flight && !d.message.empty()) blocked[d.message].push_back(d.node);
+    if (d.in_progress && !d.message.empty()) blocked[d.message].push_back(d.node);
   }
   for (const auto& [message, nodes] : blocked) out << printable(fmt::format("{}: {}\n", join(nodes, ""), message));
   const std::size_t change = all.size() - stay;
@@ -246,7 +246,7 @@ Json to_json(const NodeDifference& d) {
                         : d.workloads == WorkloadMode::interrupt ? "Interrupt"
                                                                  : "WaitForIdle"},
           {"inTheWay", d.blocked_by_pods},
-          {"inProgress", d.in_flight},
+          {"inProgress", d.in_progress},
           {"blocked", d.blocked},
           {"message", d.message}};
 }

@@ -42,7 +42,8 @@ int RolloutCall::refuse(std::string_view why) const {
   return 2;
 }
 
-asio::awaitable<bool> patch_ours(RolloutCall* call, std::string resource, std::string name, std::string body) {
+asio::awaitable<bool> patch_sharing_object(RolloutCall* call, std::string resource, std::string name,
+                                           std::string body) {
   const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", resource};
   const k8s::ObjectKey key{"", name};
   const k8s::WriteOptions options;
@@ -109,8 +110,8 @@ int show_status(RolloutCall& call, const std::string& why_none) {
     document["rollouts"].back()["estimatedCompletion"] = estimate;
     const SharingRollout& rollout = *facts.rollout;
     const auto steps = steps_to(call.world, index, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps);
-    Json& in_flight = document["rollouts"].back()["inProgress"] = Json::array();
-    for (const NodeStep& step : steps) in_flight.push_back({{"name", step.node}, {"step", step.step}});
+    Json& in_progress = document["rollouts"].back()["inProgress"] = Json::array();
+    for (const NodeStep& step : steps) in_progress.push_back({{"name", step.node}, {"step", step.step}});
     if (!call.options.json) print_rollout_status(facts, estimate, steps, call.clock->now(), *call.out);
   }
   if (call.options.json) {
@@ -146,7 +147,7 @@ int show_history(RolloutCall& call) {
 // --- start
 
 // What a new start concerns, for people: nodes that are deferred; what failed and is what nodes should run still.
-void tell_retried(RolloutCall& call, const std::string& policy) {
+void print_retried(RolloutCall& call, const std::string& policy) {
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
@@ -162,7 +163,8 @@ void tell_retried(RolloutCall& call, const std::string& policy) {
         index.impl().profile_rollouts.find(RolloutKey{policy, failure.config_map, failure.key});
     const bool present = profile_rollout != index.impl().profile_rollouts.end() &&
                          target_of(profile_rollout->second) == failure.revision;
-    const bool inline_again = failure.rolled_back;  // Its nodes have gone back: no unit is of it.
+    // Its nodes have the previous inline profile again, so that no rollout targets the failed revision.
+    const bool inline_again = failure.rolled_back;
     if (failure.policy != policy || !(present || inline_again)) continue;
     std::string nodes;
     for (const std::string& node : failure.nodes) nodes += (nodes.empty() ? " on " : ", ") + node;
@@ -196,7 +198,7 @@ asio::awaitable<int> start(RolloutCall* call) {
   body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(call->clock->now());
   if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
   const std::string text = body.dump();
-  const bool done = co_await patch_ours(call, kPolicies, name, text);
+  const bool done = co_await patch_sharing_object(call, kPolicies, name, text);
   if (!done) co_return 2;
   // An aborted or undone rollout stays so: its object goes, and the operator begins a new one.
   const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", kRollouts};
@@ -216,7 +218,7 @@ asio::awaitable<int> start(RolloutCall* call) {
   *call->out << fmt::format(
       "Retrying failed and deferred nodes of policy {}{}\n", name,
       call->options.adopt ? ", and rolling out nodes that had drifted before the operator was installed" : "");
-  tell_retried(*call, name);
+  print_retried(*call, name);
   co_return 0;
 }
 
@@ -234,14 +236,15 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   call.out = out;
   call.err = err;
   using Verb = RolloutOptions::Verb;
-  const k8s::Result<void> read = co_await read_world(client, settings, &call.world, &call.incomplete, &call.ours);
+  const k8s::Result<void> read =
+      co_await read_world(client, settings, &call.world, &call.incomplete, &call.sharing_kinds);
   if (!read) co_return call.refuse(read.error().message);
   for (const std::string& missing : call.incomplete) *err << "incomplete: " << missing << "\n";
   int code = 2;
   if (rollout.verb == Verb::diff) {
     code = co_await rollout_diff(&call);
-  } else if (call.ours.policies == Served::unknown || call.ours.rollouts == Served::unknown) {
-    // Whether the record is theirs or a ConfigMap's is not known, so no switch is turned.
+  } else if (call.sharing_kinds.policies == Served::unknown || call.sharing_kinds.rollouts == Served::unknown) {
+    // It is unknown whether SharingRollouts or ConfigMaps hold the switches, so none is set.
     co_return call.refuse("the SharingPolicies and SharingRollouts cannot be read (see `incomplete`)");
   } else if (!call.world.policies_served) {
     const bool pauses = rollout.verb == Verb::pause || rollout.verb == Verb::resume;
@@ -261,7 +264,7 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   } else if (rollout.verb == Verb::undo) {
     code = co_await rollout_undo(&call);
   } else {
-    code = co_await turn_switch(&call);
+    code = co_await set_switch(&call);
   }
   co_return code;
 }

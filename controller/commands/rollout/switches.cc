@@ -1,5 +1,5 @@
-// Verbs of `rollout` that turn a switch of a SharingRollout, a SharingPolicy or, where our CRDs are not served, of the
-// ConfigMaps that device plugins mount.
+// Verbs of `rollout` that set a switch of a SharingRollout, a SharingPolicy or, where the operator's CRDs are not
+// served, of the ConfigMaps that device plugins mount.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -91,7 +91,7 @@ struct Mounted {
   }
 };
 
-// Errors: there is none, or they may not be read.
+// Errors: no device plugin mounts a ConfigMap, or the caller is not allowed to read them.
 k8s::Result<Mounted> mounted_config_maps(const RolloutCall& call) {
   FleetIndex index;
   index.note_everything_changed();
@@ -179,7 +179,7 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
         fmt::format("policy {} is not paused by spec.rollout.paused{}{}", name, too.empty() ? "" : "; ", too));
   }
   const std::string body = Json{{"spec", {{"rollout", {{"paused", pause}}}}}}.dump();
-  const bool done = co_await patch_ours(call, kPolicies, name, body);
+  const bool done = co_await patch_sharing_object(call, kPolicies, name, body);
   if (!done) co_return 2;
   *call->out << fmt::format("policy {}: {}\n", name, pause ? "paused: no further node starts" : "resumed");
   if (!too.empty()) *call->out << "  " << too << "\n";
@@ -195,7 +195,7 @@ asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
   co_return code;
 }
 
-asio::awaitable<int> turn_switch(RolloutCall* call) {
+asio::awaitable<int> set_switch(RolloutCall* call) {
   const RolloutOptions::Verb verb = call->options.verb;
   const bool pauses = verb == RolloutOptions::Verb::pause || verb == RolloutOptions::Verb::resume;
   const Switch& wanted = switch_of(verb);
@@ -207,7 +207,7 @@ asio::awaitable<int> turn_switch(RolloutCall* call) {
   }
   const RolloutChoice choice{call->options.name, call->options.all, wanted.hint};
   const auto chosen = choose(call->world, choice, wanted.fits, wanted.none);
-  // What was paused while our CRDs were not served, or by hand, is to be found again.
+  // ConfigMaps that were paused while the operator's CRDs were not served, or by hand, are found as well.
   const bool resumes = verb == RolloutOptions::Verb::resume;
   const Mounted paused = resumes ? paused_config_maps(*call) : Mounted();
   if (!chosen && call->options.name.empty() && !paused.keys.empty()) {
@@ -218,7 +218,7 @@ asio::awaitable<int> turn_switch(RolloutCall* call) {
   for (const RolloutFacts& facts : *chosen) {
     const std::string name = facts.rollout->meta.name;
     const std::string body = spec_patch(wanted.field, wanted.value);
-    const bool done = co_await patch_ours(call, kRollouts, name, body);
+    const bool done = co_await patch_sharing_object(call, kRollouts, name, body);
     if (!done) co_return 2;
     *call->out << fmt::format("{}: {}\n", name, wanted.done);
     const std::string stopped = resumes ? still_stopped(*call, paused, *facts.rollout) : std::string();

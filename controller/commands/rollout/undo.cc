@@ -49,7 +49,7 @@ std::string owner_by_keys(const Json& metadata, const char* field, std::span<con
   return {};
 }
 
-bool is_ours(const World& world, const SharingRollout& rollout) {
+bool has_inline_profile(const World& world, const SharingRollout& rollout) {
   const SharingPolicy* policy = world.policies.find(rollout.policy);
   return policy != nullptr && policy->inline_profile &&
          inline_profile_key(policy->meta.name, *policy->inline_profile) == rollout.key;
@@ -97,7 +97,7 @@ asio::awaitable<int> undo_inline(RolloutCall* call, std::string name, std::strin
   Json body;
   body["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
   const std::string text = body.dump();
-  const bool done = co_await patch_ours(call, "sharingrollouts", name, text);
+  const bool done = co_await patch_sharing_object(call, "sharingrollouts", name, text);
   if (!done) co_return 2;
   *call->out << fmt::format(
       "{}: undone. The nodes of policy {} return to the last verified profile. Retry: rollout start policy/{}. To keep "
@@ -111,7 +111,7 @@ asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
   if (!undo.under_way) co_return true;
   const std::string name = undo.rollout->meta.name;
   const std::string body = Json{{"spec", {{"paused", true}}}}.dump();
-  const bool paused = co_await patch_ours(call, "sharingrollouts", name, body);
+  const bool paused = co_await patch_sharing_object(call, "sharingrollouts", name, body);
   if (paused)
     *call->err << fmt::format(
         "{}: paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned\n",
@@ -197,15 +197,15 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
       choose_undo(call->world, index, record, call->options.name, call->options.to_revision);
   if (!chosen) co_return call->refuse(chosen.error().message);
   const Undo& undo = *chosen;
-  const bool ours = undo.rollout != nullptr && is_ours(call->world, *undo.rollout);
+  const bool is_inline = undo.rollout != nullptr && has_inline_profile(call->world, *undo.rollout);
   int code = 0;
-  if (ours && asked) {
+  if (is_inline && asked) {
     co_return call->refuse(
         fmt::format("key {} holds the inline profile of policy {}: change spec.profile of the policy instead. `rollout "
                     "history {}` prints the text of that rollout",
                     undo.key, undo.rollout->policy, undo.rollout->meta.name));
   }
-  if (ours) {
+  if (is_inline) {
     const std::string name = undo.rollout->meta.name;
     code = co_await undo_inline(call, name, undo.rollout->policy);
     co_return code;

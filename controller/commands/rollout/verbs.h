@@ -22,7 +22,7 @@ struct RolloutCall {
   std::string input;  // The text of --file.
   World world;
   std::vector<std::string> incomplete;  // What could not be read.
-  SharingKinds ours;
+  SharingKinds sharing_kinds;
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
   // Writes "gpu-sharing-operator rollout: …" (or "diff:", which is a command of its own) and gives 2.
@@ -31,17 +31,18 @@ struct RolloutCall {
 
 // A merge patch of a SharingRollout, a SharingPolicy ("sharingrollouts", "sharingpolicies"). False, and said, when it
 // failed.
-boost::asio::awaitable<bool> patch_ours(RolloutCall* call, std::string resource, std::string name, std::string body);
+boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, std::string resource, std::string name,
+                                                  std::string body);
 
 // pause, resume, approve, abort: of the rollouts that are meant, or of a policy. `resume` without a name lifts, where
 // no rollout is paused, the switch that ConfigMaps carry.
-boost::asio::awaitable<int> turn_switch(RolloutCall* call);
-// Without our CRDs: the ConfigMaps that plugins mount carry the switch.
+boost::asio::awaitable<int> set_switch(RolloutCall* call);
+// Without the operator's CRDs: annotations of the ConfigMaps that plugins mount are the switch.
 boost::asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause);
 boost::asio::awaitable<int> rollout_undo(RolloutCall* call);
 boost::asio::awaitable<int> rollout_diff(RolloutCall* call);
 
-// Who keeps a ConfigMap (its JSON) in step with a source elsewhere, for people: "Argo CD (field manager
+// The program that syncs a ConfigMap (its JSON) from another source, for people: "Argo CD (field manager
 // argocd-controller)"; empty: nobody known.
 [[nodiscard]] std::string gitops_owner(const std::string& config_map_json);
 

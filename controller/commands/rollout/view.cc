@@ -103,7 +103,7 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   if (const auto counts = status.find("counts"); counts != status.end() && counts->is_object()) {
     out.total = count_at(*counts, "total");
     out.updated = count_at(*counts, "updated");
-    out.in_flight = count_at(*counts, "inProgress");
+    out.in_progress = count_at(*counts, "inProgress");
     out.pending = count_at(*counts, "pending");
     out.blocked = count_at(*counts, "blocked");
     out.failed = count_at(*counts, "failed");
@@ -273,7 +273,7 @@ void print_rollout_status(const RolloutFacts& facts, const std::string& estimate
                      rollout.config_map, rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision,
                      rollout.policy);
   out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}\n",
-                     progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_flight,
+                     progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
                      facts.pending, facts.blocked, facts.failed,
                      facts.finished()  ? ""
                      : facts.wave == 0 ? "; canary"
@@ -337,7 +337,7 @@ Json rollout_json(const RolloutFacts& facts) {
           {"counts",
            {{"total", facts.total},
             {"updated", facts.updated},
-            {"inProgress", facts.in_flight},
+            {"inProgress", facts.in_progress},
             {"pending", facts.pending},
             {"blocked", facts.blocked},
             {"failed", facts.failed}}},

@@ -24,7 +24,7 @@ struct RolloutFacts {
   std::string phase;  // "Starting" until the operator has said more.
   std::string reason;
   std::string message;
-  std::int64_t wave = 0, total = 0, updated = 0, in_flight = 0, pending = 0, blocked = 0, failed = 0;
+  std::int64_t wave = 0, total = 0, updated = 0, in_progress = 0, pending = 0, blocked = 0, failed = 0;
   std::string started_at, completed_at;
   struct NodeRow {
     std::string name, state, reason, message;
@@ -57,7 +57,7 @@ struct RolloutChoice {
 // The policy of "policy/NAME", or nullopt.
 [[nodiscard]] std::optional<std::string> policy_of(std::string_view name);
 
-// Why a policy with a change has no rollout under way: what its status says stands in the way (a window, a hold, a
+// Why a policy with a change has no rollout under way: the obstacle that its status names (a window, a hold, a
 // driver upgrade), or what its nodes wait for (RollingOut: the soak of a canary).
 struct PolicyWait {
   std::string policy, reason, message;
@@ -74,7 +74,7 @@ void print_waiting(const PolicyWait& wait, std::ostream& out);
 [[nodiscard]] std::string progress_bar(std::int64_t done, std::int64_t total);
 // Nodes whose workloads must end, or be let go by a budget, before the rollout goes on: nobody knows when.
 [[nodiscard]] std::vector<std::string> waits_for_workloads(const RolloutFacts& facts);
-// `estimate` is left out where it waits for workloads, or for a node to be Ready. `steps`: of its nodes in flight.
+// `estimate` is left out where it waits for workloads, or for a node to be Ready. `steps`: of its nodes in progress.
 void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
                           k8s::WallTime now, std::ostream& out);
 void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out);

@@ -43,9 +43,9 @@ class KaiCluster {
   std::optional<Deployment> binder_;
   std::map<ObjectKey, KaiPod> pods;
   std::map<ObjectKey, BindRequest> requests;
-  std::map<ObjectKey, KaiLookups::Devices> device_maps;
+  std::map<ObjectKey, LookupResults::Devices> device_maps;
   std::vector<WaitingPod> waiting;
-  KaiLookups::Lease binder_lease;
+  LookupResults::Lease binder_lease;
   std::map<std::string, Node> nodes;
 
   // Puts everything into the stores.

@@ -101,7 +101,7 @@ TEST_F(KaiConfigState, IsWrittenOnceAndThenSilent) {
   EXPECT_EQ(writes, 1);
 }
 
-TEST_F(KaiConfigState, TellsThatAnUpgradeWipedAManualPatch) {
+TEST_F(KaiConfigState, ReportsThatAnUpgradeWipedAManualPatch) {
   set_by("helm", false);
   look();
   set_by("kubectl-patch", true);
@@ -246,7 +246,7 @@ TEST(KaiManifests, KnowWhoseAConfigMapIs) {
       "name: p, uid: u1}]}, data: {NVIDIA_VISIBLE_DEVICES: GPU-a}}\n";
   const auto loaded = load_manifests({{"f", text}}, WallTime{});
   ASSERT_TRUE(loaded) << loaded.error().message;
-  const KaiLookups::Devices& found = loaded->world.kai.lookups.config_maps.at({"t", "m"});
+  const LookupResults::Devices& found = loaded->world.kai.lookups.config_maps.at({"t", "m"});
   EXPECT_EQ(found.of("u1"), "GPU-a");
   EXPECT_EQ(found.of("u2"), std::nullopt);
   EXPECT_EQ(found.of(""), std::nullopt);

@@ -23,7 +23,7 @@ class Doubts : public ::testing::Test {
     cluster.lookups_answered = false;
   }
   void listed(std::vector<KaiPod> pods = {}) { lookups().groups["g"] = {cluster.now, std::move(pods)}; }
-  KaiLookups& lookups() { return cluster.world.kai.lookups; }
+  LookupResults& lookups() { return cluster.world.kai.lookups; }
   [[nodiscard]] WallTime before(Duration age) const {
     return cluster.now - std::chrono::duration_cast<std::chrono::milliseconds>(age);
   }
@@ -52,7 +52,7 @@ TEST_F(Doubts, ASucceededRequestKeepsItUntilItsPodWasLookedUp) {
   const Plan unknown = cluster.credited();
   EXPECT_EQ(deleted(unknown), Names{});
   EXPECT_TRUE(unknown.kai_wanted.pods.contains(pod));
-  lookups().pods[pod] = KaiLookups::Pod{cluster.now, false};
+  lookups().pods[pod] = LookupResults::Pod{cluster.now, false};
   EXPECT_EQ(deleted(cluster.credited()), Names{"r"});
 }
 
@@ -60,7 +60,7 @@ TEST_F(Doubts, AnOldAnswerAboutAPodIsAskedAgainAndProvesNothing) {
   const BindRequest& request = cluster.request("p", "g", "Succeeded");
   const ObjectKey pod{"team", request.pod_name};
   listed();
-  lookups().pods[pod] = KaiLookups::Pod{before(cluster.settings.kai.sweep), false};
+  lookups().pods[pod] = LookupResults::Pod{before(cluster.settings.kai.sweep), false};
   const Plan due = cluster.credited();
   EXPECT_EQ(deleted(due), Names{"r"});
   EXPECT_TRUE(due.kai_wanted.pods.contains(pod));
@@ -162,7 +162,7 @@ TEST(KaiSchemas, AreRecognisedByTheFieldsThatTheCollectionRestsOn) {
   }
 }
 
-TEST(ReservationGc, TellsOfADeletionOnTheNodeOrOnThePodWhereThatIsGone) {
+TEST(ReservationGc, ReportsADeletionOnTheNodeOrOnThePodWhereThatIsGone) {
   for (const char* node : {"n1", "gone"}) {
     KaiCluster cluster;
     cluster.reservation("r", "g", node);
@@ -175,7 +175,7 @@ TEST(ReservationGc, TellsOfADeletionOnTheNodeOrOnThePodWhereThatIsGone) {
   }
 }
 
-TEST(ReservationGc, GivesAReservationTimeToTellItsGpu) {
+TEST(ReservationGc, GivesAReservationTimeToNameItsGpu) {
   for (const bool young : {false, true}) {
     KaiCluster cluster;
     KaiPod& pod = cluster.reservation("r", "g", "n1", "");

@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, Duplicates,
                                                  c.devices(c.consumer("p", "g"), "GPU-b");
                                                },
                                                {}},
-                                           Row{"one_that_tells_two_gpus_stays",
+                                           Row{"one_that_names_two_gpus_stays",
                                                [](KaiCluster& c) {
                                                  r(c).meta.annotations.set(kai::kDeviceAnnotation, "GPU-a,GPU-c");
                                                  c.reservation("s", "g", "n1", "GPU-b");
@@ -126,14 +126,14 @@ INSTANTIATE_TEST_SUITE_P(Rules, Duplicates,
                                                  c.devices(c.consumer("p", "g"), "GPU-c");
                                                },
                                                {}},
-                                           Row{"a_bind_in_flight_keeps_both",
+                                           Row{"a_bind_in_progress_keeps_both",
                                                [](KaiCluster& c) {
                                                  c.reservation("s", "g", "n1", "GPU-b");
                                                  c.devices(c.consumer("p", "g"), "GPU-b");
                                                  c.request("new", "g", "Pending");
                                                },
                                                {}},
-                                           Row{"the_consumers_own_request_is_no_bind_in_flight",
+                                           Row{"the_consumers_own_request_is_no_bind_in_progress",
                                                [](KaiCluster& c) {
                                                  c.reservation("s", "g", "n1", "GPU-b");
                                                  c.devices(c.consumer("p", "g"), "GPU-b");

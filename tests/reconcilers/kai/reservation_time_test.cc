@@ -212,7 +212,7 @@ TEST(ReservationGc, WaitsForABinderOfSeveralReplicasToHaveKeptItsLeader) {
   struct {
     const char* name;
     std::int64_t replicas;
-    KaiLookups::Lease lease;
+    LookupResults::Lease lease;
     bool deletes;
   } const rows[] = {
       {"one replica has none", 1, {{}, true, "b", KaiCluster().now - 1min}, true},
@@ -235,7 +235,7 @@ TEST(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
   cluster.reservation("r", "g");
   cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
   cluster.lookups_answered = false;
-  KaiLookups& lookups = cluster.world.kai.lookups;
+  LookupResults& lookups = cluster.world.kai.lookups;
   lookups.groups["g"] = {cluster.now, {}};
   const Plan unread = cluster.credited();
   EXPECT_EQ(deleted(unread), Names{});
@@ -272,7 +272,7 @@ TEST(ReservationGc, TriesOneThatIsRefusedAgainAndAgainAfterTheOthersOfItsNode) {
   KaiCluster cluster;
   cluster.reservation("r", "g");
   cluster.reservation("s", "h", "n1", "GPU-b");
-  KaiLookups::Refusal& first = cluster.world.kai.lookups.refusals["uid-r"];
+  LookupResults::Refusal& first = cluster.world.kai.lookups.refusals["uid-r"];
   first = {cluster.now - 1min, 2};
   EXPECT_EQ(deleted(cluster.credited()), Names{"r"}) << "that may pass";
   first.count = 3;

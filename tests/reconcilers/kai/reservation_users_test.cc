@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
                           },
                           {},
                           "KAILostGroupLabel"},
-                      Row{"the_configured_label_alone_is_ours",
+                      Row{"the_configured_label_alone_is_of_a_reservation",
                           [](KaiCluster& c) {
                             c.config().reservation_app_label = "holders";
                             c.reservation("s", "h").meta.labels.set("app", "holders");
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"without_the_plain_label_the_value_says_nothing",
             [](KaiCluster& c) { c.plain_pod("p").meta.labels.set("runai-gpu-group/edited", "g"); },
             {"r"}},
-        Row{"an_unbound_consumer_with_a_bind_in_flight_is_as_it_should_be",
+        Row{"an_unbound_consumer_with_a_bind_in_progress_is_as_it_should_be",
             [](KaiCluster& c) {
               c.consumer("p", "g", "").phase = Interned("Pending");
               c.request("p", "g", "Pending");

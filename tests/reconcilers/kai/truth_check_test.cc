@@ -83,7 +83,7 @@ TEST(TruthCheck, NamesExtraReservations) {
   EXPECT_NE(message(cluster.run(180s), "n1", kKaiMismatch).find("more than one reservation"), std::string::npos);
 }
 
-TEST(TruthCheck, IsSatisfiedByMultiDeviceConsumersAndByBindsInFlight) {
+TEST(TruthCheck, IsSatisfiedByMultiDeviceConsumersAndByBindsInProgress) {
   KaiCluster cluster;
   cluster.reservation("r", "g");
   cluster.multi_consumer("p", {"g"});
@@ -134,8 +134,8 @@ TEST(TruthCheck, NamesMultiDeviceConsumersWithoutAReservation) {
       EXPECT_EQ(text.find("team/p") != std::string::npos, *row.told != '\0') << row.name << ": " << text;
       const bool uses = *row.told != '\0' || std::string_view(row.name) == "both have";
       const std::string shared = message(plan, "n1", kKaiOnSharedNode);
-      const bool in_flight = std::string_view(row.name) == "it is being bound";
-      EXPECT_EQ(!shared.empty(), replicas && (uses || in_flight)) << row.name << ": " << shared;
+      const bool in_progress = std::string_view(row.name) == "it is being bound";
+      EXPECT_EQ(!shared.empty(), replicas && (uses || in_progress)) << row.name << ": " << shared;
     }
   }
 }
@@ -220,7 +220,7 @@ TEST(TruthCheck, NamesAGpuThatTwoGroupsClaim) {
   }
 }
 
-TEST(Exclusivity, TellsWhereKaiSharesGpusThatThePluginServesAsReplicas) {
+TEST(Exclusivity, ReportsWhereKaiSharesGpusThatThePluginServesAsReplicas) {
   struct {
     const char* key;
     const char* value;

@@ -119,8 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
               f.world.kai.pods.apply(pod);
             },
             "ts-4", true},
-        Row{"a_bind_in_flight", [](FleetModel& f) { f.world.kai.bind_requests.apply(bind_request("Pending")); }, "ts-4",
-            false},
+        Row{"a_bind_in_progress", [](FleetModel& f) { f.world.kai.bind_requests.apply(bind_request("Pending")); },
+            "ts-4", false},
         Row{"a_bind_not_begun", [](FleetModel& f) { f.world.kai.bind_requests.apply(bind_request("")); }, "ts-4",
             false},
         Row{"a_bind_that_has_failed_for_good",

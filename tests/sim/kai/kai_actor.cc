@@ -223,7 +223,7 @@ std::string KaiActor::needed(const Json& reservation) const {
       continue;
     return fmt::format("{} is {}", name, text(*pod, "status", "phase"));
   }
-  if (in_flight(group)) return "a BindRequest in flight names its group";
+  if (in_progress(group)) return "a BindRequest in progress names its group";
   auto found = found_.find(group);
   if (found != found_.end() && !found->second.empty()) return *found->second.begin() + " is being bound to it";
   return {};

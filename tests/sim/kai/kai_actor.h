@@ -37,7 +37,7 @@ class KaiActor {
 
   // CRDs, namespaces, nodes, kai-config, the binder. Synchronous.
   void set_up();
-  // Starts everything; it goes quiet `busy` later: no new pod, the binder up, no bind in flight.
+  // Starts everything; it goes quiet `busy` later: no new pod, the binder up, no bind in progress.
   void start();
   // Nothing will change any more by itself, but for the pods that still run.
   [[nodiscard]] bool quiet() const { return quiet_ && binds_ == 0; }
@@ -88,7 +88,7 @@ class KaiActor {
   [[nodiscard]] std::vector<std::shared_ptr<const Json>> pods(const std::string& ns) const;
   [[nodiscard]] std::vector<std::shared_ptr<const Json>> requests() const;
   [[nodiscard]] static std::string gpu_of(const Json& reservation);  // Empty: it has not said.
-  [[nodiscard]] bool in_flight(const std::string& group) const;
+  [[nodiscard]] bool in_progress(const std::string& group) const;
   void set_binder(bool available);
   bool chance(double probability) { return std::bernoulli_distribution(probability)(random_); }
   std::size_t pick(std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_); }

@@ -163,7 +163,7 @@ void KaiActor::fail_request(const std::string& pod) {
        "application/merge-patch+json");
 }
 
-bool KaiActor::in_flight(const std::string& group) const {
+bool KaiActor::in_progress(const std::string& group) const {
   for (const auto& request : requests()) {
     const std::string phase = text(*request, "status", "phase");
     if (phase == "Failed" || phase == "Succeeded") continue;
@@ -184,7 +184,7 @@ void KaiActor::sync_group(const std::string& group) {
   }
   auto found = found_.find(group);
   const bool finding = found != found_.end() && !found->second.empty();
-  if (consumers.empty() && !in_flight(group) && !finding) {
+  if (consumers.empty() && !in_progress(group) && !finding) {
     if (!reservations.empty()) end_pod(kReservations, reservations.front(), 0);  // Of duplicates one at a time.
   }
   if (!reservations.empty()) return;

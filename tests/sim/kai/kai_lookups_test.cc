@@ -75,7 +75,7 @@ TEST_F(LookUps, KeepWhatIsKnownWhereOneFails) {
   wants.binder_lease = true;
   ask(wants);
   const auto times = [this] {
-    const KaiLookups& answers = world.kai.lookups;
+    const LookupResults& answers = world.kai.lookups;
     return std::vector<k8s::WallTime>{answers.groups.at("g").at, answers.pods.at({kTeam, "p"}).at,
                                       answers.binder_lease.value().at};
   };
@@ -89,7 +89,7 @@ TEST_F(LookUps, KeepWhatIsKnownWhereOneFails) {
   EXPECT_GT(woken, 0) << "to ask again";
 }
 
-TEST_F(LookUps, AskAFewAtATimeAndTellNowAndThen) {
+TEST_F(LookUps, AskAFewAtATimeAndReportNowAndThen) {
   const std::uint64_t before = slow.requests();
   lookups.want(groups(1000, "a"));
   EXPECT_TRUE(lookups.busy());

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Checks that one word has one meaning: words_test.py [PROJECT].
+
+Words that the vocabulary of ARCHITECTURE.md has replaced must not return: in identifiers, messages and comments of the
+product, and in docs/. They are whole words: "_" separates words as a blank does, and a line break as well.
+"""
+import os
+import re
+import sys
+
+TOP = ["k8sclient", "reconcilers", "controller", "docs"]
+ENDINGS = (".h", ".cc", ".md")
+
+# What must not occur -> what to write. A blank stands for whatever separates two words; matched in any case.
+INSTEAD = {
+    r"may not": "must not, is not allowed to, cannot, or might not",
+    r"flight|in ?flight": "in progress",
+    r"turned|turning|retargeted": "what happens to the node: it is in a change, it has a new target",
+    r"sick|unwell": "missing devices",
+    r"ailments?|ailing|heal|heals|healed|healing|healer": "pod fault, remediation",
+    r"situation|to_record|first_seen": "phase",
+    r"operand ?sets?": "plugin installation",
+    r"units?": "rollout",
+    r"beats?|beaten": "overrides, overridden",
+    r"gate of|mates|company": "gate, gang peers",
+    r"foresight": "capacity warning",
+    r"in the way|who keeps": "blocking pods, blocked by, or the obstacle",
+    r"way ?in": "cause of change",
+    r"book|odd ones": "cache, reservation audit",
+    r"ours|theirs": "the owner's name: the operator, KAI, GFD, a person",
+    r"tell|tells|told|telling": "report",
+    r"giv(?:e|es|en|ing) back|gave back": "uncordons and queues again, releases, returns",
+    r"puts? off|mends?|mended|be had|done with|h(?:o|e)ld(?:s|ing)? (?:back|up)": "a standard verb",
+    r"for ever": "forever",
+    r"of which|what stands|nobody waits for": "a sentence that names the thing",
+    r"kailookups|notingtransport|kaichecks|forgone|unjudged|says_nothing|turn_switch|add_once|watchask":
+        "the name that replaced it",
+}
+
+# Where such a word is right: the beginning of a path, what the line contains (a regular expression), and why.
+ALLOWED = [
+    ("k8sclient/transport/", r"[Ff]light", "HTTP requests that have no answer yet, not nodes"),
+    ("controller/config/options.", r"flight", "the public setting max-in-flight, which limits write requests"),
+    ("controller/runtime/", r"[Ff]light", "write requests that have no answer yet, not nodes"),
+    ("controller/serving/metrics_catalog.cc", r"gpusharing_writes_in_flight", "a public metric of write requests"),
+    ("controller/writes/executor.", r"flight", "write requests that have no answer yet, not nodes"),
+    ("docs/", r"max-in-flight|writes_in_flight", "the public setting and the public metric"),
+    ("k8sclient/value/time.cc", r"[Uu]nit", "units of time"),
+    ("reconcilers/profile/", r"[Uu]nit", "units of durations and quantities, and in names of MIG profiles"),
+    ("reconcilers/checks/catalogue.cc", r"[Uu]nit", "units of durations and of memory"),
+    ("reconcilers/kai/pod_annotations.cc", r"without a unit", "units of memory"),
+    ("reconcilers/lint/output.cc", r"unit", "code units of UTF-16"),
+    ("controller/config/options.h", r"unit and range", "units of a setting"),
+    ("docs/diagnostics.md", r"[Uu]nit", "units of durations and of memory"),
+    ("reconcilers/node/assess.cc", r"is_still_ours", "nodes that the operator still changes although nos partitions them"),
+    ("reconcilers/node/assess_target.cc", r"\bours\b", "policies that the operator obeys"),
+]
+
+GAP = r"[\s_\"/#*-]+"
+# The rules above, tried out: text, and the words that are found.
+EXAMPLES = [
+    ("The node may not start.", ["may not"]),
+    ("It may\n  // not start.", ["may\n  // not"]),
+    ('"it may "\n    "not start"', ['may "\n    "not']),
+    ("It may start; not now.", []),
+    ("int nodes_in_flight = 0;", ["in_flight"]),
+    ("preflight(), inFlight()", ["inFlight"]),
+    ("Communities and unity", []),
+    ("yours, ours", ["ours"]),
+    ("KaiLookups found; kai_lookups(); first seen, first_seen", ["KaiLookups", "first_seen"]),
+]
+
+
+def pattern():
+    """All of INSTEAD as one expression, with a group for each."""
+    parts = []
+    for words in INSTEAD:
+        spaced = words.replace(" ?", "\0").replace(" ", GAP).replace("\0", "(?:%s)?" % GAP)
+        parts.append("(%s)" % spaced)
+    return re.compile(r"(?<![A-Za-z0-9])(?:%s)(?![A-Za-z0-9])" % "|".join(parts), re.IGNORECASE)
+
+
+WORDS = pattern()
+
+
+def found_in(text):
+    """All places of a text that have such words, as (line, the words, what to write)."""
+    advice = list(INSTEAD.values())
+    return [(text.count("\n", 0, found.start()) + 1, found.group(0), advice[found.lastindex - 1])
+            for found in WORDS.finditer(text)]
+
+
+def check_the_rules():
+    """How many of EXAMPLES are judged otherwise."""
+    wrong = 0
+    for text, expected in EXAMPLES:
+        found = [words for _, words, _ in found_in(text)]
+        if found != expected:
+            wrong += 1
+            print("words_test: finds %r, not %r, in\n%s" % (found, expected, text))
+    return wrong
+
+
+def sources(root):
+    for top in TOP:
+        for folder, _, files in sorted(os.walk(os.path.join(root, top))):
+            for name in sorted(files):
+                if name.endswith(ENDINGS):
+                    yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def main(root):
+    wrong = check_the_rules()
+    count, used = 0, set()
+    for path in sources(root):
+        with open(os.path.join(root, path), encoding="utf-8") as source:
+            text = source.read()
+        count += 1
+        lines = text.split("\n")
+        for line, words, instead in found_in(text):
+            reasons = [rule for rule in ALLOWED if path.startswith(rule[0]) and re.search(rule[1], lines[line - 1])]
+            used.update(reasons)
+            if not reasons:
+                wrong += 1
+                print("FAILED: %s:%d: \"%s\": write %s" % (path, line, " ".join(words.split()), instead))
+    for rule in ALLOWED:
+        if rule not in used:
+            wrong += 1
+            print("FAILED: %s: nothing there needs the exception %r: take it out of ALLOWED" % rule[:2])
+    print("%d files, %d mistakes" % (count, wrong))
+    return 1 if wrong or count < 300 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
