@@ -76,8 +76,8 @@ class RolloutView {
   // Why nothing moves, until somebody acts; nullopt: nodes make progress, or nothing remains to be done.
   const std::optional<Standstill>& standstill();
 
-  // Nodes of which only the record says that they run the target, while their pods may be older than its text: it was
-  // lost during this rollout, and taken anew from what the nodes show. By name.
+  // Nodes that run the target according to the record alone, while their pods may be older than its text: the record
+  // was lost during this rollout, and taken anew from what the nodes show. By name.
   const std::vector<std::string>& assumed();
 
   // The node belongs to this rollout.

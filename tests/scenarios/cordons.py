@@ -51,7 +51,7 @@ def a_persons_cordon_of_a_node_half_way_outlives_its_change():
     c.edit(any=mps(8))
     c.after("2m")
     c.after("30s")
-    expect_that(c.in_flight() and c.cordoned("n01"), "a cordoned node half-way", c.state("n01"))
+    expect_that(c.in_progress() and c.cordoned("n01"), "a cordoned node half-way", c.state("n01"))
     c.cordon("n01", False)
     c.after("30s")
     c.after("30s")

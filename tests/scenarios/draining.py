@@ -81,12 +81,12 @@ def a_lost_node_gives_its_slot_back_although_a_job_is_left_on_it():
     c.edit(any=mps(8))
     c.after("20s")
     c.after("20s")
-    waiting = c.in_flight()[0]
+    waiting = c.in_progress()[0]
     c.set_ready(waiting, False)
     for _ in range(7):
         c.after("2m", held="2m")
     c.after("2m", held="11m")
-    expect_that(waiting not in c.in_flight(), "the lost node left its change", c.in_flight())
+    expect_that(waiting not in c.in_progress(), "the lost node left its change", c.in_progress())
     expect("whether it is cordoned by the change", c.cordoned(waiting), False)
 
 
@@ -106,14 +106,14 @@ def a_node_that_waits_gives_the_only_slot_to_one_that_became_idle():
     c.edit(any=mps(8))
     for _ in range(2):
         c.after("2m")
-    waiting = one(c.in_flight())
+    waiting = one(c.in_progress())
     idle = [name for name in c.nodes() if name != waiting]
     c.end(*["job-" + name for name in idle])
     for _ in range(10):
         c.after("2m")
     expect("capacity of the idle nodes", {c.capacity(name) for name in idle}, {16})
     expect("the job that the first node waits for", c.get("Pod", "job-" + waiting, "team")["status"]["phase"], "Running")
-    expect("nodes in a change", c.in_flight(), [waiting])
+    expect("nodes in a change", c.in_progress(), [waiting])
 
 
 @scenario
@@ -124,10 +124,10 @@ def a_node_that_waits_keeps_its_slot_while_the_others_are_busy():
     c.edit(any=mps(8))
     for _ in range(2):
         c.after("2m")
-    waiting = one(c.in_flight())
+    waiting = one(c.in_progress())
     for _ in range(8):
         c.after("2m")
-        expect("the node that waits", (c.in_flight(), c.cordoned(waiting)), ([waiting], True))
+        expect("the node that waits", (c.in_progress(), c.cordoned(waiting)), ([waiting], True))
 
 
 @scenario
@@ -138,7 +138,7 @@ def a_node_that_waits_as_canary_gives_way_to_an_idle_canary():
     c.edit(any=mps(8))
     for _ in range(2):
         c.after("2m")
-    waiting = one(c.in_flight())
+    waiting = one(c.in_progress())
     idle = [name for name in c.nodes() if name != waiting][0]
     c.end("job-" + idle)
     for _ in range(6):
@@ -159,4 +159,4 @@ def nodes_that_wait_hold_at_most_half_of_the_clusters_slots():
     c.edit(any=mps(8))
     for _ in range(3):
         c.after("2m")
-    expect("nodes that wait", len(c.in_flight()), 1)
+    expect("nodes that wait", len(c.in_progress()), 1)

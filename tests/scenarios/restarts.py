@@ -264,7 +264,7 @@ def a_node_is_not_recorded_with_a_text_that_it_never_showed():
     c.edit(any=ts(8))
     c.after("20s")
     c.after("20s")
-    expect("n01 is in a change", "n01" in c.in_flight(), True)
+    expect("n01 is in a change", "n01" in c.in_progress(), True)
     never_shown = json.loads(c.annotations("n01")["gpusharing.dev/change"])["to"]
     c.edit(any=INVALID)
     for _ in range(4):

@@ -55,7 +55,7 @@ def the_lost_record_completes_no_rollout_that_no_label_shows():
     c = fleet(3, ts(4))
     c.edit(any=ts(4, fail=True))
     c.after("2m")
-    expect("nodes in flight", len(c.in_flight()), 1)
+    expect("nodes in flight", len(c.in_progress()), 1)
     c.forget_own_state()
     for _ in range(6):
         c.after("2m")
