@@ -51,8 +51,8 @@ TEST_F(ClientTest, each_verb_sends_what_the_api_server_expects) {
     EXPECT_EQ(request.content_type, cases[i].type);
     EXPECT_EQ(request.body, cases[i].body);
   }
-  EXPECT_EQ(records.at(5).verb, "APPLY");
-  EXPECT_EQ(records.at(5).resource, "daemonsets");
+  EXPECT_EQ(records.at(4).verb, "APPLY");
+  EXPECT_EQ(records.at(4).resource, "daemonsets");
 }
 
 TEST_F(ClientTest, deletes_and_evictions_carry_their_preconditions) {
