@@ -166,12 +166,12 @@ cleanup_needs_the_operator_to_be_gone() {
 has_event() { kubectl get events --all-namespaces --field-selector "reason=$1" --output name | grep .; }
 policy_is_seen() { [[ $(policy_status '{.metadata.generation}') == $(policy_status '{.status.observedGeneration}') ]]; }
 pods_of_the_others() {
-  kubectl get pods --namespace gpu-operator --field-selector 'spec.nodeName!=t4-03' \
+  kubectl get pods --namespace gpu-operator --field-selector 'spec.nodeName!=t4-02' \
     --output 'jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}' | sort
 }
 a_pause_outlives_its_policy() {
   kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"free"},"spec":{"priority":9,
-    "nodeSelector":{"matchLabels":{"kubernetes.io/hostname":"t4-03"}},"rollout":{"canary":{"nodesPerGroup":0}}}}'
+    "nodeSelector":{"matchLabels":{"kubernetes.io/hostname":"t4-02"}},"rollout":{"canary":{"nodesPerGroup":0}}}}'
   await 60 up_to_date 11
   kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"paused":true}}}'
   await 30 policy_is_seen
