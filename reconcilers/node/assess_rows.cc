@@ -71,8 +71,8 @@ void Assessor::try_again() {
   const bool new_template = waits_for_deletion();
   if (out_.change->to == out_.target.view() && !asked_again && !new_template) return;
   // It shows its target with pods that have read it: it needs no second change.
-  const bool is_done = out_.fresh_pods && out_.matches() && !out_.label && !new_template &&
-                       !any_listed_left(*out_.change, pods_, true);
+  const bool is_done =
+      out_.fresh_pods && out_.matches() && !out_.label && !new_template && !any_listed_left(*out_.change, pods_, true);
   if (is_done) return;
   out_.phase = Phase::pending;
   if (new_template) {

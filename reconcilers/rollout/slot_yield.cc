@@ -22,7 +22,8 @@ constexpr std::string_view kIdleNodesFirst = "IdleNodesFirst";
 
 std::optional<Stop> SlotYield::stop_for(const std::string& name, const NodeAssessment& a, const BlockedBy& who) {
   const RolloutSpec& spec = pass_.index.policy(pass_.s.world, a.policy.view()).rollout;
-  if (a.phase != Phase::draining || !a.holder.empty() || spec.workloads != WorkloadMode::wait_for_idle) return std::nullopt;
+  if (a.phase != Phase::draining || !a.holder.empty() || spec.workloads != WorkloadMode::wait_for_idle)
+    return std::nullopt;
   for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
     if (profile_rollout.tally.of(Phase::pending) == 0) continue;
     RolloutView& rollout = rollout_of(pass_, key);
