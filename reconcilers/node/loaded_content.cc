@@ -57,10 +57,11 @@ std::map<Component, std::set<std::string>> LoadedContent::older_pods(const Chang
 }
 
 // One check is enough: later pods are newer. The last edit might have changed another key.
-bool LoadedContent::is_older(WallTime unchanged) const {
+bool LoadedContent::is_older(WallTime unchanged, Duration tolerance) const {
   const ConfigMap* now = content();
   if (now == nullptr) return false;
-  const WallTime since = std::min(data_known_since(view_.snapshot.world, *now).value_or(unchanged), unchanged);
+  const WallTime since = std::min(data_known_since(view_.snapshot.world, *now).value_or(unchanged), unchanged) -
+                         std::chrono::ceil<WallTime::duration>(tolerance);
   return std::ranges::any_of(change_.pods, [&](const auto& entry) {
     const auto& pods = view_.pods.of(entry.first);
     return !pods.empty() && (!created_after(*pods.front(), since) || is_of_old_template(entry.first, *pods.front()));

@@ -23,8 +23,9 @@ class LoadedContent {
   [[nodiscard]] std::map<Component, std::set<std::string>> older_pods(const ChangePlan& next) const;
   // Considers only the successors of the listed pods: pods that were not listed (mostly the MPS daemon) might be old,
   // and if no successor was created (the node is lost) no pod can be replaced. `unchanged`: since when the text of the
-  // node's own key is known to be unchanged.
-  [[nodiscard]] bool is_older(WallTime unchanged) const;
+  // node's own key is known to be unchanged; pods that were created no longer than `tolerance` before that count as
+  // newer.
+  [[nodiscard]] bool is_older(WallTime unchanged, Duration tolerance) const;
 
  private:
   [[nodiscard]] const ConfigMap* content() const;
