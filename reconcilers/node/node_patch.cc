@@ -114,7 +114,6 @@ NodeChange list_again(const NodeView& view, const NodeChange& before, const Chan
                       std::map<Component, std::set<std::string>> pods) {
   NodeChange out = before;
   aim(view, plan, out);
-  out.cordoned = before.cordoned && view.node.unschedulable;
   // The GPUs were lost to another text: the new one is not to blame.
   if (out.to != before.to) out.self_loaded = false;
   out.pods = std::move(pods);

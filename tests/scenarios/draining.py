@@ -98,15 +98,20 @@ def all_busy(c):
         c.consumer("job-" + name, name)
 
 
-@scenario
-def a_node_that_waits_gives_the_only_slot_to_one_that_became_idle():
-    """All nodes are busy, and one waits for its job with the only slot. Another job ends: that node goes first."""
-    c = fleet(3, mps(4), rollout=ONE_AT_A_TIME, options=["--cluster-max-unavailable", "1"])
+def with_the_only_slot(rollout):
+    """Three busy nodes after an edit, and the one of them that waits for its job with the only slot."""
+    c = fleet(3, mps(4), rollout=rollout, options=["--cluster-max-unavailable", "1"])
     all_busy(c)
     c.edit(any=mps(8))
     for _ in range(2):
         c.after("2m")
-    waiting = one(c.in_progress())
+    return c, one(c.in_progress())
+
+
+@scenario
+def a_node_that_waits_gives_the_only_slot_to_one_that_became_idle():
+    """All nodes are busy, and one waits for its job with the only slot. Another job ends: that node goes first."""
+    c, waiting = with_the_only_slot(ONE_AT_A_TIME)
     idle = [name for name in c.nodes() if name != waiting]
     c.end(*["job-" + name for name in idle])
     for _ in range(10):
@@ -119,12 +124,7 @@ def a_node_that_waits_gives_the_only_slot_to_one_that_became_idle():
 @scenario
 def a_node_that_waits_keeps_its_slot_while_the_others_are_busy():
     """Nobody could use the slot: the node stays cordoned, so that its jobs end and no new ones come."""
-    c = fleet(3, mps(4), rollout=ONE_AT_A_TIME, options=["--cluster-max-unavailable", "1"])
-    all_busy(c)
-    c.edit(any=mps(8))
-    for _ in range(2):
-        c.after("2m")
-    waiting = one(c.in_progress())
+    c, waiting = with_the_only_slot(ONE_AT_A_TIME)
     for _ in range(8):
         c.after("2m")
         expect("the node that waits", (c.in_progress(), c.cordoned(waiting)), ([waiting], True))
@@ -133,12 +133,7 @@ def a_node_that_waits_keeps_its_slot_while_the_others_are_busy():
 @scenario
 def a_node_that_waits_as_canary_gives_way_to_an_idle_canary():
     """The group's canary waits for its job, and another node of the group becomes idle: it becomes the canary."""
-    c = fleet(3, mps(4), rollout={"maxUnavailable": 1}, options=["--cluster-max-unavailable", "1"])
-    all_busy(c)
-    c.edit(any=mps(8))
-    for _ in range(2):
-        c.after("2m")
-    waiting = one(c.in_progress())
+    c, waiting = with_the_only_slot({"maxUnavailable": 1})
     idle = [name for name in c.nodes() if name != waiting][0]
     c.end("job-" + idle)
     for _ in range(6):
