@@ -11,18 +11,21 @@ WallTime Ages::since(const TimerKey& timer, std::optional<WallTime> stored) cons
   return out;
 }
 
-Duration Ages::age(const TimerKey& timer, std::optional<WallTime> stored) {
+void Ages::run(const TimerKey& timer, std::optional<WallTime> stored) {
   plan_->timers.push_back(timer);
-  const WallTime start = since(timer, stored);
-  if (snapshot_->first_look && stored) plan_->timer_starts[timer] = start;
-  return snapshot_->now - start;
+  if (snapshot_->first_look && stored) plan_->timer_starts[timer] = since(timer, stored);
 }
 
-bool Ages::held_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored) {
-  const Duration age_now = age(timer, stored);
+bool Ages::has_run_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored) {
+  const Duration age_now = snapshot_->now - since(timer, stored);
   if (age_now >= wanted) return true;
   look_again_in(wanted - age_now);
   return false;
+}
+
+bool Ages::held_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored) {
+  run(timer, stored);
+  return has_run_for(timer, wanted, stored);
 }
 
 void Ages::renew(const TimerKey& timer, Duration lifetime) {

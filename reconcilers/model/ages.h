@@ -1,5 +1,9 @@
-// How planners read for how long a condition has been true. Reading names the timer as running (timer.h): the runtime
-// keeps it, and the plan requests another look when the first timer will have run long enough.
+// How planners name the timers that run, and read for how long they have run (timer.h). The runtime keeps what a pass
+// names. Two ways, so that no timer depends on who happens to ask:
+// - Timers with several readers are named once, at the top of the pass (rollout/running_timers.h), with run(). Their
+//   readers call since() and has_run_for(), which name nothing.
+// - A timer that one chain of steps owns, such as the steps of one node, is named there in every pass in which its
+//   condition is true: held_for() names it and reads it.
 #pragma once
 
 #include <optional>
@@ -14,14 +18,16 @@ class Ages {
   // Both outlive this; timers and the time of the next look are written into `plan`.
   Ages(const Snapshot& snapshot, Plan& plan) : snapshot_(&snapshot), plan_(&plan) {}
 
-  // Names the timer as running now and returns for how long it has run (zero when it is new). `stored`: a time stamp
-  // from the cluster; the timer has been running at least since then. It counts only in the first look of an operator,
-  // which has not observed the condition itself; after that the clock counts. A time stamp in the future counts as now.
-  Duration age(const TimerKey& timer, std::optional<WallTime> stored = std::nullopt);
-  // True once it has run for `wanted`; otherwise requests another look at the moment when it will have.
-  bool held_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored = std::nullopt);
-  // Since when it has run; now if it is new.
+  // Names the timer as running now. `stored`: a time stamp from the cluster; the timer has been running at least since
+  // then. It counts only in the first look of an operator, which has not observed the condition itself; after that the
+  // clock counts. A time stamp in the future counts as now.
+  void run(const TimerKey& timer, std::optional<WallTime> stored = std::nullopt);
+  // Since when it has run; now if it is new, or does not run. `stored`: as it was named with.
   [[nodiscard]] WallTime since(const TimerKey& timer, std::optional<WallTime> stored = std::nullopt) const;
+  // True once it has run for `wanted`; otherwise requests another look at the moment when it will have.
+  bool has_run_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored = std::nullopt);
+  // Both.
+  bool held_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored = std::nullopt);
   // For a fact that counts for `lifetime` after it was seen, and that has just been seen again: the timer continues,
   // and another look is requested when it will have run out. A timer that has run out is left out of this plan, so that
   // it has a gap and starts again.

@@ -23,7 +23,7 @@ class PlanDraft {
   Ages ages{s, plan};
 
   // See Ages.
-  Duration age(const TimerKey& timer) { return ages.age(timer); }
+  void run(const TimerKey& timer) { ages.run(timer); }
   bool held_for(const TimerKey& timer, Duration wanted) { return ages.held_for(timer, wanted); }
   [[nodiscard]] WallTime since(const TimerKey& timer) const { return ages.since(timer); }
   void renew(const TimerKey& timer, Duration lifetime) { ages.renew(timer, lifetime); }

@@ -1,6 +1,6 @@
-// Timers: since when something that planners watch has been true without a gap. A planner names the timers that it sees
-// running (Plan::timers); the runtime keeps since when each has run and returns that with the next Snapshot, so that
-// planners call no clock. A timer that a pass does not name has a gap and starts again.
+// Timers: since when something that planners watch has been true without a gap. Each pass names the timers that run
+// (Plan::timers; ages.h says how); the runtime keeps since when each has run and returns that with the next Snapshot,
+// so that planners call no clock. A timer that a pass does not name has a gap and starts again.
 //
 // Decisions of a person or of the operator are not timers; they are stored (redesign: section B).
 #pragma once

@@ -84,7 +84,7 @@ ChangeStep::ChangeStep(const StepInput& input)
 
 Step ChangeStep::run() {
   out_.phase = phase_of(facts_);
-  if (same_target_) (void)ages_.age(unchanged_timer(name(), change_.to));
+  if (same_target_) ages_.run(unchanged_timer(name(), change_.to));
   using Row = bool (ChangeStep::*)();
   constexpr Row kRows[] = {&ChangeStep::c1_held,     &ChangeStep::forget_cordon, &ChangeStep::c2_failed,
                            &ChangeStep::c3_back_out, &ChangeStep::c4_wait,       &ChangeStep::c5_new_target,
@@ -257,9 +257,9 @@ void keep_timers(const NodeView& view, const RolloutSpec& rollout, Ages& ages) {
   const std::string& name = view.node.meta.name;
   if (is_touched(view.facts, view.pods)) {
     ages.keep(draining_timer(name, change));
-    if (!change.failed) (void)ages.age(verifying_timer(name, change), pods_came(view, rollout));
+    if (!change.failed) ages.run(verifying_timer(name, change), pods_came(view, rollout));
   } else {
-    (void)ages.age(draining_timer(name, change), change.listed);
+    ages.run(draining_timer(name, change), change.listed);
     ages.keep(verifying_timer(name, change));
   }
   ages.keep(reloading_timer(name, change));

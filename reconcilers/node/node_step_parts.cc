@@ -78,7 +78,8 @@ bool ChangeStep::is_drained(Drain drain) {
     return false;
   }
   const TimerKey draining = draining_timer(name(), change_);
-  const Duration waited = ages_.age(draining, change_.listed);
+  ages_.run(draining, change_.listed);
+  const Duration waited = snapshot_.now - ages_.since(draining, change_.listed);
   const NodeUse use =
       use_of(snapshot_, name(), snapshot_.timers.contains(draining) ? ages_.since(draining) : snapshot_.now);
   if (drained(drain, use, facts_)) return true;

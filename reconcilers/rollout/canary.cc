@@ -62,7 +62,7 @@ TimerKey soaking_timer(const RolloutView& rollout, const std::string& product) {
 
 bool has_soaked(RolloutView& rollout, const RecordedCanary& entry) {
   const Duration soak = rollout.policy.rollout.canary_soak;
-  return rollout.pass.ages.held_for(soaking_timer(rollout, entry.product), soak, entry.soaking_since);
+  return rollout.pass.ages.has_run_for(soaking_timer(rollout, entry.product), soak, entry.soaking_since);
 }
 
 }  // namespace
@@ -195,10 +195,7 @@ RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
       out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
   }
   // Without its labels a canary cannot be verified, which says nothing about its profile: its soak continues.
-  if (misses_labels(pass, out)) {
-    pass.ages.keep(soaking_timer(rollout, product));
-    return out;
-  }
+  if (misses_labels(pass, out)) return out;
   const Canary& canary = rollout.canary(product);
   out.passed = canary.passed;
   if (!canary.verified) {
@@ -219,12 +216,25 @@ bool is_out_of_sight(const Pass& pass, const RecordedCanary& entry) {
 
 }  // namespace
 
+void run_soaking_timers(Pass& pass) {
+  for (const RecordedCanary& entry : pass.index.record->canaries) {
+    const RolloutKey key{entry.policy, entry.config_map, entry.key};
+    const TimerKey timer = soaking_timer(key, entry.revision, entry.product);
+    // Out of sight, or without its labels, a canary cannot be verified, which says nothing about its profile.
+    if (is_out_of_sight(pass, entry) || misses_labels(pass, entry)) {
+      pass.keep(timer);
+      continue;
+    }
+    RolloutView* rollout = find_rollout(pass, key);
+    if (rollout == nullptr || !is_of(entry, *rollout) || rollout->verified || entry.passed) continue;
+    if (rollout->canary(entry.product).verified) pass.ages.run(timer, entry.soaking_since);
+  }
+}
+
 std::vector<RecordedCanary> update_canaries(Pass& pass) {
   std::vector<RecordedCanary> out;
   for (const RecordedCanary& entry : pass.index.record->canaries) {
-    if (!is_out_of_sight(pass, entry)) continue;
-    pass.keep(soaking_timer({entry.policy, entry.config_map, entry.key}, entry.revision, entry.product));
-    out.push_back(entry);
+    if (is_out_of_sight(pass, entry)) out.push_back(entry);
   }
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
     RolloutView& rollout = rollout_of(pass, key);

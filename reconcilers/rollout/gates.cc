@@ -201,7 +201,8 @@ GateState closed_until_settled(RolloutView& rollout) {
   const bool by_daemonset = rollout.policy.rollout.mechanism == Mechanism::daemonset_restart;
   const Duration settle =
       std::max<Duration>(rollout.pass.s.settings.settle, std::chrono::seconds(by_daemonset ? 1 : 0));
-  if (rollout.pass.held_for(settled_timer(rollout.pass, rollout.profile_rollout.installation), settle)) return {};
+  if (rollout.pass.ages.has_run_for(settled_timer(rollout.pass, rollout.profile_rollout.installation), settle))
+    return {};
   return {Gate::settling, fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago",
                                       rollout.installation.id(), k8s::format_go_duration(settle))};
 }

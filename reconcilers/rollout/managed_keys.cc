@@ -192,12 +192,12 @@ std::optional<WallTime> stored_text_time(const ConfigMap& config_map, const std:
 
 }  // namespace
 
-void note_texts_of_keys(Pass& pass) {
+void run_text_timers(Pass& pass) {
   for (const PluginInstallation& installation : pass.index.discovery.installations) {
     const ConfigMap* config_map = pass.s.world.configmaps.find(installation.config_map_key());
     if (config_map == nullptr) continue;
     for (const auto& [key, text] : config_map->data)
-      if (text) (void)pass.ages.age(text_timer(installation, key, *text), stored_text_time(*config_map, key));
+      if (text) pass.ages.run(text_timer(installation, key, *text), stored_text_time(*config_map, key));
   }
 }
 
@@ -216,8 +216,8 @@ bool key_is_projected(Pass& pass, const PluginInstallation& installation, const 
   const ConfigMap* config_map = pass.s.world.configmaps.find(installation.config_map_key());
   const auto text = config_map == nullptr ? decltype(config_map->data.end()){} : config_map->data.find(key);
   if (config_map == nullptr || text == config_map->data.end() || !text->second) return false;
-  const bool known = pass.ages.held_for(text_timer(installation, key, *text->second), pass.s.settings.projection,
-                                        stored_text_time(*config_map, key));
+  const bool known = pass.ages.has_run_for(text_timer(installation, key, *text->second), pass.s.settings.projection,
+                                           stored_text_time(*config_map, key));
   // A change waits for the projection, so the fleet has not settled.
   if (!known) pass.plan.timers.push_back({Timer::projecting, installation.id(), key});
   return known;

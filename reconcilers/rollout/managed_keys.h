@@ -13,8 +13,9 @@ namespace gso {
 void plan_managed_keys(Pass& pass);  // Writes, restores and collects these keys.
 void plan_finalizers(Pass& pass);    // Policies with deletionPolicy Revert wait for their nodes.
 
-// Keeps since when each key has had its present text: an edit of one key does not restart the time of the others.
-void note_texts_of_keys(Pass& pass);
+// Names the timer of each key's present text (running_timers.h): an edit of one key does not restart the time of the
+// others.
+void run_text_timers(Pass& pass);
 // Since when the key has had its present text, according to the ConfigMap and the watch; nullopt: it has none. The
 // empty key, of nodes without sharing, has always had its text.
 [[nodiscard]] std::optional<WallTime> text_since(const Pass& pass, const PluginInstallation& installation,

@@ -56,6 +56,10 @@ std::optional<WallTime> loading_seed(const Pass& pass, const std::string& name, 
   return a.cause == ChangeCause::relabelled ? earliest_move(pass, a) : newest_pod(pass, name, a);
 }
 
+WallTime loading_since(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  return pass.ages.since(loading_timer(name, a), loading_seed(pass, name, a));
+}
+
 bool loads_ungated(const Pass& pass, const NodeAssessment& a) {
   const bool restarted =
       pass.index.policy(pass.s.world, a.policy.view()).rollout.mechanism == Mechanism::daemonset_restart;
@@ -100,6 +104,18 @@ void report_ungated(Pass& pass, const std::string& name, const NodeAssessment& a
 
 }  // namespace
 
+TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment) {
+  return {Timer::loading, node, std::string(assessment.target.view())};
+}
+
+void run_loading_timers(Pass& pass) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
+    const NodeAssessment* a = pass.index.find(name);
+    if (a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
+    pass.ages.run(loading_timer(name, *a), loading_seed(pass, name, *a));
+  }
+}
+
 std::set<std::string> plan_self_loaded_nodes(Pass& pass) {
   std::set<std::string> recorded;
   std::map<std::string, bool> many = with_many_ungated(pass);
@@ -110,13 +126,10 @@ std::set<std::string> plan_self_loaded_nodes(Pass& pass) {
     const bool surplus = has_more_devices(*a) && loading_expired(pass, name, *a);
     if (!a->ready || (!a->matches() && !surplus) || !must_have_read(pass, name, *a)) {
       // Afterwards the node is a candidate for a restart (plan_starts reads the same timer).
-      (void)pass.ages.held_for(loading_timer(name, *a), loading_grace(pass, *a), loading_seed(pass, name, *a));
+      (void)pass.ages.has_run_for(loading_timer(name, *a), loading_grace(pass, *a), loading_seed(pass, name, *a));
       continue;
     }
-    if (!pass.takes_more()) {
-      pass.keep(loading_timer(name, *a));
-      continue;
-    }
+    if (!pass.takes_more()) continue;
     PatchNode patch = patch_out(*node, *a);
     record_on(patch, *node, *a, std::string(a->target.view()));
     add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), pass.s.settings));
@@ -129,17 +142,14 @@ std::set<std::string> plan_self_loaded_nodes(Pass& pass) {
   return recorded;
 }
 
-bool must_have_read(Pass& pass, const std::string& name, const NodeAssessment& a) {
+bool must_have_read(const Pass& pass, const std::string& name, const NodeAssessment& a) {
   if (a.fresh_pods || a.cause == ChangeCause::edited) return true;
   const Node* node = pass.s.world.nodes.find(name);
   const auto since = text_since(pass, pass.index.installation_of(a), std::string(a.key.view()));
   if (node == nullptr || !since) return false;
-  // Sidecars reload when the label changes: the text must have been projected by then. The timer is named here, too, so
-  // that an operator that credits timers can credit this one.
-  if (a.cause == ChangeCause::relabelled) {
-    const Duration age = pass.ages.age(loading_timer(name, a), earliest_move(pass, a));
-    if (*since + pass.s.settings.projection <= pass.s.now - age) return true;
-  }
+  // Sidecars reload when the label changes: the text must have been projected by then.
+  if (a.cause == ChangeCause::relabelled && *since + pass.s.settings.projection <= loading_since(pass, name, a))
+    return true;
   // Creation times are whole seconds. A pod created in the same second as the ConfigMap has waited for it, because a
   // mounted ConfigMap must exist. If the ConfigMap was edited since, such a pod might have read the text before the
   // edit.
@@ -156,13 +166,8 @@ bool must_have_read(Pass& pass, const std::string& name, const NodeAssessment& a
   return true;
 }
 
-TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment) {
-  return {Timer::loading, node, std::string(assessment.target.view())};
-}
-
-bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& a) {
-  const WallTime since = pass.ages.since(loading_timer(node, a), loading_seed(pass, node, a));
-  return pass.s.now - since >= loading_grace(pass, a);
+bool loading_expired(const Pass& pass, const std::string& node, const NodeAssessment& a) {
+  return pass.s.now - loading_since(pass, node, a) >= loading_grace(pass, a);
 }
 
 void plan_node_states(Pass& pass, const std::set<std::string>& recorded) {

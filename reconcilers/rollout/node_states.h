@@ -9,6 +9,8 @@
 
 namespace gso {
 
+// Names the timers of nodes that load a profile by themselves (running_timers.h).
+void run_loading_timers(Pass& pass);
 // Returns the nodes that it records: their patch also removes stale states.
 [[nodiscard]] std::set<std::string> plan_self_loaded_nodes(Pass& pass);
 // Writes Blocked, and removes stale states. `recorded`: nodes that have their patch of this pass already.
@@ -17,11 +19,11 @@ void plan_paused_relabels(Pass& pass);  // Nodes that a driver upgrade has drain
 
 // The pods of a node that loaded its profile by itself have certainly read the text that its key has now. Matching
 // labels are necessary for that, never sufficient: an edit might change no label (S11).
-[[nodiscard]] bool must_have_read(Pass& pass, const std::string& node, const NodeAssessment& assessment);
+[[nodiscard]] bool must_have_read(const Pass& pass, const std::string& node, const NodeAssessment& assessment);
 
-// How long the operator waits for a node that loads by itself before it replaces the pods: the timer, and whether it
-// has run out.
+// Runs while a node loads a profile by itself and does not show it.
 [[nodiscard]] TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment);
-[[nodiscard]] bool loading_expired(Pass& pass, const std::string& node, const NodeAssessment& assessment);
+// The operator has waited long enough for a node that loads by itself, and replaces its pods.
+[[nodiscard]] bool loading_expired(const Pass& pass, const std::string& node, const NodeAssessment& assessment);
 
 }  // namespace gso

@@ -29,6 +29,10 @@ TimerKey drifting_timer(const std::string& node, const NodeAssessment& assessmen
   return {Timer::drifting, node, std::string(assessment.target.view())};
 }
 
+TimerKey stalls_timer(const RolloutKey& key, std::int64_t following) {
+  return {Timer::daemonset_stalls, key.config_map, fmt::format("{}/{}/{}", key.policy, key.key, following)};
+}
+
 std::optional<WallTime> recorded_since(const Pass& pass, const TimerKey& timer) {
   if (!pass.index.record) return std::nullopt;
   const auto& timers = pass.index.record->timers;

@@ -3,6 +3,7 @@
 // operator starts (model/ages.h).
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,8 +12,10 @@
 
 namespace gso {
 
-// `drifting` of a node, by its machine, and `daemonset_stalls`.
+// Runs while a node does not show the profile with which it was verified.
 [[nodiscard]] TimerKey drifting_timer(const std::string& node, const NodeAssessment& assessment);
+// Runs while as many nodes of a rollout as before wait for their DaemonSets to replace their pods.
+[[nodiscard]] TimerKey stalls_timer(const RolloutKey& key, std::int64_t following);
 
 // Since when the timer has run according to the record; nullopt: the record does not contain it.
 [[nodiscard]] std::optional<WallTime> recorded_since(const Pass& pass, const TimerKey& timer);

@@ -53,7 +53,7 @@ void add_drifting(Pass& pass, Reloads& out) {
     if (a == nullptr || !may_be_reloaded(pass, name)) continue;
     const Duration patience = pass.index.policy(pass.s.world, a->policy.view()).rollout.verify_timeout;
     const TimerKey drifts = drifting_timer(name, *a);
-    if (!pass.ages.held_for(drifts, patience, recorded_since(pass, drifts))) continue;
+    if (!pass.ages.has_run_for(drifts, patience, recorded_since(pass, drifts))) continue;
     if (has_more_devices(*a)) {
       record_more_devices(pass, name, *a);
     } else {

@@ -28,6 +28,10 @@ std::string target_of(const ProfileRollout& profile_rollout) {
   return most == profile_rollout.targets.end() ? std::string() : most->first;
 }
 
+TimerKey unsettled_timer(const RolloutKey& key) {
+  return {Timer::unsettled, key.config_map, fmt::format("{}/{}", key.policy, key.key)};
+}
+
 RolloutView::RolloutView(Pass& in, const RolloutKey& of, const ProfileRollout& nodes)
     : pass(in),
       key(of),
@@ -104,8 +108,7 @@ bool RolloutView::waits_briefly() {
   waits_briefly_ = closed == Gate::new_attempt;
   if (closed == Gate::settling) {
     const Duration patience = std::max<Duration>(3 * pass.s.settings.settle, std::chrono::seconds(30));
-    const TimerKey unsettled{Timer::unsettled, key.config_map, fmt::format("{}/{}", key.policy, key.key)};
-    waits_briefly_ = !pass.held_for(unsettled, patience);
+    waits_briefly_ = !pass.ages.has_run_for(unsettled_timer(key), patience);
   }
   return *waits_briefly_;
 }

@@ -15,6 +15,7 @@
 #include "reconcilers/rollout/change_trouble.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/out_of_reach.h"
+#include "reconcilers/rollout/running_timers.h"
 #include "reconcilers/rollout/standstill.h"
 #include "reconcilers/rollout/waits.h"
 
@@ -22,8 +23,7 @@ namespace gso {
 
 class RolloutView {
  public:
-  // All arguments must outlive this. Timers that the view names, and the times at which it can change, are added to the
-  // pass's plan.
+  // All arguments must outlive this. The times at which the view can change are added to the pass's plan.
   RolloutView(Pass& in, const RolloutKey& of, const ProfileRollout& nodes);
   RolloutView(const RolloutView&) = delete;
   RolloutView& operator=(const RolloutView&) = delete;
@@ -114,6 +114,8 @@ class RolloutViews {
 
   // Null: no node belongs to such a rollout.
   [[nodiscard]] RolloutView* find(const RolloutKey& key);
+  // Names the timers of this pass that several planners read (running_timers.h).
+  void declare_timers() { gso::declare_timers(pass_); }
   // What the views have added so far: timers, and when to plan again.
   [[nodiscard]] Plan take_plan() { return std::move(pass_.plan); }
 
@@ -124,6 +126,9 @@ class RolloutViews {
 
 // The target revision of most nodes of a rollout; empty if none has one.
 [[nodiscard]] std::string target_of(const ProfileRollout& profile_rollout);
+
+// Runs while a rollout waits for its inputs to settle.
+[[nodiscard]] TimerKey unsettled_timer(const RolloutKey& key);
 
 // The view of a rollout that has nodes; find_rollout() returns null if it has none.
 [[nodiscard]] RolloutView& rollout_of(const Pass& pass, const RolloutKey& key);

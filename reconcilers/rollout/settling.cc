@@ -20,9 +20,8 @@ TimerKey differing_timer(const PluginInstallation& installation) {
   return {Timer::differing, installation.id(), short_hash(state)};
 }
 
-std::string lasting_difference(const Pass& pass, const PluginInstallation& installation) {
-  if (!installation.announced || pass.s.now - pass.since(differing_timer(installation)) < kDifferencePatience)
-    return {};
+std::string lasting_difference(Pass& pass, const PluginInstallation& installation) {
+  if (!installation.announced || !pass.ages.has_run_for(differing_timer(installation), kDifferencePatience)) return {};
   const auto named = [&](const Operand& operand) {
     return fmt::format("DaemonSet {} has config {} default {}", k8s::to_string(operand.key),
                        operand.config_map.empty() ? "(none)" : operand.config_map,

@@ -109,10 +109,8 @@ std::string stalled_daemonsets(RolloutView& rollout) {
   const std::int64_t following = rollout.profile_rollout.tally.of(Phase::following_daemonset);
   if (following == 0) return {};
   const Duration patience = rollout.policy.rollout.verify_timeout;
-  const RolloutKey& key = rollout.key;
-  const TimerKey stalls{Timer::daemonset_stalls, key.config_map,
-                        fmt::format("{}/{}/{}", key.policy, key.key, following)};
-  if (!rollout.pass.ages.held_for(stalls, patience, recorded_since(rollout.pass, stalls))) return {};
+  const TimerKey stalls = stalls_timer(rollout.key, following);
+  if (!rollout.pass.ages.has_run_for(stalls, patience, recorded_since(rollout.pass, stalls))) return {};
   const std::string& ns = rollout.installation.ns;
   return fmt::format(
       "{} node{} wait{} for the DaemonSets in namespace {} to replace the pods with the newest template, but no pod "

@@ -14,7 +14,6 @@
 #include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/settling.h"
 #include "reconcilers/rollout/slots.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -28,7 +27,6 @@ class Starter {
  public:
   explicit Starter(Pass& pass) : pass_(pass) {
     find_deferred();
-    keep_settled();
     keep_gang_peers();
   }
 
@@ -39,14 +37,6 @@ class Starter {
   }
 
  private:
-  // Inputs that have settled stay settled while another gate is closed or no node is left to start.
-  void keep_settled() {
-    std::set<std::size_t> installations;
-    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts)
-      installations.insert(profile_rollout.installation);
-    for (const std::size_t installation : installations) (void)pass_.age(settled_timer(pass_, installation));
-  }
-
   // Nodes that stopped waiting for their workloads keep their place at the back of the queue.
   void find_deferred() {
     for (const std::string& name : pass_.index.nodes_in(Bucket::deferred)) {

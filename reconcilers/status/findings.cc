@@ -163,7 +163,6 @@ void plan_daemonset_findings(Pass& pass) {
   for (const PluginInstallation& installation : pass.index.discovery.installations) {
     for (const Operand& operand : installation.operands) plan_unmanaged_config(pass, operand, reported);
     if (!installation.announced || pass.s.world.unsynced_namespaces.contains(installation.ns)) continue;
-    (void)pass.held_for(differing_timer(installation), kDifferencePatience);
     const std::string stays = lasting_difference(pass, installation);
     if (stays.empty()) continue;
     const auto differs = std::ranges::find_if(installation.operands, [&](const Operand& operand) {

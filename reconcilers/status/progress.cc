@@ -50,7 +50,7 @@ void note_in_progress(Pass& pass, const std::string& node, OldestInProgress& old
   const NodeAssessment* a = pass.index.find(node);
   if (a == nullptr || !a->change) return;
   const TimerKey timer{Timer::changing, node, a->change->to};
-  (void)pass.age(timer);
+  pass.run(timer);
   const WallTime since = pass.since(timer);
   if (oldest.node.empty() || since < oldest.since) oldest = {node, since};
 }

@@ -1,0 +1,81 @@
+// For how long conditions have been true: what names a timer, and what only reads it.
+#include "reconcilers/model/ages.h"
+
+#include <gmock/gmock.h>
+
+#include "reconcilers/model/plan.h"
+
+namespace gso::test {
+namespace {
+
+using std::chrono::minutes;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const TimerKey kSoak{Timer::soaking, "rollout-1", "A100"};
+
+class AgesOfTimers : public testing::Test {
+ protected:
+  [[nodiscard]] Snapshot snapshot(bool first_look = false) const {
+    return {world_, now_, running_, consumers_, settings_, nullptr, first_look};
+  }
+
+  const WallTime now_ = *k8s::parse_rfc3339("2026-01-01T10:00:00Z");
+  World world_;
+  Timers running_;
+  std::map<std::string, NodeConsumers> consumers_;
+  PlannerSettings settings_;
+  Plan plan_;
+};
+
+TEST_F(AgesOfTimers, AReaderNamesNoTimerAndRequestsALook) {
+  running_[kSoak] = now_ - minutes(2);
+  const Snapshot snapshot = this->snapshot();
+  Ages ages(snapshot, plan_);
+  EXPECT_EQ(ages.since(kSoak), now_ - minutes(2));
+  EXPECT_FALSE(ages.has_run_for(kSoak, minutes(5)));
+  EXPECT_TRUE(ages.has_run_for(kSoak, minutes(2)));
+  EXPECT_THAT(plan_.timers, IsEmpty());
+  EXPECT_EQ(plan_.requeue_after, minutes(3));
+}
+
+TEST_F(AgesOfTimers, ATimerThatDoesNotRunHasRunForNoTime) {
+  const Snapshot snapshot = this->snapshot();
+  Ages ages(snapshot, plan_);
+  EXPECT_EQ(ages.since(kSoak), now_);
+  EXPECT_FALSE(ages.has_run_for(kSoak, minutes(1)));
+}
+
+TEST_F(AgesOfTimers, AStoredTimeCountsInTheFirstLookOnly) {
+  const WallTime stored = now_ - minutes(7);
+  const Snapshot later = snapshot();
+  Ages(later, plan_).run(kSoak, stored);
+  EXPECT_THAT(plan_.timer_starts, IsEmpty());
+  EXPECT_EQ(Ages(later, plan_).since(kSoak, stored), now_);
+
+  const Snapshot first = snapshot(true);
+  Plan plan;
+  Ages ages(first, plan);
+  ages.run(kSoak, stored);
+  EXPECT_THAT(plan.timers, ElementsAre(kSoak));
+  EXPECT_THAT(plan.timer_starts, ElementsAre(std::pair(kSoak, stored)));
+  EXPECT_TRUE(ages.has_run_for(kSoak, minutes(7), stored));
+}
+
+TEST_F(AgesOfTimers, AStoredTimeInTheFutureCountsAsNow) {
+  const Snapshot first = snapshot(true);
+  EXPECT_EQ(Ages(first, plan_).since(kSoak, now_ + minutes(7)), now_);
+}
+
+TEST_F(AgesOfTimers, ATimerIsKeptOnlyIfItHasRun) {
+  const Snapshot without = snapshot();
+  Ages(without, plan_).keep(kSoak);
+  EXPECT_THAT(plan_.timers, IsEmpty());
+  running_[kSoak] = now_;
+  const Snapshot with = snapshot();
+  Ages(with, plan_).keep(kSoak);
+  EXPECT_THAT(plan_.timers, ElementsAre(kSoak));
+}
+
+}  // namespace
+}  // namespace gso::test
