@@ -47,6 +47,9 @@ std::optional<WallTime> ended_at(const SharingRollout& rollout) {
 // to the rollout itself if nodes still wait for it at the end (aborted), or if nodes get it late.
 bool ended_before_template(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
   if (profile_rollout.tally.new_template == 0) return false;
+  // The status is lost, and the record has the switches: the templates that they were set for decide
+  // (is_of_other_templates).
+  if (rollout.phase.empty() && recorded(index, rollout) != nullptr) return false;
   const std::optional<WallTime> ended = ended_at(rollout);
   if (!ended) return false;
   // Creation times are whole seconds. An abort in the same second applies to that template, too.

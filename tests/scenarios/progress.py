@@ -1,5 +1,5 @@
 """What statuses and findings say while a rollout progresses."""
-from scenario import expect, expect_that, fleet, mps, one, scenario, ts
+from scenario import expect, expect_that, fleet, mps, one, scenario, stamp, ts
 
 
 def conditions_of(c):
@@ -68,3 +68,26 @@ def findings_do_not_repeat():
     found = [(f["object"]["kind"], f["object"]["name"], f["reason"], f["message"]) for f in tick.all_findings]
     expect("findings", sorted(found), sorted(set(found)))
     expect_that(found, "a finding about the text")
+
+
+@scenario
+def a_rollout_that_is_started_again_counts_its_time_from_then():
+    """A rollout is aborted, and started again twelve minutes later (`rollout start`): it began when it was started again."""
+    c = fleet(8, ts(4), rollout={"maxUnavailable": 1})
+    c.edit(any=ts(8))
+    for _ in range(3):
+        c.after("30s")
+    c.switch(aborted=True)
+    for _ in range(6):
+        c.after("2m")
+    again = stamp(c.clock)
+    policy = c.get("SharingPolicy", "default")
+    policy["metadata"].setdefault("annotations", {})["gpusharing.dev/retry"] = again
+    for rollout in c.rollouts():
+        rollout["spec"].pop("aborted", None)
+        c.touch(rollout)
+    c.touch(policy)
+    for _ in range(8):
+        c.after("30s")
+    active = one([r for r in c.rollouts() if r.get("status", {}).get("phase") == "Progressing"])["status"]
+    expect_that(active.get("startedAt", "") >= again, "a start after " + again, active.get("startedAt"))

@@ -1,5 +1,5 @@
 """An operator that is restarted every five minutes never remediates and never reports."""
-from scenario import expect, expect_that, fleet, mps, scenario, ts
+from scenario import expect, expect_that, fleet, mps, one, scenario, ts
 
 
 @scenario
@@ -45,3 +45,27 @@ def daemonset_restart_where_every_node_crashes_is_degraded():
     for _ in range(24):
         c.after("5m")
     expect("Degraded", c.condition("default", "Degraded").get("status"), "True")
+
+
+@scenario
+def a_soak_ends_though_the_operator_restarts_every_six_minutes():
+    """A soak of one hour, and every look is a new operator: the wave follows within 84 minutes and not within 50."""
+    c = fleet(4, ts(4), rollout={"maxUnavailable": "100%", "maxUnavailablePerGroup": "100%", "canary": {"nodesPerGroup": 1, "soak": "1h"}},
+              options=["--cluster-max-unavailable", "100%"])
+    c.edit(any=ts(8))
+    early = sum([c.after("6m").started() for _ in range(8)], [])
+    one(early)
+    late = sum([c.after("6m").started() for _ in range(8)], [])
+    expect("nodes that follow", sorted(late), [name for name in c.nodes() if name not in early])
+
+
+@scenario
+def a_node_that_never_comes_up_fails_though_the_operator_restarts_every_four_minutes():
+    """verifyTimeout is ten minutes, and every look is a new operator: the canary that crashes is Failed all the same."""
+    c = fleet(3, ts(4))
+    c.behave("crash", *c.nodes())
+    c.edit(any=ts(8))
+    for _ in range(9):
+        c.after("4m", held="4m")
+    failed = [name for name in c.nodes() if c.state(name) == "Failed"]
+    expect("failed nodes", len(failed), 1)
