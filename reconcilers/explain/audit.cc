@@ -119,9 +119,7 @@ std::optional<Finding> stopped_rollout(RolloutView& rollout) {
   const Tally& tally = rollout.profile_rollout.tally;
   const std::int64_t waiting = tally.of(Phase::pending);
   const GateState& gate = rollout.gate();
-  const bool stopped = gate.gate == Gate::max_failures || gate.gate == Gate::aborted || gate.gate == Gate::undone ||
-                       gate.gate == Gate::paused || gate.gate == Gate::mechanism_unusable;
-  if (waiting == 0 || !stopped) return std::nullopt;
+  if (waiting == 0 || !row_of(gate.gate).audited) return std::nullopt;
   const std::string start = fmt::format("gpu-sharing-operator rollout start {}", rollout.key.policy);
   // The fleet runs two revisions of one profile, and nothing will change that.
   const bool half_way = gate.gate == Gate::aborted && (tally.settled > 0 || !rollout.failed().empty());

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <utility>
 
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
@@ -18,38 +21,38 @@
 
 namespace gso {
 
-std::string_view reason_of(Gate gate) {
-  switch (gate) {
-    case Gate::open:
-      return {};
-    case Gate::observe:
-      return kObserve;
-    case Gate::paused:
-      return "Paused";
-    case Gate::aborted:
-      return "Aborted";
-    case Gate::undone:
-      return kUndone;
-    case Gate::approval:
-      return "AwaitingApproval";
-    case Gate::gpu_operator_updating:
-      return kGpuOperatorUpdating;
-    case Gate::max_failures:
-      return kMaxFailures;
-    case Gate::canary_drifting:
-      return kCanaryDrifting;
-    case Gate::mechanism_unusable:
-      return "MechanismUnusable";
-    case Gate::key_not_projected:
-      return "KeyNotProjected";
-    case Gate::outside_window:
-      return kOutsideWindow;
-    case Gate::settling:
-      return "Settling";
-    case Gate::new_attempt:
-      return "NewAttempt";
+namespace {
+
+// In the order of Gate.
+constexpr GateRow kGates[] = {
+    // gate, reason, phase of the SharingRollout, holds repairs, backs out, stops all, needs attention, audited
+    {Gate::open, "", "", false, false, false, false, false},
+    {Gate::observe, kObserve, "Paused", true, true, true, false, false},
+    {Gate::paused, "Paused", "Paused", true, true, true, true, true},
+    {Gate::aborted, "Aborted", "Failed", true, true, true, true, true},
+    {Gate::undone, kUndone, "Paused", true, true, true, true, true},
+    {Gate::approval, "AwaitingApproval", "AwaitingApproval", false, true, true, true, false},
+    {Gate::gpu_operator_updating, kGpuOperatorUpdating, "", true, false, false, false, false},
+    {Gate::max_failures, kMaxFailures, "Paused", true, true, true, true, true},
+    {Gate::canary_drifting, kCanaryDrifting, "", true, false, false, false, false},
+    {Gate::mechanism_unusable, "MechanismUnusable", "", true, false, false, true, true},
+    {Gate::key_not_projected, "KeyNotProjected", "", true, false, false, false, false},
+    {Gate::outside_window, kOutsideWindow, "", true, true, false, true, false},
+    {Gate::settling, "Settling", "", true, false, false, false, false},
+    {Gate::new_attempt, "NewAttempt", "", true, false, false, false, false},
+};
+constexpr bool is_in_order(const auto& rows) {
+  for (std::size_t i = 0; i < std::size(rows); ++i) {
+    if (static_cast<std::size_t>(rows[i].gate) != i) return false;
   }
-  return {};
+  return true;
+}
+static_assert(is_in_order(kGates) && std::size(kGates) == static_cast<std::size_t>(Gate::new_attempt) + 1);
+
+}  // namespace
+
+const GateRow& row_of(Gate gate) {
+  return kGates[static_cast<std::size_t>(gate)];
 }
 
 namespace {
@@ -61,53 +64,58 @@ bool goes_back(const RolloutView& rollout) {
          !owns_key(rollout.policy, rollout.key);
 }
 
-// --- Switches that people have set.
+// --- Why a gate is closed, for people; empty: it is open. First the switches that people have set.
 
 // Of the policy and of the ConfigMap.
-GateState closed_by_pause_above(RolloutView& rollout) {
+std::string closed_by_pause_above(RolloutView& rollout) {
   const SharingPolicy& policy = rollout.policy;
-  if (policy.rollout.paused) return {Gate::paused, "spec.rollout.paused of the policy is set"};
+  if (policy.rollout.paused) return "spec.rollout.paused of the policy is set";
   const Pass& pass = rollout.pass;
   const k8s::ObjectKey config_map = rollout.installation.config_map_key();
   const FleetRecord* record = pass.index.record ? &*pass.index.record : nullptr;
   const ConfigMapPause pause = pause_of(pass.s.world, record, config_map);
-  if (pause != ConfigMapPause::none) return {Gate::paused, describe(pause, config_map)};
-  return {};
+  return pause == ConfigMapPause::none ? std::string() : describe(pause, config_map);
 }
 
 Switches switches_on(const RolloutView& rollout) {
   return rollout.anew ? Switches() : switches_of(rollout.pass, rollout.key, rollout.target, rollout.object);
 }
 
-GateState closed_by_mode(RolloutView& rollout) {
+std::string closed_by_mode(RolloutView& rollout) {
   const SharingPolicy& policy = rollout.policy;
   const PolicyMode mode = rollout.pass.s.settings.mode_of(policy);
   if (mode != PolicyMode::observe) return {};
-  return {Gate::observe, policy.mode != mode ? "the operator runs with max-mode Observe: nothing is changed"
-                                             : "the policy's mode is Observe: nothing is changed"};
+  return policy.mode != mode ? "the operator runs with max-mode Observe: nothing is changed"
+                             : "the policy's mode is Observe: nothing is changed";
 }
 
 // It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
-GateState closed_by_selector(RolloutView& rollout) {
-  std::string problem = selector_problem(rollout.policy);
-  return problem.empty() ? GateState() : GateState{Gate::paused, std::move(problem)};
+std::string closed_by_selector(RolloutView& rollout) {
+  return selector_problem(rollout.policy);
 }
 
-GateState closed_by_undo(RolloutView& rollout) {
+std::string closed_by_person(RolloutView& rollout) {
+  if (!switches_on(rollout).aborted) return {};
+  return fmt::format(
+      "the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator rollout start {}`",
+      rollout.policy.meta.name);
+}
+
+std::string closed_by_undo(RolloutView& rollout) {
   if (!switches_on(rollout).undone) return {};
-  return {Gate::undone, "rolled back by a person. Retry: `rollout start`"};
+  return "rolled back by a person. Retry: `rollout start`";
 }
 
-GateState closed_by_own_pause(RolloutView& rollout) {
+std::string closed_by_own_pause(RolloutView& rollout) {
   if (!switches_on(rollout).paused) return {};
-  return {Gate::paused, "spec.paused of the rollout is set"};
+  return "spec.paused of the rollout is set";
 }
 
-GateState closed_without_approval(RolloutView& rollout) {
+std::string closed_without_approval(RolloutView& rollout) {
   const bool asks = rollout.pass.s.settings.mode_of(rollout.policy) == PolicyMode::approve && !goes_back(rollout);
   if (!asks || switches_on(rollout).approved) return {};
   const bool has_object = rollout.object != nullptr && !rollout.anew;
-  return {Gate::approval, has_object ? "waits for spec.approved" : "waits for spec.approved of its SharingRollout"};
+  return has_object ? "waits for spec.approved" : "waits for spec.approved of its SharingRollout";
 }
 
 // --- Failures.
@@ -132,32 +140,29 @@ std::string last_verified_text(const RolloutView& rollout) {
                      key.config_map, text);
 }
 
-GateState closed_by_failures(RolloutView& rollout) {
+std::string closed_by_failures(RolloutView& rollout) {
   const std::string& why = rollout.too_many_failures();
   if (why.empty()) return {};
-  return {Gate::max_failures, why + last_verified_text(rollout)};
+  return why + last_verified_text(rollout);
 }
 
 // --- Time, and changes that other controllers are about to make.
 
-GateState closed_by_window(RolloutView& rollout) {
+std::string closed_by_window(RolloutView& rollout) {
   const WindowState windows = windows_at(rollout.policy.rollout.windows, rollout.pass.s.now);
   if (windows.until) rollout.pass.look_again_in(*windows.until - rollout.pass.s.now);
   if (windows.open) return {};
-  return {Gate::outside_window,
-          windows.until ? fmt::format("the next maintenance window opens at {}", k8s::format_time(*windows.until))
-          : windows.problem.empty() ? "no maintenance window opens in the next five years"
-                                    : "a maintenance window cannot be read: " + windows.problem};
+  if (windows.until) return "the next maintenance window opens at " + k8s::format_time(*windows.until);
+  if (windows.problem.empty()) return "no maintenance window opens in the next five years";
+  return "a maintenance window cannot be read: " + windows.problem;
 }
 
-GateState closed_by_announcement(RolloutView& rollout) {
+std::string closed_by_announcement(RolloutView& rollout) {
   const PluginInstallation& installation = rollout.installation;
   if (!installation.announced) return {};
-  if (std::string stays = lasting_difference(rollout.pass, installation); !stays.empty())
-    return {Gate::gpu_operator_updating, std::move(stays)};
-  return {Gate::gpu_operator_updating,
-          fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet",
-                      installation.owner, installation.announced_config_map, installation.announced_default)};
+  if (std::string stays = lasting_difference(rollout.pass, installation); !stays.empty()) return stays;
+  return fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet",
+                     installation.owner, installation.announced_config_map, installation.announced_default);
 }
 
 // --- What this revision needs before nodes can start.
@@ -171,31 +176,24 @@ bool relabels(const RolloutView& rollout) {
   });
 }
 
-GateState closed_by_canary(RolloutView& rollout) {
-  std::string why = drifting_canary(rollout);
-  return why.empty() ? GateState() : GateState{Gate::canary_drifting, std::move(why)};
+std::string closed_by_mechanism(RolloutView& rollout) {
+  return rollout.policy.rollout.mechanism == Mechanism::daemonset_restart ? restart_obstacle(rollout) : std::string();
 }
 
-GateState closed_by_mechanism(RolloutView& rollout) {
-  if (rollout.policy.rollout.mechanism != Mechanism::daemonset_restart) return {};
-  std::string why = restart_obstacle(rollout);
-  return why.empty() ? GateState() : GateState{Gate::mechanism_unusable, std::move(why)};
-}
-
-GateState closed_by_propagation(RolloutView& rollout) {
+std::string closed_by_propagation(RolloutView& rollout) {
   const std::string& key = rollout.key.key;
   if (!relabels(rollout) || key_is_projected(rollout.pass, rollout.installation, key)) return {};
-  return {Gate::key_not_projected,
-          fmt::format("key {} of ConfigMap {} is new or was edited, or the operator has not watched it for {} yet: "
-                      "kubelets must project its text first",
-                      key, rollout.installation.id(), k8s::format_go_duration(rollout.pass.s.settings.projection))};
+  return fmt::format(
+      "key {} of ConfigMap {} is new or was edited, or the operator has not watched it for {} yet: kubelets must "
+      "project its text first",
+      key, rollout.installation.id(), k8s::format_go_duration(rollout.pass.s.settings.projection));
 }
 
-GateState closed_until_settled(RolloutView& rollout) {
+std::string closed_until_settled(RolloutView& rollout) {
   // Other objects might be deleted next, and then their kind: the last specs govern until that is known.
   if (rollout.policy.gone && !has_recorded_stop(*rollout.pass.index.record, rollout.policy)) {
-    return {Gate::settling, fmt::format("SharingPolicy {} was deleted: its nodes follow the next policy within {}",
-                                        rollout.key.policy, k8s::format_go_duration(kDeletionGrace))};
+    return fmt::format("SharingPolicy {} was deleted: its nodes follow the next policy within {}", rollout.key.policy,
+                       k8s::format_go_duration(kDeletionGrace));
   }
   // Pods that a DaemonSet's controller creates in the same second as the edit cannot be distinguished from older ones.
   const bool by_daemonset = rollout.policy.rollout.mechanism == Mechanism::daemonset_restart;
@@ -203,49 +201,47 @@ GateState closed_until_settled(RolloutView& rollout) {
       std::max<Duration>(rollout.pass.s.settings.settle, std::chrono::seconds(by_daemonset ? 1 : 0));
   if (rollout.pass.ages.has_run_for(settled_timer(rollout.pass, rollout.profile_rollout.installation), settle))
     return {};
-  return {Gate::settling, fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago",
-                                      rollout.installation.id(), k8s::format_go_duration(settle))};
+  return fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago", rollout.installation.id(),
+                     k8s::format_go_duration(settle));
 }
 
-GateState closed_by_earlier_attempt(RolloutView& rollout) {
-  if (!rollout.anew) return {};
-  return {Gate::new_attempt, "the SharingRollout of an earlier attempt is replaced first"};
+std::string closed_by_earlier_attempt(RolloutView& rollout) {
+  return rollout.anew ? "the SharingRollout of an earlier attempt is replaced first" : "";
 }
 
-// --- The table of gate.h.
+// --- All conditions, in the order in which they are checked: the first one that applies is reported.
 
-struct GateRow {
-  GateState (*closed)(RolloutView&);
-  bool holds_repairs;
-  bool backs_out;
+struct Condition {
+  Gate gate;
+  std::string (*why)(RolloutView&);  // For people; empty: the gate is open.
 };
 
-constexpr GateRow kGates[] = {
-    {closed_by_mode, true, true},
-    {closed_by_pause_above, true, true},
-    {closed_by_selector, true, true},
-    {closed_by_abort, true, true},
-    {closed_by_undo, true, true},
-    {closed_by_own_pause, true, true},
-    {closed_without_approval, false, true},
-    {closed_by_announcement, true, false},
-    {closed_by_failures, true, true},
-    {closed_by_canary, true, false},
-    {closed_by_mechanism, true, false},
-    {closed_by_propagation, true, false},
-    {closed_by_window, true, true},
-    {closed_until_settled, true, false},
-    {closed_by_earlier_attempt, true, false},
+constexpr Condition kConditions[] = {
+    {Gate::observe, closed_by_mode},
+    {Gate::paused, closed_by_pause_above},
+    {Gate::paused, closed_by_selector},
+    {Gate::aborted, closed_by_person},
+    {Gate::undone, closed_by_undo},
+    {Gate::paused, closed_by_own_pause},
+    {Gate::approval, closed_without_approval},
+    {Gate::gpu_operator_updating, closed_by_announcement},
+    {Gate::max_failures, closed_by_failures},
+    {Gate::canary_drifting, drifting_canary},
+    {Gate::mechanism_unusable, closed_by_mechanism},
+    {Gate::key_not_projected, closed_by_propagation},
+    {Gate::outside_window, closed_by_window},
+    {Gate::settling, closed_until_settled},
+    {Gate::new_attempt, closed_by_earlier_attempt},
 };
 
-bool applies(const GateRow& row, GateUse use) {
+bool prevents(const GateRow& gate, GateUse use) {
   switch (use) {
     case GateUse::start:
       return true;
     case GateUse::repair:
-      return row.holds_repairs;
+      return gate.holds_repairs;
     case GateUse::wait:
-      return row.backs_out;
+      return gate.backs_out;
   }
   return true;
 }
@@ -253,24 +249,21 @@ bool applies(const GateRow& row, GateUse use) {
 }  // namespace
 
 GateState closed_by_abort(RolloutView& rollout) {
-  if (!switches_on(rollout).aborted) return {};
-  return {Gate::aborted,
-          fmt::format("the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator "
-                      "rollout start {}`",
-                      rollout.policy.meta.name)};
+  std::string why = closed_by_person(rollout);
+  return why.empty() ? GateState() : GateState{Gate::aborted, std::move(why)};
 }
 
 GateState first_closed_gate(RolloutView& rollout, GateUse use) {
-  for (const GateRow& row : kGates) {
-    if (!applies(row, use)) continue;
-    if (GateState closed = row.closed(rollout); !closed.is_open()) return closed;
+  for (const Condition& condition : kConditions) {
+    if (!prevents(row_of(condition.gate), use)) continue;
+    if (std::string why = condition.why(rollout); !why.empty()) return {condition.gate, std::move(why)};
   }
   return {};
 }
 
 std::string pause_of_rollout(RolloutView& rollout) {
-  if (GateState paused = closed_by_pause_above(rollout); !paused.is_open()) return std::move(paused.message);
-  return closed_by_own_pause(rollout).message;
+  std::string above = closed_by_pause_above(rollout);
+  return above.empty() ? closed_by_own_pause(rollout) : above;
 }
 
 }  // namespace gso

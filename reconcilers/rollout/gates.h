@@ -27,15 +27,27 @@ enum class Gate : std::uint8_t {
   settling,               // The inputs have just changed.
   new_attempt,            // The SharingRollout of an earlier attempt is replaced first: the next pass opens the gate.
 };
-// The condition's reason, CamelCase; empty for an open gate.
-[[nodiscard]] std::string_view reason_of(Gate gate);
 
-// Closed until a person, a calendar or another controller opens it. The other gates open by themselves within minutes
-// and need no finding.
-[[nodiscard]] constexpr bool needs_attention(Gate gate) {
-  using enum Gate;
-  return gate == paused || gate == aborted || gate == undone || gate == approval || gate == max_failures ||
-         gate == mechanism_unusable || gate == outside_window;
+// All that a gate means while it is closed: one row of a table in gates.cc. Every gate prevents starts.
+struct GateRow {
+  Gate gate;
+  std::string_view reason;  // The condition's, CamelCase; empty for an open gate.
+  std::string_view phase;   // Of the SharingRollout; empty: Progressing, as if the gate were open.
+  // It also prevents restarts of nodes that stopped showing the revision that they have loaded.
+  bool holds_repairs;
+  // Nodes that only wait in their change are uncordoned and queued again.
+  bool backs_out;
+  // It explains a standstill even if no node is left to start: a person's switch, or failures.
+  bool stops_all;
+  // Closed until a person, a calendar or another controller opens it: nodes that wait for it get a finding. The other
+  // gates open by themselves within minutes, and mode Observe promises no restart.
+  bool needs_attention;
+  // `audit` reports it if nodes wait: a person must act, and has not been asked for an approval.
+  bool audited;
+};
+[[nodiscard]] const GateRow& row_of(Gate gate);
+[[nodiscard]] inline std::string_view reason_of(Gate gate) {
+  return row_of(gate).reason;
 }
 
 struct GateState {
@@ -47,15 +59,7 @@ struct GateState {
 
 class RolloutView;
 
-// What a closed gate prevents. Every gate prevents starts.
-//
-//   gate                                          repairs   backs out
-//   observe, paused, aborted, undone              yes       yes
-//   approval                                      no        yes
-//   max_failures, outside_window                  yes       yes
-//   gpu_operator_updating, canary_drifting,       yes       no
-//     mechanism_unusable, key_not_projected,
-//     settling, new_attempt
+// What a caller wants to do. GateRow says which gates prevent it.
 enum class GateUse : std::uint8_t {
   start,   // A change of the next node.
   repair,  // A restart of a node that stopped showing the revision that it has loaded.

@@ -18,14 +18,11 @@
 namespace gso {
 namespace {
 
-// A closed gate that explains the standstill. Switches of people and failures also stop what needs no further start.
+// A closed gate that explains the standstill.
 bool is_gated(RolloutView& rollout) {
   const GateState& gate = rollout.gate();
   if (gate.is_open() || rollout.waits_briefly()) return false;
-  using enum Gate;
-  const bool stops_all = gate.gate == observe || gate.gate == paused || gate.gate == aborted || gate.gate == undone ||
-                         gate.gate == approval || gate.gate == max_failures;
-  return stops_all || rollout.profile_rollout.tally.of(Phase::pending) > 0;
+  return row_of(gate.gate).stops_all || rollout.profile_rollout.tally.of(Phase::pending) > 0;
 }
 
 // In mode Observe the message says what would be done.

@@ -84,14 +84,12 @@ class Starter {
 
   void start_reloads(RolloutView& rollout, const std::set<std::string>& names) {
     const GateState& gate = rollout.gate();
-    // A repair to the revision that is recorded already needs no approval.
-    const bool only_repair = gate.gate == Gate::approval && rollout.may_repair();
     // The canary itself is restarted anyway.
     const bool open = gate.is_open() || gate.gate == Gate::canary_drifting;
     for (const std::string& name : names) {
-      const bool may_start = open || (only_repair && pass_.index.nodes_in(Bucket::drifting).contains(name));
+      const bool may_start = open || (rollout.may_repair() && pass_.index.nodes_in(Bucket::drifting).contains(name));
       if (!may_start) {
-        if (needs_attention(gate.gate)) report_waiting_reload(pass_, name, gate.reason(), gate.message);
+        if (row_of(gate.gate).needs_attention) report_waiting_reload(pass_, name, gate.reason(), gate.message);
         continue;
       }
       const Outcome outcome = try_start(rollout, name, true);

@@ -82,10 +82,10 @@ namespace {
 
 // Why a policy that is deleted still governs its nodes (cluster/recorded_policies.h).
 std::string_view reason_of_stop(const SharingPolicy& policy) {
-  if (policy.mode == PolicyMode::observe) return kObserve;
+  if (policy.mode == PolicyMode::observe) return reason_of(Gate::observe);
   if (policy.rollout.paused) return reason_of(Gate::paused);
   if (policy.mode == PolicyMode::approve) return reason_of(Gate::approval);
-  return policy.rollout.windows.empty() ? kPolicyGone : kOutsideWindow;
+  return policy.rollout.windows.empty() ? kPolicyGone : reason_of(Gate::outside_window);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ std::vector<std::string> drifted_at_install(RolloutView& view) {
 RolloutPhase rollout_phase_of(RolloutView& view, const SharingRollout& rollout) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
   if (GateState aborted = closed_by_abort(view); !aborted.is_open())
-    return {"Failed", aborted.reason(), std::move(aborted.message)};
+    return {std::string(row_of(aborted.gate).phase), aborted.reason(), std::move(aborted.message)};
   const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
   const std::int64_t moving = profile_rollout.tally.changing;
   const std::int64_t other = profile_rollout.tally.loading + profile_rollout.tally.of(Phase::following_daemonset);
@@ -95,11 +95,8 @@ RolloutPhase rollout_phase_of(RolloutView& view, const SharingRollout& rollout) 
   const GateState& gate = view.gate();
   const std::optional<Standstill>& still = view.standstill();
   const std::string& why = still ? still->message : gate.message;
-  if (gate.gate == Gate::approval) return {"AwaitingApproval", gate.reason(), why + on_their_way(view)};
-  if (gate.gate == Gate::max_failures || gate.gate == Gate::undone || gate.gate == Gate::paused ||
-      gate.gate == Gate::observe) {
-    return {"Paused", gate.reason(), why};
-  }
+  if (const std::string phase(row_of(gate.gate).phase); !phase.empty())
+    return {phase, gate.reason(), gate.gate == Gate::approval ? why + on_their_way(view) : why};
   if (pending + moving == 0 && failed) {
     return {"Failed", std::string(kVerificationFailed),
             "nodes failed to verify: " + join_names({view.failed().begin(), view.failed().end()})};
