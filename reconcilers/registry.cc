@@ -27,7 +27,6 @@ namespace {
 
 constexpr std::string_view kNodeProfile = "node.profile";
 constexpr std::string_view kNodeLabels = "node.labels";
-constexpr std::string_view kSharingRollout = "sharing.rollout";
 constexpr std::string_view kPolicyStatus = "policy.status";
 constexpr std::string_view kNodeMpsReady = "node.mps-ready";
 

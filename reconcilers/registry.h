@@ -22,6 +22,8 @@ struct Access {
 // Its deletions need a final check with fresh lists (controller/kai/kai_reads.h).
 inline constexpr std::string_view kReservationGc = "pod.reservation-gc";
 inline constexpr std::string_view kKaiConfig = "kai.config";
+// Without a record it plans nothing but the baseline.
+inline constexpr std::string_view kSharingRollout = "sharing.rollout";
 
 class RolloutViews;  // rollout/rollout_view.h
 

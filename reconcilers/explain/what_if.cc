@@ -7,7 +7,7 @@
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/baseline.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 
@@ -57,7 +57,8 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   if (a.phase != Phase::pending) return out;  // Its pods reload by themselves.
   out.restarts = restarted(pass, node, a);
   out.drain = drain_for(a, a.transition, rollout.workloads);
-  out.cordons = rollout.cordon.value_or(out.drain != Drain::nothing || steps_for(a.transition).disruptive);
+  out.cordon = rollout.cordon;
+  out.cordons = start_cordons(out.cordon, out.transition, starts_live(out.drain, out.drain == Drain::nothing));
   return out;
 }
 
@@ -69,10 +70,10 @@ bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& set
   // The baseline of a large fleet is written in several steps.
   constexpr int kMostPasses = 4;
   for (int i = 0; i < kMostPasses && !index.impl().record && index.impl().record_problem.empty(); ++i) {
-    const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
-    Pass pass(snapshot, index.impl(), "sharing.rollout", nullptr);
-    plan_baseline(pass, NewMachines::record);
-    for (const PlannedAction& planned : pass.plan.actions) {
+    Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
+    snapshot.new_machines = NewMachines::record;
+    const Plan plan = plan_all(snapshot, index, {.only = kSharingRollout, .synced = everything_synced});
+    for (const PlannedAction& planned : plan.actions) {
       const auto* write = std::get_if<WriteConfigMap>(&planned.action);
       if (write == nullptr) continue;
       const ConfigMap* present = world.configmaps.find(write->config_map);
@@ -95,7 +96,7 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
   index.note_everything_changed();
   (void)assume_baseline(world, index, settings, now);
   const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
-  const Pass pass(snapshot, index.impl(), "sharing.rollout", nullptr);
+  const Pass pass(snapshot, index.impl(), kSharingRollout, nullptr);
   std::vector<NodeDifference> out;
   for (const std::string& name : index.node_names()) {
     const NodeAssessment* a = index.assessment(name);
@@ -159,10 +160,10 @@ void find_obstacles(NodeDifference& difference, const World& world, const Planne
   const std::map<std::string, NodeConsumers> listed{{difference.node, consumers}};
   const Snapshot snapshot{world, consumers.listed_at, kNoTimers, listed, settings};
   const NodeUse use = use_of(snapshot, difference.node, consumers.listed_at);
-  const bool fits = difference.drain == Drain::fits && std::ranges::all_of(difference.serves, [&](const auto& entry) {
-                      return use.requested(entry.first) <= entry.second;
-                    });
-  if (fits) return;
+  const bool is_drained = drained(difference.drain, use, difference.serves);
+  difference.cordons =
+      start_cordons(difference.cordon, difference.transition, starts_live(difference.drain, is_drained));
+  if (is_drained) return;
   for (const Pod* pod : use.waiting) difference.blocked_by_pods.push_back(k8s::to_string(pod->meta.key()));
 }
 

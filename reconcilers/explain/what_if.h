@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,8 @@ struct NodeDifference {
   Transition transition = Transition::none;
   // The components whose pods are deleted; none if only a label changes and the pods reload by themselves.
   std::vector<Component> restarts;
-  bool cordons = false;
+  bool cordons = false;                        // For a node with consumers, find_obstacles() decides.
+  std::optional<bool> cordon;                  // What the policy says (RolloutSpec::cordon).
   Drain drain = Drain::nothing;                // The condition on its consumers before the change.
   std::map<std::string, std::int64_t> serves;  // Amount of each resource afterwards.
   WorkloadMode workloads = WorkloadMode::wait_for_idle;
@@ -61,7 +63,7 @@ struct GivenText {
 [[nodiscard]] k8s::Result<void> apply_given(World& world, const PlannerSettings& settings, const GivenText& given,
                                             WallTime now);
 
-// Which of a node's pods, as just listed, block its change.
+// Which of a node's pods, as just listed, block its change, and whether it is cordoned.
 void find_obstacles(NodeDifference& difference, const World& world, const PlannerSettings& settings,
                     const NodeConsumers& consumers);
 

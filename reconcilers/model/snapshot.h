@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -97,6 +98,12 @@ struct PlannerSettings {
   KaiSettings kai;
 };
 
+// Machines that have just joined and do not show their profile yet, when the baseline is taken.
+enum class NewMachines : std::uint8_t {
+  join,    // Treated like nodes that join later.
+  record,  // Recorded like the others, because no operator runs that could do so.
+};
+
 struct Snapshot {
   const World& world;
   WallTime now;
@@ -108,6 +115,7 @@ struct Snapshot {
   const std::map<std::string, std::string>* refused_writes = nullptr;
   // The first look of an operator, or of a new leader: stored time stamps count (ages.h).
   bool first_look = false;
+  NewMachines new_machines = NewMachines::join;
 };
 
 }  // namespace gso

@@ -58,12 +58,23 @@ Drain drain_for(const NodeAssessment& assessment, Transition transition, Workloa
 }
 
 bool drained(Drain drain, const NodeUse& use, const NodeAssessment& assessment) {
+  if (assessment.expectation) return drained(drain, use, assessment.expectation->capacity);
+  return drain != Drain::fits && drained(drain, use, std::map<std::string, std::int64_t>());
+}
+
+bool drained(Drain drain, const NodeUse& use, const std::map<std::string, std::int64_t>& serves) {
   if (drain == Drain::nothing) return true;
   if (!use.fresh) return false;
   if (drain == Drain::idle) return use.waiting.empty();
-  if (!assessment.expectation) return false;
-  return std::ranges::all_of(assessment.expectation->capacity,
-                             [&](const auto& entry) { return use.requested(entry.first) <= entry.second; });
+  return std::ranges::all_of(serves, [&](const auto& entry) { return use.requested(entry.first) <= entry.second; });
+}
+
+bool starts_live(Drain drain, bool is_drained) {
+  return is_drained && drain != Drain::idle;
+}
+
+bool start_cordons(const std::optional<bool>& asked, Transition transition, bool live) {
+  return asked.value_or(!live || steps_for(transition).disruptive);
 }
 
 }  // namespace gso

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,5 +34,14 @@ enum class Drain {
 };
 [[nodiscard]] Drain drain_for(const NodeAssessment& assessment, Transition transition, WorkloadMode mode);
 [[nodiscard]] bool drained(Drain drain, const NodeUse& use, const NodeAssessment& assessment);
+// `serves`: how many of each resource the node has after the change.
+[[nodiscard]] bool drained(Drain drain, const NodeUse& use, const std::map<std::string, std::int64_t>& serves);
+
+// The first pods are deleted when the change begins. A node that must be idle is cordoned first and listed once more:
+// pods could have been bound since. `is_drained`: the answer of drained() now.
+[[nodiscard]] bool starts_live(Drain drain, bool is_drained);
+// A change that begins cordons the node: new pods would delay it, or break with the MPS daemon. `asked`: what the
+// policy says (RolloutSpec::cordon). `live`: the answer of starts_live().
+[[nodiscard]] bool start_cordons(const std::optional<bool>& asked, Transition transition, bool live);
 
 }  // namespace gso

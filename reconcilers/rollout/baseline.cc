@@ -15,13 +15,13 @@ namespace {
 // is assessed like a node that joins later. Pods that are Ready and older than the text have started: they run an older
 // text.
 bool still_starts(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  if (pass.s.new_machines == NewMachines::record) return false;
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
   const bool runs_older_text = a.pods_ready && !a.fresh_pods;
   return !a.matches() && !runs_older_text && pass.s.now - node.meta.creation_timestamp < rollout.verify_timeout;
 }
 
-void add_node(FleetRecord& record, const Pass& pass, const std::string& name, const NodeAssessment& a,
-              NewMachines machines) {
+void add_node(FleetRecord& record, const Pass& pass, const std::string& name, const NodeAssessment& a) {
   const Node* node = pass.s.world.nodes.find(name);
   if (node == nullptr) return;
   const std::int64_t measured = gpus_to_remember(*node, a);
@@ -29,7 +29,7 @@ void add_node(FleetRecord& record, const Pass& pass, const std::string& name, co
   entry.measured = measured > 0;
   entry.devices = entry.measured ? measured : a.counted_devices;
   // The node's own annotation takes precedence: it is newer.
-  if (a.loaded.proof != Proof::annotation && (machines == NewMachines::record || !still_starts(pass, *node, a))) {
+  if (a.loaded.proof != Proof::annotation && !still_starts(pass, *node, a)) {
     const bool valid = a.profile && a.profile->valid;
     entry.config_map = k8s::Interned(pass.index.installation_of(a).id());
     entry.key = a.key;
@@ -56,12 +56,12 @@ std::string describe(const FleetRecord& record) {
 // Adds the nodes of the namespaces that `in` accepts. A key counts as verified when every node with this key shows it
 // with pods that have read it. If it is not proven that the pods have read it, an undo can still restore it.
 template <class In>
-void add_baseline_entries(Pass& pass, FleetRecord& record, NewMachines machines, In in) {
+void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
   std::map<std::string, ShownKey> keys;
   for (const std::string& name : pass.index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *pass.index.find(name);
     if (!in(pass.index.installation_of(a).ns)) continue;
-    add_node(record, pass, name, a, machines);
+    add_node(record, pass, name, a);
     const std::string id = fmt::format("{}/{}", pass.index.installation_of(a).id(), a.key.view());
     ShownKey& key = keys.try_emplace(id, std::string(a.target.view())).first->second;
     key.by_all = key.by_all && a.matches();
@@ -85,8 +85,7 @@ void complete_baseline(Pass& pass) {
   const auto added = std::erase_if(next.without_baseline, is_synced);
   if (added == 0) return;
   const std::set<std::string>& before = pass.index.record->without_baseline;
-  add_baseline_entries(pass, next, NewMachines::join,
-                       [&](const std::string& ns) { return before.contains(ns) && is_synced(ns); });
+  add_baseline_entries(pass, next, [&](const std::string& ns) { return before.contains(ns) && is_synced(ns); });
   write_record(pass, next, "Baseline", "baseline of namespaces that could not be read before");
 }
 
@@ -115,7 +114,7 @@ void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, 
   }
 }
 
-void plan_baseline(Pass& pass, NewMachines machines) {
+void plan_baseline(Pass& pass) {
   if (!pass.index.record_problem.empty()) return;
   if (pass.index.record) {
     if (!pass.index.record->without_baseline.empty()) complete_baseline(pass);
@@ -133,8 +132,7 @@ void plan_baseline(Pass& pass, NewMachines machines) {
   record.recorded_at = std::chrono::floor<std::chrono::seconds>(pass.s.now);
   if (pass.index.stored.begun()) record = *pass.index.stored.begun();
   record.without_baseline = world.unsynced_namespaces;
-  add_baseline_entries(pass, record, machines,
-                       [&](const std::string& ns) { return !world.unsynced_namespaces.contains(ns); });
+  add_baseline_entries(pass, record, [&](const std::string& ns) { return !world.unsynced_namespaces.contains(ns); });
   record.policies = update_policies(record, world, pass.s.now, std::nullopt, [](const auto&) { return true; }).policies;
   write_record(pass, record, "Baseline", fmt::format("baseline: {}", describe(record)));
 }

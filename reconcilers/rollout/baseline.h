@@ -9,10 +9,7 @@
 
 namespace gso {
 
-// Machines that have just joined and do not show their profile yet: treated like nodes that join later, or, if no
-// operator runs that could do so, recorded like the others.
-enum class NewMachines { join, record };
-void plan_baseline(Pass& pass, NewMachines machines = NewMachines::join);
+void plan_baseline(Pass& pass);
 
 // Plans the writes after which the ConfigMaps of the record contain `next`.
 void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message);

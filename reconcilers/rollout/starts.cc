@@ -247,8 +247,7 @@ class Starter {
     }
     if (!idle && !is_busy(*a) && !one_more_may_wait(key)) return Outcome::busy;
     if (!idle) busy_.start(policy);
-    // A node that must be idle is cordoned first and listed once more: pods could have been bound since.
-    const bool live = idle && drain != Drain::idle;
+    const bool live = starts_live(drain, idle);
     slots_.take(key, *a);
     if (!is_repair(name)) ++started_[{key, std::string(a->product.view())}];
     objects_.ensure(view, std::string(a->target.view()));
@@ -325,8 +324,7 @@ class Starter {
         a.loaded.revision == a.target && !rollout_view.verified &&
         (is_recorded_canary(rollout_view, name) || rollout_view.canary_passed(std::string(a.product.view())));
     change.served = change.served || was_canary;
-    // MPS clients break in any case, so the cordon keeps new ones away.
-    const bool cordon = rollout.cordon.value_or(!live || steps_for(a.transition).disruptive);
+    const bool cordon = start_cordons(rollout.cordon, a.transition, live);
     pass_.add(patch_into(view, change, {.cordon = cordon, .with_label = live}), "Update",
               fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
                           a.target.view(), to_string(a.cause), to_string(a.transition)),

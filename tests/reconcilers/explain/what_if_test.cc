@@ -85,6 +85,21 @@ TEST_F(WhatIf, ShrinkingIsInTheWayOfThoseWhoAskForMoreThanIsLeft) {
   EXPECT_THAT(blocked_by_pods(found[1]), IsEmpty());
 }
 
+TEST_F(WhatIf, ANodeWhosePodsStillFitIsNotCordonedAsInARollout) {
+  fleet.use("n01", "large", "nvidia.com/gpu", 5);
+  fleet.use("n02", "small", "nvidia.com/gpu", 4);
+  ASSERT_TRUE(give("any", "ts-2"));
+  auto found = all();
+  ASSERT_EQ(found.size(), 2U);
+  for (NodeDifference& difference : found) {
+    NodeConsumers listed = fleet.consumers[difference.node];
+    listed.listed_at = fleet.now;
+    find_obstacles(difference, fleet.world, fleet.settings, listed);
+  }
+  EXPECT_TRUE(found[0].cordons);
+  EXPECT_FALSE(found[1].cordons);
+}
+
 TEST_F(WhatIf, ATextThatNoPluginTakesBlocksItsNodes) {
   ASSERT_TRUE(give("any", "broken"));
   const auto found = all();
