@@ -102,10 +102,10 @@ asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call call) {
 }
 
 asio::awaitable<Result<HttpResponse>> ApiClient::read(std::string_view verb, std::string resource, std::string path,
-                                                      std::string what, std::string accept, CallOptions options) {
+                                                      std::string what, CallOptions options) {
   Call call;
   call.request.path = std::move(path);
-  call.request.accept = std::move(accept);
+  call.request.accept = "application/json";
   call.request.channel = options.channel;
   call.verb = verb;
   call.resource = std::move(resource);
@@ -117,15 +117,14 @@ asio::awaitable<Result<HttpResponse>> ApiClient::read(std::string_view verb, std
 
 asio::awaitable<Result<std::string>> ApiClient::get(Gvr gvr, ObjectKey key, CallOptions options) {
   Result<HttpResponse> answer =
-      co_await read("GET", gvr.resource, object_path(gvr, key), what_of("get", gvr, key), "application/json", options);
+      co_await read("GET", gvr.resource, object_path(gvr, key), what_of("get", gvr, key), options);
   if (!answer) co_return std::unexpected(answer.error());
   co_return std::move(answer->body);
 }
 
 asio::awaitable<Result<std::string>> ApiClient::get_path(std::string path, CallOptions options) {
   std::string what = "get " + path;
-  Result<HttpResponse> answer =
-      co_await read("GET", path.substr(0, path.find('?')), path, std::move(what), "application/json", options);
+  Result<HttpResponse> answer = co_await read("GET", path.substr(0, path.find('?')), path, std::move(what), options);
   if (!answer) co_return std::unexpected(answer.error());
   co_return std::move(answer->body);
 }
@@ -144,8 +143,8 @@ asio::awaitable<Result<ListPage>> ApiClient::list_page(Gvr gvr, ListOptions opti
     query.add("continue", continue_token);  // The token carries the resourceVersion; naming one beside it is refused.
   }
   const std::string what = what_of("list", gvr, options.ns);
-  Result<HttpResponse> answer = co_await read("LIST", gvr.resource, collection_path(gvr, options.ns) + query.str(),
-                                              what, "application/json", options.call);
+  Result<HttpResponse> answer =
+      co_await read("LIST", gvr.resource, collection_path(gvr, options.ns) + query.str(), what, options.call);
   if (!answer) co_return std::unexpected(answer.error());
   Result<ListPage> page = decode_list_page(std::move(answer->body), sink);
   if (!page) {

@@ -20,7 +20,6 @@
 #include <string>
 #include <string_view>
 
-#include "k8sclient/api/discovery.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
 #include "k8sclient/value/error.h"
@@ -159,9 +158,6 @@ class ApiClient {
   boost::asio::awaitable<Result<void>> evict(ObjectKey pod, DeleteOptions preconditions = {},
                                              WriteOptions options = {});
 
-  // Everything the server serves. Fails only when not even the group list could be read; a group that failed is in
-  // Discovery::failed.
-  boost::asio::awaitable<Result<Discovery>> discover(CallOptions options = {});
   // Whether one resource is served: false only when well-formed discovery documents say so (404 of the group version
   // that the group list does not name either), an error when they could not be read.
   boost::asio::awaitable<Result<bool>> served(Gvr gvr, CallOptions options = {});
@@ -184,14 +180,12 @@ class ApiClient {
   };
   boost::asio::awaitable<Result<HttpResponse>> execute(Call call);
   boost::asio::awaitable<Result<HttpResponse>> read(std::string_view verb, std::string resource, std::string path,
-                                                    std::string what, std::string accept, CallOptions options);
+                                                    std::string what, CallOptions options);
   // A write to one object; `word` leads error messages.
   [[nodiscard]] Call object_call(Method method, std::string_view verb, std::string_view word, const Gvr& gvr,
                                  const ObjectKey& key, const WriteOptions& options) const;
   boost::asio::awaitable<Result<std::string>> send_write(Call call, WriteOptions options);
   boost::asio::awaitable<Result<void>> wait_before_retry(Duration delay);
-  boost::asio::awaitable<Result<void>> discover_root(std::string path, Discovery* found, CallOptions options);
-  boost::asio::awaitable<void> discover_version(std::string name, Discovery* found, CallOptions options);
   static bool may_retry(const Call& call, const Error& error);
   Duration backoff(int attempt);
   void record(const Call& call, int status, MonoTime begun, bool retry);

@@ -101,61 +101,6 @@ TEST_F(ClientTest, a_sink_can_end_a_list_with_its_own_error) {
 
 // --- Discovery ---
 
-constexpr const char* kAggregatedApis =
-    R"({"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[
-  {"metadata":{"name":"apps"},"versions":[{"version":"v1","freshness":"Current","resources":[
-    {"resource":"daemonsets","responseKind":{"group":"apps","version":"v1","kind":"DaemonSet"},"scope":"Namespaced",
-     "verbs":["get","list"],"subresources":[{"subresource":"status"}]}]}]},
-  {"metadata":{"name":"metrics.k8s.io"},"versions":[{"version":"v1beta1","freshness":"Stale","resources":[]}]}]})";
-constexpr const char* kAggregatedCore = R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{},"versions":[
-  {"version":"v1","resources":[{"resource":"nodes","responseKind":{"kind":"Node"},"scope":"Cluster"}]}]}]})";
-
-TEST_F(ClientTest, aggregated_discovery_takes_two_requests) {
-  transport.then(Answer::ok(kAggregatedCore));
-  transport.then(Answer::ok(kAggregatedApis));
-  const auto found = await(client.discover());
-  ASSERT_TRUE(found);
-  EXPECT_THAT(paths(), ElementsAre("/api", "/apis"));
-  EXPECT_THAT(transport.requests[0].accept, HasSubstr("as=APIGroupDiscoveryList"));
-  const ApiResource* sets = found->find(kSets);
-  ASSERT_NE(sets, nullptr);
-  EXPECT_EQ(*sets, (ApiResource{kSets, "DaemonSet", true, {"get", "list"}, {"status"}}));
-  EXPECT_NE(found->find(kNodes), nullptr);
-  EXPECT_EQ(found->find({"gpusharing.dev", "v1alpha1", "sharingpolicies"}), nullptr);
-  EXPECT_TRUE(found->failed.contains("metrics.k8s.io/v1beta1")) << "stale is not absent";
-}
-
-TEST_F(ClientTest, discovery_falls_back_to_single_documents_and_keeps_failures_apart_from_absence) {
-  transport.then(Answer::ok(R"({"kind":"APIVersions","versions":["v1"]})"));
-  transport.then(Answer::ok(R"({"kind":"APIResourceList","groupVersion":"v1","resources":[
-    {"name":"nodes","kind":"Node","namespaced":false,"verbs":["list"]},{"name":"nodes/status","kind":"Node"}]})"));
-  transport.then(Answer::ok(R"({"kind":"APIGroupList","groups":[
-    {"name":"broken.io","versions":[{"groupVersion":"broken.io/v1"}]},
-    {"name":"apps","versions":[{"groupVersion":"apps/v1beta1"},{"groupVersion":"apps/v1"}],
-     "preferredVersion":{"groupVersion":"apps/v1"}}]})"));
-  transport.then(Answer::status_of(403, "Forbidden"));
-  transport.then(Answer::ok(
-      R"({"kind":"APIResourceList","resources":[{"name":"daemonsets","kind":"DaemonSet","namespaced":true}]})"));
-  transport.then(Answer::ok(R"({"kind":"APIResourceList","resources":null})"));
-  const auto found = await(client.discover());
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_THAT(paths(),
-              ElementsAre("/api", "/api/v1", "/apis", "/apis/broken.io/v1", "/apis/apps/v1", "/apis/apps/v1beta1"));
-  EXPECT_THAT(found->find(kNodes)->subresources, ElementsAre("status"));
-  EXPECT_EQ(found->failed.at("broken.io/v1").reason, Reason::forbidden);
-  EXPECT_EQ(found->find({"apps", "v1beta1", "daemonsets"}), nullptr);
-  EXPECT_FALSE(found->failed.contains("apps/v1beta1")) << "absent is no failure";
-}
-
-TEST_F(ClientTest, discovery_fails_when_the_group_list_cannot_be_read) {
-  transport.then(Answer::status_of(404, "NotFound"));  // No core group: fine.
-  transport.then(Answer::status_of(403, "Forbidden"));
-  EXPECT_EQ(await(client.discover()).error().reason, Reason::forbidden);
-  transport.then(Answer::ok(kAggregatedCore));
-  transport.then(Answer::ok("<html>welcome</html>"));
-  EXPECT_EQ(await(client.discover()).error().reason, Reason::decode);
-}
-
 TEST_F(ClientTest, an_api_is_absent_only_when_discovery_documents_say_so) {
   const Gvr policies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
   const char* groups = R"({"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1"}]}]})";
