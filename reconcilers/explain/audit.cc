@@ -11,7 +11,6 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
-#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/remedy.h"
@@ -106,10 +105,7 @@ void add_node(const World& world, const Node& node, const FleetIndex& index, Aud
 std::string resume_command(const RolloutView& rollout) {
   const std::string command = "gpu-sharing-operator rollout resume";
   if (rollout.policy.rollout.paused) return fmt::format("{} policy/{}", command, rollout.key.policy);
-  const FleetRecord* record = rollout.pass.index.record ? &*rollout.pass.index.record : nullptr;
-  const bool by_config_map =
-      pause_of(rollout.pass.s.world, record, rollout.installation.config_map_key()) != ConfigMapPause::none;
-  if (by_config_map || rollout.object == nullptr) return command;
+  if (config_map_pause(rollout) != ConfigMapPause::none || rollout.object == nullptr) return command;
   return fmt::format("{} {}", command, rollout.object->meta.name);
 }
 

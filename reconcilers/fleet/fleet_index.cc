@@ -250,7 +250,7 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
                               settings,
                               discovery.installations,
                               ordered_policies_,
-                              record ? &*record : nullptr,
+                              record_or_null(),
                               profiles,
                               expectations_,
                               discovery.strays,

@@ -74,7 +74,8 @@ class FleetIndex::Impl {
       signatures;  // Per plugin installation: changes when what its pods would load changes. For `settled`.
   RecordStore stored;
   std::optional<FleetRecord> record;  // Of `stored`.
-  std::string record_problem;         // Not empty: the record cannot be read, and the operator rolls out nothing.
+  [[nodiscard]] const FleetRecord* record_or_null() const { return record ? &*record : nullptr; }
+  std::string record_problem;  // Not empty: the record cannot be read, and the operator rolls out nothing.
   // Policies that govern although they have no object, by name (cluster/recorded_policies.h).
   std::map<std::string, SharingPolicy> held_policies;
   ProfileCache profiles;

@@ -108,7 +108,7 @@ std::string text_of_key(Pass& pass, std::string_view id, std::string_view revisi
 }
 
 void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message) {
-  const FleetRecord* present = pass.index.record ? &*pass.index.record : nullptr;
+  const FleetRecord* present = pass.index.record_or_null();
   for (WriteConfigMap& write : record_writes(next, pass.s.world, pass.s.settings, present)) {
     pass.add(std::move(write), reason, message);
   }

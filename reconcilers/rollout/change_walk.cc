@@ -94,7 +94,7 @@ class ChangeWalk {
     const std::string& to = view.facts.change->to;
     const Operand* plugin = view.installation.find(Component::plugin, view.node);
     if (to == view.facts.target.view() || plugin == nullptr) return nullptr;
-    const FleetRecord* record = pass_.index.record ? &*pass_.index.record : nullptr;
+    const FleetRecord* record = pass_.index.record_or_null();
     return known_profile(to, pass_.s.world, record, pass_.index.profiles,
                          overridden_errors(*plugin, view.installation.find(Component::gfd, view.node)));
   }

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <utility>
 
-#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
@@ -51,6 +50,11 @@ static_assert(is_in_order(kGates) && std::size(kGates) == static_cast<std::size_
 
 }  // namespace
 
+ConfigMapPause config_map_pause(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
+  return pause_of(pass.s.world, pass.index.record_or_null(), rollout.installation.config_map_key());
+}
+
 const GateRow& row_of(Gate gate) {
   return kGates[static_cast<std::size_t>(gate)];
 }
@@ -70,11 +74,7 @@ bool goes_back(const RolloutView& rollout) {
 std::string closed_by_pause_above(RolloutView& rollout) {
   const SharingPolicy& policy = rollout.policy;
   if (policy.rollout.paused) return "spec.rollout.paused of the policy is set";
-  const Pass& pass = rollout.pass;
-  const k8s::ObjectKey config_map = rollout.installation.config_map_key();
-  const FleetRecord* record = pass.index.record ? &*pass.index.record : nullptr;
-  const ConfigMapPause pause = pause_of(pass.s.world, record, config_map);
-  return pause == ConfigMapPause::none ? std::string() : describe(pause, config_map);
+  return describe(config_map_pause(rollout), rollout.installation.config_map_key());
 }
 
 Switches switches_on(const RolloutView& rollout) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "reconcilers/cluster/paused_config_maps.h"
+
 namespace gso {
 
 // In the order in which they are reported: the first closed gate.
@@ -70,6 +72,8 @@ enum class GateUse : std::uint8_t {
 [[nodiscard]] GateState first_closed_gate(RolloutView& rollout, GateUse use);
 // Gate::aborted, if somebody has aborted the rollout; else open. An aborted rollout has ended, whatever else holds it.
 [[nodiscard]] GateState closed_by_abort(RolloutView& rollout);
+// How the rollout's ConfigMap is paused.
+[[nodiscard]] ConfigMapPause config_map_pause(const RolloutView& rollout);
 // Which pause applies to the rollout, of its policy, of its ConfigMap or its own, for people; empty: none.
 [[nodiscard]] std::string pause_of_rollout(RolloutView& rollout);
 
