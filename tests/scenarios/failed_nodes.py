@@ -13,7 +13,10 @@ def failed_and_paused():
     return c
 
 
-def is_released(c):
+def expect_release(c):
+    """A person restarts the pods of the failed node, which then show the profile: it is released under the pause."""
+    c.machines["n01"].behaviour = "healthy"
+    c.restart("n01")
     before = c.plugin("n01")
     for _ in range(4):
         c.after("2m")
@@ -26,30 +29,23 @@ def is_released(c):
 
 @scenario
 def a_failed_node_recovers_under_a_pause():
-    """The neighbour, which is right: the pods are restarted by a person and show the profile: the node is released."""
-    c = failed_and_paused()
-    c.machines["n01"].behaviour = "healthy"
-    c.restart("n01")
-    is_released(c)
+    """A pause does not keep a node cordoned that shows its profile."""
+    expect_release(failed_and_paused())
 
 
 @scenario
 def a_failed_node_recovers_under_a_pause_after_a_request_to_retry():
-    """The same after `rollout start`, which changes nothing about what the pods show."""
+    """A request by `rollout start` changes nothing about what the pods show."""
     c = failed_and_paused()
     c.annotate("SharingPolicy", "default", "gpusharing.dev/retry", stamp(c.clock))
     c.after("2m")
-    c.machines["n01"].behaviour = "healthy"
-    c.restart("n01")
-    is_released(c)
+    expect_release(c)
 
 
 @scenario
 def a_failed_node_recovers_under_a_pause_with_the_next_text():
-    """The text is edited again while paused, and a person restarts the pods of the failed node, which show that text."""
+    """The text is edited again while paused, and the pods show that text."""
     c = failed_and_paused()
     c.edit(any=mps(6))
     c.after("2m")
-    c.machines["n01"].behaviour = "healthy"
-    c.restart("n01")
-    is_released(c)
+    expect_release(c)
