@@ -39,18 +39,19 @@ std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& n
 std::string change_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   if (a.is_held()) return "held: the operator does not continue the change";
   if (!a.holder.empty()) return fmt::format("{}: the operator waits until this ends", a.holder);
-  std::size_t listed = 0;
-  for (const auto& [component, uids] : a.change->pods) listed += uids.size();
+  const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
+  if (!a.reason.empty() && can_stop_half_way(a, pods)) return a.message;
   const std::vector<std::string> left = pods_to_go(index, node, a);
   const std::vector<std::string> going =
       listed_pods(index, node, a, [](const Pod& pod) { return pod.meta.deletion_timestamp.has_value(); });
   std::string step;
   if (!going.empty()) {
     step = fmt::format("waits for {} to end", going.front());
-  } else if (!left.empty() && left.size() == listed) {
-    step = "is being drained; then " + left.front() + " is replaced";
+  } else if (first_pods_remain(a, pods)) {
+    step = left.empty() ? "is being drained; then its label is written"
+                        : "is being drained; then " + left.front() + " is replaced";
   } else if (!a.pods_ready) {
-    step = first_problem(sort_pods(index.installation_of(a), index.pods_of(node.meta.name)));
+    step = first_problem(pods);
     if (!left.empty()) step += fmt::format("; then {} is replaced", left.front());
   } else if (!left.empty()) {
     step = fmt::format("{} is replaced next", left.front());

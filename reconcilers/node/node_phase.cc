@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reconcilers/node/node_patch.h"
+
 namespace gso {
 
 std::size_t pods_left(const NodeChange& change, const NodePods& pods, Component component, bool terminating) {
@@ -38,6 +40,16 @@ bool is_touched(const NodeAssessment& facts, const NodePods& pods) {
   return uids == 0 && !facts.label;
 }
 
+bool can_stop_half_way(const NodeAssessment& facts, const NodePods& pods) {
+  return is_touched(facts, pods) && (facts.label || any_listed_left(*facts.change, pods, false));
+}
+
+bool first_pods_remain(const NodeAssessment& facts, const NodePods& pods) {
+  return facts.label || std::ranges::any_of(first_components(facts, facts.change->kind), [&](Component component) {
+           return pods_left(*facts.change, pods, component, false) > 0;
+         });
+}
+
 Phase phase_in_change(const NodeAssessment& facts, const NodePods& pods) {
   if (facts.change->failed) return Phase::failed;
   if (!is_touched(facts, pods)) return Phase::draining;
@@ -48,6 +60,12 @@ Phase phase_of(const NodeAssessment& facts) {
   const bool needs_something =
       facts.phase == Phase::pending || facts.phase == Phase::failed || facts.in_change() || facts.loads_by_itself();
   return needs_something && !facts.holder.empty() ? Phase::held : facts.phase;
+}
+
+std::string_view shown_reason(const NodeAssessment& facts) {
+  const bool by_holder = phase_of(facts) == Phase::held && !facts.holder.empty() && !facts.is_unreadable();
+  if (by_holder) return facts.holder;
+  return facts.is_blocked() || facts.in_change() ? facts.reason : std::string_view();
 }
 
 }  // namespace gso

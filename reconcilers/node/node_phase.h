@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
@@ -13,6 +14,8 @@ namespace gso {
 
 // The phase that people see: Held while a holder prevents what the node needs.
 [[nodiscard]] Phase phase_of(const NodeAssessment& facts);
+// Why it is Blocked or Held, or why its change cannot continue, by the same rule; empty: none of these.
+[[nodiscard]] std::string_view shown_reason(const NodeAssessment& facts);
 // The phase of a node in a change. `pods`: the node's operand pods.
 [[nodiscard]] Phase phase_in_change(const NodeAssessment& facts, const NodePods& pods);
 
@@ -26,5 +29,10 @@ namespace gso {
 // The change has had an effect on the node: a listed pod is gone or terminating, the label is written, or the pods were
 // listed again after that. A node without such an effect can be uncordoned and queued again.
 [[nodiscard]] bool is_touched(const NodeAssessment& facts, const NodePods& pods);
+// Of rows C4 and C6 of node_step.h. An obstacle can stop the change half-way: it is touched, and pods or the label
+// remain to be changed.
+[[nodiscard]] bool can_stop_half_way(const NodeAssessment& facts, const NodePods& pods);
+// The first pods or the label remain.
+[[nodiscard]] bool first_pods_remain(const NodeAssessment& facts, const NodePods& pods);
 
 }  // namespace gso

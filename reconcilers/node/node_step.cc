@@ -142,7 +142,7 @@ bool ChangeStep::c3_back_out() {
 }
 
 bool ChangeStep::c4_wait() {
-  if (!is_touched(facts_, pods_) || (!any_listed_left(change_, pods_, false) && !facts_.label)) return false;
+  if (!can_stop_half_way(facts_, pods_)) return false;
   if (!facts_.profile || !facts_.profile->valid) {
     finding(Severity::error, kConfigInvalid, facts_.message);
     return true;
@@ -167,7 +167,7 @@ bool ChangeStep::c5_new_target() {
 }
 
 bool ChangeStep::c6_drain() {
-  if (!any_deletable(first_) && !facts_.label) return false;
+  if (!first_pods_remain(facts_, pods_)) return false;
   const Drain drain = drain_for(facts_, change_.kind, rollout_.workloads);
   // Counts also while the workloads are listed.
   const bool lost = !node_.ready && ages_.held_for({Timer::not_ready, name(), change_.to}, rollout_.verify_timeout);

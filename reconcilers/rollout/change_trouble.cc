@@ -24,20 +24,12 @@ using Kind = ChangeTrouble::Kind;
 constexpr Duration kUsual = std::chrono::minutes(2);
 constexpr std::size_t kMostLookedAt = 200;  // Of the nodes that load a profile by themselves.
 
-// Row C6 of node_step.h: the label or the first pods remain, and no deadline runs.
-bool waits_in_c6(const NodeAssessment& a, const NodePods& pods) {
-  const std::vector<Component> first = first_components(a, a.change->kind);
-  return a.label || std::ranges::any_of(
-                        first, [&](Component component) { return pods_left(*a.change, pods, component, false) > 0; });
-}
-
 // Row C4 of node_step.h: pods or the label remain to be changed, and the operator changes nothing more.
 std::optional<ChangeTrouble> obstacle_of(Pass& pass, const std::string& name, const NodeAssessment& a,
                                          const NodePods& pods) {
-  const bool remains = any_listed_left(*a.change, pods, false) || a.label;
-  if (!remains || !is_touched(a, pods)) return std::nullopt;
+  if (!can_stop_half_way(a, pods)) return std::nullopt;
   if (!a.reason.empty()) return ChangeTrouble{std::string(a.reason), a.message, Kind::stands};
-  if (!a.ready && waits_in_c6(a, pods)) {
+  if (!a.ready && first_pods_remain(a, pods)) {  // Row C6: no deadline runs.
     return ChangeTrouble{std::string(kNodesNotReady),
                          "the node is NotReady, and its remaining pods are deleted once it is Ready", Kind::stands};
   }
