@@ -11,6 +11,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -145,7 +146,8 @@ void Manager::fill_fleet_metrics(Metrics& metrics) {
     ++states[state];
     ++profiles[std::string(assessment->profile_ref.view())][state];
     if (drifts(*assessment) && assessment->at_install == AtInstall::shown) ++drifting;
-    if (assessment->is_blocked()) ++reasons[std::string(assessment->reason)];
+    const Phase phase = phase_of(*assessment);
+    if (phase == Phase::blocked || phase == Phase::held) ++reasons[std::string(shown_reason(*assessment))];
     if (node->ready && !serves_gpus(*node)) ++without_gpus;
     count_cordon(*node);
   }

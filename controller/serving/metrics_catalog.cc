@@ -119,7 +119,7 @@ std::vector<Metrics::Family> metrics_catalog() {
        gauge,
        "GPU nodes that should be up to date and do not show what their profile must produce.",
        {}},
-      {"gpusharing_nodes_blocked", gauge, "GPU nodes that are Blocked, by reason.", {"reason"}},
+      {"gpusharing_nodes_blocked", gauge, "GPU nodes that are Blocked or Held, by reason.", {"reason"}},
       {"gpusharing_nodes_allocatable_zero", gauge, "GPU nodes that are Ready and have no GPU allocatable.", {}},
       {"gpusharing_nodes_cordoned", gauge, "GPU nodes that the operator has cordoned.", {}},
       {"gpusharing_nodes_cordoned_longest_seconds",

@@ -301,11 +301,10 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
   }
   ShownState shown{std::string(state_name(a)), a.message};
   const Phase phase = phase_of(a);
-  const bool by_holder = phase == Phase::held && !a.holder.empty() && !a.is_unreadable();
-  const std::string_view why = by_holder ? a.holder : a.reason;
+  const std::string_view why = shown_reason(a);
   if (phase == Phase::blocked || (phase == Phase::held && why != kHeld)) {
     shown.state = fmt::format("{}({})", to_string(phase), why);
-    if (by_holder) shown.message = describe_foreign_holder(a.holder, node);
+    if (phase == Phase::held && why == a.holder) shown.message = describe_foreign_holder(a.holder, node);
   } else if (drifts(a)) {
     shown.message = shown_difference(a);
   } else if (a.phase == Phase::up_to_date && has_missing_devices(a)) {

@@ -113,8 +113,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   const Chooser chooser(world, index, node, *a);
   if (a->phase == Phase::unmanaged) return chooser.give_profiles();
   if (a->has_unknown_label()) return chooser.fill("kubectl label node {node} {label}-");
-  const bool has_holder = a->is_held() || (!a->holder.empty() && phase_of(*a) == Phase::held && !a->is_unreadable());
-  const std::string_view reason = has_holder ? a->holder : a->is_blocked() ? a->reason : std::string_view();
+  const std::string_view reason = a->is_held() ? a->holder : shown_reason(*a);
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.correct_invalid();
   if (reason == kTaintNotTolerated) {

@@ -1,0 +1,46 @@
+// What people see of a node: its phase, and the reason that goes with it.
+#include "reconcilers/node/node_phase.h"
+
+#include <gtest/gtest.h>
+
+#include "reconcilers/model/labels.h"
+
+namespace gso::test {
+namespace {
+
+NodeAssessment in_phase(Phase phase, std::string_view reason, std::string_view holder) {
+  NodeAssessment out;
+  out.phase = phase;
+  out.reason = reason;
+  out.holder = holder;
+  return out;
+}
+
+TEST(ShownReason, IsTheHolderOfANodeThatNeedsAChange) {
+  const NodeAssessment waits = in_phase(Phase::pending, "", kHeld);
+  EXPECT_EQ(phase_of(waits), Phase::held);
+  EXPECT_EQ(shown_reason(waits), kHeld);
+}
+
+TEST(ShownReason, IsTheObstacleBeforeTheHolderOfABlockedNode) {
+  EXPECT_EQ(shown_reason(in_phase(Phase::blocked, kMigEnabled, kDriverUpgrade)), kMigEnabled);
+}
+
+TEST(ShownReason, IsTheChangeThatCannotBeReadWhoeverHoldsTheNode) {
+  EXPECT_EQ(shown_reason(in_phase(Phase::held, kChangeUnreadable, kHeld)), kChangeUnreadable);
+}
+
+TEST(ShownReason, IsTheObstacleOfAChangeInProgress) {
+  NodeAssessment restarts = in_phase(Phase::restarting, kMigEnabled, "");
+  restarts.change = std::make_shared<NodeChange>();
+  EXPECT_EQ(shown_reason(restarts), kMigEnabled);
+  restarts.holder = kDriverUpgrade;
+  EXPECT_EQ(shown_reason(restarts), kDriverUpgrade);
+}
+
+TEST(ShownReason, IsEmptyForANodeThatRunsItsTargetWhoeverHoldsIt) {
+  EXPECT_EQ(shown_reason(in_phase(Phase::up_to_date, "", kHeld)), "");
+}
+
+}  // namespace
+}  // namespace gso::test
