@@ -152,7 +152,7 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
   const Json old = parse_status(rollout.status_json);
   Json status = old;
   status["phase"] = "Superseded";
-  close_counts(status);
+  keep_failed_nodes(status);
   const std::vector<StatusCondition> conditions{
       {"Ready", false, std::string(kOperatorRemoved), std::string(kWhy)},
       {"Progressing", false, std::string(kOperatorRemoved), std::string(kWhy)},

@@ -18,10 +18,7 @@ std::string_view mode_name(PolicyMode mode) {
   return mode == PolicyMode::observe ? "Observe" : mode == PolicyMode::approve ? "Approve" : "Enforce";
 }
 
-void close_counts(Json& status) {
-  if (const auto counts = status.find("counts"); counts != status.end() && counts->is_object()) {
-    for (const char* field : {"inProgress", "pending", "blocked"}) (*counts)[field] = 0;
-  }
+void keep_failed_nodes(Json& status) {
   const auto nodes = status.find("nodes");
   if (nodes == status.end() || !nodes->is_array()) return;
   Json failed = Json::array();

@@ -329,7 +329,7 @@ void write_pace(Account& account, WallTime now) {
 void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
   const RolloutPhase& phase = account.phase;
   Json& status = account.status;
-  if (phase.name == "Superseded" || phase.name == "RolledBack") close_counts(status);
+  if (phase.name == "Superseded" || phase.name == "RolledBack") keep_failed_nodes(status);
   const std::string now = k8s::format_time(pass.s.now);
   if (has_ended(rollout.phase) && !has_ended(phase.name)) status.erase("startedAt");
   const bool begins = account.changing > 0 || has_ended(phase.name);

@@ -35,9 +35,9 @@ inline constexpr std::string_view kRollingOut = "RollingOut";
 // Reason of a policy's condition Progressing while no change is needed.
 inline constexpr std::string_view kNothingToDo = "Settled";
 
-// Resets the node counts in a SharingRollout's status when another revision replaces it: no node is in progress,
-// pending or blocked for it.
-void close_counts(nlohmann::json& status);
+// Removes from the list of nodes in a SharingRollout's status those that have not failed, when another revision
+// replaces it: no node waits for it any more. Its counts stay as they were, because they show how far it came.
+void keep_failed_nodes(nlohmann::json& status);
 
 // conditions[] with lastTransitionTime kept from `before` (a status) where the status did not flip.
 [[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions,

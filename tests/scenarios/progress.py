@@ -91,3 +91,22 @@ def a_rollout_that_is_started_again_counts_its_time_from_then():
         c.after("30s")
     active = one([r for r in c.rollouts() if r.get("status", {}).get("phase") == "Progressing"])["status"]
     expect_that(active.get("startedAt", "") >= again, "a start after " + again, active.get("startedAt"))
+
+
+def the_counts_of_a_superseded_rollout_add_up():
+    """A rollout is superseded while one of three nodes has the revision and another one changes: its counts stay as they
+    were, and add up to its total."""
+    c = fleet(3, ts(4), rollout={"canary": {"nodesPerGroup": 0}})
+    c.edit(any=ts(8))
+    for _ in range(8):
+        c.after("1m")
+        last = dict(one(c.rollouts()).get("status", {}).get("counts", {}))
+        if (last.get("updated"), last.get("inProgress")) == (1, 1):
+            break
+    expect("nodes that are updated and in progress", (last.get("updated"), last.get("inProgress")), (1, 1))
+    c.edit(any=ts(6))
+    c.converge()
+    counts = one(c.rollouts("Superseded"))["status"]["counts"]
+    expect("sum of the counts", sum(count for kind, count in counts.items() if kind != "total"), counts["total"])
+    expect("counts", counts, last)
+    expect("capacities", {c.capacity(name) for name in c.nodes()}, {12})
