@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -61,6 +62,12 @@ std::string failures_that_stop(RolloutView& rollout) {
                      : canary                               ? " before every group's canary has passed"
                      : full && failures < spec.max_failures ? ", so no slot is free"
                                                             : "");
+}
+
+std::string failed_nodes_text(RolloutView& rollout) {
+  const std::set<std::string>& failed = rollout.failed();
+  return fmt::format("nodes failed to verify: {} (retry: `rollout start {}`)",
+                     first_names({failed.begin(), failed.end()}), rollout.key.policy);
 }
 
 const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key, const SharingPolicy& policy,

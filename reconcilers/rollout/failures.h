@@ -26,6 +26,8 @@ class RolloutView;
 [[nodiscard]] bool is_doubtful(RolloutView& rollout);
 // Why the rollout starts no further node: nodes that failed now, or a recorded failure. Empty: no such reason.
 [[nodiscard]] std::string failures_that_stop(RolloutView& rollout);
+// Names the nodes that failed on the target, and the command that tries them again.
+[[nodiscard]] std::string failed_nodes_text(RolloutView& rollout);
 // The recorded failure of that revision, or null.
 [[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key,
                                                              const SharingPolicy& policy, std::string_view target);

@@ -11,6 +11,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -80,6 +81,16 @@ std::optional<Standstill> behind_change(RolloutView& rollout, bool some_start) {
   return std::nullopt;
 }
 
+// Only nodes that failed remain: none is tried again before the profile changes or somebody asks for it.
+std::optional<Standstill> behind_failures(RolloutView& rollout) {
+  if (rollout.failures() == 0 && !is_doubtful(rollout)) return std::nullopt;
+  std::string failed = failed_nodes_text(rollout);
+  if (!is_gated(rollout)) return Standstill{std::string(kVerificationFailed), std::move(failed)};
+  Standstill out = behind_gate(rollout);
+  if (rollout.gate().gate == Gate::max_failures) out.message = failed + "; " + out.message;
+  return out;
+}
+
 // "n01 (and 2 more): why"; `nodes` is not empty.
 std::string first_of(const std::map<std::string, std::string>& nodes) {
   const auto& [name, why] = *nodes.begin();
@@ -118,7 +129,7 @@ std::string stalled_daemonsets(RolloutView& rollout) {
 std::optional<Standstill> standstill_of(RolloutView& rollout) {
   const Tally& nodes = rollout.profile_rollout.tally;
   const std::int64_t pending = nodes.of(Phase::pending);
-  if (pending + nodes.moving() == 0) return std::nullopt;
+  if (pending + nodes.moving() == 0) return behind_failures(rollout);
   const bool gated = is_gated(rollout);
   if (some_move(rollout, gated)) return std::nullopt;
   if (gated) return behind_gate(rollout);

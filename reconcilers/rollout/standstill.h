@@ -1,5 +1,6 @@
-// Why a rollout stands still: nodes remain to be changed, none of them makes progress, and none will before a person, a
-// calendar or another controller acts. Both statuses report it: Progressing is False, with this reason and message.
+// Why a rollout stands still: nodes remain to be changed or have failed, none of them makes progress, and none will
+// before a person, a calendar or another controller acts. Both statuses report it: Progressing is False, with this
+// reason and message.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@ struct Standstill {
   std::string reason;   // CamelCase.
   std::string message;  // For people.
 };
-// nullopt: nothing remains to be done, a node makes progress or can start, or time alone ends the wait (a soak).
+// nullopt: nothing remains to be done and no failure counts against the revision, a node makes progress or can start,
+// or time alone ends the wait (a soak).
 [[nodiscard]] std::optional<Standstill> standstill_of(RolloutView& rollout);
 
 // DaemonSets that have stopped replacing the pods of the rollout's nodes, for people; empty: they make progress, or no

@@ -194,7 +194,7 @@ class PolicyStatuses {
         sum.waits.emplace(key.key, fmt::format("{}: {}", gate.reason(), gate.message));
       }
     }
-    if (pending + profile_rollout.tally.moving() > 0) add_waits(view, sum);
+    if (pending + profile_rollout.tally.moving() > 0 || view.standstill()) add_waits(view, sum);
     if (pending + moving > 0) {
       // The SharingRollout can be missing: an invalid text has no rollout, even while nodes change to another revision.
       std::string rollout = rollout_name(key, target);
@@ -235,11 +235,11 @@ class PolicyStatuses {
   // --- Conditions.
 
   [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
-    const std::int64_t moving = sum.tally.moving();
-    const std::int64_t waiting = sum.tally.of(Phase::pending);
     if (auto condition = reverting(pass_, *sum.policy)) return *condition;
     if (!sum.left_mid_change.empty()) return left_mid_change_condition(sum);
-    if (moving + waiting == 0) return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
+    if (sum.rollouts_with_work == 0) {
+      return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
+    }
     if (std::ssize(sum.standing) == sum.rollouts_with_work) return standing_condition(sum);
     return {"Progressing", true, std::string(kRollingOut), text_by_key(sum.waits.empty() ? sum.progress : sum.waits)};
   }

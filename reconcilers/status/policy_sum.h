@@ -51,7 +51,8 @@ struct PolicySum {
   std::string rolled_back;    // The policy's inline profile failed and was rolled back.
   std::string failed_before;  // A recorded failure whose nodes are gone.
   std::map<std::string, std::map<std::string, std::string>> waiting;  // Reason -> nodes in a change -> blocking pods.
-  // Rollouts with nodes that need a change or are in progress; those of them that stand still, with the profile key.
+  // Rollouts with nodes that need a change, are in progress or have failed; those of them that stand still, with the
+  // profile key.
   std::int64_t rollouts_with_work = 0;
   std::vector<std::pair<std::string, Standstill>> standing;
   std::vector<std::string> unhealthy;  // Nodes with fewer devices than before, and what the first one shows.

@@ -98,8 +98,7 @@ RolloutPhase rollout_phase_of(RolloutView& view, const SharingRollout& rollout) 
   if (const std::string phase(row_of(gate.gate).phase); !phase.empty())
     return {phase, gate.reason(), gate.gate == Gate::approval ? why + on_their_way(view) : why};
   if (pending + moving == 0 && failed) {
-    return {"Failed", std::string(kVerificationFailed),
-            "nodes failed to verify: " + join_names({view.failed().begin(), view.failed().end()})};
+    return {"Failed", std::string(kVerificationFailed), failed_nodes_text(view)};
   }
   if (still) return {"Progressing", still->reason, still->message, true};
   if (!gate.is_open()) return {"Progressing", gate.reason(), gate.message};

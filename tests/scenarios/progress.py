@@ -110,3 +110,55 @@ def the_counts_of_a_superseded_rollout_add_up():
     expect("sum of the counts", sum(count for kind, count in counts.items() if kind != "total"), counts["total"])
     expect("counts", counts, last)
     expect("capacities", {c.capacity(name) for name in c.nodes()}, {12})
+
+
+def only_failed_nodes_remain(c):
+    """Progressing of the policy and of the SharingRollout: nothing is settled while the rollout has not ended."""
+    for _ in range(10):
+        c.after("3m")
+    expect("state of n01", c.state("n01"), "Failed")
+    message = expect_the_same_message(c)
+    expect_that("rollout start" in message and "n01" in message, "a message with the node and the command", message)
+    progressing = {x["type"]: x for x in one(c.rollouts())["status"]["conditions"]}["Progressing"]
+    expect("reason of the policy's Progressing", c.condition("default", "Progressing")["reason"], progressing["reason"])
+    expect("status of both", (c.condition("default", "Progressing")["status"], progressing["status"]), ("False", "False"))
+    return one(c.rollouts())["status"]["phase"], progressing["reason"]
+
+
+@scenario
+def both_statuses_agree_where_a_template_under_on_delete_has_failed_everywhere():
+    """OnDelete: the pods of the only node fail with a new template. The SharingRollout is Paused by MaxFailures, and the
+    policy does not call that Settled."""
+    c = fleet(1, ts(4), on_delete=True)
+    c.behave("crash", "n01")
+    c.template("h2")
+    expect("phase and reason", only_failed_nodes_remain(c), ("Paused", "MaxFailures"))
+
+
+@scenario
+def both_statuses_agree_where_an_edit_has_failed_everywhere():
+    """The same for an edit."""
+    c = fleet(1, ts(4))
+    c.behave("crash", "n01")
+    c.edit(any=ts(8))
+    expect("phase and reason", only_failed_nodes_remain(c), ("Paused", "MaxFailures"))
+
+
+@scenario
+def both_statuses_agree_where_one_node_of_three_has_failed():
+    """One of three nodes fails, which the policy tolerates: the others are changed, and both statuses name the node."""
+    c = fleet(3, ts(4), rollout={"maxFailures": 2, "maxUnavailable": 2, "maxUnavailablePerGroup": 2,
+                                 "canary": {"nodesPerGroup": 0}}, options=["--cluster-max-unavailable", "2"])
+    c.behave("crash", "n01")
+    c.edit(any=ts(8))
+    expect("phase and reason", only_failed_nodes_remain(c), ("Failed", "VerificationFailed"))
+
+
+@scenario
+def a_policy_without_failed_nodes_is_settled():
+    """The neighbour: every node has the revision, and nothing is being changed."""
+    c = fleet(2, ts(4))
+    c.edit(any=ts(8))
+    c.converge()
+    progressing = c.condition("default", "Progressing")
+    expect("Progressing", (progressing["status"], progressing["reason"]), ("False", "Settled"))
