@@ -213,10 +213,26 @@ void Assessor::compare_with_earlier_labels() {
   if (gfd_ != nullptr || proven || !out_.verified.ok || out_.expectation->divisible.empty()) return;
   const auto wanted = out_.expectation->labels.find(std::string(kGpuReplicas));
   const auto shown = node_.meta.labels.get(kGpuReplicas);
+  if (!shown && may_serve_former_key()) {
+    out_.verified.ok = false;
+    out_.verified.mismatch = fmt::format(
+        "the number of GPUs is not known, and what the node serves might still be the profile {} of its former label",
+        out_.loaded.profile.view());
+    return;
+  }
   if (wanted == out_.expectation->labels.end() || !shown || *shown == wanted->second) return;
   out_.verified.ok = false;
   out_.verified.mismatch = fmt::format("label {} is {}, expected {}, and the pods may be older than the profile",
                                        kGpuReplicas, *shown, wanted->second);
+}
+
+// The label has moved to another key, and what the node serves fits the profile of the former key as well.
+bool Assessor::may_serve_former_key() const {
+  const bool moved = !out_.change && !out_.loaded.revision.empty() && out_.loaded.revision != out_.target &&
+                     out_.loaded.profile != out_.profile_ref;
+  if (!moved) return false;
+  const ProfilePtr former = loaded_profile();
+  return former == nullptr || verify(*context_.expectations.get(former, facts_, mig_env()), node_, false, false).ok;
 }
 
 namespace {

@@ -84,6 +84,7 @@ class Assessor {
   [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
   void compare_with_earlier_labels();
+  [[nodiscard]] bool may_serve_former_key() const;
 
   // --- The phase (assess_rows.cc): the rows of node_step.h, in the order in which they are asked. True: the row
   // applies.

@@ -68,3 +68,43 @@ def a_node_that_is_not_ready_is_not_recorded_by_its_last_status():
         tick = c.after("11m")
     expect("capacity", c.capacity("n01"), 4)
     expect("nodes with UnhealthyDevices", tick.found_on("UnhealthyDevices"), [])
+
+
+def moved_without_gfd(edited, follows=False):
+    """Without GFD, a person moves n01 from key any (4 replicas) to key eight (8 replicas). `edited`: another key was edited
+    after the pods had come and before the installation. `follows`: the sidecar reloads the plugin."""
+    c = Cluster({"any": ts(4), "eight": ts(8), "other": ts(2)}, layout="chart")
+    c.add_nodes(*numbered(2))
+    if edited:
+        c.wait("10m")
+        c.edit(other=ts(3))
+    c.install()
+    if follows:
+        c.set_label("n01", CONFIG_LABEL, "eight")
+    else:
+        c.labels("n01")[CONFIG_LABEL] = "eight"
+        c.selected[c.plugin("n01")] = "eight"
+        c.touch(c.node("n01"))
+    for _ in range(8):
+        c.after("3m")
+    expect("replicas (label, capacity) of n01", (c.labels("n01")["nvidia.com/gpu.replicas"], c.capacity("n01")), ("8", 16))
+    expect("what the plugin of n01 has loaded", c.loaded[c.plugin("n01")], ts(8))
+    expect("Ready", c.condition("default", "Ready").get("reason"), "UpToDate")
+
+
+@scenario
+def a_plugin_that_does_not_follow_its_label_is_restarted_where_its_pods_are_newer_than_the_text():
+    """Without GFD, a plugin that serves 8 devices of its former key is not recorded with the new key: it is restarted."""
+    moved_without_gfd(False)
+
+
+@scenario
+def a_plugin_that_does_not_follow_its_label_is_restarted_where_another_key_was_edited_before_the_installation():
+    """The same where the number of GPUs is not proven: 8 devices fit both keys, so they prove neither."""
+    moved_without_gfd(True)
+
+
+@scenario
+def a_plugin_that_follows_its_label_is_recorded_where_there_is_no_gfd():
+    """The neighbour: the sidecar reloads the plugin, and the node comes to rest with the new key."""
+    moved_without_gfd(True, follows=True)
