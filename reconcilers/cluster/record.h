@@ -29,7 +29,8 @@ enum class MachineId : std::uint64_t {};
 
 // The record's entry of one machine.
 struct MachineRecord {
-  // What it had loaded when it was first seen; empty if the Node's annotation shows it.
+  // What it had loaded when this entry was written: when it was first seen, or what the Node's annotation showed later.
+  // The annotation takes precedence, because it is newer. Empty: unknown.
   k8s::Interned config_map;  // "namespace/configmap"
   k8s::Interned key;         // Empty: no sharing by the fallback `empty`.
   k8s::Interned revision;

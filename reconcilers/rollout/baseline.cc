@@ -28,7 +28,7 @@ void add_node(FleetRecord& record, const Pass& pass, const std::string& name, co
   MachineRecord entry;
   entry.measured = measured > 0;
   entry.devices = entry.measured ? measured : a.counted_devices;
-  // The node's own annotation takes precedence: it is newer.
+  note_annotation(pass, a, entry);
   if (a.loaded.proof != Proof::annotation && !still_starts(pass, *node, a)) {
     const bool valid = a.profile && a.profile->valid;
     entry.config_map = k8s::Interned(pass.index.installation_of(a).id());
@@ -90,6 +90,17 @@ void complete_baseline(Pass& pass) {
 }
 
 }  // namespace
+
+void note_annotation(const Pass& pass, const NodeAssessment& a, MachineRecord& entry) {
+  const std::string_view profile = a.loaded.profile.view();  // "<configmap>/<key>"
+  const std::size_t slash = profile.rfind('/');
+  if (a.loaded.proof != Proof::annotation || slash == std::string_view::npos) return;
+  const std::string& ns = pass.index.installation_of(a).ns;
+  entry.config_map = k8s::Interned(fmt::format("{}/{}", ns, profile.substr(0, slash)));
+  entry.key = k8s::Interned(profile.substr(slash + 1));
+  entry.revision = a.loaded.revision;
+  entry.drift = entry.unproven = false;
+}
 
 std::string text_of_key(Pass& pass, std::string_view id, std::string_view revision) {
   const std::size_t slash = id.rfind('/');

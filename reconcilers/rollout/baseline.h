@@ -11,6 +11,10 @@ namespace gso {
 
 void plan_baseline(Pass& pass);
 
+// The entry gets what the node's annotation shows as loaded: if somebody removes the annotation, the node still runs
+// that, and is not restarted (S9). Unchanged if no annotation shows it.
+void note_annotation(const Pass& pass, const NodeAssessment& assessment, MachineRecord& entry);
+
 // Plans the writes after which the ConfigMaps of the record contain `next`.
 void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message);
 // The text of "namespace/configmap/key" if it still has that revision; empty otherwise.

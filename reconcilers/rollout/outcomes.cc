@@ -36,7 +36,7 @@ class Outcomes {
     note_remediations();
     note_timers();
     if (!next_) return;
-    forget_machines();
+    update_machines();
     write_record(pass_, *next_, reason_, message_);
   }
 
@@ -266,38 +266,40 @@ class Outcomes {
       note("TimersRecorded", "how long nodes have drifted, or waited for DaemonSets").timers = *std::move(timers);
   }
 
-  // Removes machines that no longer exist, and the recorded revision of machines whose own annotation has their loaded
-  // revision. Both do no harm until then, so they leave only with the parts of the record that are written anyway.
-  void forget_machines() {
-    std::vector<std::size_t> written;
+  // Removes machines that no longer exist, and notes what the annotations of the others show as loaded. An older entry
+  // does no harm while its annotation exists, so both happen only in the parts of the record that are written anyway,
+  // and in all parts once a revision is verified.
+  void update_machines() {
+    std::set<std::size_t> written;
     for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
-      if (next_->machines.size() <= kMostInlined || !next_->machines.shares(i, pass_.index.record->machines))
-        written.push_back(i);
+      const bool is_due = !newly_verified_.empty() || next_->machines.size() <= kMostInlined;
+      if (is_due || !next_->machines.shares(i, pass_.index.record->machines)) written.insert(i);
     }
     if (written.empty()) return;
-    std::map<MachineId, const std::string*> present;
+    std::set<MachineId> present;
     for (const auto& [key, node] : pass_.s.world.nodes.all()) {
-      present.emplace(machine_id(node->meta.uid.str()), &node->meta.name);
+      const MachineId machine = machine_id(node->meta.uid.str());
+      present.insert(machine);
+      if (written.contains(MachineRecords::shard_of(machine))) note_loaded(machine, node->meta.name);
     }
-    for (const std::size_t index : written) forget_in(index, present);
+    for (const std::size_t shard : written) forget_in(shard, present);
   }
 
-  void forget_in(std::size_t shard, const std::map<MachineId, const std::string*>& present) {
-    std::vector<std::pair<MachineId, MachineRecord>> changed;
+  void note_loaded(MachineId machine, const std::string& name) {
+    const NodeAssessment* a = pass_.index.find(name);
+    if (a == nullptr) return;
+    const MachineRecord* known = next_->machines.find(machine);
+    MachineRecord entry = known == nullptr ? MachineRecord() : *known;
+    note_annotation(pass_, *a, entry);
+    next_->machines.set(machine, entry);
+  }
+
+  void forget_in(std::size_t shard, const std::set<MachineId>& present) {
+    std::vector<MachineId> gone;
     for (const auto& [machine, entry] : next_->machines.shard(shard)) {
-      const auto node = present.find(machine);
-      if (node == present.end()) {
-        changed.emplace_back(machine, MachineRecord());
-        continue;
-      }
-      const NodeAssessment* a = pass_.index.find(*node->second);
-      if (entry.revision.empty() || a == nullptr || a->loaded.proof != Proof::annotation) continue;
-      MachineRecord rest;
-      rest.devices = entry.devices;
-      rest.measured = entry.measured;
-      changed.emplace_back(machine, rest);
+      if (!present.contains(machine)) gone.push_back(machine);
     }
-    for (const auto& [machine, entry] : changed) next_->machines.set(machine, entry);
+    for (const MachineId machine : gone) next_->machines.erase(machine);
   }
 
   Pass& pass_;
