@@ -31,7 +31,7 @@ namespace gso {
 template <class T>
 [[nodiscard]] std::size_t bytes_of(const k8s::Store<T>& store) {
   constexpr std::size_t kSampled = 200;
-  constexpr std::size_t kEntry = sizeof(ObjectKey) + sizeof(typename k8s::Store<T>::Ptr) + 4 * sizeof(void*);
+  constexpr std::size_t kEntry = sizeof(typename k8s::Store<T>::Ptr) + 4 * sizeof(void*);
   std::size_t sampled = 0;
   std::size_t bytes = 0;
   for (const auto& [key, object] : store.all()) {

@@ -3,10 +3,12 @@
 // it.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <ranges>
 #include <string_view>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -23,16 +25,21 @@ class Store {
   using Listener = std::function<void(const ObjectKey&, const Ptr& before, const Ptr& after)>;
 
   // Readers.
-  [[nodiscard]] const T* find(const ObjectKey& key) const {
-    auto it = objects_.find(key);
-    return it == objects_.end() ? nullptr : it->second.get();
-  }
-  [[nodiscard]] const T* find(std::string_view name) const { return find(ObjectKey{"", std::string(name)}); }
+  [[nodiscard]] const T* find(const ObjectKey& key) const { return look_up(Name(key)); }
+  [[nodiscard]] const T* find(std::string_view name) const { return look_up(Name("", name)); }
   [[nodiscard]] Ptr get(const ObjectKey& key) const {
-    auto it = objects_.find(key);
-    return it == objects_.end() ? nullptr : it->second;
+    auto it = objects_.find(Name(key));
+    return it == objects_.end() ? nullptr : it->object;
   }
-  [[nodiscard]] const std::unordered_map<ObjectKey, Ptr>& all() const { return objects_; }
+  // Each object with its key, in no order: `for (const auto& [key, object] : store.all())`. The key is made for the
+  // loop: keep a copy of it, or what the object itself has.
+  struct Entry {
+    ObjectKey first;
+    const Ptr& second;
+  };
+  [[nodiscard]] auto all() const {
+    return std::views::transform(objects_, [](const Slot& slot) { return Entry{slot.object->meta.key(), slot.object}; });
+  }
   [[nodiscard]] std::size_t size() const { return objects_.size(); }
   // True from the first InitDone on (or once discovery said that the API is absent: mark_absent()). Nothing is ever
   // removed, deleted or restarted on behalf of a store that is not synced.
@@ -41,43 +48,41 @@ class Store {
   // Writers (the watcher, or a test).
   void init() { buffer_.clear(); }
   void init_apply(T object) {
-    ObjectKey key = object.meta.key();
     // What has not changed is shared with the view before, so that a relist costs no second fleet of memory.
-    auto it = objects_.find(key);
-    const bool known = it != objects_.end() && take_version(*it->second, object);
-    Ptr kept = known ? it->second : std::make_shared<T>(std::move(object));
-    buffer_.insert_or_assign(std::move(key), std::move(kept));
+    auto it = objects_.find(Name(object.meta));
+    const bool known = it != objects_.end() && take_version(*it->object, object);
+    put(buffer_, known ? it->object : std::make_shared<T>(std::move(object)));
   }
-  void init_erase(const ObjectKey& key) { buffer_.erase(key); }
+  void init_erase(const ObjectKey& key) {
+    if (auto it = buffer_.find(Name(key)); it != buffer_.end()) buffer_.erase(it);
+  }
   void init_done() {
     auto before = std::exchange(objects_, std::exchange(buffer_, {}));
     synced_ = true;
-    for (auto& [key, after] : objects_) {
-      auto it = before.find(key);
+    for (const Slot& now : objects_) {
+      auto it = before.find(now);
       if (it == before.end()) {
-        notify(key, nullptr, after);
-      } else if (it->second != after) {
-        notify(key, it->second, after);
+        notify(nullptr, now.object);
+      } else if (it->object != now.object) {
+        notify(it->object, now.object);
       }
     }
-    for (auto& [key, gone] : before) {
-      if (!objects_.contains(key)) notify(key, gone, nullptr);
+    for (const Slot& gone : before) {
+      if (!objects_.contains(gone)) notify(gone.object, nullptr);
     }
   }
   void apply(T object) {
-    ObjectKey key = object.meta.key();
-    Ptr& slot = objects_[key];
-    if (slot != nullptr && take_version(*slot, object)) return;
+    auto it = objects_.find(Name(object.meta));
+    if (it != objects_.end() && take_version(*it->object, object)) return;
     const Ptr after = std::make_shared<T>(std::move(object));
-    const Ptr before = std::exchange(slot, after);
-    notify(key, before, after);
+    notify(put(objects_, after), after);
   }
   void erase(const ObjectKey& key) {
-    auto it = objects_.find(key);
+    auto it = objects_.find(Name(key));
     if (it == objects_.end()) return;
-    Ptr gone = std::move(it->second);
+    const Ptr gone = it->object;
     objects_.erase(it);
-    notify(key, gone, nullptr);
+    notify(gone, nullptr);
   }
   // What is held now is the first complete view: for stores that several watches fill object by object. Keys stay where
   // they are (init_done() moves them).
@@ -90,6 +95,44 @@ class Store {
   void add_listener(Listener listener) { listeners_.push_back(std::move(listener)); }
 
  private:
+  // An object is found by the namespace and the name in it. A fleet has tens of thousands of objects, and a second copy
+  // of each key would need a quarter of their memory.
+  struct Name {
+    Name(std::string_view the_ns, std::string_view the_name) : ns(the_ns), name(the_name) {}
+    explicit Name(const ObjectKey& key) : Name(key.ns, key.name) {}
+    explicit Name(const ObjectMeta& meta) : Name(meta.ns.view(), meta.name) {}
+    std::string_view ns;
+    std::string_view name;
+    friend bool operator==(const Name&, const Name&) = default;
+  };
+  struct Slot {
+    mutable Ptr object;  // Never null. Mutable: an object of the same key replaces it.
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(const Name& key) const noexcept {
+      constexpr std::hash<std::string_view> kHash{};
+      return kHash(key.name) * 31 + kHash(key.ns);
+    }
+    std::size_t operator()(const Slot& slot) const noexcept { return (*this)(Name(slot.object->meta)); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const Slot& a, const Slot& b) const { return Name(a.object->meta) == Name(b.object->meta); }
+    bool operator()(const Name& a, const Slot& b) const { return a == Name(b.object->meta); }
+    bool operator()(const Slot& a, const Name& b) const { return Name(a.object->meta) == b; }
+  };
+  using Slots = std::unordered_set<Slot, Hash, Equal>;
+
+  [[nodiscard]] const T* look_up(const Name& name) const {
+    auto it = objects_.find(name);
+    return it == objects_.end() ? nullptr : it->object.get();
+  }
+  // Returns the object that was there before; null: none.
+  static Ptr put(Slots& slots, Ptr object) {
+    auto [it, added] = slots.insert(Slot{object});
+    return added ? nullptr : std::exchange(it->object, std::move(object));
+  }
   // resourceVersion alone is no change: heartbeats must not wake planners. Then the object that is held stays, so that
   // whoever shares it shares the one in the store, with the new version. (Never created const: Ptr only reads.)
   static bool take_version(const T& held, T& fresh) {
@@ -99,12 +142,14 @@ class Store {
     if (same) const_cast<T&>(held).meta.resource_version = std::move(version);
     return same;
   }
-  void notify(const ObjectKey& key, const Ptr& before, const Ptr& after) {
+  void notify(const Ptr& before, const Ptr& after) {
+    if (listeners_.empty()) return;
+    const ObjectKey key = (after ? after : before)->meta.key();
     for (auto& listener : listeners_) listener(key, before, after);
   }
 
-  std::unordered_map<ObjectKey, Ptr> objects_;
-  std::unordered_map<ObjectKey, Ptr> buffer_;
+  Slots objects_;
+  Slots buffer_;
   std::vector<Listener> listeners_;
   bool synced_ = false;
 };

@@ -93,7 +93,7 @@ bool is_of_nos(const PluginInstallation& installation) {
 void read_announcement(const World& world, PluginInstallation& installation) {
   if (installation.provider != Provider::gpu_operator) return;
   // A cluster has at most one; the two kinds exclude each other, so these DaemonSets are about to be deleted.
-  if (!world.gpu_clusters.all().empty()) installation.gpu_cluster = world.gpu_clusters.all().begin()->first.name;
+  if (!world.gpu_clusters.all().empty()) installation.gpu_cluster = world.gpu_clusters.all().front().first.name;
   installation.announcement_unknown = world.clusterpolicies_forbidden;
   if (installation.announcement_unknown) return;
   const ClusterPolicy* policy = world.clusterpolicies.find(installation.owner);

@@ -405,7 +405,7 @@ void plan_history(Pass& pass) {
 
 void plan_rollout_statuses(Pass& pass) {
   std::map<std::string_view, const SharingRollout*> sorted;
-  for (const auto& [key, rollout] : pass.s.world.rollouts.all()) sorted.emplace(key.name, rollout.get());
+  for (const auto& [key, rollout] : pass.s.world.rollouts.all()) sorted.emplace(rollout->meta.name, rollout.get());
   for (const auto& [name, rollout] : sorted) plan_status(pass, *rollout);
   plan_history(pass);
 }

@@ -206,7 +206,7 @@ std::vector<PolicyWait> waiting_policies(const World& world, const std::optional
   std::map<std::string_view, const SharingPolicy*> sorted;
   for (const auto& [key, object] : world.policies.all()) {
     const bool meant = !policy || key.name == *policy;
-    if (meant && !except.contains(key.name)) sorted.emplace(key.name, object.get());
+    if (meant && !except.contains(key.name)) sorted.emplace(object->meta.name, object.get());
   }
   std::vector<PolicyWait> out;
   for (const auto& [name, object] : sorted) {

@@ -272,7 +272,9 @@ class Rollout {
       for (const PlannedAction& action : plan.actions) ADD_FAILURE() << "S9: after a restart: " << print(action);
     }
     fleet_.world.configmaps.erase({fleet_.settings.operator_namespace, fleet_.settings.state_config_map});
-    for (const auto& [key, rollout] : std::unordered_map(fleet_.world.rollouts.all())) fleet_.world.rollouts.erase(key);
+    std::vector<k8s::ObjectKey> lost;
+    for (const auto& [key, rollout] : fleet_.world.rollouts.all()) lost.push_back(key);
+    for (const k8s::ObjectKey& key : lost) fleet_.world.rollouts.erase(key);
     fleet_.kill_operator();
     for (int i = 0; i < 8; ++i) check_undisruptive(fleet_.tick(), "after our state was lost");
   }

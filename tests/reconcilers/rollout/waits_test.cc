@@ -66,7 +66,7 @@ class Waits : public testing::Test {
     }
     return Json::object();
   }
-  [[nodiscard]] std::string rollout_object() const { return fleet_->world.rollouts.all().begin()->first.name; }
+  [[nodiscard]] std::string rollout_object() const { return fleet_->world.rollouts.all().front().first.name; }
   [[nodiscard]] std::string shown(const std::string& node) {
     fleet_->index.refresh(fleet_->world, fleet_->settings);
     const ShownState state = shown_state(fleet_->world, fleet_->index, fleet_->node(node));
