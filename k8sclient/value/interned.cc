@@ -1,17 +1,8 @@
 #include "k8sclient/value/interned.h"
 
-#include <cstdint>
-#include <string>
 #include <unordered_set>
-#include <utility>
 
 namespace k8s {
-
-struct Interned::Entry {
-  explicit Entry(std::string_view t) : text(t) {}
-  std::string text;
-  mutable std::uint32_t users = 0;
-};
 
 namespace {
 
@@ -41,18 +32,6 @@ Pool& pool() {
   return instance;
 }
 
-void release(const Interned::Entry* entry) {
-  if (entry == nullptr || --entry->users > 0) return;
-  Pool& p = pool();
-  p.bytes -= entry->text.size();
-  p.entries.erase(p.entries.find(std::string_view(entry->text)));
-}
-
-const Interned::Entry* acquire(const Interned::Entry* entry) {
-  if (entry != nullptr) ++entry->users;
-  return entry;
-}
-
 }  // namespace
 
 Interned::Interned(std::string_view text) {
@@ -66,27 +45,12 @@ Interned::Interned(std::string_view text) {
   entry_ = acquire(&*it);
 }
 
-Interned::Interned(const Interned& other) noexcept : entry_(acquire(other.entry_)) {}
-Interned::Interned(Interned&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
-// Self-assignment is safe: the new reference is acquired before the old one is released.
-// NOLINTNEXTLINE(bugprone-unhandled-self-assignment)
-Interned& Interned::operator=(const Interned& other) noexcept {
-  const Entry* old = entry_;
-  entry_ = acquire(other.entry_);
-  release(old);
-  return *this;
-}
-Interned& Interned::operator=(Interned&& other) noexcept {
-  if (this != &other) release(std::exchange(entry_, std::exchange(other.entry_, nullptr)));
-  return *this;
-}
-Interned::~Interned() {
-  release(entry_);
+void Interned::forget(const Entry& entry) noexcept {
+  Pool& p = pool();
+  p.bytes -= entry.text.size();
+  p.entries.erase(p.entries.find(std::string_view(entry.text)));
 }
 
-std::string_view Interned::view() const noexcept {
-  return entry_ == nullptr ? std::string_view() : entry_->text;
-}
 std::size_t Interned::pool_bytes() {
   return pool().bytes;
 }
