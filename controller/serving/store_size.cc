@@ -40,7 +40,8 @@ std::size_t bytes_of(const Node& node) {
 }
 
 std::size_t bytes_of(const Pod& pod) {
-  return sizeof(pod) + meta(pod.meta) + statuses(pod.containers) + statuses(pod.init_containers) +
+  return sizeof(pod) + meta(pod.meta) + statuses(pod.containers) +
+         pod.init_containers.size() * sizeof(ContainerStatus) +
          pod.gpu_requests.size() * sizeof(ResourceCounts::Entry);
 }
 

@@ -220,8 +220,7 @@ class PodQuestions {
           fmt::format("kubectl logs {} {} --container {} --previous", asked_.pod.meta.name, asked_.in_namespace(),
                       container.name.view()));
     };
-    for (const ContainerStatus& container : asked_.pod.init_containers) look(container);
-    for (const ContainerStatus& container : asked_.pod.containers) look(container);
+    for (const ContainerStatus* container : asked_.pod.all_containers()) look(*container);
   }
 
   // A change or a problem of the pod's node.

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace gso::json {
 
@@ -61,6 +62,14 @@ bool Fields::text(Value value, std::string_view field, k8s::Interned& out) {
 bool Fields::number(Value value, std::string_view field, std::int64_t& out) {
   if (!open(value, field, json_type::number, "a whole number")) return ok();
   if (value.get_int64().get(out) != simdjson::SUCCESS) return fail(field, "a whole number");
+  return true;
+}
+
+bool Fields::number(Value value, std::string_view field, std::int32_t& out) {
+  std::int64_t wide = out;
+  if (!number(value, field, wide)) return false;
+  if (!std::in_range<std::int32_t>(wide)) return fail(field, "a whole number of 32 bits");
+  out = static_cast<std::int32_t>(wide);
   return true;
 }
 

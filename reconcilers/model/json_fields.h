@@ -62,6 +62,7 @@ class Fields {
   // The view is valid until the next object is decoded.
   bool view(Value value, std::string_view field, std::string_view& out);
   bool number(Value value, std::string_view field, std::int64_t& out);
+  bool number(Value value, std::string_view field, std::int32_t& out);
   bool flag(Value value, std::string_view field, bool& out);
   bool time(Value value, std::string_view field, std::optional<k8s::WallTime>& out);
   // Optional fields: null counts as absent.

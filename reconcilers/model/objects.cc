@@ -27,6 +27,13 @@ std::string_view ContainerStatus::last_message() const {
   return last_terminated ? last_terminated->message.view() : std::string_view();
 }
 
+std::vector<const ContainerStatus*> Pod::all_containers() const {
+  std::vector<const ContainerStatus*> out;
+  for (const ContainerStatus& container : init_containers) out.push_back(&container);
+  for (const ContainerStatus& container : containers) out.push_back(&container);
+  return out;
+}
+
 std::int64_t& ResourceCounts::operator[](const Interned& resource) {
   auto it = std::ranges::lower_bound(entries_, resource, {}, &Entry::first);
   if (it == entries_.end() || it->first != resource) it = entries_.insert(it, {resource, 0});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -68,6 +69,30 @@ class Rare {
 
  private:
   std::unique_ptr<T> value_;
+};
+
+// A list that is empty in most objects: an empty one uses the space of a pointer. It is read like a vector and replaced
+// as a whole. Compared by value.
+template <class T>
+class RareList {
+ public:
+  using Items = std::vector<T>;
+  RareList() = default;
+  RareList(Items items) : items_(items.empty() ? Rare<Items>() : Rare<Items>(std::move(items))) {}
+  RareList(std::initializer_list<T> items) : RareList(Items(items)) {}
+  [[nodiscard]] bool empty() const { return !items_; }
+  [[nodiscard]] std::size_t size() const { return items().size(); }
+  [[nodiscard]] typename Items::const_iterator begin() const { return items().begin(); }
+  [[nodiscard]] typename Items::const_iterator end() const { return items().end(); }
+  [[nodiscard]] const T& operator[](std::size_t index) const { return items()[index]; }
+  friend bool operator==(const RareList&, const RareList&) = default;
+
+ private:
+  [[nodiscard]] const Items& items() const {
+    static const Items kNone;
+    return items_ ? *items_ : kNone;
+  }
+  Rare<Items> items_;
 };
 
 struct Taint {
@@ -193,16 +218,19 @@ struct Pod {
   Interned reason;  // status.reason, e.g. UnexpectedAdmissionError
   Interned scheduler_name;
   Interned runtime_class;
-  std::int64_t priority = 0;  // spec.priority, which the API server fills from the PriorityClass.
+  // Every node has several pods in memory: the small fields are together.
+  std::int32_t priority = 0;  // spec.priority, which the API server fills from the PriorityClass.
   bool ready = false;
-  std::vector<ContainerStatus> init_containers;  // Only those that have not succeeded (or, as sidecars, are not ready).
-  std::vector<ContainerStatus> containers;
-  // nvidia.com/* as the scheduler counts them: containers and sidecars summed, or the largest need of an init step.
-  ResourceCounts gpu_requests;
-  std::vector<Interned> host_paths;     // Of its hostPath volumes; not of operand pods.
   bool uses_mps_pipe = false;           // Mounts a usual MPS directory, or the one that CUDA_MPS_PIPE_DIRECTORY names.
   bool nvidia_visible_devices = false;  // Has NVIDIA_VISIBLE_DEVICES (not void/none) without a request.
   bool dra_gpu_claim = false;
+  std::vector<ContainerStatus> containers;
+  RareList<ContainerStatus> init_containers;  // Only those that have not succeeded (or, as sidecars, are not ready).
+  // nvidia.com/* as the scheduler counts them: containers and sidecars summed, or the largest need of an init step.
+  ResourceCounts gpu_requests;
+  RareList<Interned> host_paths;  // Of its hostPath volumes; not of operand pods.
+  // The init containers, then the others.
+  [[nodiscard]] std::vector<const ContainerStatus*> all_containers() const;
   friend bool operator==(const Pod&, const Pod&) = default;
 };
 

@@ -197,9 +197,11 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
     for (const ContainerUse& use : *list) uses.push_back(&use);
   }
   pod.uses_mps_pipe = uses_mps_pipe(uses, volumes);
+  std::vector<Interned> host_paths;
   for (const Volume& volume : volumes) {
-    if (!volume.host_path.empty()) pod.host_paths.emplace_back(volume.host_path);
+    if (!volume.host_path.empty()) host_paths.emplace_back(volume.host_path);
   }
+  pod.host_paths = std::move(host_paths);
   auto visible = [](const ContainerUse& use) { return use.visible_devices && use.limits.empty(); };
   pod.nvidia_visible_devices =
       std::ranges::any_of(containers, visible) || std::ranges::any_of(init_containers, visible);
@@ -275,10 +277,11 @@ bool read_pod_status(Fields& fields, Value value, Pod& pod, std::optional<WallTi
     if (key == "reason") return fields.text(inner, "status.reason", pod.reason);
     if (key == "containerStatuses") return statuses(pod.containers);
     if (key == "initContainerStatuses") {
-      if (!statuses(pod.init_containers)) return false;
-      // They have finished, and a fleet has tens of thousands of them.
-      std::erase_if(pod.init_containers, [](const ContainerStatus& status) { return status.ready; });
-      pod.init_containers.shrink_to_fit();
+      std::vector<ContainerStatus> unfinished;
+      if (!statuses(unfinished)) return false;
+      // The others have finished, and a fleet has tens of thousands of them.
+      std::erase_if(unfinished, [](const ContainerStatus& status) { return status.ready; });
+      pod.init_containers = std::move(unfinished);
       return true;
     }
     if (key == "conditions") {

@@ -78,13 +78,12 @@ std::string first_problem(const NodePods& pods) {
   for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : pods.of(component)) {
       if (is_serving(*pod) || pod->meta.deletion_timestamp) continue;
-      for (const auto* statuses : {&pod->init_containers, &pod->containers}) {
-        for (const ContainerStatus& container : *statuses) {
-          if (container.waiting_reason.empty() && container.last_message().empty()) continue;
-          const bool both = !container.waiting_reason.empty() && !container.last_message().empty();
-          return fmt::format("pod {} container {}: {}{}{}", pod->meta.name, container.name.view(),
-                             container.waiting_reason.view(), both ? " " : "", container.last_message());
-        }
+      for (const ContainerStatus* container : pod->all_containers()) {
+        const std::string_view reason = container->waiting_reason.view();
+        const std::string_view message = container->last_message();
+        if (reason.empty() && message.empty()) continue;
+        return fmt::format("pod {} container {}: {}{}{}", pod->meta.name, container->name.view(), reason,
+                           reason.empty() || message.empty() ? "" : " ", message);
       }
       return fmt::format("pod {} is not Ready", pod->meta.name);
     }

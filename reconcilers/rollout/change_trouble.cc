@@ -55,11 +55,9 @@ std::string failing_container(const NodePods& pods) {
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : pods.of(component)) {
       if (pod->meta.deletion_timestamp) continue;
-      for (const auto* statuses : {&pod->init_containers, &pod->containers}) {
-        for (const ContainerStatus& container : *statuses) {
-          const std::string_view why = container.waiting_reason.view();
-          if (!why.empty() && why != "ContainerCreating" && why != "PodInitializing") return std::string(why);
-        }
+      for (const ContainerStatus* container : pod->all_containers()) {
+        const std::string_view why = container->waiting_reason.view();
+        if (!why.empty() && why != "ContainerCreating" && why != "PodInitializing") return std::string(why);
       }
     }
   }

@@ -73,7 +73,7 @@ struct Leaver {
   std::string name;
 
   void add(const Pod& pod, bool was_refused) {
-    priority = pods.empty() ? pod.priority : std::max(priority, pod.priority);
+    priority = pods.empty() ? pod.priority : std::max<std::int64_t>(priority, pod.priority);
     created = pods.empty() ? pod.meta.creation_timestamp : std::max(created, pod.meta.creation_timestamp);
     refused = refused || was_refused;
     for (const auto& [resource, count] : pod.gpu_requests) requests += count;

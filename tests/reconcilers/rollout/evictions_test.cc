@@ -18,7 +18,7 @@ using testing::HasSubstr;
 struct User {
   std::string name;
   std::int64_t gpus = 1;
-  std::int64_t priority = 0;
+  std::int32_t priority = 0;
   int age = 0;  // In hours.
   bool bare = false;
   std::string annotation = {};  // Set to "true".
