@@ -21,7 +21,7 @@ import scenario  # noqa: E402
 
 
 def load():
-    """All scenarios, as {name: function}."""
+    """All scenarios, as {name: function}. Every file beside this one has stories; the folder cluster/ has none."""
     for path in sorted(glob.glob(os.path.join(HERE, "*.py"))):
         name = os.path.splitext(os.path.basename(path))[0]
         if name not in ("scenario", "suite"):
