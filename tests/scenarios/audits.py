@@ -1,0 +1,75 @@
+"""What `audit` reports about a fleet: nodes that serve nothing, and rollouts that have stopped."""
+from scenario import expect, expect_that, fleet, scenario, ts
+
+
+def audited(c, reason, severity):
+    """The exit status of `audit`, and the names of the objects of its findings of that reason and severity."""
+    status, found = c.audit()
+    return status, [f["object"]["name"] for f in found if (f["reason"], f["severity"]) == (reason, severity)]
+
+
+@scenario
+def an_audit_of_a_healthy_fleet_finds_no_error():
+    """Three nodes run their profile: `audit` ends with 0 and reports neither errors nor warnings."""
+    status, found = fleet(3, ts(4)).audit()
+    expect("exit status", status, 0)
+    expect("errors and warnings", [f for f in found if f["severity"] != "info"], [])
+
+
+@scenario
+def an_audit_names_a_ready_node_that_serves_no_gpu():
+    """One node of three is Ready and serves no GPU: `audit` ends with 1 and names the node."""
+    c = fleet(3, ts(4))
+    c.serve("n02", 0)
+    c.wait("30m")
+    expect("status and nodes", audited(c, "NoneAllocatable", "error"), (1, ["n02"]))
+
+
+@scenario
+def an_audit_warns_of_a_node_that_is_not_ready():
+    """One node of three is NotReady: `audit` warns of it, and that alone is no error."""
+    c = fleet(3, ts(4))
+    c.set_ready("n02", False)
+    c.after("30m")
+    expect("status and nodes", audited(c, "NodeNotReady", "warning"), (0, ["n02"]))
+
+
+@scenario
+def an_audit_names_a_failed_canary_and_the_rollout_that_it_stops():
+    """The plugin of the canary crashes after an edit: `audit` has an error for the node and one for the rollout."""
+    c = fleet(3, ts(4))
+    c.behave("crash", *c.nodes())
+    c.edit(any=ts(8))
+    for _ in range(10):
+        c.after("2m")
+    status, failed = audited(c, "VerificationFailed", "error")
+    expect("status and failed nodes", (status, len(failed)), (1, 1))
+    expect("stopped rollouts", len(audited(c, "MaxFailures", "error")[1]), 1)
+
+
+@scenario
+def an_audit_names_a_rollout_that_was_aborted_half_way():
+    """A rollout over six nodes is aborted after some of them: `audit` ends with 1 and names the command to go on."""
+    c = fleet(6, ts(4))
+    c.edit(any=ts(8))
+    for _ in range(4):
+        c.after("2m")
+    c.switch(aborted=True)
+    for _ in range(2):
+        c.after("2m")
+    status, found = c.audit()
+    stopped = [f["message"] for f in found if f["reason"] == "Aborted" and f["severity"] == "error"]
+    expect("status and stopped rollouts", (status, len(stopped)), (1, 1))
+    expect_that("rollout start default" in stopped[0], "the command to go on", stopped)
+
+
+@scenario
+def an_audit_warns_of_a_paused_rollout_that_nodes_wait_for():
+    """The policy is paused and a profile is edited: `audit` warns with the command that resumes the rollout."""
+    c = fleet(3, ts(4), rollout={"paused": True})
+    c.edit(any=ts(8))
+    c.after("2m")
+    status, found = c.audit()
+    paused = [f for f in found if f["reason"] == "Paused"]
+    expect("status and severities", (status, [f["severity"] for f in paused]), (0, ["warning"]))
+    expect_that("rollout resume policy/default" in paused[0]["message"], "the command to go on", paused)
