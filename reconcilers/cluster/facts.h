@@ -61,8 +61,8 @@ struct NodeExpectation {
                                              std::string_view mig_strategy_env);
 
 struct Verification {
-  bool ok = false;
   std::string mismatch;  // The first difference, for people: "nvidia.com/gpu: capacity 8, expected 16".
+  bool ok = false;
   // Only whole devices are missing: the hardware is broken, and the configuration is not stale.
   bool shortfall = false;
   // Only more whole devices than expected: GFD counts one model of several.

@@ -314,7 +314,7 @@ void put_under(Map& installations, const Key& key, const std::string& name, std:
 void FleetIndex::Impl::count(const std::string& name, const IndexedNode& node, std::int64_t sign) {
   const NodeShare& share = node.share;
   for (std::size_t i = 0; i < kBuckets; ++i) {
-    if (share.buckets.test(i)) put(buckets_[i], name, sign);
+    if (share.buckets.has(static_cast<Bucket>(i))) put(buckets_[i], name, sign);
   }
   cluster.add(share.counts, sign);
   if (share.mark && sign > 0) mps_work.insert_or_assign(name, *share.mark);
@@ -323,6 +323,7 @@ void FleetIndex::Impl::count(const std::string& name, const IndexedNode& node, s
   if (share.abandoned && sign < 0) abandoned.erase(name);
   for (const Interned& policy : share.left_to_nos_by) put_under(left_to_nos, std::string(policy.view()), name, sign);
   if (!node.assessment || node.assessment->phase == Phase::unmanaged) return;
+  cluster.add(node.assessment->phase, sign);
   count_in_fleet(name, *node.assessment, sign);
   count_in_rollout(name, share, *node.assessment, sign);
 }
@@ -357,9 +358,12 @@ void FleetIndex::Impl::count_in_rollout(const std::string& name, const NodeShare
     const bool known = profile_rollout.installations.contains(profile_rollout.installation);
     if (!known || speaks_for(installation, profile_rollout.installation)) profile_rollout.installation = installation;
   }
-  for (Tally* tally : {&profile_rollout.tally, &group.tally, &policy_at->second}) tally->add(share.counts, sign);
+  for (Tally* tally : {&profile_rollout.tally, &group.tally, &policy_at->second}) {
+    tally->add(share.counts, sign);
+    tally->add(assessment.phase, sign);
+  }
   for (std::size_t i = 0; i < kRolloutBuckets; ++i) {
-    if (share.rollout_buckets.test(i)) put(profile_rollout.buckets[i], name, sign);
+    if (share.buckets.has(static_cast<RolloutBucket>(i))) put(profile_rollout.buckets[i], name, sign);
   }
   if (share.pending) put(group.pending, std::pair(*share.pending, name), sign);
   if (assessment.is_blocked() && !assessment.reason.empty())

@@ -16,7 +16,7 @@
 namespace gso {
 
 bool NodeShare::empty() const {
-  return counts.total == 0 && buckets.none() && left_to_nos_by.empty() && !mark && !abandoned;
+  return counts.total == 0 && buckets.empty() && left_to_nos_by.empty() && !mark && !abandoned;
 }
 
 namespace {
@@ -41,8 +41,8 @@ class Counter {
   }
 
  private:
-  void put(Bucket bucket, bool belongs = true) { out_.buckets.set(static_cast<std::size_t>(bucket), belongs); }
-  void put(RolloutBucket bucket, bool belongs) { out_.rollout_buckets.set(static_cast<std::size_t>(bucket), belongs); }
+  void put(Bucket bucket, bool belongs = true) { out_.buckets.put(bucket, belongs); }
+  void put(RolloutBucket bucket, bool belongs) { out_.buckets.put(bucket, belongs); }
 
   void count() {
     const bool settled = is_settled(a_);
@@ -57,7 +57,6 @@ class Counter {
     counts.shrinking = pending && a_.shrinks && !a_.change ? 1 : 0;
     counts.changing = a_.in_change() ? 1 : 0;
     counts.loading = a_.loads_by_itself() ? 1 : 0;
-    counts.phases[static_cast<std::size_t>(a_.phase)] = 1;
   }
 
   void put_by_phase() {
@@ -131,7 +130,7 @@ void count_abandoned(const Node& node, NodeShare& out) {
   out.abandoned = busy;
   if (!busy) return;
   out.counts.total = out.counts.busy = 1;
-  for (const Bucket bucket : {Bucket::unavailable, Bucket::busy}) out.buckets.set(static_cast<std::size_t>(bucket));
+  for (const Bucket bucket : {Bucket::unavailable, Bucket::busy}) out.buckets.put(bucket);
 }
 
 // A node that nos partitions is not counted; the policies that select it report it. `default` selects every node, and

@@ -32,10 +32,10 @@ struct NodeCounts {
   Count shrinking = 0;     // Pending, and the target serves less of some resource than the node does now.
   Count changing = 0;      // In a change of the operator that has not failed.
   Count loading = 0;       // Verifying a profile that they have loaded by themselves.
-  std::array<Count, kPhases> phases{};  // Phases without regard to holders.
 };
 
 struct Tally : NodeCounts<std::int64_t> {
+  std::array<std::int64_t, kPhases> phases{};  // Phases without regard to holders.
   [[nodiscard]] std::int64_t of(Phase phase) const { return phases[static_cast<std::size_t>(phase)]; }
   // In progress for any cause: changed by the operator, by their DaemonSets, or by what they loaded themselves.
   [[nodiscard]] std::int64_t moving() const { return changing + loading + of(Phase::following_daemonset); }
@@ -56,6 +56,10 @@ struct Tally : NodeCounts<std::int64_t> {
     shrinking += sign * other.shrinking;
     changing += sign * other.changing;
     loading += sign * other.loading;
+  }
+  void add(Phase phase, std::int64_t sign) { phases[static_cast<std::size_t>(phase)] += sign; }
+  void add(const Tally& other, std::int64_t sign) {
+    add<std::int64_t>(other, sign);
     for (std::size_t i = 0; i < phases.size(); ++i) phases[i] += sign * other.phases[i];
   }
 };
@@ -104,20 +108,34 @@ enum class RolloutBucket : std::uint8_t {
 };
 inline constexpr std::size_t kRolloutBuckets = static_cast<std::size_t>(RolloutBucket::count_);
 
+// The buckets of both kinds that one node is in.
+class BucketSet {
+ public:
+  void put(Bucket bucket, bool belongs = true) { bits_.set(index(bucket), belongs); }
+  void put(RolloutBucket bucket, bool belongs) { bits_.set(index(bucket), belongs); }
+  [[nodiscard]] bool has(Bucket bucket) const { return bits_.test(index(bucket)); }
+  [[nodiscard]] bool has(RolloutBucket bucket) const { return bits_.test(index(bucket)); }
+  [[nodiscard]] bool empty() const { return bits_.none(); }
+
+ private:
+  static std::size_t index(Bucket bucket) { return static_cast<std::size_t>(bucket); }
+  static std::size_t index(RolloutBucket bucket) { return kBuckets + static_cast<std::size_t>(bucket); }
+  std::bitset<kBuckets + kRolloutBuckets> bits_;
+};
+
 // Nodes with the same preflight answer, installation and Blocked reason (empty: not Blocked).
 using SetupKey = std::tuple<PreflightCache::Answer, std::string, std::string>;
 
 // The share of one node, beside what its assessment says: a fleet has one of each per node, so no field is in both.
 struct NodeShare {
+  BucketSet buckets;
+  // If nos partitions its GPUs: the policies that select it; the first one would otherwise govern it.
+  RareList<Interned> left_to_nos_by;
   NodeCounts<std::int8_t> counts;
-  std::bitset<kBuckets> buckets;
-  std::bitset<kRolloutBuckets> rollout_buckets;
   // Waiting for a change: true if the node needs a slot; such nodes come after those that are already busy.
   std::optional<bool> pending;
   std::optional<MpsMark> mark;    // How its mark for KAI differs from the state of its MPS daemon.
   std::optional<bool> abandoned;  // No plugin with profiles serves it, and a change has left marks; true: keeps a slot.
-  // If nos partitions its GPUs: the policies that select it; the first one would otherwise govern it.
-  std::vector<Interned> left_to_nos_by;
 
   // The node adds nothing: no plugin serves it, and nothing must be done there.
   [[nodiscard]] bool empty() const;

@@ -91,7 +91,9 @@ void Assessor::find_awaiting_policies() {
   if (!out_.has_labeller() || node_.meta.labels.contains(kGpuProduct)) return;
   const auto policies = policies_in_doubt(context_.policies, node_);
   if (!policies.empty()) awaited_by_ = policies.front();
-  for (const SharingPolicy* policy : policies) out_.awaited_by.emplace_back(policy->meta.name);
+  std::vector<Interned> names;
+  for (const SharingPolicy* policy : policies) names.emplace_back(policy->meta.name);
+  out_.awaited_by = std::move(names);
 }
 
 // Labels can be absent while a node restarts (GFD's file mode), and a policy of lower precedence must not govern the
@@ -129,9 +131,11 @@ NodeAssessment Assessor::run() {
   find_awaiting_policies();
   policy_ = governing_policy_in_change();
   out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
+  std::vector<Interned> losers;
   for (const SharingPolicy* loser : losing_policies(context_.policies, node_, policy_)) {
-    out_.losers.emplace_back(loser->meta.name);
+    losers.emplace_back(loser->meta.name);
   }
+  out_.losers = std::move(losers);
   // Without them there is nothing to compare, and N2 applies.
   const bool has_profiles = !installation_.config_map.empty();
   if (has_profiles) compare();

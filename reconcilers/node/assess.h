@@ -120,9 +120,9 @@ struct NodeAssessment {
   std::int64_t measured_gpus = 0;    // Devices computed from the served capacity; 0 if the capacity proves nothing.
   std::int64_t counted_devices = 0;  // GPUs according to GFD's label; 0 if the label proves nothing.
   std::int64_t had_devices = 0;      // The most devices that the machine has had before; 0: unknown.
-  std::vector<Interned> losers;      // Policies that also select the node and do not govern it.
+  RareList<Interned> losers;         // Policies that also select the node and do not govern it.
   // Policies that might govern the node once the labels of its GFD are back (policies_in_doubt()).
-  std::vector<Interned> awaited_by;
+  RareList<Interned> awaited_by;
   // Why no pod is replaced to make the node show what it runs: its labels are missing. Empty: they are there, or the
   // node is repaired without them.
   Interned labels_missing;

@@ -2,6 +2,7 @@
 // daemon, not the configuration: set once the daemon has been Ready for a while, removed when the daemon ends.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "reconcilers/model/plan_draft.h"
@@ -20,7 +21,7 @@ enum class MpsDaemon {
                                       const PluginInstallation* installation,
                                       const std::vector<const Pod*>& operand_pods);
 
-enum class MpsMark { right, to_set, to_remove, foreign };
+enum class MpsMark : std::uint8_t { right, to_set, to_remove, foreign };
 // What the label needs. Only a mark that the operator set is removed. `foreign`: set by a person or another tool, on a
 // node without a daemon.
 [[nodiscard]] MpsMark mps_mark(const Node& node, MpsDaemon daemon);
