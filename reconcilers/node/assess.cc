@@ -21,8 +21,7 @@ namespace {
 const Operand* operand_on(const PluginInstallation& installation, Component component, const Node& node,
                           const std::vector<const Pod*>& pods, bool served) {
   const Operand* found = installation.find(component, node);
-  if (found == nullptr || served || selects(*found, node, component == Component::mps) != Selects::tainted)
-    return found;
+  if (found == nullptr || served || untolerated(*found, node) == nullptr) return found;
   const bool runs = std::ranges::any_of(pods, [&](const Pod* pod) {
     const auto* owner = pod->meta.controller();
     return owner != nullptr && owner->uid.view() == found->uid && pod->phase != "Succeeded" && pod->phase != "Failed";
