@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,8 @@ class Interned {
   friend std::strong_ordering operator<=>(const Interned& a, const Interned& b) noexcept {
     return a.view() <=> b.view();
   }
+  // Equal texts have the same number as long as one of them is in memory.
+  [[nodiscard]] std::size_t hash() const noexcept { return std::hash<const void*>{}(entry_); }
 
   // Bytes held by the pool, without hash-table overhead.
   [[nodiscard]] static std::size_t pool_bytes();
@@ -65,3 +68,8 @@ class Interned {
 };
 
 }  // namespace k8s
+
+template <>
+struct std::hash<k8s::Interned> {
+  std::size_t operator()(const k8s::Interned& text) const noexcept { return text.hash(); }
+};

@@ -93,7 +93,7 @@ const SharingPolicy& FleetIndex::Impl::policy(const World& world, std::string_vi
 
 std::vector<const Pod*> FleetIndex::Impl::pods_of(std::string_view node) const {
   std::vector<const Pod*> out;
-  auto it = pods_by_node_.find(std::string(node));
+  auto it = pods_by_node_.find(Interned(node));
   if (it == pods_by_node_.end()) return out;
   out.reserve(it->second.size());
   for (const PodPtr& pod : it->second) out.push_back(pod.get());
@@ -121,9 +121,8 @@ void FleetIndex::Impl::reset() {
 
 void FleetIndex::Impl::index_pod(const Pod* before, const PodPtr& after) {
   if (before != nullptr && !before->node_name.empty()) {
-    const std::string node(before->node_name.view());
-    dirty_nodes.insert(node);
-    auto here = pods_by_node_.find(node);
+    dirty_nodes.emplace(before->node_name.view());
+    auto here = pods_by_node_.find(before->node_name);
     if (here != pods_by_node_.end()) {
       std::erase_if(here->second, [before](const PodPtr& pod) {
         return pod->meta.name == before->meta.name && pod->meta.ns == before->meta.ns;
@@ -132,9 +131,8 @@ void FleetIndex::Impl::index_pod(const Pod* before, const PodPtr& after) {
     }
   }
   if (after == nullptr || after->node_name.empty()) return;
-  std::string node(after->node_name.view());
-  pods_by_node_[node].push_back(after);
-  dirty_nodes.insert(std::move(node));
+  pods_by_node_[after->node_name].push_back(after);
+  dirty_nodes.emplace(after->node_name.view());
 }
 
 void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& settings) {

@@ -141,7 +141,7 @@ class FleetIndex::Impl {
   ExpectationCache expectations_;
   PreflightCache setups_;
   using PodPtr = k8s::Store<Pod>::Ptr;
-  std::unordered_map<std::string, std::vector<PodPtr>> pods_by_node_;
+  std::unordered_map<Interned, std::vector<PodPtr>> pods_by_node_;
   std::vector<const SharingPolicy*>
       ordered_policies_;                      // Rebuilt by each refresh, because stores replace their objects.
   std::vector<SharingPolicy> policies_seen_;  // Without the fields that change no node's policy or target.
