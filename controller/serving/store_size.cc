@@ -41,8 +41,7 @@ std::size_t bytes_of(const Node& node) {
 
 std::size_t bytes_of(const Pod& pod) {
   return sizeof(pod) + meta(pod.meta) + statuses(pod.containers) +
-         pod.init_containers.size() * sizeof(ContainerStatus) +
-         pod.gpu_requests.size() * sizeof(ResourceCounts::Entry);
+         pod.init_containers.size() * sizeof(ContainerStatus) + pod.gpu_requests.size() * sizeof(ResourceCounts::Entry);
 }
 
 std::size_t bytes_of(const ConfigMap& config_map) {

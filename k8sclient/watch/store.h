@@ -38,7 +38,8 @@ class Store {
     const Ptr& second;
   };
   [[nodiscard]] auto all() const {
-    return std::views::transform(objects_, [](const Slot& slot) { return Entry{slot.object->meta.key(), slot.object}; });
+    return std::views::transform(objects_,
+                                 [](const Slot& slot) { return Entry{slot.object->meta.key(), slot.object}; });
   }
   [[nodiscard]] std::size_t size() const { return objects_.size(); }
   // True from the first InitDone on (or once discovery said that the API is absent: mark_absent()). Nothing is ever
