@@ -93,6 +93,7 @@ def a_rollout_that_is_started_again_counts_its_time_from_then():
     expect_that(active.get("startedAt", "") >= again, "a start after " + again, active.get("startedAt"))
 
 
+@scenario
 def the_counts_of_a_superseded_rollout_add_up():
     """A rollout is superseded while one of three nodes has the revision and another one changes: its counts stay as they
     were, and add up to its total."""
