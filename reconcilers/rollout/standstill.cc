@@ -22,8 +22,9 @@ namespace {
 // A closed gate that explains the standstill.
 bool is_gated(RolloutView& rollout) {
   const GateState& gate = rollout.gate();
-  if (gate.is_open() || rollout.waits_briefly()) return false;
-  return row_of(gate.gate).stops_all || rollout.profile_rollout.tally.of(Phase::pending) > 0;
+  if (gate.is_open()) return false;
+  if (row_of(gate.gate).stops_all) return true;
+  return rollout.profile_rollout.tally.of(Phase::pending) > 0 && !rollout.waits_briefly();
 }
 
 // In mode Observe the message says what would be done.
