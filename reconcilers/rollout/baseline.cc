@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/profile/go_text.h"
 
 namespace gso {
 
 namespace {
+
+constexpr std::size_t kLongestKey = 253;  // Of a ConfigMap.
 
 // A machine that has just joined is still starting: what it does not show yet is not recorded as drift that is kept. It
 // is assessed like a node that joins later. Pods that are Ready and older than the text have started: they run an older
@@ -95,6 +99,9 @@ void note_annotation(const Pass& pass, const NodeAssessment& a, MachineRecord& e
   const std::string_view profile = a.loaded.profile.view();  // "<configmap>/<key>"
   const std::size_t slash = profile.rfind('/');
   if (a.loaded.proof != Proof::annotation || slash == std::string_view::npos) return;
+  // Whoever can write Nodes can write a text there that would make the record too large.
+  const bool is_name = is_dns1123_subdomain(profile.substr(0, slash)) && profile.size() - slash - 1 <= kLongestKey;
+  if (!is_name) return;
   const std::string& ns = pass.index.installation_of(a).ns;
   entry.config_map = k8s::Interned(fmt::format("{}/{}", ns, profile.substr(0, slash)));
   entry.key = k8s::Interned(profile.substr(slash + 1));

@@ -12,7 +12,7 @@ namespace gso {
 void plan_baseline(Pass& pass);
 
 // The entry gets what the node's annotation shows as loaded: if somebody removes the annotation, the node still runs
-// that, and is not restarted (S9). Unchanged if no annotation shows it.
+// that, and is not restarted (S9). Unchanged if no annotation shows it, or the annotation names no key of a ConfigMap.
 void note_annotation(const Pass& pass, const NodeAssessment& assessment, MachineRecord& entry);
 
 // Plans the writes after which the ConfigMaps of the record contain `next`.
