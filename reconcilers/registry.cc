@@ -227,7 +227,7 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
   const bool known = !world.unsynced_namespaces.contains(snapshot.settings.operator_namespace);
   if (known) index.refresh(world, snapshot.settings);
   RolloutViews rollouts(snapshot, index.impl());
-  if (known && index.impl().record) rollouts.declare_timers();
+  if (known) rollouts.declare_timers();
   for (const Reconciler& reconciler : reconcilers()) {
     if (!filter.only.empty() && reconciler.name != filter.only) continue;
     const bool synced = known && std::ranges::all_of(reconciler.watches, [&](const k8s::Gvr& resource) {

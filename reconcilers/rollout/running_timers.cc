@@ -19,6 +19,9 @@ void run_input_timers(Pass& pass) {
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts)
     installations.insert(profile_rollout.installation);
   for (const std::size_t installation : installations) pass.run(settled_timer(pass, installation));
+}
+
+void run_differing_timers(Pass& pass) {
   for (const PluginInstallation& installation : pass.index.discovery.installations) {
     if (installation.announced) pass.run(differing_timer(installation));
   }
@@ -52,6 +55,8 @@ void run_unsettled_timers(Pass& pass) {
 }  // namespace
 
 void declare_timers(Pass& pass) {
+  run_differing_timers(pass);  // A finding reads them, with a record or without one.
+  if (!pass.index.record) return;
   run_text_timers(pass);
   run_input_timers(pass);
   run_loading_timers(pass);

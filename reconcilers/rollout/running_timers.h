@@ -9,7 +9,7 @@
 
 namespace gso {
 
-// The fleet has a record: without one, nothing waits for anything.
+// While the fleet has no record, or one that cannot be read, no node and no rollout waits: most timers do not run.
 void declare_timers(Pass& pass);
 
 }  // namespace gso
