@@ -237,6 +237,7 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
     std::optional<Plan> part;
     if (synced) part = reconciler.plan(snapshot, index, rollouts);
     if (filter.planned) filter.planned(reconciler, part ? &*part : nullptr);
+    if (!part && reconciler.name == kSharingRollout) plan.timers_complete = false;
     if (part) plan.append(std::move(*part));
   }
   plan.append(rollouts.take_plan());

@@ -23,7 +23,7 @@ void HeldSince::observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now)
     next[timer] = start;
   }
   since_ = std::move(next);
-  first_look_ = false;
+  if (plan.timers_complete) first_look_ = false;
 }
 
 Timers HeldSince::timers(k8s::WallTime now, k8s::MonoTime monotonic) const {

@@ -17,13 +17,14 @@ class HeldSince {
   explicit HeldSince(k8s::Duration credit = k8s::Duration::zero()) : credit_(credit) {}
 
   // The timers that one pass named at this moment. A missing timer has a gap: it starts again when a pass names it
-  // again.
+  // again. The first look is over with the first plan that could name all of them (Plan::timers_complete): soaks and
+  // deadlines outlive a start during which the stores sync one after the other.
   void observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now);
   // Snapshot::timers at this moment.
   [[nodiscard]] Timers timers(k8s::WallTime now, k8s::MonoTime monotonic) const;
   // This replica did not lead for a while: every timer starts again, without credit except for stored times.
   void reset();
-  // Nothing has been observed since the start or the last reset().
+  // No complete plan has been observed since the start or the last reset().
   [[nodiscard]] bool first_look() const { return first_look_; }
 
  private:

@@ -38,6 +38,7 @@ void Plan::append(Plan other) {
   std::move(other.findings.begin(), other.findings.end(), std::back_inserter(findings));
   std::move(other.timers.begin(), other.timers.end(), std::back_inserter(timers));
   timer_starts.merge(other.timer_starts);
+  timers_complete = timers_complete && other.timers_complete;
   if (other.requeue_after) {
     requeue_after = requeue_after ? std::min(*requeue_after, *other.requeue_after) : *other.requeue_after;
   }

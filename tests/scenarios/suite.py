@@ -7,6 +7,7 @@ gpu-sharing-operator to try; without it, the newest below build*/ of the present
 import argparse
 import glob
 import importlib
+import inspect
 import multiprocessing
 import os
 import sys
@@ -25,8 +26,17 @@ def load():
     for path in sorted(glob.glob(os.path.join(HERE, "*.py"))):
         name = os.path.splitext(os.path.basename(path))[0]
         if name not in ("scenario", "suite"):
-            importlib.import_module(name)
+            refuse_untold(importlib.import_module(name))
     return dict(scenario.SCENARIOS)
+
+
+def refuse_untold(module):
+    """Ends the program where a function looks like a story that @scenario was forgotten on: nothing calls it."""
+    told = {function for _, function in scenario.SCENARIOS}
+    source = inspect.getsource(module)
+    for name, function in inspect.getmembers(module, inspect.isfunction):
+        if function.__module__ == module.__name__ and function not in told and source.count(name) == 1:
+            sys.exit("suite.py: %s.%s is neither a scenario nor called by one" % (module.__name__, name))
 
 
 def play(name):

@@ -213,5 +213,23 @@ TEST(HeldSinceTest, AStoredStartCountsOnlyAtTheFirstLookAndNeverLiesInTheFuture)
   EXPECT_EQ(held_since.timers(sim.clock.now(), sim.clock.monotonic()).at(kOne), sim.clock.now());
 }
 
+TEST(HeldSinceTest, TheFirstLookIsOverWithTheFirstPassThatCouldNameAllTimers) {
+  Sim sim;
+  HeldSince held_since;
+  const auto observe = [&](const Plan& plan) { held_since.observe(plan, sim.clock.now(), sim.clock.monotonic()); };
+  Plan incomplete = naming({"other"});
+  incomplete.timers_complete = false;
+  observe(incomplete);
+  EXPECT_TRUE(held_since.first_look());
+  sim.clock.run_for(30s);
+  Plan plan = naming({"one", "other"});
+  plan.timer_starts[kOne] = sim.clock.now() - 40min;
+  observe(plan);
+  EXPECT_FALSE(held_since.first_look());
+  const Timers timers = held_since.timers(sim.clock.now(), sim.clock.monotonic());
+  EXPECT_EQ(sim.clock.now() - timers.at(kOne), 40min);
+  EXPECT_EQ(sim.clock.now() - timers.at(kOther), 30s);
+}
+
 }  // namespace
 }  // namespace gso

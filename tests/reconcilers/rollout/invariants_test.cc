@@ -220,6 +220,15 @@ TEST(Unsynced, NothingIsPlannedBeforeEveryStoreHasSynced) {
   check_incomplete_views(fleet);
 }
 
+TEST(Unsynced, APlanWithoutChangesOfNodesSaysThatTimersAreMissing) {
+  FleetSpec spec;
+  spec.nodes = alike_nodes(2);
+  FleetModel fleet(spec);
+  EXPECT_TRUE(fleet.plan().timers_complete);
+  fleet.world.rollouts = {};
+  EXPECT_FALSE(fleet.plan().timers_complete);
+}
+
 TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
   FleetSpec spec;
   spec.nodes = alike_nodes(2);
