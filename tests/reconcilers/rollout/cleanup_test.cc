@@ -121,6 +121,19 @@ TEST(PlannerCleanup, WhereWeAreTheLabellerOurLabelsGoAndTheMpsDaemonKeepsItsOwn)
   EXPECT_THAT(done.kept, ElementsAre(HasSubstr("mps.capable is kept")));
 }
 
+TEST(PlannerCleanup, ALabelThatNfdOwnsNowStays) {
+  FleetSpec spec = spec_of(1, "ts-2");
+  spec.nodes[0].gfd = false;
+  FleetModel fleet(std::move(spec));
+  fleet.settings.label_mode = PlannerSettings::LabelMode::enforce;
+  ASSERT_TRUE(fleet.settle());
+  ASSERT_EQ(fleet.label_of("n01", kGpuReplicas), "2");
+  fleet.annotate("n01", "nfd.node.kubernetes.io/feature-labels", "nvidia.com/gpu.replicas");
+  (void)leave(fleet);
+  EXPECT_EQ(fleet.label_of("n01", kGpuReplicas), "2");
+  EXPECT_EQ(fleet.label_of("n01", kSharingStrategy), "");
+}
+
 class LabelOfAPolicy : public testing::Test {
  protected:
   void apply(const std::string& deletion) {
