@@ -51,8 +51,10 @@ std::optional<WallTime> newest_pod(const Pass& pass, const std::string& name, co
   return newest;
 }
 
-// Since when the node has been loading, as far as the cluster shows it to an operator that has just been started.
+// Since when the node has been loading, as far as the cluster shows it to an operator that has just been started. Later
+// looks do not need it (model/ages.h), and it costs a walk over the node's pods.
 std::optional<WallTime> loading_seed(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  if (!pass.s.first_look) return std::nullopt;
   return a.cause == ChangeCause::relabelled ? earliest_move(pass, a) : newest_pod(pass, name, a);
 }
 

@@ -34,7 +34,7 @@ TimerKey stalls_timer(const RolloutKey& key, std::int64_t following) {
 }
 
 std::optional<WallTime> recorded_since(const Pass& pass, const TimerKey& timer) {
-  if (!pass.index.record) return std::nullopt;
+  if (!pass.s.first_look || !pass.index.record) return std::nullopt;
   const auto& timers = pass.index.record->timers;
   const auto found = timers.find(recorded_key(pass.s.world, timer));
   return found == timers.end() ? std::nullopt : std::optional(found->second);

@@ -17,7 +17,8 @@ namespace gso {
 // Runs while as many nodes of a rollout as before wait for their DaemonSets to replace their pods.
 [[nodiscard]] TimerKey stalls_timer(const RolloutKey& key, std::int64_t following);
 
-// Since when the timer has run according to the record; nullopt: the record does not contain it.
+// Since when the timer has run according to the record, in the first look of an operator; nullopt: the record does not
+// contain it, or it is a later look, in which stored times do not count.
 [[nodiscard]] std::optional<WallTime> recorded_since(const Pass& pass, const TimerKey& timer);
 
 // What the record must contain now; nullopt: it is up to date. A timer is added when it has run for a minute, together
