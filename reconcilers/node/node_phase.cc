@@ -19,6 +19,12 @@ bool any_listed_left(const NodeChange& change, const NodePods& pods, bool termin
                              [&](const auto& entry) { return pods_left(change, pods, entry.first, terminating) > 0; });
 }
 
+bool any_left_of(const std::vector<Component>& components, const NodeChange& change, const NodePods& pods,
+                 bool terminating) {
+  return std::ranges::any_of(components,
+                             [&](Component component) { return pods_left(change, pods, component, terminating) > 0; });
+}
+
 std::string listed_and_gone(const NodeChange& change, const NodePods& pods) {
   for (const auto& [component, uids] : change.pods) {
     for (const std::string& uid : uids) {
@@ -45,9 +51,7 @@ bool can_stop_half_way(const NodeAssessment& facts, const NodePods& pods) {
 }
 
 bool first_pods_remain(const NodeAssessment& facts, const NodePods& pods) {
-  return facts.label || std::ranges::any_of(first_components(facts, facts.change->kind), [&](Component component) {
-           return pods_left(*facts.change, pods, component, false) > 0;
-         });
+  return facts.label || any_left_of(first_components(facts, facts.change->kind), *facts.change, pods, false);
 }
 
 Phase phase_in_change(const NodeAssessment& facts, const NodePods& pods) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
@@ -24,6 +25,9 @@ namespace gso {
                                     bool terminating);
 // Any of them, of any component.
 [[nodiscard]] bool any_listed_left(const NodeChange& change, const NodePods& pods, bool terminating);
+// The same, of these components.
+[[nodiscard]] bool any_left_of(const std::vector<Component>& components, const NodeChange& change, const NodePods& pods,
+                               bool terminating);
 // The uid of a listed pod that is gone; empty while all exist.
 [[nodiscard]] std::string listed_and_gone(const NodeChange& change, const NodePods& pods);
 // The change has had an effect on the node: a listed pod is gone or terminating, the label is written, or the pods were

@@ -19,11 +19,11 @@ const std::string& ChangeStep::name() const {
 }
 
 bool ChangeStep::any_left(const std::vector<Component>& components) const {
-  return std::ranges::any_of(components, [&](Component c) { return pods_left(change_, pods_, c, true) > 0; });
+  return any_left_of(components, change_, pods_, true);
 }
 
 bool ChangeStep::any_deletable(const std::vector<Component>& components) const {
-  return std::ranges::any_of(components, [&](Component c) { return pods_left(change_, pods_, c, false) > 0; });
+  return any_left_of(components, change_, pods_, false);
 }
 
 bool ChangeStep::all_replaced() const {
