@@ -143,7 +143,7 @@ struct Plan {
   std::vector<TimerKey> timers;  // Timers that run now (timer.h).
   // False: changes of nodes were not planned, because a store has not synced. Timers that are not named might run.
   bool timers_complete = true;
-  Timers timer_starts;           // Start times of timers that an operator's first look found running (ages.h).
+  Timers timer_starts;  // Start times of timers that an operator's first look found running (ages.h).
   std::optional<k8s::Duration> requeue_after;
   // Nodes whose GPU consumers must be listed (spec.nodeName) before the next decision about them.
   std::set<std::string> consumers_wanted;
