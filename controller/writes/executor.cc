@@ -235,11 +235,6 @@ boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, PlannedA
     defer(run, std::holds_alternative<PatchStatus>(planned.action) ? "status-rate" : "backoff", 1, wait);
     co_return Outcome::stopped;
   }
-  const k8s::Result<void> allowed = parts_.gate.check();
-  if (crashed_ || !allowed) {
-    defer(run, "lease", 1, std::nullopt);
-    co_return Outcome::stopped;
-  }
   parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(++in_flight_));
   const k8s::Result<std::string> answer = co_await send(planned);
   parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(--in_flight_));
