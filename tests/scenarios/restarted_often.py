@@ -69,3 +69,19 @@ def a_node_that_never_comes_up_fails_though_the_operator_restarts_every_four_min
         c.after("4m", held="4m")
     failed = [name for name in c.nodes() if c.state(name) == "Failed"]
     expect("failed nodes", len(failed), 1)
+
+
+@scenario
+def a_busy_node_is_uncordoned_though_the_operator_restarts_every_six_minutes():
+    """idleTimeout is one hour, and every look is a new operator: the node that waits for its pods is uncordoned within 92
+    minutes, and not within 50."""
+    c = fleet(1, mps(4), rollout={"idleTimeout": "1h"})
+    c.consumer("job-0", "n01")
+    c.edit(any=mps(8))
+    expect("nodes that were started", c.after("2m").started(), ["n01"])
+    for _ in range(8):
+        c.after("6m", held="6m")
+    expect("whether n01 is cordoned after 50 minutes", c.cordoned("n01"), True)
+    for _ in range(7):
+        c.after("6m", held="6m")
+    expect("whether n01 is cordoned after 92 minutes", c.cordoned("n01"), False)

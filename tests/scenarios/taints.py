@@ -69,3 +69,17 @@ def a_node_that_is_tainted_after_its_pods_were_deleted_is_not_given_up():
         tick = c.after("2m")
     in_sight(c, tick, "n01", 6)
     expect("others that start while it serves nothing", [n for t in c.ticks[-4:] for n in t.started()], [])
+
+
+@scenario
+def tainted_nodes_that_serve_on_count_in_the_percentage_of_a_budget():
+    """Three of ten nodes get a NoSchedule taint and serve on: 40 % are four of ten, where of seven they would be three."""
+    c = fleet(10, ts(4), rollout={"maxUnavailable": "40%", "maxUnavailablePerGroup": "100%",
+                                  "canary": {"nodesPerGroup": 0}}, options=["--cluster-max-unavailable", "100%"])
+    for name in numbered(3):
+        c.node(name)["spec"]["taints"] = [{"key": "maintenance", "value": "true", "effect": "NoSchedule"}]
+        c.touch(c.node(name))
+    c.edit(any=ts(8))
+    started = c.after("2m").started()
+    expect("the size of the first wave", len(started), 4)
+    expect("tainted nodes in it", sorted(set(started) & set(numbered(3))), [])
