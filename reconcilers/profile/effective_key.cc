@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
@@ -32,12 +33,12 @@ EffectiveKey resolve_effective_key(std::string_view label_value, std::string_vie
                ? EffectiveKey{Source::label, std::string(label_value), ""}
                : failed(fmt::format("the node's label names the key \"{}\", which the ConfigMap does not have; it "
                                     "has {}",
-                                    label_value, fmt::join(keys, ", ")));
+                                    label_value, first_names(keys)));
   }
   if (!default_key.empty()) {
     return has(default_key) ? EffectiveKey{Source::default_key, std::string(default_key), ""}
                             : failed(fmt::format("the default key \"{}\" is not in the ConfigMap; it has {}",
-                                                 default_key, fmt::join(keys, ", ")));
+                                                 default_key, first_names(keys)));
   }
   for (const std::string& fallback : fallbacks) {
     if (fallback == "named") {

@@ -118,18 +118,17 @@ bool fits_without(const Excess& excess, const std::vector<const Leaver*>& gone) 
   });
 }
 
-// The fewest and least important pods whose eviction makes the others fit. Empty if not even all of them are enough:
-// they would lose their work for nothing while the node still waits for the others.
+// The least important pods whose eviction makes the others fit, and no more of them than that needs. Empty if not even
+// all of them are enough: they would lose their work for nothing while the node still waits for the others.
 std::vector<const Leaver*> until_it_fits(const Excess& excess, const std::vector<Leaver>& leavers) {
   std::vector<const Leaver*> gone;
   for (const Leaver& leaver : leavers) {
-    if (fits_without(excess, gone)) break;
     const bool helps =
         std::ranges::any_of(excess, [&](const auto& entry) { return leaver.requested(entry.first) > 0; });
     if (helps) gone.push_back(&leaver);
   }
   if (!fits_without(excess, gone)) return {};
-  // The last one added is the most important, and might have made others unnecessary.
+  // The most important ones are last, and are the first to stay.
   for (std::size_t i = gone.size(); i-- > 0;) {
     std::vector<const Leaver*> fewer = gone;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));

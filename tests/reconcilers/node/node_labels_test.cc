@@ -46,5 +46,33 @@ TEST(MpsCapableLabel, IsWrittenByTheLabellerUnlessNfdOwnsIt) {
   }
 }
 
+// The labels that a change leaves on its node.
+Node after(Node node, const LabelChange& change) {
+  for (const auto& [key, value] : change.set) node.meta.labels.set(key, value);
+  for (const std::string& key : change.remove) node.meta.labels.erase(key);
+  if (change.owned) node.meta.annotations.set(kOwnedAnnotation, print_owned(*change.owned));
+  return node;
+}
+
+TEST(OwnedLabels, OfAnEarlierProfileGetTheirValueBackAndAreForgotten) {
+  NodeExpectation shared;
+  shared.labels = {{"nvidia.com/gpu.replicas", "4"}, {"nvidia.com/gpu.sharing-strategy", "mps"}};
+  NodeExpectation whole;
+  whole.labels = {{"nvidia.com/gpu.sharing-strategy", "none"}};
+  Node node;
+  node.meta.labels.set("nvidia.com/gpu.replicas", "1");
+  node = after(node, label_change_to(node, shared, false, {}));
+  EXPECT_EQ(node.meta.labels.get("nvidia.com/gpu.replicas"), "4");
+  EXPECT_EQ(owned_labels(node).size(), 2U);
+
+  node = after(node, label_change_to(node, whole, false, {}));
+  EXPECT_EQ(node.meta.labels.get("nvidia.com/gpu.replicas"), "1") << "what stood there before";
+  EXPECT_FALSE(owned_labels(node).contains("nvidia.com/gpu.replicas"));
+  EXPECT_TRUE(label_change_to(node, whole, false, {}).empty());
+
+  node.meta.labels.set("nvidia.com/gpu.replicas", "2");  // By a person.
+  EXPECT_TRUE(label_change_to(node, whole, false, {}).empty()) << "it is not the operator's any more";
+}
+
 }  // namespace
 }  // namespace gso::test

@@ -93,6 +93,15 @@ TEST(Evictions, EveryClientOfMPSMustLeave) {
   EXPECT_EQ(evicted_in(*fleet, "mps-8"), (std::set<std::string>{"a", "b"}));
 }
 
+TEST(Evictions, AMemberOfAJobThatIsEndingAlreadyIsNotEvictedAgain) {
+  const auto fleet = fleet_of({}, "{workloads: Evict}");
+  for (const char* pod : {"train-0", "train-1"}) fleet->use_by_job("n01", pod, "train", {});
+  for (Pod& pod : fleet->consumers["n01"].pods) {
+    if (pod.meta.name == "train-0") pod.meta.deletion_timestamp = fleet->now;
+  }
+  EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{"train-1"});
+}
+
 TEST(Evictions, ABarePodIsWaitedForAndNamedUnlessThePolicySaysOtherwise) {
   const std::vector<User> users = {{"bare", 1, 0, 0, true}, {"owned", 1}};
   const auto fleet = fleet_of(users, "{workloads: Evict}");
