@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "controller/writes/schedule.h"
-#include "k8sclient/watch/watch_machine.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {
@@ -148,7 +147,7 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef ob
     if (!answer) {
       // The watch may have brought a new object of this name meanwhile.
       const auto* now = store.find(name);
-      if (now != nullptr && now->meta.resource_version == known_before) store.erase(name);
+      if (now != nullptr && now->meta.resource_version == known_before) store.erase_for_good(name);
       return;
     }
     auto live = project(*answer);
@@ -156,10 +155,7 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef ob
       outcome = std::unexpected(live.error());
       return;
     }
-    // The watch may have overtaken this GET.
-    const auto* now = store.find(name);
-    if (now != nullptr && k8s::older(live->meta.resource_version, now->meta.resource_version)) return;
-    store.apply(*std::move(live));
+    store.apply(*std::move(live));  // Ignored where the watch has overtaken this GET.
   });
   co_return outcome;
 }

@@ -20,6 +20,7 @@ class ReportingSink final : public k8s::WatchSink {
 
   void init() override { target_->init(); }
   k8s::Result<void> init_apply(std::string_view json) override { return target_->init_apply(json); }
+  k8s::Result<void> init_remove(std::string_view json) override { return target_->init_remove(json); }
   void init_done() override {
     target_->init_done();
     reports_.complete();

@@ -64,7 +64,14 @@ class ScopeSink final : public k8s::WatchSink {
     release(std::exchange(fresh_, {}));  // Includes objects of lists that broke off earlier.
   }
   k8s::Result<void> init_apply(std::string_view json) override { return take(json, &fresh_); }
+  void on_relist() override {
+    relists_ = true;
+    store_->on_relist();
+  }
+  // take() has put the object into the store already.
+  k8s::Result<void> init_remove(std::string_view json) override { return remove(json); }
   void init_done() override {
+    relists_ = false;
     Prints before = std::exchange(held_, std::exchange(fresh_, {}));
     before.merge(given_up_);
     release(std::exchange(given_up_, {}));
@@ -75,12 +82,19 @@ class ScopeSink final : public k8s::WatchSink {
     const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
     if (!key) return std::unexpected(key.error());
     const KeyPrint print(*key);
-    if (held_.erase(print) == 0) return {};
+    bool held = false;
+    bool last_scope = false;
+    for (Prints* prints : {&held_, &fresh_, &given_up_}) {
+      if (prints->erase(print) == 0) continue;
+      held = true;
+      last_scope = drop(print);
+    }
+    if (!held) return {};
     // Only its last state shows how it ended: listeners see that state before the object is removed.
     if (store_->find(*key) != nullptr) {
       if (k8s::Result<T> last = project_(json); last && last->meta.deletion_timestamp) store_->apply(*std::move(last));
     }
-    if (drop(print)) store_->erase(*key);
+    if (last_scope) store_->erase(*key);
     return {};
   }
   void absent() override {
@@ -105,10 +119,10 @@ class ScopeSink final : public k8s::WatchSink {
       return std::unexpected(object.error());
     }
     const k8s::ObjectKey key = object->meta.key();
-    // Two scopes may hold the same object, one of them a moment behind.
-    const T* now = store_->find(key);
-    if (now == nullptr || !k8s::older(object->meta.resource_version, now->meta.resource_version)) {
-      store_->apply(*std::move(object));
+    if (relists_) {
+      store_->replace(*std::move(object));
+    } else {
+      store_->apply(*std::move(object));  // Two scopes can hold the same object, one of them a moment behind.
     }
     hold(key, into);
     return {};
@@ -143,7 +157,8 @@ class ScopeSink final : public k8s::WatchSink {
   Projector project_;
   Prints held_;
   Prints fresh_;
-  Prints given_up_;  // Of lists that broke off.
+  Prints given_up_;       // Of lists that broke off.
+  bool relists_ = false;  // A complete view is on its way because the one before is not trusted (WatchSink::on_relist).
 };
 
 // One open watch of one scope.

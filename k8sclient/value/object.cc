@@ -8,6 +8,16 @@ std::string to_string(const ObjectKey& key) {
   return key.ns.empty() ? key.name : key.ns + "/" + key.name;
 }
 
+bool older(std::string_view a, std::string_view b) {
+  const auto number = [](std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (!number(a) || !number(b)) return false;
+  a.remove_prefix(std::min(a.find_first_not_of('0'), a.size()));
+  b.remove_prefix(std::min(b.find_first_not_of('0'), b.size()));
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
 StringMap::StringMap(std::initializer_list<std::pair<std::string_view, std::string_view>> entries) {
   for (const auto& [key, value] : entries) set(key, value);
 }

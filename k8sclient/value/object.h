@@ -96,6 +96,10 @@ struct ObjectMeta {
   friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
 };
 
+// True when both resourceVersions are numbers and a < b. Since Kubernetes 1.35 resourceVersions are comparable by
+// promise, before that by implementation; anything else is never "older".
+[[nodiscard]] bool older(std::string_view a, std::string_view b);
+
 }  // namespace k8s
 
 template <>

@@ -1,10 +1,15 @@
 // Store<T>: the projected objects of one watch, by key. The watcher writes it with five verbs (Init, InitApply,
 // InitDone, Apply, Delete); everybody else reads. A relist is swapped in at InitDone, so a reader never sees half of
 // it.
+//
+// A live GET can be ahead of the watch. What it has shown is never undone by events that the watch delivers late:
+// apply() ignores an older version, and what erase_for_good() removed does not come back under its uid. Only a complete
+// view replaces newer versions, because a restored etcd is believed.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <ranges>
 #include <string_view>
@@ -49,6 +54,7 @@ class Store {
   // Writers (the watcher, or a test).
   void init() { buffer_.clear(); }
   void init_apply(T object) {
+    if (is_gone(object.meta)) return;
     // What has not changed is shared with the view before, so that a relist costs no second fleet of memory.
     auto it = objects_.find(Name(object.meta));
     const bool known = it != objects_.end() && take_version(*it->object, object);
@@ -72,19 +78,38 @@ class Store {
       if (!objects_.contains(gone)) notify(gone.object, nullptr);
     }
   }
+  // Ignores an object that is older than what is held.
   void apply(T object) {
+    const T* held = look_up(Name(object.meta));
+    if (held != nullptr && older(object.meta.resource_version, held->meta.resource_version)) return;
+    if (!is_gone(object.meta)) replace(std::move(object));
+  }
+  // The same whatever its version: for a view that several watches fill object by object.
+  void replace(T object) {
     auto it = objects_.find(Name(object.meta));
     if (it != objects_.end() && take_version(*it->object, object)) return;
     const Ptr after = std::make_shared<T>(std::move(object));
     notify(put(objects_, after), after);
   }
   void erase(const ObjectKey& key) {
+    gone_.erase(key);
     auto it = objects_.find(Name(key));
     if (it == objects_.end()) return;
     const Ptr gone = it->object;
     objects_.erase(it);
     notify(gone, nullptr);
   }
+  // A live GET has found that the object is gone. Its watch can be behind, and its events are ignored until it tells
+  // of the deletion as well: no uid is used twice. An object without a uid can come back.
+  void erase_for_good(const ObjectKey& key) {
+    const T* held = find(key);
+    if (held == nullptr) return;
+    const Uid uid = held->meta.uid;
+    erase(key);
+    gone_.insert_or_assign(key, uid);
+  }
+  // What was known is no longer trusted (WatchSink::on_relist): in a restored etcd, deleted objects exist again.
+  void on_relist() { gone_.clear(); }
   // What is held now is the first complete view: for stores that several watches fill object by object. Keys stay where
   // they are (init_done() moves them).
   void mark_synced() { synced_ = true; }
@@ -143,6 +168,11 @@ class Store {
     if (same) const_cast<T&>(held).meta.resource_version = std::move(version);
     return same;
   }
+  [[nodiscard]] bool is_gone(const ObjectMeta& meta) const {
+    if (gone_.empty()) return false;
+    const auto it = gone_.find(meta.key());
+    return it != gone_.end() && !it->second.empty() && it->second == meta.uid;
+  }
   void notify(const Ptr& before, const Ptr& after) {
     if (listeners_.empty()) return;
     const ObjectKey key = (after ? after : before)->meta.key();
@@ -151,6 +181,7 @@ class Store {
 
   Slots objects_;
   Slots buffer_;
+  std::map<ObjectKey, Uid> gone_;  // Objects that were deleted, and whose deletion the watch has not told yet.
   std::vector<Listener> listeners_;
   bool synced_ = false;
 };

@@ -72,7 +72,10 @@ class StoreSink final : public WatchSink {
     last_error_ = error;
     if (listener_) listener_(error);
   }
-  void on_relist() override { ++relists_; }
+  void on_relist() override {
+    ++relists_;
+    store_->on_relist();
+  }
 
   [[nodiscard]] std::uint64_t malformed() const { return malformed_; }
   [[nodiscard]] std::uint64_t relists() const { return relists_; }

@@ -115,8 +115,5 @@ inline constexpr Duration kShortWatch = std::chrono::seconds(1);
 [[nodiscard]] WatchStep step(WatchState state, const WatchInput& input);
 // "InitialWatch", …, for logs.
 [[nodiscard]] std::string_view state_name(const WatchState& state);
-// True when both are numbers and a < b. Since Kubernetes 1.35 resourceVersions are comparable by promise, before that
-// by implementation; anything else is never "older".
-[[nodiscard]] bool older(std::string_view a, std::string_view b);
 
 }  // namespace k8s

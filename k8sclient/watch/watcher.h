@@ -35,8 +35,8 @@ class WatchSink {
   virtual ~WatchSink() = default;
   virtual void init() = 0;  // A complete view begins: start a fresh buffer.
   virtual Result<void> init_apply(std::string_view json) = 0;
-  // Deleted while the view was still being sent. A sink that buffers between init and init_done overrides it.
-  virtual Result<void> init_remove(std::string_view json) { return remove(json); }
+  // Deleted while the view was still being sent: it must not be in the view that init_done completes.
+  virtual Result<void> init_remove(std::string_view json) = 0;
   virtual void init_done() = 0;  // The buffer is complete: swap it in. What is not in it is gone.
   virtual Result<void> apply(std::string_view json) = 0;
   virtual Result<void> remove(std::string_view json) = 0;

@@ -50,6 +50,43 @@ TEST(ScopeSink, AnObjectThatLeftTheStoreByAnotherWayIsReleasedAllTheSame) {
   EXPECT_EQ(store.size(), 0U);
 }
 
+TEST(ScopeSink, AnObjectThatIsDeletedWhileTheFirstViewIsSentIsNotInIt) {
+  k8s::Store<Pod> store;
+  ScopeCounts counts;
+  ScopeSink<Pod> sink(&store, &counts, &project_pod);
+  ReportingSink reporting(&sink, {.complete = [] {}, .failed = [](const k8s::Error&) {}});
+  for (int view = 0; view < 2; ++view) {
+    reporting.init();
+    ASSERT_TRUE(reporting.init_apply(pod(1)));
+    ASSERT_TRUE(reporting.init_apply(pod(2)));
+    ASSERT_TRUE(reporting.init_remove(pod(1)));
+    reporting.init_done();
+    EXPECT_EQ(store.size(), 1U);
+    EXPECT_EQ(counts.size(), 1U);
+  }
+}
+
+TEST(ScopeSink, ARestoredEtcdIsBelieved) {
+  k8s::Store<Pod> store;
+  ScopeCounts counts;
+  ScopeSink<Pod> sink(&store, &counts, &project_pod);
+  sink.init();
+  sink.init_done();
+  const auto version = [&] { return store.find(project_pod(pod(1))->meta.key())->meta.resource_version; };
+  const std::string newer = padded(fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"namespace":"a-namespace-with-a-long-name","name":"a-pod-with-a-long-name-1",)"
+      R"("uid":"{}","resourceVersion":"50"}}}})",
+      project_pod(pod(1))->meta.uid.str()));
+  ASSERT_TRUE(sink.apply(newer));
+  ASSERT_TRUE(sink.apply(pod(1)));
+  EXPECT_EQ(version(), "50") << "an event that comes late";
+  sink.on_relist();
+  sink.init();
+  ASSERT_TRUE(sink.init_apply(pod(1)));
+  sink.init_done();
+  EXPECT_EQ(version(), "1");
+}
+
 // Who ended how stands in the last state alone, which comes with the deletion.
 TEST(ScopeSink, ListenersSeeTheLastStateBeforeAnObjectGoes) {
   k8s::Store<Pod> store;

@@ -227,6 +227,48 @@ TEST_F(StoreTest, an_object_that_a_reader_holds_outlives_its_removal) {
   EXPECT_EQ(held->value, 7);
 }
 
+// A live GET can be ahead of the watch, whose events then arrive late.
+TEST_F(StoreTest, late_events_do_not_undo_what_a_live_get_has_shown) {
+  const auto thing = [](const char* uid, const char* version) {
+    Thing out;
+    out.meta.name = "a";
+    out.meta.uid = Uid(uid);
+    out.meta.resource_version = version;
+    return out;
+  };
+  store.apply(thing("first", "110"));
+  store.apply(thing("first", "109"));
+  EXPECT_EQ(store.find("a")->meta.resource_version, "110");
+  store.erase_for_good({"", "a"});
+  store.apply(thing("first", "111"));
+  EXPECT_EQ(store.find("a"), nullptr) << "it was deleted, as the watch will tell";
+  store.init();
+  store.init_apply(thing("first", "112"));
+  store.init_done();
+  EXPECT_EQ(store.find("a"), nullptr) << "the list had begun before";
+  store.apply(thing("second", "113"));
+  ASSERT_NE(store.find("a"), nullptr) << "a new object of that name";
+  store.erase({"", "a"});
+  store.apply(thing("first", "114"));
+  EXPECT_NE(store.find("a"), nullptr) << "the watch has told of the deletion";
+}
+
+TEST_F(StoreTest, a_restored_etcd_is_believed) {
+  Thing thing;
+  thing.meta.name = "a";
+  thing.meta.uid = Uid("first");
+  thing.meta.resource_version = "110";
+  store.apply(thing);
+  store.erase_for_good({"", "a"});
+  store.on_relist();
+  thing.meta.resource_version = "7";
+  store.init();
+  store.init_apply(thing);
+  store.init_done();
+  ASSERT_NE(store.find("a"), nullptr);
+  EXPECT_EQ(store.find("a")->meta.resource_version, "7");
+}
+
 TEST_F(StoreTest, an_absent_api_is_synced_and_empty) {
   store.apply(thing("a", 1, "1"));
   store.mark_absent();

@@ -217,6 +217,7 @@ struct StoppingSink final : WatchSink {
   }
   void init() override { (void)note("init").has_value(); }
   Result<void> init_apply(std::string_view) override { return note("init_apply"); }
+  Result<void> init_remove(std::string_view) override { return note("init_remove"); }
   void init_done() override { (void)note("init_done").has_value(); }
   Result<void> apply(std::string_view) override { return note("apply"); }
   Result<void> remove(std::string_view) override { return note("remove"); }
