@@ -1,4 +1,4 @@
-// See settings.h.
+// See option_flags.h.
 #include "controller/config/option_flags.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See undo_choice.h.
+// See undo_target.h.
 #include "controller/commands/rollout/undo_target.h"
 
 #include <fmt/format.h>

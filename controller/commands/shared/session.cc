@@ -1,4 +1,4 @@
-// See connected_command.h.
+// See session.h.
 #include "controller/commands/shared/session.h"
 
 #include <fmt/format.h>
