@@ -2,7 +2,8 @@
 // (Plan::timers; ages.h says how); the runtime keeps since when each has run and returns that with the next Snapshot,
 // so that planners call no clock. A timer that a pass does not name has a gap and starts again.
 //
-// Decisions of a person or of the operator are not timers; they are stored (redesign: section B).
+// Decisions of a person or of the operator are not timers. They are stored: in annotations of the node, in the record,
+// or in the objects that people edit.
 #pragma once
 
 #include <compare>

@@ -8,54 +8,65 @@
 // a change: they apply to a node with a change as well.
 //   row when the node …                    then
 //   N2  has no plugin with profiles        Unmanaged. What a change left there is removed after two minutes (at once
-//                                          if nos took the node over)
-//   N3  has no baseline yet                Unrecorded. No action
+//                                          if nos took the node over), but not while a holder holds the node, a plugin
+//                                          pod still runs there, or its pods cannot be read
+//   N3  has no baseline yet                Unrecorded. No action on the node
 //   N1  has a change that cannot be read   Held. No action; a finding says how to release the node
-//   N4  has no valid target, or one that   Blocked
-//       no node of its kind can run
+//   N4  has no valid target: DRA serves    Blocked
+//       its GPUs, its policy's key does
+//       not exist, or no pod can start
+//       with its label, default or profile
 //   N5  loaded a profile by itself (it     Verifying. Recorded once it shows the profile and its pods have certainly
-//       joined, or its label or pods were  read the text; otherwise restarted (N8). Blocked or Held as in N8, although
-//       changed by somebody else)          nothing need be restarted
-//   N6  gets new pods by RollingUpdate,    FollowingDaemonSet
+//       joined, or its label or pods were  read the text. Otherwise it starts like a node of N8: after verifyTimeout,
+//       changed by somebody else)          two minutes after its label was changed, or earlier if it joined and its
+//                                          pods serve without having read the text. Blocked or Held as in N8, although
+//                                          nothing need be restarted
+//   N6  gets new pods by RollingUpdate,    FollowingDaemonSet. A warning if no pod is replaced for verifyTimeout
 //       and runs another profile so far
-//   N7  runs its target                    UpToDate, or as in N8 if a taint keeps its plugin away. If it stops showing
-//                                          the target for long enough, N8 applies
+//   N7  runs its target                    UpToDate, or as in N8 if a taint keeps its plugin away. If it does not show
+//                                          the target for verifyTimeout, it starts like a node of N8, without a canary
+//                                          or an approval; not if it did not show it at the installation either. If
+//                                          only devices are missing, they are reported, and nothing is restarted
 //   N8  needs a change: another text, a    Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
 //       label that a policy wants, or a    read; otherwise Pending. An obstacle is named before a holder, because it
-//       new template under OnDelete        remains when the holder is done
+//       new template under OnDelete        remains when the holder is done. rollout/ starts Pending nodes that are
+//                                          Ready, when gate, canary and budgets allow it. A deferred node starts after
+//                                          the others of its group, not before the time in gpusharing.dev/deferred; a
+//                                          new target or a retry ends the deferral. Under DaemonSetRestart a node
+//                                          starts only for a label, or if the restart did not reach it
 //
 // A node with a change. The code has one function per row and calls them in this order; the first row that applies
 // decides:
 //   row when …                             then
-//   C1  a holder holds the node            Held. No action; afterwards every deadline starts again (if the operator is
-//                                          restarted meanwhile, deadlines count from the times in the annotation)
-//       somebody uncordoned the node, and  The annotation forgets the operator's cordon, once: a cordon that comes
-//       later the change has failed or is        is somebody else's, and stays touched
+//   C1  a holder holds the node            Held. No action; afterwards every deadline starts again
+//       somebody uncordoned the node, and  The annotation forgets the operator's cordon, once: a later cordon is
+//       the change has failed or is        somebody else's, and stays
+//       touched
 //   C2  the change has failed              If the node shows its profile nevertheless: leaves the change (Recovered).
-//                                          Otherwise no action here: a new target, or a retry (gpusharing.dev/retry of
-//                                          the policy), makes it Pending again, and the next change replaces this one
+//                                          Otherwise no action here: a new target, a newer template under OnDelete, or
+//                                          a retry (gpusharing.dev/retry of the policy) makes it Pending again, and the
+//                                          next change replaces this one
 //   C3  the change is untouched, and a     The node leaves the change: it is uncordoned and has the phase of a node
 //       new target, an obstacle or a       without a change. The same if all pods are replaced, only the label remains
 //       stop appeared                      to be written, and an obstacle prevents that. If max-mode is Observe,
 //                                          nothing is written, and a finding names the cordon
 //   C4  the change is touched, something   Nothing more is deleted or written; a finding says why
 //       remains to be done, and the target
-//       is invalid, the node is Blocked
-//       for it, or KAI uses its GPUs
+//       is invalid, an obstacle appeared,
+//       or KAI uses the GPUs
 //   C5  a new target appeared, and listed  The pods are listed again, also new ones that may have read the former text,
 //       pods remain                        one second after the edit; then C6
-//   C6  first pods or the label remain     Draining: waits for the workloads or evicts them, if losing these pods
-//                                          disturbs them; then writes the label and deletes the first pods. If the
-//                                          change is untouched and a person uncordons the node, or idleTimeout passes:
-//                                          leaves the change and is deferred. Nothing is deleted while the node is
-//                                          NotReady; untouched, it leaves the change after verifyTimeout, also if
-//                                          workloads remain
+//   C6  first pods or the label remain     Waits for the workloads or evicts them, if losing these pods disturbs them;
+//                                          then writes the label and deletes the first pods. If the change is untouched
+//                                          and a person uncordons the node, or idleTimeout passes: leaves the change
+//                                          and is deferred. Nothing is deleted while the node is NotReady; untouched,
+//                                          it leaves the change after verifyTimeout, also if workloads remain
 //   C7  a new target appeared, all listed  Pods that cannot have read the new text are listed, not before one second
 //       pods are gone, and the new ones    after the edit, and only while KAI uses no GPU of the node and the node is
 //       are not Ready with what they read  Ready; then C6
 //   C8  first pods are still terminating   Waits; Failed after verifyTimeout
 //   C9  last pods remain                   Deletes them once the node, MPS and the first pods are Ready; Failed after
-//                                          verifyTimeout (if no new pod comes: after idleTimeout as well)
+//                                          verifyTimeout
 //   C10 all pods are replaced, Ready, and  The node leaves the change (Verified) with the revision that these pods have
 //       have shown what they read for the  read. If that is no longer the target, N8 applies
 //       status lag                         If the text was edited and edited back since, pods that may have read the
@@ -66,6 +77,8 @@
 //   C12 the label was written, and the     The pods are listed; then C6
 //       pods did not reload in two minutes
 //
+// The phase of a change: Draining while it is untouched (C3, C6), Restarting while listed pods or the label remain
+// (C4 to C9), then Verifying (C7, C10 to C12).
 // Touched: a listed pod is gone or terminating, the change's label is written, or the pods were listed again after
 // that. A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the
 // node now decides.
@@ -73,6 +86,15 @@
 // needs the slot of this one, which only waits for its workloads (rollout/slot_yield.h). Not a stop:
 // settling, GPUOperatorUpdating, a key that is not projected yet, a canary that stopped showing its profile, a full
 // budget.
+// Holder: a person (gpusharing.dev/hold), a driver upgrade, a MIG change, a remediation system.
+// Obstacle: the first check of the chain that blocks the node (reconcilers/checks/chain.cc).
+// Deadlines: idleTimeout counts from the first wait for workloads, verifyTimeout from the end of C6; a new list starts
+// them again. After a restart of the operator they count from the times in the cluster: idleTimeout from when the pods
+// were listed; verifyTimeout from the creation of the newest new pod or, if none has come, from when the pods were
+// listed, plus idleTimeout if the node waited for its workloads.
+//
+// Beside these rows: pods with a fault that only a new pod fixes (rollout/remediation.h), sharing labels that the
+// operator owns and labels of nodes that left their policy (registry.cc), and the mark for KAI (mps_ready.h).
 #pragma once
 
 #include <functional>

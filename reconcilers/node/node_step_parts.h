@@ -28,7 +28,7 @@ class ChangeStep {
   bool c4_wait();
   bool c5_new_target();
   bool c6_drain();
-  // Of C6: the node is NotReady. `lost`: for as long as verifyTimeout.
+  // Of C6: the node is NotReady.
   bool wait_for_node();
   bool c7_list_older();
   bool c8_terminating();
