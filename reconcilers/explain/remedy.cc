@@ -113,7 +113,9 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   const Chooser chooser(world, index, node, *a);
   if (a->phase == Phase::unmanaged) return chooser.give_profiles();
   if (a->has_unknown_label()) return chooser.fill("kubectl label node {node} {label}-");
-  const std::string_view reason = a->is_held() ? a->holder : shown_reason(*a);
+  // A hold is lifted last: the obstacle remains without it.
+  const std::string_view shown = shown_reason(*a);
+  const std::string_view reason = shown.empty() && a->is_held() ? a->holder : shown;
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.correct_invalid();
   if (reason == kTaintNotTolerated) {

@@ -100,6 +100,10 @@ TEST(ExplainNode, AHeldNodeAndOneWithoutAPluginHaveTheirOwnRemedies) {
   EXPECT_THAT(held.node("gpu-1").notes,
               Contains(HasSubstr("annotation gpusharing.dev/hold is set: the operator does not")));
   EXPECT_EQ(held.node("gpu-1").next, "kubectl annotate node gpu-1 gpusharing.dev/hold-");
+  // The obstacle remains without the hold.
+  Explained both(cluster("    sharing: [", "}, annotations: {gpusharing.dev/hold: \"true\"", R"(nvidia.com/gpu: "8")"));
+  EXPECT_EQ(both.node("gpu-1").shown.state, "Blocked(ConfigInvalid)");
+  EXPECT_THAT(both.node("gpu-1").next, HasSubstr("gpu-sharing-operator lint -"));
   Explained bare(R"(
 apiVersion: v1
 kind: Node
