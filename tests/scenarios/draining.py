@@ -1,5 +1,5 @@
 """While a node drains."""
-from scenario import expect, expect_that, fleet, mps, one, scenario
+from scenario import CONFIG_LABEL, expect, expect_that, fleet, mps, one, scenario, ts
 
 
 @scenario
@@ -155,3 +155,37 @@ def nodes_that_wait_hold_at_most_half_of_the_clusters_slots():
     for _ in range(3):
         c.after("2m")
     expect("nodes that wait", len(c.in_progress()), 1)
+
+
+@scenario
+def a_label_that_was_written_is_not_left_alone_by_a_pause():
+    """MPS ends by label, GFD has not reloaded yet, and the policy is paused: the node is finished and not given back."""
+    c = fleet(2, mps(4), more={"slices": ts(4)})
+    c.behave("unchanged", *c.nodes())
+    c.policy(profile={"configMapKey": "slices"})
+    c.after("20s")
+    c.after("20s")
+    name = one(c.in_progress())
+    expect("the node's label", c.labels(name).get(CONFIG_LABEL), "slices")
+    c.policy(rollout={"paused": True})
+    c.after("20s")
+    expect("(state, cordoned)", (c.state(name), c.cordoned(name)), ("Updating", True))
+
+
+@scenario
+def a_key_that_a_policy_drops_before_the_label_is_written_damns_nothing():
+    """A node waits for its job, its plugin starts to crash, and the policy goes back to the former key: the node is given
+    back with the reason, and does not fail."""
+    c = fleet(2, ts(4), more={"slices": mps(4)}, version="v0.17.1")
+    c.consumer("job1", "n01")
+    c.consumer("job2", "n02")
+    c.policy("team", priority=5, selector={"nvidia.com/gpu.present": "true"}, rollout={"maxUnavailable": 1},
+             profile={"configMapKey": "slices"})
+    c.after("20s")
+    name = one(c.in_progress())
+    c.behave("crash", name)
+    c.restart(name)
+    c.policy("team", profile={"configMapKey": "any"})
+    back = c.after("2m")
+    expect("reasons of the patch that gives the node back", [patch["reason"] for patch in back.patched(name)], ["Superseded"])
+    expect("(state, cordoned)", (c.state(name), c.cordoned(name)), ("", False))

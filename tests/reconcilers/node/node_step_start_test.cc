@@ -26,6 +26,16 @@ TEST_F(NodeStep, C1_ADriverUpgradeHoldsItToo) {
   EXPECT_EQ(actions(taken), Actions{});
 }
 
+TEST_F(NodeStep, C1_ACordonThatAPersonTookAwayIsForgottenOnceTheChangeIsTouched) {
+  change.cordoned = true;
+  EXPECT_EQ(actions(take()), (Actions{"delete old-plugin", "delete old-gfd"}));
+  remove("old-gfd");
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), Actions{"into(Uncordoned)"});
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_FALSE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->cordoned);
+}
+
 TEST_F(NodeStep, C2_AFailedNodeStaysFailedWhileItShowsSomethingElse) {
   replace_all();
   shows_something_else();
@@ -87,6 +97,27 @@ TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWritten) {
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(taken.phase, Phase::verifying);
+}
+
+TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWrittenWhileItsDaemonStillRuns) {
+  change.cause = ChangeCause::policy;
+  change.kind = Transition::leave_mps;
+  change.pods = {{Component::mps, {"old-mps"}}};
+  add_pod("old-mps", Component::mps, now - hours(2));
+  stop = Stop{"Paused", ""};
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(taken.phase, Phase::restarting);
+}
+
+TEST_F(NodeStep, C3_ANodeIsBackedOutIfItsPolicyDropsTheKeyBeforeTheLabelIsWritten) {
+  change.cause = ChangeCause::policy;
+  change.pods.clear();
+  change.key = "gold";
+  aim_at(kMpsFour);
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{"out(Superseded)"});
+  EXPECT_EQ(taken.phase, Phase::draining);
 }
 
 TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnObstacle) {
