@@ -127,10 +127,8 @@ bool ChangeStep::c3_back_out() {
     const bool label_only = facts_.label && all_replaced();
     return label_only && !facts_.reason.empty() && back_out(facts_.reason, facts_.message);
   }
-  if (!same_target_) return back_out("Superseded", "the profile changed before any pod was restarted");
-  if (!facts_.reason.empty()) return back_out(facts_.reason, facts_.message);
-  if (!input_.stop) return false;
-  if (snapshot_.settings.rollouts == PolicyMode::observe) {
+  // Whatever else appeared: the operator must not write to the node.
+  if (input_.stop && snapshot_.settings.rollouts == PolicyMode::observe) {
     finding(Severity::warning, input_.stop->reason,
             fmt::format("{}: the node was being drained for {}{}", input_.stop->message, change_.to,
                         change_.cordoned ? " and stays cordoned: `cleanup`, or a max-mode other than Observe, "
@@ -138,7 +136,9 @@ bool ChangeStep::c3_back_out() {
                                          : ""));
     return true;
   }
-  return back_out(input_.stop->reason, input_.stop->message);
+  if (!same_target_) return back_out("Superseded", "the profile changed before any pod was restarted");
+  if (!facts_.reason.empty()) return back_out(facts_.reason, facts_.message);
+  return input_.stop && back_out(input_.stop->reason, input_.stop->message);
 }
 
 bool ChangeStep::c4_wait() {

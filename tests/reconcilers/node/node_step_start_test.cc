@@ -82,6 +82,15 @@ TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveNothingIsWrittenAndAFindingNamesT
   EXPECT_NE(taken.plan.findings.front().message.find("stays cordoned"), std::string::npos);
 }
 
+TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveANewTargetIsNoReasonToWriteEither) {
+  settings.rollouts = PolicyMode::observe;
+  stop = Stop{"Observe", "the operator runs with max-mode Observe"};
+  aim_at(kMpsFour);
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(reasons(taken), Actions{"Observe"});
+}
+
 TEST_F(NodeStep, C3_AForeignLabelBacksOutANodeWhosePodsAreAllReplaced) {
   replace_all();
   facts.label = Interned("other");
