@@ -126,6 +126,9 @@ struct NodeAssessment {
   // Why no pod is replaced to make the node show what it runs: its labels are missing. Empty: they are there, or the
   // node is repaired without them.
   Interned labels_missing;
+  // What would block a change of a node that runs its target and does not show it, so that no pod of it is replaced
+  // (S5). Empty: nothing would, or it shows its target.
+  Interned reload_obstacle;
   // The value of nvidia.com/device-plugin.config to write; an empty text removes the label.
   std::optional<Interned> label;
   std::shared_ptr<const NodeChange> change;  // Null: no change of the node is in progress.

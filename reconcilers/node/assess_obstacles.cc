@@ -88,6 +88,15 @@ void Assessor::find_missing_labels() {
   if (!found.empty()) out_.labels_missing = Interned(found.front().message);
 }
 
+// A node that does not show its target any more is restarted into it only if the target could be shown.
+void Assessor::find_reload_obstacle() {
+  if (out_.phase != Phase::up_to_date || out_.matches()) return;
+  NodeSetup restarted = setup();
+  restarted.reloads = true;
+  if (const auto found = first_block(restarted, CheckStage::change, CheckStage::change))
+    out_.reload_obstacle = Interned(found->message);
+}
+
 // The end of the node's deferral is unknown: its change does not begin by itself.
 void Assessor::hold_unreadable_deferral() {
   const DeferralOnNode on = deferral_on(node_);

@@ -116,6 +116,7 @@ bool Assessor::n7_runs_target() {
   if (difference_ != Difference::none) return false;
   out_.phase = Phase::up_to_date;
   find_missing_labels();
+  find_reload_obstacle();
   const bool lost_to_a_taint = !out_.taint.empty() && newest(Component::plugin) == nullptr;
   if (lost_to_a_taint) find_obstacle();
   return true;

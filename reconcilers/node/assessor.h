@@ -124,6 +124,7 @@ class Assessor {
   [[nodiscard]] std::optional<Block> first_block_of(CheckStage from, CheckStage to) const;
   bool block_by(std::optional<Block> found);
   void find_missing_labels();
+  void find_reload_obstacle();
   void find_obstacle();
   void hold_unreadable_deferral();
   void find_own_obstacle();

@@ -25,8 +25,9 @@
 //       and runs another profile so far
 //   N7  runs its target                    UpToDate, or as in N8 if a taint keeps its plugin away. If it does not show
 //                                          the target for verifyTimeout, it starts like a node of N8, without a canary
-//                                          or an approval; not if it did not show it at the installation either. If
-//                                          only devices are missing, they are reported, and nothing is restarted
+//                                          or an approval; not if an obstacle would block that, or if it did not show
+//                                          the target at the installation either. If only devices are missing, they
+//                                          are reported, and nothing is restarted
 //   N8  needs a change: another text, a    Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
 //       label that a policy wants, or a    read; otherwise Pending. An obstacle is named before a holder, because it
 //       new template under OnDelete        remains when the holder is done. rollout/ starts Pending nodes that are

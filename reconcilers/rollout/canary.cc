@@ -132,7 +132,7 @@ std::int64_t left_in_canary(RolloutView& rollout, const std::string& product) {
 
 bool may_be_reloaded(const Pass& pass, const std::string& name) {
   const NodeAssessment* a = pass.index.find(name);
-  return a != nullptr && a->taint.empty() && a->labels_missing.empty() && pass.index.dra.class_of(name).empty();
+  return a != nullptr && a->reload_obstacle.empty();
 }
 
 // A replacement canary could take down every node in turn. This canary recovers by itself, is restarted after

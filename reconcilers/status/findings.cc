@@ -208,8 +208,10 @@ void find_drift(Pass& pass) {
   report_first(index.nodes_in(Bucket::drifting), [&](const std::string& name) {
     const NodeAssessment& a = *index.find(name);
     const bool unlabelled = !a.labels_missing.empty();
-    pass.finding(Severity::warning, node_ref(name), unlabelled ? kLabelsMissing : kDrift,
-                 unlabelled ? std::string(a.labels_missing.view()) : shown_difference(a));
+    std::string text = unlabelled ? std::string(a.labels_missing.view()) : shown_difference(a);
+    const bool says_why = a.reload_obstacle.empty() || text.find(a.reload_obstacle.view()) != std::string::npos;
+    if (!says_why) text += fmt::format("; its pods are not restarted: {}", a.reload_obstacle.view());
+    pass.finding(Severity::warning, node_ref(name), unlabelled ? kLabelsMissing : kDrift, std::move(text));
     return true;
   });
   report_first(index.nodes_in(Bucket::excused_drift), [&](const std::string& name) {
