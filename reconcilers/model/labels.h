@@ -41,18 +41,22 @@ inline constexpr std::string_view kAdoptAnnotation = "gpusharing.dev/adopt-drift
 // On a SharingRollout of an inline profile, "true": its nodes are rolled back to the revision that was verified before
 // (`rollout undo`).
 inline constexpr std::string_view kUndoAnnotation = "gpusharing.dev/undo";
-// Inputs by people: "true" on a Node makes the operator skip it, on a ConfigMap start no node; a node's GPUs as JSON.
-inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";  // On a Node also as a label: is_held().
+// Inputs by people. On a Node, as annotation or label, "true": the operator skips the node (is_held()).
+inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";
+// On a ConfigMap, "true": the operator starts no node that uses it.
 inline constexpr std::string_view kPausedAnnotation = "gpusharing.dev/paused";
+// On a Node: its GPUs, as JSON.
+inline constexpr std::string_view kDevicesAnnotation = "gpusharing.dev/devices";
+// On a Pod, "true": the operator does not evict it.
+inline constexpr std::string_view kDoNotDisruptAnnotation = "gpusharing.dev/do-not-disrupt";
+// On a Node: an MPS daemon without a pod runs there.
+inline constexpr std::string_view kMpsHostAnnotation = "gpusharing.dev/mps-host";
 // On the state ConfigMap, a time as in 2026-01-02T03:04:05Z: the stops of policies that had been deleted by then are
 // dropped.
 inline constexpr std::string_view kForgetPoliciesAnnotation = "gpusharing.dev/forget-policies";
 // On the ConfigMaps that hold parts of the record beside the state ConfigMap: "shard".
 inline constexpr std::string_view kRecordLabel = "gpusharing.dev/record";
 inline constexpr std::string_view kRecordShardValue = "shard";
-inline constexpr std::string_view kDevicesAnnotation = "gpusharing.dev/devices";
-inline constexpr std::string_view kDoNotDisruptAnnotation = "gpusharing.dev/do-not-disrupt";
-inline constexpr std::string_view kMpsHostAnnotation = "gpusharing.dev/mps-host";  // An MPS daemon without a pod.
 // "true": the operator wrote the node's label nvidia.mps/enabled.
 inline constexpr std::string_view kMpsMarkAnnotation = "gpusharing.dev/mps-enabled";
 // Every annotation that the operator writes on a Node, which `cleanup` therefore removes. Its only label there is
