@@ -187,7 +187,8 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
   if (a->change) {
     const std::vector<std::string> left = pods_to_go(index, node, *a);
     out.notes.push_back(fmt::format(
-        "a change to {} is in progress; {}", a->change->to,
+        "{} {} {}; {}", a->change->failed ? "the change to" : "a change to", a->change->to,
+        a->change->failed ? "has failed" : "is in progress",
         left.empty() ? "all its old pods are gone" : fmt::format("not replaced yet: {}", fmt::join(left, ", "))));
   }
   if (!a->losers.empty()) {
