@@ -176,7 +176,10 @@ Json nodes_of(RolloutView& view) {
     }
   }
   for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
-    for (const auto& [name, why] : nodes) add(name, reason == kHeld ? "Held" : "Waiting", reason, why);
+    for (const auto& [name, why] : nodes) {
+      const Phase phase = phase_of(*pass.index.find(name));
+      add(name, phase == Phase::held ? to_string(phase) : "Waiting", reason, why);
+    }
   }
   for (const auto& [name, trouble] : view.troubles()) {
     using enum ChangeTrouble::Kind;
