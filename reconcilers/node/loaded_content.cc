@@ -56,6 +56,11 @@ std::map<Component, std::set<std::string>> LoadedContent::older_pods(const Chang
   return out;
 }
 
+std::optional<WallTime> LoadedContent::unchanged_seed() const {
+  const ConfigMap* now = content();
+  return now == nullptr || now->data_time_known ? std::nullopt : std::optional(change_.listed);
+}
+
 // One check is enough: later pods are newer. The last edit might have changed another key.
 bool LoadedContent::is_older(WallTime unchanged, Duration tolerance) const {
   const ConfigMap* now = content();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -26,6 +27,10 @@ class LoadedContent {
   // node's own key is known to be unchanged; pods that were created no longer than `tolerance` before that count as
   // newer.
   [[nodiscard]] bool is_older(WallTime unchanged, Duration tolerance) const;
+  // Since when an operator that has just been started takes the text to be unchanged, if the ConfigMap does not show
+  // when it changed: since the pods were listed for that text. Otherwise each start of an operator would list the new
+  // pods again, and the node's pods would be replaced without end. nullopt: the ConfigMap shows the time.
+  [[nodiscard]] std::optional<WallTime> unchanged_seed() const;
 
  private:
   [[nodiscard]] const ConfigMap* content() const;

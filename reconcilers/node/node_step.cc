@@ -84,7 +84,7 @@ ChangeStep::ChangeStep(const StepInput& input)
 
 Step ChangeStep::run() {
   out_.phase = phase_of(facts_);
-  if (same_target_) ages_.run(unchanged_timer(name(), change_.to));
+  if (same_target_) ages_.run(unchanged_timer(name(), change_.to), content_.unchanged_seed());
   using Row = bool (ChangeStep::*)();
   constexpr Row kRows[] = {&ChangeStep::c1_held,     &ChangeStep::forget_cordon, &ChangeStep::c2_failed,
                            &ChangeStep::c3_back_out, &ChangeStep::c4_wait,       &ChangeStep::c5_new_target,

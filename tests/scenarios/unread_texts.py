@@ -1,5 +1,5 @@
 """Texts that the pods cannot have read (S11)."""
-from scenario import Cluster, expect, expect_that, fleet, numbered, scenario, ts
+from scenario import Cluster, expect, expect_that, fleet, mps, numbered, scenario, ts
 
 
 def loaded(c, name):
@@ -117,3 +117,43 @@ def an_installation_writes_no_label_that_the_pods_have_not_read():
     for name in c.nodes():
         expect_that(c.labels(name).get("nvidia.com/gpu.replicas") in (None, "4"), "no label, or 4",
                     c.labels(name).get("nvidia.com/gpu.replicas"))
+
+
+def edited_without_its_time(before, after, **options):
+    """The key was edited, and the ConfigMap does not show when: its managedFields are cleared. An hour passes."""
+    c = fleet(3, before, **options)
+    c.edit(any=after)
+    c.get("ConfigMap", c.config_map, c.namespace)["metadata"]["managedFields"] = []
+    for _ in range(30):
+        c.after("2m")
+    return c
+
+
+def every_node_is_restarted_once(c):
+    deleted = [name for tick in c.ticks for name in tick.deleted_pods() if "device-plugin-daemonset" in name]
+    expect("how many plugin pods were deleted", len(deleted), len(c.nodes()))
+    expect("states", {c.state(name) for name in c.nodes()}, {""})
+
+
+@scenario
+def an_edit_whose_time_is_unknown_is_rolled_out_once():
+    """Four replicas become eight: each node is restarted once, although each look is a new operator."""
+    c = edited_without_its_time(ts(4), ts(8))
+    expect("capacity", {c.capacity(name) for name in c.nodes()}, {16})
+    every_node_is_restarted_once(c)
+
+
+@scenario
+def an_edit_whose_time_is_unknown_and_that_no_label_shows_is_rolled_out_once():
+    """The same for failRequestsGreaterThanOne."""
+    c = edited_without_its_time(mps(4), mps(4, fail=False))
+    expect("what the plugins have loaded", {loaded(c, name) for name in c.nodes()}, {mps(4, fail=False)})
+    every_node_is_restarted_once(c)
+
+
+@scenario
+def an_edit_whose_time_is_unknown_is_rolled_out_once_under_on_delete():
+    """The same where the DaemonSets have updateStrategy OnDelete."""
+    c = edited_without_its_time(ts(4), ts(8), on_delete=True)
+    expect("capacity", {c.capacity(name) for name in c.nodes()}, {16})
+    every_node_is_restarted_once(c)
