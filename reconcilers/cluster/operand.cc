@@ -147,6 +147,7 @@ std::optional<Operand> operand_of(const DaemonSet& daemonset) {
   out.component = main->component;
   out.key = daemonset.meta.key();
   out.uid = daemonset.meta.uid;
+  out.created = daemonset.meta.creation_timestamp;
   out.match_labels = daemonset.match_labels;
   out.node_selector = daemonset.node_selector;
   out.affinity_terms = daemonset.affinity_terms;

@@ -29,6 +29,7 @@ struct Operand {
   std::vector<Toleration> tolerations;
   bool on_delete = false;
   std::string newest_hash;         // controller-revision-hash of the newest ControllerRevision; empty: unknown.
+  WallTime created{};              // When the DaemonSet was created.
   WallTime newest_since{};         // When that revision was first created, also if the template returned to it later.
   std::int64_t newest_number = 0;  // Its number in the DaemonSet's history: a revision that returns gets a new number.
   std::int64_t generation = 0;

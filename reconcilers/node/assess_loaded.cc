@@ -77,11 +77,12 @@ Assessor::Template Assessor::template_state() const {
 
 bool Assessor::waits_for_deletion() const {
   if (context_.record == nullptr) return false;
-  // What had drifted before the operator was installed stays as it is.
+  // What had drifted before the operator was installed stays as it is. Nothing of a DaemonSet that was created later
+  // had; its present template can have been created before (it comes back with its first creation time).
   const auto is_newer_than_baseline = [&](const Operand& operand) {
     const auto known = context_.record->templates.find(operand.uid);
-    return known != context_.record->templates.end() ? operand.newest_number > known->second
-                                                     : operand.newest_since > context_.record->recorded_at;
+    if (known != context_.record->templates.end()) return operand.newest_number > known->second;
+    return std::max(operand.created, operand.newest_since) > context_.record->recorded_at;
   };
   return std::ranges::any_of(loaders(), [&](const auto& loader) {
     const auto& [operand, pod] = loader;
