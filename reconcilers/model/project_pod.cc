@@ -1,5 +1,7 @@
 // Pod: JSON -> projected value.
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/json_fields.h"
@@ -35,9 +37,28 @@ struct Mount {
   std::string sub_path;  // Of the volume.
 };
 
+// Values of a container's variables by name, in their order; a value that the pod does not contain is omitted.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// The text with the container's variables in the place of $(NAME), as the kubelet puts them there; unknown ones stay.
+std::string with_variables(std::string_view text, const Variables& variables) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = text.starts_with("$(") ? text.find(')') : std::string_view::npos;
+    const bool escaped = text.starts_with("$$");
+    const auto known = end == std::string_view::npos
+                           ? variables.end()
+                           : std::ranges::find(variables, text.substr(2, end - 2), &Variables::value_type::first);
+    out += known != variables.end() ? known->second : std::string(text.substr(0, 1));
+    text.remove_prefix(known != variables.end() ? end + 1 : escaped ? 2 : 1);
+  }
+  return out;
+}
+
 // The fields of one container that show its use of GPUs.
 struct ContainerUse {
   ResourceCounts limits;
+  Variables variables;
   std::vector<Mount> mounts;
   std::string pipe_directory;    // CUDA_MPS_PIPE_DIRECTORY, clean.
   bool visible_devices = false;  // NVIDIA_VISIBLE_DEVICES names devices.
@@ -72,8 +93,11 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
         std::string name;
         std::string text;
         if (!read_name_value(fields, item, "env", name, text)) return false;
+        // A variable refers to earlier ones.
+        text = with_variables(text, use.variables);
         if (name == "NVIDIA_VISIBLE_DEVICES") use.visible_devices = !text.empty() && text != "void" && text != "none";
         if (name == "CUDA_MPS_PIPE_DIRECTORY") use.pipe_directory = clean_path(text);
+        if (!text.empty()) use.variables.emplace_back(std::move(name), std::move(text));
         return true;
       });
     }
@@ -83,7 +107,8 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
         return fields.object(item, "volumeMounts", [&](std::string_view field, Value text) {
           if (field == "name") return fields.text(text, "volumeMounts.name", mount.volume);
           if (field == "mountPath") return read_path(fields, text, "volumeMounts.mountPath", mount.path);
-          if (field == "subPath") return fields.text(text, "volumeMounts.subPath", mount.sub_path);
+          if (field == "subPath" || field == "subPathExpr")
+            return fields.text(text, "volumeMounts.subPath", mount.sub_path);
           return true;
         });
       });
@@ -159,7 +184,7 @@ bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vect
       const auto volume = std::ranges::find(volumes, mount.volume, &Volume::name);
       const Volume* found = volume == volumes.end() ? nullptr : &*volume;
       if (found != nullptr && !mount.sub_path.empty() && !found->host_path.empty() &&
-          is_usual_mps_path(clean_path(found->host_path + "/" + mount.sub_path)))
+          is_usual_mps_path(clean_path(found->host_path + "/" + with_variables(mount.sub_path, use->variables))))
         return true;
       return std::ranges::any_of(directories,
                                  [&](std::string_view directory) { return shows(mount, found, directory); });
@@ -170,6 +195,7 @@ bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vect
 bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
   std::vector<ContainerUse> containers;
   std::vector<ContainerUse> init_containers;
+  std::vector<ContainerUse> ephemeral_containers;  // Of `kubectl debug`: they request nothing, and use what they see.
   std::vector<Volume> volumes;
   const bool read = fields.object(value, "spec", [&](std::string_view key, Value inner) {
     auto uses = [&](std::vector<ContainerUse>& into) {
@@ -182,6 +208,7 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
     if (key == "priority") return fields.number(inner, "spec.priority", pod.priority);
     if (key == "containers") return uses(containers);
     if (key == "initContainers") return uses(init_containers);
+    if (key == "ephemeralContainers") return uses(ephemeral_containers);
     if (key == "volumes") {
       return fields.array(inner, "spec.volumes",
                           [&](Value item) { return read_pod_volume(fields, item, volumes.emplace_back()); });
@@ -193,7 +220,7 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
   });
   pod.gpu_requests = requests_of(init_containers, containers);
   std::vector<const ContainerUse*> uses;
-  for (const auto* list : {&containers, &init_containers}) {
+  for (const auto* list : {&containers, &init_containers, &ephemeral_containers}) {
     for (const ContainerUse& use : *list) uses.push_back(&use);
   }
   pod.uses_mps_pipe = uses_mps_pipe(uses, volumes);
@@ -202,9 +229,8 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
     if (!volume.host_path.empty()) host_paths.emplace_back(volume.host_path);
   }
   pod.host_paths = std::move(host_paths);
-  auto visible = [](const ContainerUse& use) { return use.visible_devices && use.limits.empty(); };
-  pod.nvidia_visible_devices =
-      std::ranges::any_of(containers, visible) || std::ranges::any_of(init_containers, visible);
+  auto visible = [](const ContainerUse* use) { return use->visible_devices && use->limits.empty(); };
+  pod.nvidia_visible_devices = std::ranges::any_of(uses, visible);
   return read;
 }
 
