@@ -175,6 +175,9 @@ struct FleetRecord {
     std::set<std::string>
         nodes;                 // The nodes on which it failed, some possibly deleted since. None: undone by a person.
     bool rolled_back = false;  // The policy's nodes are rolled back to `good`.
+    // templates_hash() (rollout/attempts.h) when it failed: another image might not fail. Empty: unknown, or the
+    // operator replaces no pods for their templates.
+    std::string templates{};
     friend auto operator<=>(const Failure&, const Failure&) = default;
   };
   std::vector<Failure> failures;  // Oldest first; at most kMostFailures.

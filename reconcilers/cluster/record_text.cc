@@ -119,6 +119,7 @@ Json print_failure(const FleetRecord::Failure& failure) {
   out["retry"] = failure.retry;
   out["nodes"] = failure.nodes;
   out["rolledBack"] = failure.rolled_back;
+  if (!failure.templates.empty()) out["templates"] = failure.templates;
   return out;
 }
 
@@ -128,6 +129,7 @@ bool read_failure(const Json& json, FleetRecord& out) {
       !read_flag(json, "rolledBack", read.rolled_back)) {
     return false;
   }
+  if (json.contains("templates") && !read_text(json, "templates", read.templates)) return false;
   out.failures.push_back(std::move(read));
   return true;
 }

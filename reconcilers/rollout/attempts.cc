@@ -78,6 +78,14 @@ std::map<std::string, std::string> templates_of(const PluginInstallation& instal
   return out;
 }
 
+std::string templates_hash(const PluginInstallation& installation) {
+  std::string all;
+  for (const Operand& operand : installation.operands) {
+    if (operand.on_delete) all += operand.newest_hash + "|";
+  }
+  return all.empty() ? std::string() : short_hash(all);
+}
+
 bool is_of_other_templates(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
   const RecordedSwitches* entry = recorded(index, rollout);
   if (entry == nullptr || entry->paused || rollout.paused) return false;

@@ -16,6 +16,8 @@ namespace gso {
 [[nodiscard]] bool says_left(const SharingRollout& rollout);  // According to its status.
 // DaemonSet ("namespace/name") -> hash of its newest template, for those whose pods the operator replaces (OnDelete).
 [[nodiscard]] std::map<std::string, std::string> templates_of(const PluginInstallation& installation);
+// A hash of them; empty: the operator replaces no pods for their templates.
+[[nodiscard]] std::string templates_hash(const PluginInstallation& installation);
 // Its nodes wait for another template than the one that an approval or abort was set for. A template that is unknown,
 // then or now, is no reason. A pause stays in effect until a person ends it, whatever template comes.
 [[nodiscard]] bool is_of_other_templates(const Index& index, const ProfileRollout& profile_rollout,

@@ -7,6 +7,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -73,7 +74,12 @@ std::string failed_nodes_text(RolloutView& rollout) {
 const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key, const SharingPolicy& policy,
                                                std::string_view target) {
   if (!index.record) return nullptr;
-  return index.record->failure(key.policy, key.config_map, key.key, target, retry_of(policy));
+  const auto* known = index.record->failure(key.policy, key.config_map, key.key, target, retry_of(policy));
+  if (known == nullptr || known->rolled_back || known->templates.empty()) return known;
+  const auto rollout = index.profile_rollouts.find(key);
+  if (rollout == index.profile_rollouts.end()) return known;
+  const bool same = templates_hash(index.discovery.installations[rollout->second.installation]) == known->templates;
+  return same ? known : nullptr;
 }
 
 const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy, std::string_view config_map) {

@@ -28,7 +28,8 @@ class RolloutView;
 [[nodiscard]] std::string failures_that_stop(RolloutView& rollout);
 // Names the nodes that failed on the target, and the command that tries them again.
 [[nodiscard]] std::string failed_nodes_text(RolloutView& rollout);
-// The recorded failure of that revision, or null.
+// The recorded failure of that revision, or null. Where the operator replaces pods for a new template (OnDelete), that
+// template is a new attempt: the image might have been at fault.
 [[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key,
                                                              const SharingPolicy& policy, std::string_view target);
 // The last failure after which the policy's own inline profile, in its present content, was rolled back; null if it was

@@ -141,8 +141,12 @@ class Outcomes {
       if (why.empty()) continue;
       const bool back = owns_key(policy, key) && policy.rollout.on_failure == OnFailure::rollback;
       FleetRecord& next = change(back ? kRolledBack : kMaxFailures, fmt::format("{}: {}", target, why));
-      next.failures.push_back(
-          {key.policy, key.config_map, key.key, target, std::string(retry_of(policy)), rollout.failed(), back});
+      std::erase_if(next.failures, [&](const FleetRecord::Failure& earlier) {  // With other templates.
+        return !earlier.rolled_back && earlier.policy == key.policy && earlier.config_map == key.config_map &&
+               earlier.key == key.key && earlier.revision == target && earlier.retry == retry_of(policy);
+      });
+      next.failures.push_back({key.policy, key.config_map, key.key, target, std::string(retry_of(policy)),
+                               rollout.failed(), back, rollout.templates()});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       if (!back) continue;
       const std::string note =

@@ -157,12 +157,7 @@ const std::set<std::string>& RolloutView::changing() {
 }
 
 const std::string& RolloutView::templates() {
-  if (templates_) return *templates_;
-  std::string all;
-  for (const Operand& operand : installation.operands) {
-    if (operand.on_delete) all += operand.newest_hash + "|";
-  }
-  templates_ = all.empty() ? std::string() : short_hash(all);
+  if (!templates_) templates_ = templates_hash(installation);
   return *templates_;
 }
 
