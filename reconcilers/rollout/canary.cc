@@ -194,6 +194,10 @@ RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
     if (is_canary(a) && a.product == product)
       out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
   }
+  for (const std::string& name : rollout.started_canaries) {
+    if (pass.index.find(name)->product == product)
+      out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
+  }
   // Without its labels a canary cannot be verified, which says nothing about its profile: its soak continues.
   if (misses_labels(pass, out)) return out;
   const Canary& canary = rollout.canary(product);

@@ -84,6 +84,8 @@ class RolloutView {
   [[nodiscard]] bool has(const NodeAssessment& assessment) const;
   // Its nodes in a change to `target`.
   const std::set<std::string>& changing();
+  // Canaries whose change begins in this pass (starts.cc): the record names them before anything is done to them.
+  std::set<std::string> started_canaries;
   // A hash of the templates that its pods are created from, where the operator replaces these pods (OnDelete); empty:
   // it replaces none. A new template needs a canary like a new profile.
   const std::string& templates();

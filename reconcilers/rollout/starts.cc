@@ -324,6 +324,8 @@ class Starter {
         a.loaded.revision == a.target && !rollout_view.verified &&
         (is_recorded_canary(rollout_view, name) || rollout_view.canary_passed(std::string(a.product.view())));
     change.served = change.served || was_canary;
+    if (change.served && !rollout_view.canary_passed(std::string(a.product.view())))
+      rollout_view.started_canaries.insert(name);
     const bool cordon = start_cordons(rollout.cordon, a.transition, live);
     pass_.add(patch_into(view, change, {.cordon = cordon, .with_label = live}), "Update",
               fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
