@@ -12,6 +12,7 @@
 
 #include "controller/commands/shared/session.h"
 #include "controller/reading/manifests.h"
+#include "controller/writes/schedule.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
@@ -75,7 +76,8 @@ int refuse(std::ostream& err, const std::string& what) {
 
 // Prints the plan; exit status 1 with an error among its findings.
 int show_plan(const ClusterView& view, const PlanOptions& options, WallTime now, std::ostream& out) {
-  const Plan plan = plan_with_credit(view, options, now);
+  Plan plan = plan_with_credit(view, options, now);
+  plan.actions = in_execution_order(std::move(plan.actions));
   if (options.json) {
     print_json(plan, out);
   } else {

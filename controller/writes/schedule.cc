@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -121,6 +122,20 @@ Json values_json(const std::map<std::string, std::string>& set, const std::set<s
   return out;
 }
 
+enum class Stage : std::uint8_t { records, subjects, statuses };
+
+Stage stage_of(const Action& action) {
+  return std::visit(Overloaded{
+                        [](const CreateObject&) { return Stage::records; },
+                        [](const WriteConfigMap&) { return Stage::records; },
+                        [](const PatchFinalizers&) { return Stage::records; },
+                        [](const PatchStatus&) { return Stage::statuses; },
+                        [](const DeleteObject&) { return Stage::statuses; },
+                        [](const auto&) { return Stage::subjects; },
+                    },
+                    action);
+}
+
 }  // namespace
 
 bool Chain::disruptive() const {
@@ -137,18 +152,20 @@ Schedule arrange(const Plan& plan) {
       out.events.push_back(*event);
     } else if (std::holds_alternative<PatchNode>(planned.action)) {
       add_patch(chain_for(out.subjects, subjects, planned), planned, out.findings);
-    } else if (std::holds_alternative<CreateObject>(planned.action) ||
-               std::holds_alternative<WriteConfigMap>(planned.action) ||
-               std::holds_alternative<PatchFinalizers>(planned.action)) {
+    } else if (stage_of(planned.action) == Stage::records) {
       chain_for(out.records, records, planned).steps.push_back(planned);
-    } else if (std::holds_alternative<PatchStatus>(planned.action) ||
-               std::holds_alternative<DeleteObject>(planned.action)) {
+    } else if (stage_of(planned.action) == Stage::statuses) {
       chain_for(out.statuses, statuses, planned).steps.push_back(planned);
     } else {
       chain_for(out.subjects, subjects, planned).steps.push_back(planned);
     }
   }
   return out;
+}
+
+std::vector<PlannedAction> in_execution_order(std::vector<PlannedAction> actions) {
+  std::ranges::stable_sort(actions, {}, [](const PlannedAction& planned) { return stage_of(planned.action); });
+  return actions;
 }
 
 ObjectRef target_of(const Action& action) {

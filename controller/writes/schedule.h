@@ -32,6 +32,9 @@ struct Schedule {
 };
 
 [[nodiscard]] Schedule arrange(const Plan& plan);
+// The actions in the same order, one by one: `plan` prints what the operator would do in the order in which it would.
+// Events have no order of their own: they stay between the actions of their subjects.
+[[nodiscard]] std::vector<PlannedAction> in_execution_order(std::vector<PlannedAction> actions);
 
 // What is written to: {"v1", "Node", "", "n1"}.
 [[nodiscard]] ObjectRef target_of(const Action& action);
