@@ -40,10 +40,14 @@ struct Mount {
 // Values of a container's variables by name, in their order; a value that the pod does not contain is omitted.
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
+// Longer than any path. Variables that repeat each other would otherwise grow without bounds.
+constexpr std::size_t kLongestExpansion = 4096;
+
 // The text with the container's variables in the place of $(NAME), as the kubelet puts them there; unknown ones stay.
+// Cut after about kLongestExpansion bytes.
 std::string with_variables(std::string_view text, const Variables& variables) {
   std::string out;
-  while (!text.empty()) {
+  while (!text.empty() && out.size() <= kLongestExpansion) {
     const std::size_t end = text.starts_with("$(") ? text.find(')') : std::string_view::npos;
     const bool escaped = text.starts_with("$$");
     const auto known = end == std::string_view::npos
@@ -97,7 +101,8 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
         text = with_variables(text, use.variables);
         if (name == "NVIDIA_VISIBLE_DEVICES") use.visible_devices = !text.empty() && text != "void" && text != "none";
         if (name == "CUDA_MPS_PIPE_DIRECTORY") use.pipe_directory = clean_path(text);
-        if (!text.empty()) use.variables.emplace_back(std::move(name), std::move(text));
+        if (!text.empty() && text.size() <= kLongestExpansion)
+          use.variables.emplace_back(std::move(name), std::move(text));
         return true;
       });
     }

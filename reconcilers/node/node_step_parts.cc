@@ -229,7 +229,8 @@ bool ChangeStep::lists_older_again() {
   if (!same_target_ || facts_.fresh_pods || !facts_.reason.empty()) return false;
   // Creation times are whole seconds. What shows the profile needs more than the same second to be doubted.
   const Duration tolerance = std::chrono::seconds(facts_.verified.ok ? 1 : 0);
-  if (!content_.is_older(ages_.since(unchanged_timer(name(), change_.to), content_.unchanged_seed()), tolerance)) return false;
+  if (!content_.is_older(ages_.since(unchanged_timer(name(), change_.to), content_.unchanged_seed()), tolerance))
+    return false;
   const ChangePlan next = content_.from_what_it_shows();
   add(patch_into(view_, list_again(view_, change_, next, pods_to_replace(view_, next)), {}), "ReplaceAgain",
       facts_.verified.mismatch.empty()

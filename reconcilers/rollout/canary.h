@@ -50,8 +50,9 @@ enum class Candidates : std::uint8_t { any, free };
 void run_soaking_timers(Pass& pass);
 
 // The canaries that the record must hold now. A node that served is recorded in the pass that begins its change, and
-// that write precedes the change: a canary that ends its change before the record names it would not soak. An entry ends when its revision is verified on the fleet, or is not the target any more.
-// While the rollout has no node, or its canary no labels, the entry stays as it is.
+// that write precedes the change: a canary that ends its change before the record names it would not soak. An entry
+// ends when its revision is verified on the fleet, or is not the target any more. While the rollout has no node, or its
+// canary no labels, the entry stays as it is.
 [[nodiscard]] std::vector<RecordedCanary> update_canaries(Pass& pass);
 
 }  // namespace gso
