@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/runtime/manager.h"
+#include "controller/serving/process_metrics.h"
 #include "controller/serving/store_size.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/node_json.h"

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "controller/runtime/manager.h"
+#include "controller/serving/process_metrics.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"

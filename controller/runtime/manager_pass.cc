@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controller/runtime/manager.h"
+#include "controller/serving/process_metrics.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
 

@@ -70,9 +70,4 @@ class Metrics {
 // Every family that the operator exports.
 [[nodiscard]] std::vector<Metrics::Family> metrics_catalog();
 
-// process_*: resident memory, CPU time, start time, open files of this process, read from /proc (metrics_catalog.cc).
-void fill_process_metrics(Metrics& metrics);
-// Resident set in bytes; 0 where /proc is not readable.
-[[nodiscard]] std::size_t resident_bytes();
-
 }  // namespace gso

@@ -1,13 +1,6 @@
-// Every metric family of the operator: name, type, help, labels, buckets. Also the values read from /proc.
+// Every metric family of the operator: name, type, help, labels, buckets.
 // Sources of names, labels and buckets: controller-runtime pkg/internal/controller/metrics and pkg/metrics (v0.22),
 // client-go tools/metrics; process_* as the Prometheus client libraries spell them.
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "controller/serving/metrics.h"
@@ -191,31 +184,6 @@ std::vector<Metrics::Family> metrics_catalog() {
       {"process_start_time_seconds", gauge, "Start time of the process since unix epoch in seconds.", {}},
       {"process_open_fds", gauge, "Number of open file descriptors.", {}},
   };
-}
-
-std::size_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t total = 0;
-  std::size_t resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
-void fill_process_metrics(Metrics& metrics) {
-  static const double start = static_cast<double>(std::time(nullptr));
-  metrics.set("process_resident_memory_bytes", {}, static_cast<double>(resident_bytes()));
-  metrics.set("process_start_time_seconds", {}, start);
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-  };
-  const double cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  metrics.add("process_cpu_seconds_total", {}, cpu - metrics.value("process_cpu_seconds_total"));
-  std::error_code ec;
-  std::size_t open = 0;
-  for (std::filesystem::directory_iterator it("/proc/self/fd", ec), end; !ec && it != end; it.increment(ec)) ++open;
-  metrics.set("process_open_fds", {}, static_cast<double>(open));
 }
 
 }  // namespace gso

@@ -24,6 +24,7 @@
 #include "controller/config/logging.h"
 #include "controller/serving/http_server.h"
 #include "controller/serving/metrics.h"
+#include "controller/serving/process_metrics.h"
 #include "tests/controller/sim_time.h"
 
 namespace gso {
@@ -81,6 +82,16 @@ TEST(MetricsTest, CountersGaugesAndHistogramsAreValidText) {
   EXPECT_THAT(page, HasSubstr("workqueue_work_duration_seconds_count{name=\"fleet\",controller=\"fleet\"} 2\n"));
   EXPECT_THAT(page, Not(HasSubstr("gpusharing_rollouts"))) << "a family without series is left out";
   EXPECT_GT(metrics.value("process_resident_memory_bytes"), 1e6);
+}
+
+TEST(ProcessMetrics, TheStartTimeIsThatOfTheProcessAndNotOfTheFirstScrape) {
+  const std::string system = "cpu  1 2 3\nintr 5\nctxt 6\nbtime 1767225600\nprocesses 9\n";
+  const std::string fields = " S 1 7 7 0 -1 4194560 300 0 0 0 5 2 0 0 20 0 1 0 12345 8000000 600\n";
+  EXPECT_DOUBLE_EQ(start_time("7 (operator)" + fields, system, 100), 1767225600 + 123.45);
+  EXPECT_DOUBLE_EQ(start_time("7 (a name) of (two) 1" + std::string(")") + fields, system, 100), 1767225600 + 123.45);
+  EXPECT_EQ(start_time("7 (operator) S 1 7", system, 100), 0) << "too short";
+  EXPECT_EQ(start_time("", system, 100), 0);
+  EXPECT_EQ(start_time("7 (operator)" + fields, "cpu 1\n", 100), 0);
 }
 
 TEST(MetricsTest, OpenMetricsDropsTotalFromTheFamilyAndEndsWithEof) {
