@@ -269,15 +269,16 @@ void Manager::stop_planning() {
   timer_->notify();
 }
 
-boost::asio::awaitable<void> Manager::finish_writes(MonoTime deadline) {
+boost::asio::awaitable<bool> Manager::finish_writes(MonoTime deadline) {
   const bool ended = co_await workers_.join_until(deadline);
-  if (ended) co_return;
-  log_->warning("Unanswered writes were cancelled at the shutdown timeout",
-                {{"inFlight", plan_executor_->in_flight()}});
+  if (ended) co_return true;
+  const auto in_flight = plan_executor_->in_flight();
+  log_->warning("Unanswered writes were cancelled at the shutdown timeout", {{"inFlight", in_flight}});
   plan_executor_->cancel();
   kai_reader_.cancel();
   workers_.cancel();
   co_await workers_.join();
+  co_return in_flight == 0;
 }
 
 boost::asio::awaitable<void> Manager::release_lease() {

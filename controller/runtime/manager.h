@@ -59,9 +59,10 @@ class Manager {
   void start();
   // Stops planning: unsent writes are not sent; writes already sent continue.
   void stop_planning();
-  // Ends when the pass in progress has ended, or at the deadline (then its requests are cancelled).
-  boost::asio::awaitable<void> finish_writes(k8s::MonoTime deadline);
-  // Releases the Lease, after finish_writes.
+  // Ends when the pass in progress has ended, or at the deadline (then its requests are cancelled). False: a write was
+  // cancelled, and the API server can still execute it.
+  boost::asio::awaitable<bool> finish_writes(k8s::MonoTime deadline);
+  // Releases the Lease. Only after finish_writes() returned true: a successor writes at once (S4).
   boost::asio::awaitable<void> release_lease();
   // Ends everything else and waits for it. With `crash`, nothing is sent any more from the moment of the call.
   boost::asio::awaitable<void> end(bool crash);

@@ -126,8 +126,12 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
   if (!crash) {
     runtime.log->info("Shutting down");
     manager.stop_planning();
-    co_await manager.finish_writes(clock->monotonic() + options.shutdown_timeout);
-    co_await manager.release_lease();
+    const bool ended = co_await manager.finish_writes(clock->monotonic() + options.shutdown_timeout);
+    if (ended) {
+      co_await manager.release_lease();
+    } else {
+      runtime.log->warning("The Lease is not released: the API server can still execute a cancelled write");
+    }
   }
   co_await manager.end(crash);
   for (const auto& server : servers) server->stop();
