@@ -99,8 +99,8 @@ class Store {
     objects_.erase(it);
     notify(gone, nullptr);
   }
-  // A live GET has found that the object is gone. Its watch can be behind, and its events are ignored until it tells
-  // of the deletion as well: no uid is used twice. An object without a uid can come back.
+  // A live GET has found that the object is gone. Its watch can be behind, and its events are ignored until it reports
+  // the deletion as well: no uid is used twice. An object without a uid can come back.
   void erase_for_good(const ObjectKey& key) {
     const T* held = find(key);
     if (held == nullptr) return;
@@ -181,7 +181,7 @@ class Store {
 
   Slots objects_;
   Slots buffer_;
-  std::map<ObjectKey, Uid> gone_;  // Objects that were deleted, and whose deletion the watch has not told yet.
+  std::map<ObjectKey, Uid> gone_;  // Objects that were deleted, and whose deletion the watch has not reported yet.
   std::vector<Listener> listeners_;
   bool synced_ = false;
 };

@@ -112,6 +112,26 @@ TEST_F(ManagerTest, OneForbiddenKindStopsOnlyTheReconcilersThatReadIt) {
   EXPECT_THAT(a.log, HasSubstr("sharingrollouts"));
 }
 
+TEST_F(ManagerTest, ObjectsThatAreDeletedWhileTheFirstViewIsSentAreNotInIt) {
+  for (const char* name : {"here", "gone"}) {
+    create("/api/v1/nodes", fmt::format(R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"{}"}}}})", name));
+  }
+  create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}})");
+  create_plugin("gpu-operator");
+  create_plugin("other");
+  remove("/api/v1/nodes/gone");
+  remove("/apis/apps/v1/namespaces/other/daemonsets/nvidia-device-plugin-daemonset");
+  for (const char* resource : {"nodes", "daemonsets"}) {
+    a.transport.faults().add(
+        {.fault = sim::Fault::stale, .verb = "watch", .resource = resource, .times = 1, .revisions = 2});
+  }
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->synced; }));
+  EXPECT_EQ(a.transport.faults().count(sim::Fault::stale), 2U);
+  EXPECT_EQ(a.metric("gpusharing_store_objects", {{"resource", "nodes"}}), server.list({"", "v1", "nodes"}).size());
+  EXPECT_EQ(a.metric("gpusharing_store_objects", {{"resource", "daemonsets"}}), 1);
+}
+
 TEST_F(ManagerTest, WatchesFollowTheDaemonSetsThatAreDiscovered) {
   create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}})");
   create_plugin("gpu-operator");
@@ -163,6 +183,27 @@ TEST_F(ManagerTest, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelis
   EXPECT_TRUE(eventually([&] { return b.view->leading; }, 5s));
   EXPECT_LE(b.transport.requests() - requests, 8U) << "nothing but the Lease";
   run(10min);
+  EXPECT_EQ(created_policies(), 1U);
+}
+
+// A successor that leads at once could write beside the write that was cancelled here (S4).
+TEST_F(ManagerTest, AStopWithAnUnansweredWriteKeepsTheLeaseUntilItExpires) {
+  install_crds();
+  a.options.shutdown_timeout = 1s;
+  sim::FaultRule slow = always(sim::Fault::latency, "sharingpolicies");
+  slow.verb = "create";
+  slow.delay = 9s;
+  a.transport.faults().add(slow);
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.metric("gpusharing_writes_in_flight") == 1; }));
+  b.start(sim);
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
+  EXPECT_EQ(server.get(kLeases, {"gpu-sharing-operator", "gpu-sharing-operator"})->at("spec").at("holderIdentity"),
+            "a");
+  run(9s);
+  EXPECT_FALSE(b.view->leading) << "the write can still land";
+  EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }, 30s));
   EXPECT_EQ(created_policies(), 1U);
 }
 

@@ -76,13 +76,12 @@ class ApiServer::Impl {
   }
 
   WatchAnswer watch(const k8s::HttpRequest& request, const RequestContext& context) {
-    (void)context;
     const RequestInfo info = parse_request(request);
     auto resource = find_resource(info);
     if (!resource) return resource.error();
     auto format = choose_format(request.accept, info.option("includeObject"));
     if (!format) return format.error().response();
-    auto stream = reader_.watch(*resource, info, *format);
+    auto stream = reader_.watch(*resource, info, *format, context);
     if (!stream) return stream.error().response();
     return *stream;
   }

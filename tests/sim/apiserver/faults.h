@@ -23,8 +23,9 @@ enum class Fault {
   throttle,         // 429 with Retry-After `retry_after`.
   forbidden,        // 403.
   gone,             // 410 Expired (lists; on a watch the ERROR event).
-  stale,            // Reads see the state of `revisions` ago.
-  truncated,        // The body of the answer breaks off in its middle.
+  // Reads see the state of `revisions` ago; a WatchList begins with it, and the events since come before its bookmark.
+  stale,
+  truncated,  // The body of the answer breaks off in its middle.
   // Watches.
   drop_event,   // An event is lost, the watch goes on.
   reset_watch,  // The stream breaks after an event.

@@ -203,7 +203,9 @@ asio::awaitable<Result<std::unique_ptr<k8s::ByteStream>>> InProcessTransport::op
     co_return std::make_unique<InProcessStream>(clock, state->server,
                                                 state->server.handle(request, context_of(state->identity)));
   }
-  auto answer = state->server.watch(request, context_of(state->identity));
+  RequestContext context = context_of(state->identity);
+  if (const auto rule = pick(Fault::stale)) context.stale_revisions = rule->revisions;
+  auto answer = state->server.watch(request, context);
   if (auto* refused = std::get_if<HttpResponse>(&answer)) {
     co_return std::make_unique<InProcessStream>(clock, state->server, std::move(*refused));
   }

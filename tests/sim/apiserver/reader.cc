@@ -260,7 +260,7 @@ Outcome<ListPage> Reader::list(const Resource& resource, const RequestInfo& info
 }
 
 Outcome<std::shared_ptr<WatchStream>> Reader::watch(const ResourcePtr& resource, const RequestInfo& info,
-                                                    const Format& format) {
+                                                    const Format& format, const RequestContext& context) {
   auto selection = parse_selection(*resource, info);
   if (!selection) return std::unexpected(selection.error());
   const bool initial = info.flag("sendInitialEvents");
@@ -283,6 +283,8 @@ Outcome<std::shared_ptr<WatchStream>> Reader::watch(const ResourcePtr& resource,
   options.initial_events = initial;
   options.from_state = initial || (!initial_given && *revision == 0);
   if (initial_given && !initial && *revision == 0) options.revision = storage_.revision();
+  if (initial && context.stale_revisions > 0)
+    options.state_at = stale(storage_, storage_.bucket(resource->bucket), context.stale_revisions);
   options.bookmarks = info.flag("allowWatchBookmarks");
   options.format = format;
   std::int64_t seconds = 0;

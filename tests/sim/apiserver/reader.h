@@ -32,7 +32,7 @@ class Reader {
   [[nodiscard]] Outcome<ListPage> list(const Resource& resource, const RequestInfo& info,
                                        const RequestContext& context) const;
   [[nodiscard]] Outcome<std::shared_ptr<WatchStream>> watch(const ResourcePtr& resource, const RequestInfo& info,
-                                                            const Format& format);
+                                                            const Format& format, const RequestContext& context);
 
  private:
   Storage& storage_;

@@ -126,11 +126,14 @@ void WatchStream::on_event(const StoredEvent& event) {
   send("DELETED", Object(std::move(last), {}));
 }
 
-void WatchStream::send_state(const Bucket::Objects& objects, std::uint64_t revision) {
+void WatchStream::send_state(const Bucket::Objects& objects) {
   const auto [first, last] = Bucket::range(objects, options_.ns);
   for (auto it = first; it != last; ++it) {
     if (matches(*it->second)) send("ADDED", *it->second);
   }
+}
+
+void WatchStream::send_end_of_state(std::uint64_t revision) {
   if (options_.initial_events && options_.bookmarks) send_bookmark(revision, true);
 }
 
@@ -153,9 +156,15 @@ std::shared_ptr<WatchStream> WatchHub::open(WatchOptions options) {
   const Bucket& bucket = storage_.bucket(name);
   const std::uint64_t from = options.revision;
   const bool state = options.from_state;
+  const std::optional<std::uint64_t> state_at = options.state_at;
+  const auto past = state_at ? bucket.at(*state_at) : std::nullopt;
   auto stream = std::make_shared<WatchStream>(std::move(options), clock_);
   if (state) {
-    stream->send_state(bucket.objects(), storage_.revision());
+    stream->send_state(past ? *past : bucket.objects());
+    for (const StoredEvent& event : bucket.events()) {
+      if (past && event.revision > *state_at) stream->on_event(event);
+    }
+    stream->send_end_of_state(storage_.revision());
   } else if (from < bucket.forgotten()) {
     stream->fail(too_old(from, bucket.forgotten()));
     return stream;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct WatchOptions {
   std::uint64_t revision = 0;   // Events after this one; 0: from the state now.
   bool from_state = false;      // First the present objects as ADDED (resourceVersion 0 or none).
   bool initial_events = false;  // The same, ended by the bookmark with k8s.io/initial-events-end.
+  // The present objects are those of that revision, and the events since precede the bookmark.
+  std::optional<std::uint64_t> state_at = std::nullopt;
   bool bookmarks = false;
   k8s::Duration timeout{};
   Format format;
@@ -53,7 +56,8 @@ class WatchStream {
 
   // The server's side.
   void on_event(const StoredEvent& event);
-  void send_state(const Bucket::Objects& objects, std::uint64_t revision);
+  void send_state(const Bucket::Objects& objects);
+  void send_end_of_state(std::uint64_t revision);
   void fail(const ApiError& error);
   [[nodiscard]] const WatchOptions& options() const { return options_; }
 

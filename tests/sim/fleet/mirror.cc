@@ -27,6 +27,13 @@ k8s::Result<void> Mirror::init_apply(std::string_view text) {
   return {};
 }
 
+k8s::Result<void> Mirror::init_remove(std::string_view text) {
+  auto parsed = parse(text);
+  if (!parsed) return std::unexpected(parsed.error());
+  buffer_.erase(parsed->first);
+  return {};
+}
+
 void Mirror::init_done() {
   auto before = std::exchange(objects_, std::exchange(buffer_, {}));
   synced_ = served_ = true;

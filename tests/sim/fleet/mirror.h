@@ -26,6 +26,7 @@ class Mirror final : public k8s::WatchSink {
 
   void init() override { buffer_.clear(); }
   k8s::Result<void> init_apply(std::string_view json) override;
+  k8s::Result<void> init_remove(std::string_view json) override;
   void init_done() override;
   k8s::Result<void> apply(std::string_view json) override;
   k8s::Result<void> remove(std::string_view json) override;
