@@ -57,6 +57,11 @@ class Counter {
     counts.shrinking = pending && a_.shrinks && !a_.change ? 1 : 0;
     counts.changing = a_.in_change() ? 1 : 0;
     counts.loading = a_.loads_by_itself() ? 1 : 0;
+    counts.repairable = drifts_unexcused() && a_.reload_obstacle.empty() ? 1 : 0;
+  }
+
+  [[nodiscard]] bool drifts_unexcused() const {
+    return drifts(a_) && excuse_of(a_).empty() && a_.at_install == AtInstall::shown;
   }
 
   void put_by_phase() {
@@ -64,9 +69,9 @@ class Counter {
     put(Bucket::failed, a_.phase == Phase::failed);
     put(Bucket::self_loaded, a_.loads_by_itself());
     put(Bucket::following, a_.phase == Phase::following_daemonset);
-    const bool excused = !excuse_of(a_).empty() || a_.at_install != AtInstall::shown;
-    put(Bucket::drifting, drifts(a_) && !excused);
-    put(Bucket::excused_drift, drifts(a_) && excused);
+    put(Bucket::drifting, drifts_unexcused());
+    put(Bucket::repairable, out_.counts.repairable > 0);
+    put(Bucket::excused_drift, drifts(a_) && !drifts_unexcused());
     put(Bucket::busy, is_busy(a_));
     put(Bucket::missing_devices, reports_missing_devices(a_));
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);

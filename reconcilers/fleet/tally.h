@@ -32,6 +32,7 @@ struct NodeCounts {
   Count shrinking = 0;     // Pending, and the target serves less of some resource than the node does now.
   Count changing = 0;      // In a change of the operator that has not failed.
   Count loading = 0;       // Verifying a profile that they have loaded by themselves.
+  Count repairable = 0;    // Bucket::repairable.
 };
 
 struct Tally : NodeCounts<std::int64_t> {
@@ -56,6 +57,7 @@ struct Tally : NodeCounts<std::int64_t> {
     shrinking += sign * other.shrinking;
     changing += sign * other.changing;
     loading += sign * other.loading;
+    repairable += sign * other.repairable;
   }
   void add(Phase phase, std::int64_t sign) { phases[static_cast<std::size_t>(phase)] += sign; }
   void add(const Tally& other, std::int64_t sign) {
@@ -74,18 +76,21 @@ struct RolloutKey {
 
 // Sets of nodes that planners visit, each sorted by name.
 enum class Bucket : std::uint8_t {
-  unavailable,         // Out of service, but not by a change of the operator.
-  changing,            // In a change of the operator.
-  failed,              // The last change did not verify.
-  self_loaded,         // Loaded a profile by themselves, which the operator verifies and records.
-  following,           // Their DaemonSet controller replaces the pods.
-  block_to_write,      // Blocked, and the state is not written to the node yet.
-  stale_marks,         // Have a Blocked state or a deferral that has no reason any more.
-  unrecorded,          // No baseline yet.
-  drifting,            // Verified before, and do not show their profile now.
-  excused_drift,       // The same, and NotReady, held by somebody, or drifted at the installation: not repaired.
-  busy,                // Hold a slot of every budget.
-  would_break,         // Would lose their GPUs with the announced settings.
+  unavailable,     // Out of service, but not by a change of the operator.
+  changing,        // In a change of the operator.
+  failed,          // The last change did not verify.
+  self_loaded,     // Loaded a profile by themselves, which the operator verifies and records.
+  following,       // Their DaemonSet controller replaces the pods.
+  block_to_write,  // Blocked, and the state is not written to the node yet.
+  stale_marks,     // Have a Blocked state or a deferral that has no reason any more.
+  unrecorded,      // No baseline yet.
+  drifting,        // Verified before, and do not show their profile now.
+  // Of these: the operator restarts them if the drift lasts for verifyTimeout. Not nodes for which a check of the chain
+  // would block a change (NodeAssessment::reload_obstacle), for example MIG under an MPS profile or missing labels.
+  repairable,
+  excused_drift,  // Drifting as well, and NotReady, held by somebody, or drifted at the installation: not repaired.
+  busy,           // Hold a slot of every budget.
+  would_break,    // Would lose their GPUs with the announced settings.
   drifted_at_install,  // Did not show their profile at the baseline.
   missing_devices,     // Serve fewer devices than the profile that they have loaded needs.
   uncounted,           // Have more GPUs than the record has for them.

@@ -52,4 +52,8 @@ bool is_undone(const SharingRollout& rollout) {
   return rollout.meta.annotations.get(kUndoAnnotation) == "true";
 }
 
+bool has_ended(std::string_view phase) {
+  return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack";
+}
+
 }  // namespace gso

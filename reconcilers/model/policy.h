@@ -118,5 +118,7 @@ struct SharingRollout {
 };
 // A person has undone it (gpusharing.dev/undo).
 [[nodiscard]] bool is_undone(const SharingRollout& rollout);
+// Phases of a SharingRollout that has ended: Completed, Superseded, Failed, RolledBack.
+[[nodiscard]] bool has_ended(std::string_view phase);
 
 }  // namespace gso

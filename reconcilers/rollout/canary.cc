@@ -130,11 +130,6 @@ std::int64_t left_in_canary(RolloutView& rollout, const std::string& product) {
   return quota - std::ssize(rollout.canary(product).proven) - std::ssize(canaries_in_progress(rollout, product));
 }
 
-bool may_be_reloaded(const Pass& pass, const std::string& name) {
-  const NodeAssessment* a = pass.index.find(name);
-  return a != nullptr && a->reload_obstacle.empty();
-}
-
 // A replacement canary could take down every node in turn. This canary recovers by itself, is restarted after
 // verifyTimeout, or fails then; without labels, or while its node is NotReady, it waits. A canary that cannot be
 // restarted (starts.cc) for another reason does not delay the rollout.
@@ -151,7 +146,7 @@ std::string drifting_canary(RolloutView& rollout) {
       if (!rollout.pass.index.nodes_in(Bucket::drifting).contains(name)) continue;
       const std::string_view missing = rollout.pass.index.find(name)->labels_missing.view();
       if (!missing.empty()) return fmt::format("canary node {} was verified and lost its labels: {}", name, missing);
-      if (!may_be_reloaded(rollout.pass, name)) continue;
+      if (!rollout.pass.index.nodes_in(Bucket::repairable).contains(name)) continue;
       return fmt::format(
           "canary node {} was verified but no longer shows its profile: {}. The operator restarts its pods if this "
           "lasts {}",

@@ -38,10 +38,6 @@ enum class Candidates : std::uint8_t { any, free };
 [[nodiscard]] std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::string& product);
 // How many more nodes the canary lets start in the group; all of them once it has passed.
 [[nodiscard]] std::int64_t left_in_canary(RolloutView& rollout, const std::string& product);
-// A node that stopped showing its profile is allowed to be restarted into it. Not allowed: a node for which a check of
-// the chain would block a change (NodeAssessment::reload_obstacle), for example a taint that the plugin does not
-// tolerate, MIG under an MPS profile, or missing labels.
-[[nodiscard]] bool may_be_reloaded(const Pass& pass, const std::string& node);
 // A canary that was verified and stopped showing its profile before it passed: its node, and what it shows. Empty: no
 // such canary.
 [[nodiscard]] std::string drifting_canary(RolloutView& rollout);

@@ -48,9 +48,9 @@ void add_self_loaded(Pass& pass, Reloads& out) {
 
 // Nodes that have not shown their profile for longer than a start can take. A missing device is not such a case.
 void add_drifting(Pass& pass, Reloads& out) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::drifting)) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::repairable)) {
     const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || !may_be_reloaded(pass, name)) continue;
+    if (a == nullptr) continue;
     const Duration patience = pass.index.policy(pass.s.world, a->policy.view()).rollout.verify_timeout;
     const TimerKey drifts = drifting_timer(name, *a);
     if (!pass.ages.has_run_for(drifts, patience, recorded_since(pass, drifts))) continue;

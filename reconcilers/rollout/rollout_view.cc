@@ -142,6 +142,10 @@ const std::vector<std::string>& RolloutView::assumed() {
   return *assumed_;
 }
 
+std::int64_t RolloutView::repairs_left() const {
+  return object == nullptr || has_ended(object->phase) ? 0 : profile_rollout.tally.repairable;
+}
+
 bool RolloutView::has(const NodeAssessment& a) const {
   return pass.index.is_of(a, key);
 }

@@ -80,6 +80,10 @@ class RolloutView {
   // was lost during this rollout, and taken anew from what the nodes show. By name.
   const std::vector<std::string>& assumed();
 
+  // Drifting nodes that keep the rollout open until they are repaired. A rollout that has ended has none: it is
+  // reopened when the first repair begins, and then ends once for all of them.
+  [[nodiscard]] std::int64_t repairs_left() const;
+
   // The node belongs to this rollout.
   [[nodiscard]] bool has(const NodeAssessment& assessment) const;
   // Its nodes in a change to `target`.

@@ -28,8 +28,7 @@ void run_differing_timers(Pass& pass) {
 }
 
 void run_drifting_timers(Pass& pass) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::drifting)) {
-    if (!may_be_reloaded(pass, name)) continue;
+  for (const std::string& name : pass.index.nodes_in(Bucket::repairable)) {
     const TimerKey drifts = drifting_timer(name, *pass.index.find(name));
     pass.ages.run(drifts, recorded_since(pass, drifts));
   }
@@ -47,7 +46,8 @@ void run_stalls_timers(Pass& pass) {
 // Last: a gate reads other timers.
 void run_unsettled_timers(Pass& pass) {
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
-    const bool waits = profile_rollout.tally.of(Phase::pending) + profile_rollout.tally.moving() > 0;
+    const Tally& nodes = profile_rollout.tally;
+    const bool waits = nodes.of(Phase::pending) + nodes.moving() + nodes.repairable > 0;
     if (waits && rollout_of(pass, key).gate().gate == Gate::settling) pass.run(unsettled_timer(key));
   }
 }

@@ -24,7 +24,8 @@ bool is_gated(RolloutView& rollout) {
   const GateState& gate = rollout.gate();
   if (gate.is_open()) return false;
   if (row_of(gate.gate).stops_all) return true;
-  return rollout.profile_rollout.tally.of(Phase::pending) > 0 && !rollout.waits_briefly();
+  const std::int64_t waiting = rollout.profile_rollout.tally.of(Phase::pending) + rollout.repairs_left();
+  return waiting > 0 && !rollout.waits_briefly();
 }
 
 // In mode Observe the message says what would be done.
@@ -112,6 +113,19 @@ std::optional<Standstill> behind_waits(const Waits& waits) {
   return Standstill{std::string(kHeld), "the remaining nodes are held: " + first_names(waits.held)};
 }
 
+// Drifting nodes that have no slot for their repair, if none of them has one.
+std::optional<Standstill> behind_repairs(RolloutView& rollout) {
+  std::string full;
+  for (const std::string& name : rollout.pass.index.nodes_in(Bucket::repairable)) {
+    const NodeAssessment& a = *rollout.pass.index.find(name);
+    if (!rollout.has(a)) continue;
+    const std::string why = is_busy(a) ? std::string() : rollout.exhausted(std::string(a.product.view()));
+    if (why.empty()) return std::nullopt;
+    if (full.empty()) full = why;
+  }
+  return Standstill{std::string(kBudgetExhausted), full};
+}
+
 }  // namespace
 
 std::string stalled_daemonsets(RolloutView& rollout) {
@@ -130,7 +144,7 @@ std::string stalled_daemonsets(RolloutView& rollout) {
 std::optional<Standstill> standstill_of(RolloutView& rollout) {
   const Tally& nodes = rollout.profile_rollout.tally;
   const std::int64_t pending = nodes.of(Phase::pending);
-  if (pending + nodes.moving() == 0) return behind_failures(rollout);
+  if (pending + nodes.moving() + rollout.repairs_left() == 0) return behind_failures(rollout);
   const bool gated = is_gated(rollout);
   if (some_move(rollout, gated)) return std::nullopt;
   if (gated) return behind_gate(rollout);
@@ -143,6 +157,7 @@ std::optional<Standstill> standstill_of(RolloutView& rollout) {
   if (pending == 0 && !rollout.stalled().empty())
     return Standstill{std::string(kRollingUpdateStalled), rollout.stalled()};
   if (open) return behind_waits(rollout.waits());
+  if (rollout.repairs_left() > 0) return behind_repairs(rollout);
   const std::vector<std::string> lost = lost_loaders(rollout);
   if (lost.empty()) return std::nullopt;
   return Standstill{std::string(kNodesNotReady),

@@ -87,7 +87,7 @@ class Starter {
     // The canary itself is restarted anyway.
     const bool open = gate.is_open() || gate.gate == Gate::canary_drifting;
     for (const std::string& name : names) {
-      const bool may_start = open || (rollout.may_repair() && pass_.index.nodes_in(Bucket::drifting).contains(name));
+      const bool may_start = open || (rollout.may_repair() && pass_.index.nodes_in(Bucket::repairable).contains(name));
       if (!may_start) {
         if (row_of(gate.gate).needs_attention) report_waiting_reload(pass_, name, gate.reason(), gate.message);
         continue;

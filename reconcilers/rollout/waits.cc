@@ -189,6 +189,11 @@ std::string progress_text(RolloutView& rollout) {
     if (!part.empty()) out += (out.empty() ? "" : "; ") + part;
   }
   if (out.empty()) out = waiting_to_start(rollout);
+  if (out.empty()) {
+    out = nodes_in_progress(rollout, Bucket::repairable, rollout.repairs_left(),
+                            "{} no longer shows its profile: its pods are restarted if this lasts",
+                            "{} no longer show their profile: their pods are restarted if this lasts");
+  }
   return out.empty() ? "nodes are changing to their revision" : out;
 }
 

@@ -26,8 +26,8 @@ struct Waits {
 };
 [[nodiscard]] Waits waits_of(RolloutView& rollout);
 
-// Both statuses, while the rollout progresses: what its Pending nodes wait for, or else its first nodes in progress.
-// Never empty.
+// Both statuses, while the rollout progresses: what its Pending nodes wait for, or else its first nodes in progress, or
+// else those that drift. Never empty.
 [[nodiscard]] std::string progress_text(RolloutView& rollout);
 
 }  // namespace gso

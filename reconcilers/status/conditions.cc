@@ -10,10 +10,6 @@ namespace gso {
 
 using Json = nlohmann::json;
 
-bool has_ended(std::string_view phase) {
-  return phase == "Completed" || phase == "Superseded" || phase == "Failed" || phase == "RolledBack";
-}
-
 std::string_view mode_name(PolicyMode mode) {
   return mode == PolicyMode::observe ? "Observe" : mode == PolicyMode::approve ? "Approve" : "Enforce";
 }

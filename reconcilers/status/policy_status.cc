@@ -194,8 +194,9 @@ class PolicyStatuses {
         sum.waits.emplace(key.key, fmt::format("{}: {}", gate.reason(), gate.message));
       }
     }
-    if (pending + profile_rollout.tally.moving() > 0 || view.standstill()) add_waits(view, sum);
-    if (pending + moving > 0) {
+    const std::int64_t repairs = view.repairs_left();
+    if (pending + profile_rollout.tally.moving() + repairs > 0 || view.standstill()) add_waits(view, sum);
+    if (pending + moving + repairs > 0) {
       // The SharingRollout can be missing: an invalid text has no rollout, even while nodes change to another revision.
       std::string rollout = rollout_name(key, target);
       if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(rollout) != nullptr)

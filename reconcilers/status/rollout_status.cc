@@ -79,10 +79,11 @@ RolloutPhase rollout_phase_of(RolloutView& view, const SharingRollout& rollout) 
     return {std::string(row_of(aborted.gate).phase), aborted.reason(), std::move(aborted.message)};
   const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
   const std::int64_t moving = profile_rollout.tally.changing;
+  const std::int64_t left = pending + moving + view.repairs_left();
   const std::int64_t other = profile_rollout.tally.loading + profile_rollout.tally.of(Phase::following_daemonset);
   const bool failed = view.failures() > 0 || is_doubtful(view);
-  if (pending + moving == 0 && !failed) {
-    // A node that joins or drifts later does not reopen a completed rollout.
+  if (left == 0 && !failed) {
+    // A node that joins or drifts later does not reopen a completed rollout before its repair begins.
     const bool completed = rollout.phase == "Completed";
     const auto drifted = completed ? std::vector<std::string>() : drifted_at_install(view);
     if (!drifted.empty())
@@ -97,7 +98,7 @@ RolloutPhase rollout_phase_of(RolloutView& view, const SharingRollout& rollout) 
   const std::string& why = still ? still->message : gate.message;
   if (const std::string phase(row_of(gate.gate).phase); !phase.empty())
     return {phase, gate.reason(), gate.gate == Gate::approval ? why + on_their_way(view) : why};
-  if (pending + moving == 0 && failed) {
+  if (left == 0 && failed) {
     return {"Failed", std::string(kVerificationFailed), failed_nodes_text(view)};
   }
   if (still) return {"Progressing", still->reason, still->message, true};

@@ -25,8 +25,6 @@ struct StatusCondition {
 // As SharingPolicy spells it: Enforce, Approve, Observe.
 [[nodiscard]] std::string_view mode_name(PolicyMode mode);
 
-// Phases of a SharingRollout that has ended: Completed, Superseded, Failed, RolledBack.
-[[nodiscard]] bool has_ended(std::string_view phase);
 // Reason of a status write, by PatchStatus or into the state ConfigMap. Such writes are too frequent for a log line
 // each.
 inline constexpr std::string_view kStatusChanged = "StatusChanged";

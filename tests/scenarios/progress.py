@@ -163,3 +163,82 @@ def a_policy_without_failed_nodes_is_settled():
     c.converge()
     progressing = c.condition("default", "Progressing")
     expect("Progressing", (progressing["status"], progressing["reason"]), ("False", "Settled"))
+
+
+def phases_of_the_last_rollout(c, looks, each="2m"):
+    """The phases of the newest SharingRollout in their order; looks with the same phase count once."""
+    out = []
+    for _ in range(looks):
+        c.after(each)
+        phase = c.rollouts()[-1].get("status", {}).get("phase")
+        if phase and out[-1:] != [phase]:
+            out.append(phase)
+    return out
+
+
+def completed_and_drifting(nodes, *drifting):
+    c = fleet(nodes, ts(4))
+    c.edit(any=ts(8))
+    c.converge()
+    for name in drifting:
+        c.show_half(name)
+    return c
+
+
+@scenario
+def nodes_that_drift_are_one_attempt_and_complete_once():
+    """Four of six nodes stop showing their profile, and are repaired one after the other: the SharingRollout is reopened
+    once, and Completed once, when the last one is repaired."""
+    c = completed_and_drifting(6, "n01", "n02", "n03", "n04")
+    expect("phases", phases_of_the_last_rollout(c, 20), ["Completed", "Progressing", "Completed"])
+    expect("capacities", {c.capacity(name) for name in c.nodes()}, {16})
+
+
+@scenario
+def nodes_that_drift_after_an_edit_back_are_one_attempt_and_complete_once():
+    """DaemonSetRestart: an edit is taken back after the restart. Every node is repaired, and the SharingRollout of the
+    former text is Completed once."""
+    c = fleet(4, ts(4), rollout={"mechanism": "DaemonSetRestart", "workloads": "Interrupt", "canary": {"nodesPerGroup": 0},
+                                 "maxUnavailable": "100%", "maxUnavailablePerGroup": "100%"},
+              options=["--cluster-max-unavailable", "100%"])
+    c.edit(any=ts(8))
+    while not c.restarts:
+        c.after("10s")
+    c.edit(any=ts(4))
+    c.policy(rollout={"maxUnavailable": 1, "maxUnavailablePerGroup": 1})
+    c.after("1m")
+    expect("capacities after the restart", {c.capacity(name) for name in c.nodes()}, {16})
+    expect("phases", phases_of_the_last_rollout(c, 30, "1m"), ["Superseded", "Progressing", "Completed"])
+    expect("capacities", {c.capacity(name) for name in c.nodes()}, {8})
+
+
+@scenario
+def nodes_that_cannot_be_repaired_keep_no_rollout_open():
+    """The neighbour: two nodes drift and are repaired. A third one has a taint, a person holds a fourth one, and a device
+    of a fifth one is missing: the SharingRollout is Completed without them."""
+    c = completed_and_drifting(6, "n01", "n02", "n03", "n04")
+    c.node("n03")["spec"]["taints"] = [{"key": "m", "value": "t", "effect": "NoSchedule"}]
+    c.touch(c.node("n03"))
+    c.annotate("Node", "n04", "gpusharing.dev/hold", "true")
+    c.serve("n05", 8)
+    expect("phases", phases_of_the_last_rollout(c, 20), ["Completed", "Progressing", "Completed"])
+    expect("capacities", [c.capacity(name) for name in c.nodes()], [16, 16, 4, 4, 8, 16])
+
+
+@scenario
+def a_repair_that_waits_for_a_slot_says_so():
+    """Two nodes drift, and a third one gets NotReady while the first one is repaired: both statuses say that it holds the
+    slot that the second repair needs."""
+    c = completed_and_drifting(4, "n01", "n02")
+    while not c.in_progress():
+        c.after("2m")
+    c.set_ready("n04", False)
+    for _ in range(4):
+        c.after("2m")
+    message = expect_the_same_message(c)
+    expect_that("n04" in message, "the node that holds the slot", message)
+    progressing = c.condition("default", "Progressing")
+    expect("Progressing", (progressing["status"], progressing["reason"]), ("False", "BudgetExhausted"))
+    c.set_ready("n04", True)
+    c.converge()
+    expect("phase", one(c.rollouts())["status"]["phase"], "Completed")
