@@ -144,8 +144,10 @@ PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
     change.cordoned = true;
   }
   LabelChange labels;
-  if (into.with_label && view.facts.label)
+  if (into.with_label && view.facts.label) {
     labels = policy_label(node, config_label(view.installation, node), view.facts);
+    change.touched = true;
+  }
   if (steps_for(change.kind).touches_mps) {
     const bool capable = change.kind != Transition::leave_mps;
     labels = merged(node, std::move(labels),

@@ -43,8 +43,9 @@ bool is_touched(const NodeAssessment& facts, const NodePods& pods) {
     uids += listed.size();
     if (pods_left(change, pods, component, false) < listed.size()) return true;
   }
-  // The change's label is written once nothing remains to be written and the node's own label chooses the change's key.
-  // If the policy drops the key before that, nothing remains to be written either, but the node has its former key.
+  // An earlier release wrote the label without the flag, and a person can write it as well: then nothing remains to be
+  // written, and the node's own label chooses the change's key. If the policy drops the key before that, nothing
+  // remains to be written either, but the node has its former key.
   if (change.cause == ChangeCause::policy) return !facts.label && facts.key == std::string_view(change.key);
   return uids == 0 && !facts.label;
 }

@@ -30,8 +30,8 @@ namespace gso {
                                bool terminating);
 // The uid of a listed pod that is gone; empty while all exist.
 [[nodiscard]] std::string listed_and_gone(const NodeChange& change, const NodePods& pods);
-// The change has had an effect on the node: a listed pod is gone or terminating, the label is written, or the pods were
-// listed again after that. A node without such an effect can be uncordoned and queued again.
+// The change has had an effect on the node: a listed pod is gone or terminating, the label was written, or the pods
+// were listed again after that. A node without such an effect can be uncordoned and queued again.
 [[nodiscard]] bool is_touched(const NodeAssessment& facts, const NodePods& pods);
 // Of rows C4 and C6 of node_step.h. An obstacle can stop the change half-way: it is touched, and pods or the label
 // remain to be changed.

@@ -159,7 +159,7 @@ bool ChangeStep::c4_wait() {
 }
 
 bool ChangeStep::c5_new_target() {
-  if (same_target_ || !any_listed_left(change_, pods_, false)) return false;
+  if (same_target_ || !(facts_.label || any_listed_left(change_, pods_, false))) return false;
   if (!has_stood_for_a_second()) return true;
   const ChangePlan next = content_.from_what_it_shows();
   go_on(next, pods_to_replace(view_, next));

@@ -56,7 +56,7 @@
 //       is invalid, an obstacle appeared,
 //       or KAI uses the GPUs
 //   C5  a new target appeared, and listed  The pods are listed again, also new ones that may have read the former text,
-//       pods remain                        one second after the edit; then C6
+//       pods or the label remain           one second after the edit; then C6
 //   C6  first pods or the label remain     Waits for the workloads or evicts them, if losing these pods disturbs them;
 //                                          then writes the label and deletes the first pods. If the change is untouched
 //                                          and a person uncordons the node, or idleTimeout passes: leaves the change
@@ -80,13 +80,12 @@
 //
 // The phase of a change: Draining while it is untouched (C3, C6), Restarting while listed pods or the label remain
 // (C4 to C9), then Verifying (C7, C10 to C12).
-// Touched: a listed pod is gone or terminating, the change's label is written, or the pods were listed again after
-// that. A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the
-// node now decides.
-// Stop: paused, aborted, undone, Observe, Approve without approval, outside its windows, MaxFailures; or an idle node
-// needs the slot of this one, which only waits for its workloads (rollout/slot_yield.h). Not a stop:
-// settling, GPUOperatorUpdating, a key that is not projected yet, a canary that stopped showing its profile, a full
-// budget.
+// Touched: a listed pod is gone or terminating, the change's label was written (the annotation says so from that write
+// on, because the policy can want another label next), or the pods were listed again after that. A touched node goes
+// on, also if a person uncordons it or its policy is deleted: the policy that governs the node now decides. Stop:
+// paused, aborted, undone, Observe, Approve without approval, outside its windows, MaxFailures; or an idle node needs
+// the slot of this one, which only waits for its workloads (rollout/slot_yield.h). Not a stop: settling,
+// GPUOperatorUpdating, a key that is not projected yet, a canary that stopped showing its profile, a full budget.
 // Holder: a person (gpusharing.dev/hold), a driver upgrade, a MIG change, a remediation system.
 // Obstacle: the first check of the chain that blocks the node (reconcilers/checks/chain.cc).
 // Deadlines: idleTimeout counts from the first wait for workloads, verifyTimeout from the end of C6; a new list starts

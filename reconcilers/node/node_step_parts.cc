@@ -138,6 +138,12 @@ void ChangeStep::write_label() {
   patch.name = name();
   patch.resource_version = node_.meta.resource_version;
   add_to(patch, policy_label(node_, config_label(view_.installation, node_), facts_));
+  // In the same write: from now on the sidecars reload, whatever the policy wants next.
+  if (!change_.touched) {
+    NodeChange touched = change_;
+    touched.touched = true;
+    patch.set_annotations[std::string(kChangeAnnotation)] = print_change(touched);
+  }
   add(std::move(patch), "Relabel",
       fmt::format("policy {} selects profile {}", facts_.policy.view(), facts_.label->view()), true);
 }

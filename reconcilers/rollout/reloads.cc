@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
 

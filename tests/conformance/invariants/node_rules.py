@@ -29,6 +29,12 @@ def starts_change(before, after):
     return bool(now) and not now.get("failed") and (not was or bool(was.get("failed")))
 
 
+def touches_by_label(before, after):
+    """The label of a change is written: its sidecars reload, with the same list of pods."""
+    was, now = change_of(before), change_of(after)
+    return bool(was) and not was.get("touched") and bool(now.get("touched")) and was.get("listed") == now.get("listed")
+
+
 def number_of(limit, total):
     """A count, or a percentage, which is rounded up."""
     if isinstance(limit, str) and limit.endswith("%"):
@@ -251,7 +257,7 @@ class Stops(Rule):
         """The change that begins with this write, or whose first pod goes with it, and its node."""
         if is_node_write(write):
             before, after = before_and_after(write, cluster)
-            started = before is not None and starts_change(before, after)
+            started = before is not None and (starts_change(before, after) or touches_by_label(before, after))
             return (change_of(after), write.name) if started else ({}, "")
         pod = cluster.all("pods").get(write.key)
         if write.kind != "pods" or write.verb != "delete" or pod is None:

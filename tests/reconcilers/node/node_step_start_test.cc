@@ -176,6 +176,19 @@ TEST_F(NodeStep, C5_ATouchedNodeGoesOnToANewTargetWithANewList) {
   EXPECT_EQ(written->pods.at(Component::gfd), std::set<std::string>{"new-gfd"});
 }
 
+TEST_F(NodeStep, C5_ANodeWhoseLabelWasWrittenGoesOnWhenItsPolicyWantsItsFormerKeyAgain) {
+  change.cause = ChangeCause::policy;
+  change.pods.clear();
+  change.touched = true;
+  change.to = "v1-other";
+  facts.label = Interned("any");
+  stop = Stop{"Paused", ""};
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), Actions{"into(Superseded)"});
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_EQ(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->to, facts.target.view());
+}
+
 TEST_F(NodeStep, C5_ANewListWaitsForOneSecondAfterTheEdit) {
   remove("old-gfd");
   change.to = "v1-other";
@@ -193,6 +206,7 @@ TEST_F(NodeStep, C6_TheLabelIsWrittenWithTheFirstDeletions) {
   EXPECT_EQ(actions(taken), (Actions{"patch(Relabel)", "delete old-plugin", "delete old-gfd"}));
   const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
   EXPECT_EQ(patch.set.at("nvidia.com/device-plugin.config"), "gold");
+  EXPECT_TRUE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->touched);
 }
 
 TEST_F(NodeStep, C6_ANodeThatIsNotReadyLosesNoPodAndIsBackedOutAfterVerifyTimeout) {
