@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "reconcilers/explain/node.h"
-#include "reconcilers/node/node_phase.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/node/node_step.h"
 #include "reconcilers/node/pod_faults.h"
 
 namespace gso {
@@ -36,29 +40,78 @@ std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& n
   return listed_pods(index, node, a, [](const Pod&) { return true; });
 }
 
-std::string change_step(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
-  if (a.is_held()) return "held: the operator does not continue the change";
-  if (!a.holder.empty()) return fmt::format("{}: the operator waits until this ends", a.holder);
+namespace {
+
+// The step of the operator's first look at the node: no deadline has passed, and its workloads are not listed. Whether
+// a deadline has passed is seen in what the operator did.
+Step first_step(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
+                const NodePods& pods) {
+  const Timers no_timers;
+  const std::map<std::string, NodeConsumers> not_listed;
+  const PlannerSettings settings;
+  const Snapshot snapshot{world, {}, no_timers, not_listed, settings};
+  const NodeView view{snapshot, node, a, index.installation_of(a), pods};
+  ProfileCache profiles;
+  return step({view,
+               index.policy(world, a.policy.view()),
+               profile_begun_for(view, index.record_or_null(), profiles),
+               std::nullopt,
+               std::nullopt,
+               {}});
+}
+
+// No row applies yet: the node waits for pods to end or to become Ready, or does not show its profile.
+std::string last_wait(const NodeAssessment& a, const NodePods& pods, const std::vector<std::string>& going) {
+  if (!going.empty()) return fmt::format("waits for {} to end", going.front());
+  if (!a.pods_ready) return first_problem(pods);
+  return a.matches() ? "new profile is live; confirming" : "verifying: " + shown_difference(a);
+}
+
+}  // namespace
+
+std::string change_step(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
-  if (!a.reason.empty() && can_stop_half_way(a, pods)) return a.message;
+  const Step step = first_step(world, index, node, a, pods);
   const std::vector<std::string> left = pods_to_go(index, node, a);
   const std::vector<std::string> going =
       listed_pods(index, node, a, [](const Pod& pod) { return pod.meta.deletion_timestamp.has_value(); });
-  std::string step;
-  if (!going.empty()) {
-    step = fmt::format("waits for {} to end", going.front());
-  } else if (first_pods_remain(a, pods)) {
-    step = left.empty() ? "is being drained; then its label is written"
-                        : "is being drained; then " + left.front() + " is replaced";
-  } else if (!a.pods_ready) {
-    step = first_problem(pods);
-    if (!left.empty()) step += fmt::format("; then {} is replaced", left.front());
-  } else if (!left.empty()) {
-    step = fmt::format("{} is replaced next", left.front());
-  } else {
-    step = a.matches() ? "new profile is live; confirming" : "verifying: " + shown_difference(a);
+  const auto also_lost = [&](const std::string& text) { return node.ready ? text : "the node is not Ready; " + text; };
+  switch (step.row) {
+    case StepRow::c1:
+      return a.is_held() ? "held: the operator does not continue the change"
+                         : fmt::format("{}: the operator waits until this ends", a.holder);
+    case StepRow::forget_cordon:
+      return "someone uncordoned the node; the change continues";
+    case StepRow::c2:
+      return "the change has failed";
+    case StepRow::c3:
+      return a.message.empty() ? "the profile changed before any pod was restarted: the node leaves its change"
+                               : a.message;
+    case StepRow::c4:
+      return a.message;
+    case StepRow::c5:
+      return also_lost("the profile changed again: the pods to replace are listed again");
+    case StepRow::c6:
+      return also_lost(left.empty() ? "is being drained; then its label is written"
+                                    : "is being drained; then " + left.front() + " is replaced");
+    case StepRow::c7:
+      return also_lost("the profile changed again: new pods that might have read the former text are replaced too");
+    case StepRow::c8:
+      return also_lost(last_wait(a, pods, going));
+    case StepRow::c9: {
+      const bool has_problem = !a.pods_ready && (!node.ready || !step.last_wait_for.empty());
+      const std::string why = has_problem ? first_problem(pods) : step.last_wait_for;
+      return also_lost(why.empty() ? fmt::format("{} is replaced next", left.front())
+                                   : fmt::format("{}; then {} is replaced", why, left.front()));
+    }
+    case StepRow::c10:
+      return "new profile is live; confirming";
+    case StepRow::c11:
+    case StepRow::c12:
+    case StepRow::none:
+      break;
   }
-  return node.ready ? step : "the node is not Ready; " + step;
+  return also_lost(last_wait(a, pods, going));
 }
 
 std::vector<NodeStep> steps_to(const World& world, const FleetIndex& index, std::string_view policy,
@@ -72,7 +125,7 @@ std::vector<NodeStep> steps_to(const World& world, const FleetIndex& index, std:
     if (!meant || out.size() >= most) continue;
     std::string who = blocking_pods_of(world, name);
     out.push_back(
-        {name, phase_of(*a), who.empty() ? change_step(index.impl(), *node, *a) : std::move(who), node->ready});
+        {name, phase_of(*a), who.empty() ? change_step(world, index.impl(), *node, *a) : std::move(who), node->ready});
   }
   return out;
 }

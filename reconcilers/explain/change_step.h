@@ -10,8 +10,9 @@
 namespace gso {
 
 // "the node is not Ready", "waits for pod plugin-x to end", "pod mps-x container mps: CrashLoopBackOff …", "verifying:
-// …". Never empty for a node in a change (`assessment.change`); blocking_pods_of() adds the workloads.
-[[nodiscard]] std::string change_step(const FleetIndex::Impl& index, const Node& node,
+// …". One sentence for each row of node_step.h, whose step() says which row applies. Never empty for a node with a
+// change (`assessment.change`); blocking_pods_of() adds the workloads.
+[[nodiscard]] std::string change_step(const World& world, const FleetIndex::Impl& index, const Node& node,
                                       const NodeAssessment& assessment);
 
 // Its pods that must still be replaced, by name: "gfd gfd-x", "plugin plugin-x".

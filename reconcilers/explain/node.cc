@@ -322,7 +322,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
                   shown_difference(a);
   } else if ((a.in_change() || a.phase == Phase::pending) && shown.message.empty()) {
     shown.message = blocking_pods_of(world, node.meta.name);
-    if (shown.message.empty() && a.change) shown.message = change_step(index.impl(), node, a);
+    if (shown.message.empty() && a.in_change()) shown.message = change_step(world, index.impl(), node, a);
   }
   if (shown.message.empty() && a.phase == Phase::pending) {
     shown.message = waits_for(world, index.impl(), a);

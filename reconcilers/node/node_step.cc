@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/known_profile.h"
+#include "reconcilers/cluster/overrides.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/node_labels.h"
@@ -85,14 +87,22 @@ ChangeStep::ChangeStep(const StepInput& input)
 Step ChangeStep::run() {
   out_.phase = phase_of(facts_);
   if (same_target_) ages_.run(unchanged_timer(name(), change_.to), content_.unchanged_seed());
-  using Row = bool (ChangeStep::*)();
-  constexpr Row kRows[] = {&ChangeStep::c1_held,     &ChangeStep::forget_cordon, &ChangeStep::c2_failed,
-                           &ChangeStep::c3_back_out, &ChangeStep::c4_wait,       &ChangeStep::c5_new_target,
-                           &ChangeStep::c6_drain,    &ChangeStep::c7_list_older, &ChangeStep::c8_terminating,
-                           &ChangeStep::c9_last,     &ChangeStep::c10_verified,  &ChangeStep::c11_time_is_over,
-                           &ChangeStep::c12_reload};
-  for (const Row row : kRows) {
-    if ((this->*row)()) break;
+  struct Row {
+    StepRow name;
+    bool (ChangeStep::*applies)();
+  };
+  constexpr Row kRows[] = {
+      {StepRow::c1, &ChangeStep::c1_held},        {StepRow::forget_cordon, &ChangeStep::forget_cordon},
+      {StepRow::c2, &ChangeStep::c2_failed},      {StepRow::c3, &ChangeStep::c3_back_out},
+      {StepRow::c4, &ChangeStep::c4_wait},        {StepRow::c5, &ChangeStep::c5_new_target},
+      {StepRow::c6, &ChangeStep::c6_drain},       {StepRow::c7, &ChangeStep::c7_list_older},
+      {StepRow::c8, &ChangeStep::c8_terminating}, {StepRow::c9, &ChangeStep::c9_last},
+      {StepRow::c10, &ChangeStep::c10_verified},  {StepRow::c11, &ChangeStep::c11_time_is_over},
+      {StepRow::c12, &ChangeStep::c12_reload}};
+  for (const Row& row : kRows) {
+    if (!(this->*row.applies)()) continue;
+    out_.row = row.name;
+    break;
   }
   return std::move(out_);
 }
@@ -216,7 +226,8 @@ bool ChangeStep::c8_terminating() {
 bool ChangeStep::c9_last() {
   const std::vector<Component> last = steps_for(change_.kind).last;
   if (!any_deletable(last)) return false;
-  const std::string why = node_.ready ? waiting_for() : "the node is NotReady";
+  if (node_.ready) out_.last_wait_for = waiting_for();
+  const std::string why = node_.ready ? out_.last_wait_for : "the node is NotReady";
   if (why.empty()) {
     delete_pods(last, fmt::format("last step to {}", change_.to));
   } else if (expired_) {
@@ -250,6 +261,14 @@ bool ChangeStep::c12_reload() {
 
 Step step(const StepInput& input) {
   return ChangeStep(input).run();
+}
+
+ProfilePtr profile_begun_for(const NodeView& view, const FleetRecord* record, ProfileCache& profiles) {
+  const std::string& to = view.facts.change->to;
+  const Operand* plugin = view.installation.find(Component::plugin, view.node);
+  if (to == view.facts.target.view() || plugin == nullptr) return nullptr;
+  return known_profile(to, view.snapshot.world, record, profiles,
+                       overridden_errors(*plugin, view.installation.find(Component::gfd, view.node)));
 }
 
 void keep_timers(const NodeView& view, const RolloutSpec& rollout, Ages& ages) {

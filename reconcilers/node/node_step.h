@@ -97,6 +97,7 @@
 // operator owns and labels of nodes that left their policy (registry.cc), and the mark for KAI (mps_ready.h).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -142,15 +143,37 @@ struct StepInput {
   std::function<std::optional<KaiHindrance>()> kai_hinders;  // Asked only before pods are replaced.
 };
 
+// The row of the second table above that applies to a node in a change.
+enum class StepRow : std::uint8_t {
+  none,  // The node waits for C10, or for a deadline of C11 or C12.
+  c1,
+  forget_cordon,  // The line between C1 and C2.
+  c2,
+  c3,
+  c4,
+  c5,
+  c6,
+  c7,
+  c8,
+  c9,
+  c10,
+  c11,
+  c12,
+};
+
 struct Step {
   Phase phase = Phase::unmanaged;  // Before the step.
-  Plan plan;            // Actions, findings, timers, the time of the next look, whether consumers must be listed.
-  bool evicts = false;  // Evict its consumers now, as far as their jobs allow (drain.h).
-  bool done = false;    // The change ends: pods that the kubelet has rejected meanwhile can be removed.
+  StepRow row = StepRow::none;
+  std::string last_wait_for;  // Of C9: what the last pods wait for while the node is Ready; empty: nothing.
+  Plan plan;                  // Actions, findings, timers, the time of the next look, whether consumers must be listed.
+  bool evicts = false;        // Evict its consumers now, as far as their jobs allow (drain.h).
+  bool done = false;          // The change ends: pods that the kubelet has rejected meanwhile can be removed.
 };
 
 // The node has a change (facts.change).
 [[nodiscard]] Step step(const StepInput& input);
+// For StepInput::begun_for. `record` may be null.
+[[nodiscard]] ProfilePtr profile_begun_for(const NodeView& view, const FleetRecord* record, ProfileCache& profiles);
 
 // Keeps the timers of a change running without a step, for a pass that has reached its limit.
 void keep_timers(const NodeView& view, const RolloutSpec& rollout, Ages& ages);

@@ -6,8 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "reconcilers/cluster/known_profile.h"
-#include "reconcilers/cluster/overrides.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/kai_gate.h"
@@ -80,7 +78,8 @@ class ChangeWalk {
     const SharingPolicy& policy = pass_.index.policy(pass_.s.world, a.policy.view());
     std::optional<BlockedBy> who = blocked_by_pods(pass_, name, a);
     std::optional<Stop> stop = stop_for(name, a, who);
-    StepInput input{view, policy, begun_for(view), std::move(stop), std::move(who), {}};
+    ProfilePtr begun_for = profile_begun_for(view, pass_.index.record_or_null(), pass_.index.profiles);
+    StepInput input{view, policy, std::move(begun_for), std::move(stop), std::move(who), {}};
     input.kai_hinders = [this, &name, &a] { return kai_hindrance(pass_, name, a); };
     Step next = step(input);
     const bool evicts = next.evicts;
@@ -88,15 +87,6 @@ class ChangeWalk {
     pass_.take(std::move(next.plan), name);
     if (evicts) evict_consumers(pass_, name, a, use_of(pass_.s, name, WallTime::min()));
     if (done) remove_rejected(pass_, name);
-  }
-
-  ProfilePtr begun_for(const NodeView& view) {
-    const std::string& to = view.facts.change->to;
-    const Operand* plugin = view.installation.find(Component::plugin, view.node);
-    if (to == view.facts.target.view() || plugin == nullptr) return nullptr;
-    const FleetRecord* record = pass_.index.record_or_null();
-    return known_profile(to, pass_.s.world, record, pass_.index.profiles,
-                         overridden_errors(*plugin, view.installation.find(Component::gfd, view.node)));
   }
 
   // What stops the rollout of the node, or makes the node leave its change.

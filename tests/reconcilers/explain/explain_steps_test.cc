@@ -68,7 +68,7 @@ TEST(ChangeStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
   EXPECT_TRUE(steps_to(fleet.world, fleet.index, "default", "gpu-operator/mps-config/other", 9).empty());
   fleet.annotate("a01", kHoldAnnotation, "true");
   fleet.index.refresh(fleet.world, fleet.settings);
-  EXPECT_EQ(change_step(fleet.index.impl(), fleet.node("a01"), *fleet.index.assessment("a01")),
+  EXPECT_EQ(change_step(fleet.world, fleet.index.impl(), fleet.node("a01"), *fleet.index.assessment("a01")),
             "held: the operator does not continue the change");
 }
 

@@ -12,7 +12,9 @@ using std::chrono::seconds;
 
 TEST_F(DisruptiveStep, C8_FirstPodsThatStillTerminateAreWaitedForUntilTheTimeIsOver) {
   for (const char* uid : {"old-mps", "old-gfd"}) pod(uid).meta.deletion_timestamp = now - seconds(5);
-  EXPECT_EQ(actions(take()), Actions{});
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(taken.row, StepRow::c8);
   ran_for(Timer::verifying, minutes(10));
   EXPECT_EQ(actions(take()), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
 }
@@ -31,7 +33,10 @@ TEST_F(DisruptiveStep, C9_ThePluginGoesLastOnceTheNewDaemonIsReady) {
   remove("old-mps");
   remove("old-gfd");
   add_pod("new-gfd", Component::gfd, now - seconds(5));
-  EXPECT_EQ(actions(take()), Actions{}) << "the daemon is missing";
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{}) << "the daemon is missing";
+  EXPECT_EQ(taken.row, StepRow::c9);
+  EXPECT_EQ(taken.last_wait_for, "the new MPS control daemon is not Ready");
   add_pod("new-mps", Component::mps, now - seconds(5));
   EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
 }
@@ -100,7 +105,9 @@ TEST_F(SupersededStep, C7_NewPodsThatAreOlderThanTheTextAreListed) {
 
 TEST_F(SupersededStep, C7_NotWithinOneSecondOfTheEdit) {
   retargeted = std::chrono::milliseconds(900);
-  EXPECT_EQ(actions(take()), Actions{});
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(taken.row, StepRow::c7);
 }
 
 TEST_F(SupersededStep, C7_NotWhileKaiMayUseTheNode) {
@@ -123,6 +130,7 @@ TEST_F(NodeStep, C10_ANodeThatShowsItIsVerifiedAfterTheStatusLag) {
   ran_for(Timer::shown, seconds(12));
   const Step taken = take();
   EXPECT_EQ(taken.phase, Phase::verifying);
+  EXPECT_EQ(taken.row, StepRow::c10);
   EXPECT_EQ(actions(taken), Actions{"out(Verified)"});
   EXPECT_TRUE(taken.done);
 }
@@ -148,9 +156,12 @@ TEST_F(NodeStep, C10_ASupersededNodeOfTwoModelsIsHeldAgainstTheGpusInTheRecord) 
 TEST_F(NodeStep, C11_ANodeThatDoesNotShowItFailsWhenItsTimeIsOver) {
   replace_all();
   shows_something_else();
-  EXPECT_EQ(actions(take()), Actions{});
+  const Step before = take();
+  EXPECT_EQ(actions(before), Actions{});
+  EXPECT_EQ(before.row, StepRow::none);
   ran_for(Timer::verifying, minutes(10));
   const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c11);
   ASSERT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
   const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
   EXPECT_TRUE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->failed);
@@ -213,7 +224,9 @@ TEST_F(NodeStep, C12_ALabelThatDidNotReloadWithinTwoMinutesListsThePods) {
   shows_something_else();
   EXPECT_EQ(actions(take()), Actions{});
   ran_for(Timer::reloading, minutes(2));
-  EXPECT_EQ(actions(take()), Actions{"into(ReloadFailed)"});
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{"into(ReloadFailed)"});
+  EXPECT_EQ(taken.row, StepRow::c12);
 }
 
 TEST_F(NodeStep, AStoredTimeCountsAtAFirstLookOnly) {

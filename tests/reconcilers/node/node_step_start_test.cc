@@ -15,6 +15,7 @@ TEST_F(NodeStep, C1_ANodeThatSomebodyHoldsIsLeftAloneAndNoDeadlineRuns) {
   stop = Stop{"Paused", ""};
   const Step taken = take();
   EXPECT_EQ(taken.phase, Phase::held);
+  EXPECT_EQ(taken.row, StepRow::c1);
   EXPECT_EQ(actions(taken), Actions{});
   for (const TimerKey& key : taken.plan.timers) EXPECT_EQ(key.timer, Timer::unchanged);
 }
@@ -23,6 +24,7 @@ TEST_F(NodeStep, C1_ADriverUpgradeHoldsItToo) {
   facts.holder = kDriverUpgrade;
   const Step taken = take();
   EXPECT_EQ(taken.phase, Phase::held);
+  EXPECT_EQ(taken.row, StepRow::c1);
   EXPECT_EQ(actions(taken), Actions{});
 }
 
@@ -43,6 +45,7 @@ TEST_F(NodeStep, C2_AFailedNodeStaysFailedWhileItShowsSomethingElse) {
   change.failed = NodeChange::Failure{"did not verify", ""};
   const Step taken = take();
   EXPECT_EQ(taken.phase, Phase::failed);
+  EXPECT_EQ(taken.row, StepRow::c2);
   EXPECT_EQ(actions(taken), Actions{});
 }
 
@@ -58,6 +61,7 @@ TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutWhenItsTargetChanges) {
   change.cordoned = node.unschedulable = true;
   const Step taken = take();
   EXPECT_EQ(taken.phase, Phase::draining);
+  EXPECT_EQ(taken.row, StepRow::c3);
   EXPECT_EQ(actions(taken), Actions{"out(Superseded) uncordon"});
 }
 
@@ -127,6 +131,7 @@ TEST_F(NodeStep, C3_ANodeIsBackedOutIfItsPolicyDropsTheKeyBeforeTheLabelIsWritte
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{"out(Superseded)"});
   EXPECT_EQ(taken.phase, Phase::draining);
+  EXPECT_EQ(taken.row, StepRow::c3);
 }
 
 TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnObstacle) {
@@ -135,6 +140,7 @@ TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnObstacle) {
   facts.message = "MIG";
   const Step taken = take();
   EXPECT_EQ(taken.phase, Phase::restarting);
+  EXPECT_EQ(taken.row, StepRow::c4);
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(reasons(taken), Actions{"MIGEnabled"});
 }
@@ -193,7 +199,9 @@ TEST_F(NodeStep, C5_ANewListWaitsForOneSecondAfterTheEdit) {
   remove("old-gfd");
   change.to = "v1-other";
   retargeted = std::chrono::milliseconds(900);
-  EXPECT_EQ(actions(take()), Actions{});
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(taken.row, StepRow::c5);
 }
 
 TEST_F(NodeStep, C6_ALiveChangeDeletesTheFirstPodsAtOnce) {
@@ -238,6 +246,7 @@ TEST_F(DisruptiveStep, C6_PodsOfDaemonSetsThatLoseTheirGpusAreNamed) {
 TEST_F(DisruptiveStep, C6_ADrainAsksForTheNodesConsumersFirst) {
   const Step taken = take();
   EXPECT_EQ(taken.phase, Phase::draining);
+  EXPECT_EQ(taken.row, StepRow::c6);
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(taken.plan.consumers_wanted, std::set<std::string>{"n1"});
 }
