@@ -78,8 +78,7 @@ std::string change_step(const World& world, const FleetIndex::Impl& index, const
   const auto also_lost = [&](const std::string& text) { return node.ready ? text : "the node is not Ready; " + text; };
   switch (step.row) {
     case StepRow::c1:
-      return a.is_held() ? "held: the operator does not continue the change"
-                         : fmt::format("{}: the operator waits until this ends", a.holder);
+      return fmt::format("{}: the operator waits until this ends", describe_holder(a.holder, node));
     case StepRow::forget_cordon:
       return "someone uncordoned the node; the change continues";
     case StepRow::c2:

@@ -183,7 +183,8 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
         "{} assigns the node to nos: the operator {} and then no longer changes the node", nos_label(node),
         a->is_unreadable() ? "waits until the node's change is removed" : "finishes the change in progress"));
   }
-  if (a->is_held()) out.notes.push_back(fmt::format("{} is set: the operator does not change the node", hold_of(node)));
+  if (a->is_held())
+    out.notes.push_back(fmt::format("{}: the operator does not change the node", describe_holder(a->holder, node)));
   if (a->change) {
     const std::vector<std::string> left = pods_to_go(index, node, *a);
     out.notes.push_back(fmt::format(
@@ -305,7 +306,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
   const std::string_view why = shown_reason(a);
   if (phase == Phase::blocked || (phase == Phase::held && why != kHeld)) {
     shown.state = fmt::format("{}({})", to_string(phase), why);
-    if (phase == Phase::held && why == a.holder) shown.message = describe_foreign_holder(a.holder, node);
+    if (phase == Phase::held && why == a.holder) shown.message = describe_holder(a.holder, node);
   } else if (drifts(a)) {
     shown.message = shown_difference(a);
   } else if (a.phase == Phase::up_to_date && has_missing_devices(a)) {

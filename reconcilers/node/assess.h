@@ -208,6 +208,9 @@ struct AssessContext {
                                                                   const std::map<std::string, SharingPolicy>& held);
 // Another actor holds the node: a driver upgrade or MIG change in progress, or a remediation system. Empty: nobody.
 [[nodiscard]] std::string_view foreign_holder(const Node& node, const PluginInstallation& installation);
-// What such an actor does, for people. `holder`: the answer of foreign_holder() for the node.
-[[nodiscard]] std::string describe_foreign_holder(std::string_view holder, const Node& node);
+// Who holds the node: Held (a person), else the same. Empty: nobody.
+[[nodiscard]] std::string_view holder_of(const Node& node, const PluginInstallation& installation);
+// What the holder does, or which annotation or label a person has set, for people. `holder`: the answer of one of the
+// two for the node, or NodeAssessment::holder; not empty.
+[[nodiscard]] std::string describe_holder(std::string_view holder, const Node& node);
 }  // namespace gso

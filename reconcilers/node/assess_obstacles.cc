@@ -73,7 +73,7 @@ void Assessor::find_obstacle() {
     out_.write_blocked = false;  // Nothing is written while somebody holds the node.
     return;
   }
-  block(foreign_holder_, describe_foreign_holder(foreign_holder_, node_), false);
+  block(foreign_holder_, describe_holder(foreign_holder_, node_), false);
   out_.phase = Phase::held;
 }
 

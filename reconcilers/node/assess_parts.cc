@@ -194,7 +194,12 @@ std::string_view foreign_holder(const Node& node, const PluginInstallation& inst
   return quarantine_of(node) ? kQuarantined : std::string_view();
 }
 
-std::string describe_foreign_holder(std::string_view holder, const Node& node) {
+std::string_view holder_of(const Node& node, const PluginInstallation& installation) {
+  return is_held(node) ? kHeld : foreign_holder(node, installation);
+}
+
+std::string describe_holder(std::string_view holder, const Node& node) {
+  if (holder == kHeld) return hold_of(node) + " is set";
   if (holder == kDriverUpgrade) return "a driver upgrade is in progress on the node";
   if (holder == kMigChange) return "the MIG manager is changing the node";
   const auto quarantine = quarantine_of(node);

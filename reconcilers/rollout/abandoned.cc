@@ -43,10 +43,9 @@ class Left {
 
   // What prevents the cleanup, independent of time; empty: nothing prevents it.
   [[nodiscard]] std::string obstacle() const {
-    if (is_held(node_)) return fmt::format("{} is set", kHoldAnnotation);
     const PluginInstallation none;
-    if (const auto holder = foreign_holder(node_, a_ == nullptr ? none : set()); !holder.empty()) {
-      return describe_foreign_holder(holder, node_);
+    if (const auto holder = holder_of(node_, a_ == nullptr ? none : set()); !holder.empty()) {
+      return describe_holder(holder, node_);
     }
     const auto& unsynced = pass_.s.world.unsynced_namespaces;
     if (a_ == nullptr ? !unsynced.empty() : unsynced.contains(set().ns))

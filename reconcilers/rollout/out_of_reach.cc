@@ -14,10 +14,8 @@ namespace {
 std::pair<std::string_view, std::string> who_has(const NodeAssessment& a, const Node& node) {
   const std::string_view reason = excuse_of(a);
   if (reason.empty() || (reason == kNodesNotReady && a.change)) return {};
-  if (reason == kHeld)
-    return {reason, "Node has gpusharing.dev/hold=true: skipped until this label or annotation is removed"};
   if (reason == kNodesNotReady) return {reason, "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable"};
-  return {reason, describe_foreign_holder(reason, node)};
+  return {reason, describe_holder(reason, node)};
 }
 
 }  // namespace

@@ -114,8 +114,7 @@ struct Untouchable {
 std::optional<Untouchable> untouchable(Pass& pass, const std::string& name, const NodeAssessment& a) {
   const Node* node = pass.s.world.nodes.find(name);
   if (node == nullptr || a.phase == Phase::unmanaged) return std::nullopt;
-  if (a.is_held()) return Untouchable{kHeld, fmt::format("{} is set", kHoldAnnotation)};
-  if (!a.holder.empty()) return Untouchable{a.holder, describe_foreign_holder(a.holder, *node)};
+  if (!a.holder.empty()) return Untouchable{a.holder, describe_holder(a.holder, *node)};
   if (a.is_blocked() && a.reason != kLabelOwnedByOther) return Untouchable{a.reason, a.message};
   if (!a.taint.empty()) return Untouchable{kTaintNotTolerated, fmt::format("it has the taint {}", a.taint.view())};
   if (auto hindrance = kai_hindrance(pass, name, a)) return Untouchable{kKaiReservations, std::move(hindrance->why)};

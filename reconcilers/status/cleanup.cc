@@ -120,12 +120,11 @@ class Leaving {
   void uncordon(const Node& node, PatchNode& patch, Cleanup& out) const {
     if (!is_cordoned_by_operator(node) || !node.unschedulable) return;
     const NodeAssessment* a = index_.assessment(node.meta.name);
-    std::string holder(
-        foreign_holder(node, a == nullptr ? PluginInstallation() : index_.installations()[a->installation]));
-    if (is_held(node)) holder = kHoldAnnotation;
+    const std::string_view holder =
+        holder_of(node, a == nullptr ? PluginInstallation() : index_.installations()[a->installation]);
     if (!holder.empty()) {
-      out.kept.push_back(fmt::format("node {} stays cordoned: {} relies on the cordon; uncordon the node afterwards",
-                                     node.meta.name, holder));
+      out.kept.push_back(fmt::format("node {} stays cordoned: {}; uncordon the node once this has ended",
+                                     node.meta.name, describe_holder(holder, node)));
       return;
     }
     patch.unschedulable = false;

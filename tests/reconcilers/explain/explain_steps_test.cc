@@ -69,7 +69,7 @@ TEST(ChangeStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
   fleet.annotate("a01", kHoldAnnotation, "true");
   fleet.index.refresh(fleet.world, fleet.settings);
   EXPECT_EQ(change_step(fleet.world, fleet.index.impl(), fleet.node("a01"), *fleet.index.assessment("a01")),
-            "held: the operator does not continue the change");
+            "annotation gpusharing.dev/hold is set: the operator waits until this ends");
 }
 
 TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) {

@@ -91,7 +91,7 @@ TEST(PlannerCleanup, ACordonThatHoldReliesOnStaysAndIsNamed) {
   fleet.annotate("n01", kHoldAnnotation, "true");
   const Cleanup done = leave(fleet);
   EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned", "n01 gpusharing.dev/hold"));
-  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("n01 stays cordoned: gpusharing.dev/hold relies on the cordon")));
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("n01 stays cordoned: annotation gpusharing.dev/hold is set")));
 }
 
 TEST(PlannerCleanup, ACordonThatADriverUpgradeReliesOnStays) {
@@ -100,7 +100,7 @@ TEST(PlannerCleanup, ACordonThatADriverUpgradeReliesOnStays) {
   fleet.label("n01", std::string(kDriverUpgradeState), "pod-restart-required");
   const Cleanup done = leave(fleet);
   EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned"));
-  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("DriverUpgrade relies on the cordon")));
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("a driver upgrade is in progress on the node; uncordon the node once")));
 }
 
 TEST(PlannerCleanup, WhereWeAreTheLabellerOurLabelsGoAndTheMpsDaemonKeepsItsOwn) {
