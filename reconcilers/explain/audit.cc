@@ -101,12 +101,13 @@ void add_node(const World& world, const Node& node, const FleetIndex& index, Aud
   add_outage(node, *a, shown, next_step(world, index.impl(), node, a, shown.state), out);
 }
 
-// The command that lifts the pause, by what carries it: the policy, the ConfigMap or the rollout (in the gate's order).
-std::string resume_command(const RolloutView& rollout) {
+// The command that lifts the pause.
+std::string resume_command(RolloutView& rollout) {
   const std::string command = "gpu-sharing-operator rollout resume";
-  if (rollout.policy.rollout.paused) return fmt::format("{} policy/{}", command, rollout.key.policy);
-  if (config_map_pause(rollout) != ConfigMapPause::none || rollout.object == nullptr) return command;
-  return fmt::format("{} {}", command, rollout.object->meta.name);
+  const PausedBy by = pause_of_rollout(rollout).by;
+  if (by == PausedBy::policy) return fmt::format("{} policy/{}", command, rollout.key.policy);
+  const bool has_name = by == PausedBy::rollout && rollout.object != nullptr;
+  return has_name ? fmt::format("{} {}", command, rollout.object->meta.name) : command;
 }
 
 // Nodes that need the rollout's target and do not get it until a person acts. nullopt: the rollout is not stopped, or

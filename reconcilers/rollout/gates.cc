@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
@@ -50,11 +51,6 @@ static_assert(is_in_order(kGates) && std::size(kGates) == static_cast<std::size_
 
 }  // namespace
 
-ConfigMapPause config_map_pause(const RolloutView& rollout) {
-  const Pass& pass = rollout.pass;
-  return pause_of(pass.s.world, pass.index.record_or_null(), rollout.installation.config_map_key());
-}
-
 const GateRow& row_of(Gate gate) {
   return kGates[static_cast<std::size_t>(gate)];
 }
@@ -70,11 +66,18 @@ bool goes_back(const RolloutView& rollout) {
 
 // --- Why a gate is closed, for people; empty: it is open. First the switches that people have set.
 
+Pause pause_above(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
+  if (rollout.policy.rollout.paused) return {PausedBy::policy, "spec.rollout.paused of the policy is set"};
+  const ObjectKey config_map = rollout.installation.config_map_key();
+  const ConfigMapPause pause = pause_of(pass.s.world, pass.index.record_or_null(), config_map);
+  if (pause == ConfigMapPause::none) return {};
+  return {PausedBy::config_map, describe(pause, config_map)};
+}
+
 // Of the policy and of the ConfigMap.
 std::string closed_by_pause_above(RolloutView& rollout) {
-  const SharingPolicy& policy = rollout.policy;
-  if (policy.rollout.paused) return "spec.rollout.paused of the policy is set";
-  return describe(config_map_pause(rollout), rollout.installation.config_map_key());
+  return pause_above(rollout).why;
 }
 
 Switches switches_on(const RolloutView& rollout) {
@@ -234,6 +237,13 @@ constexpr Condition kConditions[] = {
     {Gate::new_attempt, closed_by_earlier_attempt},
 };
 
+bool closes(const SharingPolicy& policy, Gate gate) {
+  if (gate == Gate::observe) return policy.mode == PolicyMode::observe;
+  if (gate == Gate::paused) return policy.rollout.paused;
+  if (gate == Gate::approval) return policy.mode == PolicyMode::approve;
+  return gate == Gate::outside_window && !policy.rollout.windows.empty();
+}
+
 bool prevents(const GateRow& gate, GateUse use) {
   switch (use) {
     case GateUse::start:
@@ -261,9 +271,16 @@ GateState first_closed_gate(RolloutView& rollout, GateUse use) {
   return {};
 }
 
-std::string pause_of_rollout(RolloutView& rollout) {
-  std::string above = closed_by_pause_above(rollout);
-  return above.empty() ? closed_by_own_pause(rollout) : above;
+Gate first_gate_in_spec(const SharingPolicy& policy) {
+  const auto* first =
+      std::ranges::find_if(kConditions, [&](const Condition& condition) { return closes(policy, condition.gate); });
+  return first == std::end(kConditions) ? Gate::open : first->gate;
+}
+
+Pause pause_of_rollout(RolloutView& rollout) {
+  if (Pause above = pause_above(rollout); above.by != PausedBy::nobody) return above;
+  std::string own = closed_by_own_pause(rollout);
+  return own.empty() ? Pause() : Pause{PausedBy::rollout, std::move(own)};
 }
 
 }  // namespace gso

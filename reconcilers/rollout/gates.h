@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "reconcilers/cluster/paused_config_maps.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 
@@ -72,9 +72,15 @@ enum class GateUse : std::uint8_t {
 [[nodiscard]] GateState first_closed_gate(RolloutView& rollout, GateUse use);
 // Gate::aborted, if somebody has aborted the rollout; else open. An aborted rollout has ended, whatever else holds it.
 [[nodiscard]] GateState closed_by_abort(RolloutView& rollout);
-// How the rollout's ConfigMap is paused.
-[[nodiscard]] ConfigMapPause config_map_pause(const RolloutView& rollout);
-// Which pause applies to the rollout, of its policy, of its ConfigMap or its own, for people; empty: none.
-[[nodiscard]] std::string pause_of_rollout(RolloutView& rollout);
+// The first gate that the spec of a policy closes, always or outside its windows; open: it closes none.
+[[nodiscard]] Gate first_gate_in_spec(const SharingPolicy& policy);
+
+enum class PausedBy : std::uint8_t { nobody, policy, config_map, rollout };
+struct Pause {
+  PausedBy by = PausedBy::nobody;
+  std::string why;  // For people.
+};
+// The first pause that applies to the rollout, in the order of the gates.
+[[nodiscard]] Pause pause_of_rollout(RolloutView& rollout);
 
 }  // namespace gso

@@ -81,7 +81,7 @@ class Remediator {
   // pod would offer GPUs that the DRA driver has allocated since. GFD only writes labels.
   [[nodiscard]] std::string stays(const std::string& node, Component component) const {
     RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(*pass_.index.find(node)));
-    const std::string pause = rollout == nullptr ? std::string() : pause_of_rollout(*rollout);
+    const std::string pause = rollout == nullptr ? std::string() : pause_of_rollout(*rollout).why;
     if (!pause.empty()) return fmt::format("the pod is not replaced while rollouts are paused: {}", pause);
     const std::string& device_class = pass_.index.dra.class_of(node);
     if (component == Component::gfd || device_class.empty()) return {};

@@ -78,18 +78,6 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
   if (estimate) status["estimatedCompletion"] = k8s::format_time(*estimate);
 }
 
-namespace {
-
-// Why a policy that is deleted still governs its nodes (cluster/recorded_policies.h).
-std::string_view reason_of_stop(const SharingPolicy& policy) {
-  if (policy.mode == PolicyMode::observe) return reason_of(Gate::observe);
-  if (policy.rollout.paused) return reason_of(Gate::paused);
-  if (policy.mode == PolicyMode::approve) return reason_of(Gate::approval);
-  return policy.rollout.windows.empty() ? kPolicyGone : reason_of(Gate::outside_window);
-}
-
-}  // namespace
-
 std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy) {
   const auto left = pass.index.labelled.find(policy.meta.name);
   const bool waits = policy.meta.deletion_timestamp && left != pass.index.labelled.end() &&
@@ -106,8 +94,11 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
                        has_recorded_stop(*pass.index.record, policy);
   if (stopped) {
     const std::string stops = stops_of(policy);
+    // Why a policy that is deleted still governs its nodes (cluster/recorded_policies.h).
+    const Gate gate = first_gate_in_spec(policy);
+    const std::string_view reason = gate == Gate::open ? kPolicyGone : reason_of(gate);
     return StatusCondition{
-        "Progressing", false, std::string(reason_of_stop(policy)),
+        "Progressing", false, std::string(reason),
         fmt::format("{}, and the operator does not revert nodes while the policy has a stop ({}). Remove the stop from "
                     "the policy; {}",
                     nodes, stops.empty() ? "a paused or aborted rollout" : stops, kLetGo)};
