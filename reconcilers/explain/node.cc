@@ -20,6 +20,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/rollout/out_of_reach.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -268,9 +269,10 @@ std::string blocking_pods_of(const World& world, std::string_view node) {
 
 namespace {
 
-// What a node that needs a change waits for, with the text of the rollout's status, or of the policy's status if the
-// rollout's status has none.
-std::string waits_for(const World& world, const FleetIndex::Impl& index, const NodeAssessment& a) {
+// What a node that needs a change waits for: why the operator must not change it now, else the text of the rollout's
+// status, or of the policy's status if the rollout's status has none.
+std::string waits_for(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  if (std::string why = node_out_of_reach(a, node).why; !why.empty()) return why;
   const auto progressing = [](const std::string& status_json) {
     const auto said = condition_in(parse_status(status_json), "Progressing");
     const std::string reason = text_at(said, "reason");
@@ -326,7 +328,7 @@ ShownState shown_state(const World& world, const FleetIndex& index, const Node& 
     if (shown.message.empty() && a.in_change()) shown.message = change_step(world, index.impl(), node, a);
   }
   if (shown.message.empty() && a.phase == Phase::pending) {
-    shown.message = waits_for(world, index.impl(), a);
+    shown.message = waits_for(world, index.impl(), node, a);
     if (shown.message.empty() && a.cause == ChangeCause::new_template)
       shown.message =
           "its pods have an older template of their DaemonSets (updateStrategy OnDelete); the operator replaces them "

@@ -128,6 +128,12 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
     const bool labelled = hold_of(node).starts_with("label");
     return fmt::format("kubectl {} node {} {}-", labelled ? "label" : "annotate", node.meta.name, kHoldAnnotation);
   }
+  if (reason == kChangeUnreadable) {
+    return fmt::format(
+        "kubectl annotate node {} {}-  # if no change is in progress there; then uncordon the node if it is still "
+        "cordoned",
+        node.meta.name, kChangeAnnotation);
+  }
   if (reason == kDeferralUnreadable)
     return fmt::format("kubectl annotate node {} {}-", node.meta.name, kDeferredAnnotation);
   const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);

@@ -2,23 +2,18 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
-namespace {
-
-std::pair<std::string_view, std::string> who_has(const NodeAssessment& a, const Node& node) {
+NodeOutOfReach node_out_of_reach(const NodeAssessment& a, const Node& node) {
   const std::string_view reason = excuse_of(a);
   if (reason.empty() || (reason == kNodesNotReady && a.change)) return {};
   if (reason == kNodesNotReady) return {reason, "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable"};
   return {reason, describe_holder(reason, node)};
 }
-
-}  // namespace
 
 OutOfReach out_of_reach_of(RolloutView& rollout) {
   OutOfReach out;
@@ -29,7 +24,7 @@ OutOfReach out_of_reach_of(RolloutView& rollout) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
     const Node* node = rollout.pass.s.world.nodes.find(name);
     if (node == nullptr) return false;
-    const auto [reason, why] = who_has(a, *node);
+    const auto [reason, why] = node_out_of_reach(a, *node);
     if (reason.empty()) return false;
     out.nodes[std::string(reason)].emplace(name, why);
     ++count[std::string(a.product.view())];

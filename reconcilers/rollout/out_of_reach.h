@@ -21,4 +21,11 @@ struct OutOfReach {
 };
 [[nodiscard]] OutOfReach out_of_reach_of(RolloutView& rollout);
 
+// One node that is Pending or in a change: its reason there, and why. Empty: the operator can change it.
+struct NodeOutOfReach {
+  std::string_view reason;
+  std::string why;
+};
+[[nodiscard]] NodeOutOfReach node_out_of_reach(const NodeAssessment& assessment, const Node& node);
+
 }  // namespace gso

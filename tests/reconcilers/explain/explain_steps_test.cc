@@ -72,6 +72,18 @@ TEST(ChangeStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
             "annotation gpusharing.dev/hold is set: the operator waits until this ends");
 }
 
+TEST(NextStep, AChangeThatCannotBeReadIsRemovedByAPersonWhoChecksTheNodeFirst) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settle();
+  fleet.annotate("a01", kChangeAnnotation, "{\"v\":1");
+  fleet.index.refresh(fleet.world, fleet.settings);
+  const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
+  const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
+  EXPECT_EQ(out.shown.state, "Held(ChangeUnreadable)");
+  EXPECT_THAT(out.next, AllOf(HasSubstr("kubectl annotate node a01 gpusharing.dev/change-"),
+                              HasSubstr("if no change is in progress there")));
+}
+
 TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) {
   FleetSpec spec = one_node("ts-4");
   spec.profiles["sliced"] = "ts-2";

@@ -128,6 +128,7 @@ TEST_F(Waits, ANodeThatIsNotReadyAndABusyOneAreNamedAsHoldersForTheIdleOnes) {
   fleet.edit("any", "mps-8");
   tick(30);
   EXPECT_EQ(shown("a04"), "Pending: no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)");
+  EXPECT_EQ(shown("a02"), "Pending: Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable");
   EXPECT_EQ(status_patches(200), 0U) << "the same holders, and nothing is written";
 }
 
