@@ -150,14 +150,14 @@ k8s::Gvr sub(const k8s::Gvr& resource, std::string_view name) {
 
 const std::vector<Reconciler>& reconcilers() {
   static const std::vector<Reconciler> list = {
+      // Records what nodes run, verifies it by effect, and reports why a node is Blocked.
       {kNodeProfile,
-       "Records what nodes run, verifies it by effect, and reports why a node is Blocked.",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kDeviceClasses,
         kResourceSlices, kPolicies},
        {{kNodes, {"patch"}}, {kEvents, {"create", "patch"}}},
        node_profile},
+      // Rolls out the target revision of each profile, within budgets, and verifies each node.
       {kSharingRollout,
-       "Rolls out the target revision of each profile, within budgets, and verifies each node.",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kDeviceClasses,
         kResourceSlices, kPolicies, kRollouts},
        {{kNodes, {"patch"}},
@@ -170,19 +170,19 @@ const std::vector<Reconciler>& reconcilers() {
         {sub(kRollouts, "status"), {"patch"}},
         {kEvents, {"create", "patch"}}},
        sharing_rollout},
+      // Writes the sharing labels of nodes that no GPU Feature Discovery serves.
       {kNodeLabels,
-       "Writes the sharing labels of nodes that no GPU Feature Discovery serves.",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies},
        {{kNodes, {"patch"}}},
        node_labels},
+      // Marks nodes with an MPS control daemon for KAI's pods (nvidia.mps/enabled).
       {kNodeMpsReady,
-       "Marks nodes with an MPS control daemon for KAI's pods (nvidia.mps/enabled).",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies,
         kKaiConfigs, kBindRequests},
        {{kNodes, {"patch"}}},
        mps_ready},
+      // Creates the default policy and writes the status of every policy.
       {kPolicyStatus,
-       "Creates the default policy and writes the status of every policy.",
        {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies,
         kRollouts},
        {{kPolicies, {"create"}},
@@ -190,13 +190,13 @@ const std::vector<Reconciler>& reconcilers() {
         {kConfigMaps, {"create", "patch"}},
         {kEvents, {"create", "patch"}}},
        policy_status},
+      // Reports which sharing mode of KAI is in effect, and which settings of kai-config cannot work.
       {kKaiConfig,
-       "Reports which sharing mode of KAI is in effect, and which settings of kai-config cannot work.",
        {kKaiConfigs, kPods, kConfigMaps, kRuntimeClasses, kCrds},
        {{kConfigMaps, {"create", "patch"}}, {kEvents, {"create", "patch"}}},
        kai_config},
+      // Deletes KAI's reservation pods that have no consumer; compares reservations with their consumers.
       {kReservationGc,
-       "Deletes KAI's reservation pods that have no consumer; compares reservations with their consumers.",
        {kNodes, kPods, kKaiConfigs, kBindRequests, kDeployments, kCrds},
        {{kPods, {"list", "delete"}},
         {kNodes, {"get"}},

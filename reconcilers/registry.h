@@ -29,7 +29,6 @@ class RolloutViews;  // rollout/rollout_view.h
 
 struct Reconciler {
   std::string_view name;          // "sharing.rollout"
-  std::string_view purpose;       // One sentence.
   std::vector<k8s::Gvr> watches;  // Stores that its planner reads.
   std::vector<Access> writes;     // Permissions that its actions need, in addition to get/list/watch of `watches`.
   Plan (*plan)(const Snapshot& snapshot, FleetIndex& index, RolloutViews& rollouts);

@@ -85,7 +85,6 @@ ChangeStep::ChangeStep(const StepInput& input)
       ages_(snapshot_, out_.plan) {}
 
 Step ChangeStep::run() {
-  out_.phase = phase_of(facts_);
   if (same_target_) ages_.run(unchanged_timer(name(), change_.to), content_.unchanged_seed());
   struct Row {
     StepRow name;
@@ -153,19 +152,17 @@ bool ChangeStep::c3_back_out() {
 
 bool ChangeStep::c4_wait() {
   if (!can_stop_half_way(facts_, pods_)) return false;
-  if (!facts_.profile || !facts_.profile->valid) {
-    finding(Severity::error, kConfigInvalid, facts_.message);
-    return true;
+  if (facts_.reason.empty()) return is_hindered_by_kai(same_target_);
+  // The message of an invalid target names its key and line, and no revision can be named.
+  std::string message = facts_.message;
+  if (same_target_) {
+    message = fmt::format("mid-change to {}, and no more pods are restarted: {}", change_.to, facts_.message);
+  } else if (facts_.profile && facts_.profile->valid) {
+    message = fmt::format("mid-change to {}, and cannot continue to {}: {}", change_.to, facts_.target.view(),
+                          facts_.message);
   }
-  if (!facts_.reason.empty()) {
-    finding(Severity::error, facts_.reason,
-            same_target_
-                ? fmt::format("mid-change to {}, and no more pods are restarted: {}", change_.to, facts_.message)
-                : fmt::format("mid-change to {}, and cannot continue to {}: {}", change_.to, facts_.target.view(),
-                              facts_.message));
-    return true;
-  }
-  return is_hindered_by_kai(same_target_);
+  finding(Severity::error, facts_.reason, std::move(message));
+  return true;
 }
 
 bool ChangeStep::c5_new_target() {

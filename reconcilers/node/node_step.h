@@ -162,7 +162,6 @@ enum class StepRow : std::uint8_t {
 };
 
 struct Step {
-  Phase phase = Phase::unmanaged;  // Before the step.
   StepRow row = StepRow::none;
   std::string last_wait_for;  // Of C9: what the last pods wait for while the node is Ready; empty: nothing.
   Plan plan;                  // Actions, findings, timers, the time of the next look, whether consumers must be listed.

@@ -129,7 +129,7 @@ TEST_F(NodeStep, C10_ANodeThatShowsItIsVerifiedAfterTheStatusLag) {
   EXPECT_EQ(actions(take()), Actions{}) << "at the first glance";
   ran_for(Timer::shown, seconds(12));
   const Step taken = take();
-  EXPECT_EQ(taken.phase, Phase::verifying);
+  EXPECT_EQ(phase_of(facts), Phase::verifying);
   EXPECT_EQ(taken.row, StepRow::c10);
   EXPECT_EQ(actions(taken), Actions{"out(Verified)"});
   EXPECT_TRUE(taken.done);

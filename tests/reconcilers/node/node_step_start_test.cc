@@ -14,7 +14,7 @@ TEST_F(NodeStep, C1_ANodeThatSomebodyHoldsIsLeftAloneAndNoDeadlineRuns) {
   facts.holder = kHeld;
   stop = Stop{"Paused", ""};
   const Step taken = take();
-  EXPECT_EQ(taken.phase, Phase::held);
+  EXPECT_EQ(phase_of(facts), Phase::held);
   EXPECT_EQ(taken.row, StepRow::c1);
   EXPECT_EQ(actions(taken), Actions{});
   for (const TimerKey& key : taken.plan.timers) EXPECT_EQ(key.timer, Timer::unchanged);
@@ -23,7 +23,7 @@ TEST_F(NodeStep, C1_ANodeThatSomebodyHoldsIsLeftAloneAndNoDeadlineRuns) {
 TEST_F(NodeStep, C1_ADriverUpgradeHoldsItToo) {
   facts.holder = kDriverUpgrade;
   const Step taken = take();
-  EXPECT_EQ(taken.phase, Phase::held);
+  EXPECT_EQ(phase_of(facts), Phase::held);
   EXPECT_EQ(taken.row, StepRow::c1);
   EXPECT_EQ(actions(taken), Actions{});
 }
@@ -44,7 +44,7 @@ TEST_F(NodeStep, C2_AFailedNodeStaysFailedWhileItShowsSomethingElse) {
   facts.phase = Phase::failed;
   change.failed = NodeChange::Failure{"did not verify", ""};
   const Step taken = take();
-  EXPECT_EQ(taken.phase, Phase::failed);
+  EXPECT_EQ(phase_of(facts), Phase::failed);
   EXPECT_EQ(taken.row, StepRow::c2);
   EXPECT_EQ(actions(taken), Actions{});
 }
@@ -60,7 +60,7 @@ TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutWhenItsTargetChanges) {
   change.to = "v1-other";
   change.cordoned = node.unschedulable = true;
   const Step taken = take();
-  EXPECT_EQ(taken.phase, Phase::draining);
+  EXPECT_EQ(phase_of(facts), Phase::draining);
   EXPECT_EQ(taken.row, StepRow::c3);
   EXPECT_EQ(actions(taken), Actions{"out(Superseded) uncordon"});
 }
@@ -109,7 +109,7 @@ TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWritten) {
   stop = Stop{"Paused", ""};
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
-  EXPECT_EQ(taken.phase, Phase::verifying);
+  EXPECT_EQ(phase_of(facts), Phase::verifying);
 }
 
 TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWrittenWhileItsDaemonStillRuns) {
@@ -120,7 +120,7 @@ TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWrittenWhileItsDaemonStillRun
   stop = Stop{"Paused", ""};
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
-  EXPECT_EQ(taken.phase, Phase::restarting);
+  EXPECT_EQ(phase_of(facts), Phase::restarting);
 }
 
 TEST_F(NodeStep, C3_ANodeIsBackedOutIfItsPolicyDropsTheKeyBeforeTheLabelIsWritten) {
@@ -130,7 +130,7 @@ TEST_F(NodeStep, C3_ANodeIsBackedOutIfItsPolicyDropsTheKeyBeforeTheLabelIsWritte
   aim_at(kMpsFour);
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{"out(Superseded)"});
-  EXPECT_EQ(taken.phase, Phase::draining);
+  EXPECT_EQ(phase_of(facts), Phase::draining);
   EXPECT_EQ(taken.row, StepRow::c3);
 }
 
@@ -139,7 +139,7 @@ TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnObstacle) {
   facts.reason = kMigEnabled;
   facts.message = "MIG";
   const Step taken = take();
-  EXPECT_EQ(taken.phase, Phase::restarting);
+  EXPECT_EQ(phase_of(facts), Phase::restarting);
   EXPECT_EQ(taken.row, StepRow::c4);
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(reasons(taken), Actions{"MIGEnabled"});
@@ -148,6 +148,7 @@ TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnObstacle) {
 TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnInvalidProfile) {
   remove("old-gfd");
   facts.profile = nullptr;
+  facts.reason = kConfigInvalid;
   facts.message = "line 3";
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
@@ -245,7 +246,7 @@ TEST_F(DisruptiveStep, C6_PodsOfDaemonSetsThatLoseTheirGpusAreNamed) {
 
 TEST_F(DisruptiveStep, C6_ADrainAsksForTheNodesConsumersFirst) {
   const Step taken = take();
-  EXPECT_EQ(taken.phase, Phase::draining);
+  EXPECT_EQ(phase_of(facts), Phase::draining);
   EXPECT_EQ(taken.row, StepRow::c6);
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(taken.plan.consumers_wanted, std::set<std::string>{"n1"});
