@@ -34,7 +34,8 @@ double own_start_time() {
 
 double start_time(std::string_view process_stat, std::string_view system_stat, double ticks_per_second) {
   constexpr std::string_view kBootTime = "\nbtime ";
-  // The second field is the command in parentheses, which can contain spaces and parentheses. The start time is field 22.
+  // The second field is the command in parentheses, which can contain spaces and parentheses. The start time is
+  // field 22.
   const std::size_t command_end = process_stat.rfind(')');
   const std::size_t boot = system_stat.find(kBootTime);
   if (command_end == std::string_view::npos || boot == std::string_view::npos || ticks_per_second <= 0) return 0;

@@ -82,9 +82,9 @@
 // (C4 to C9), then Verifying (C7, C10 to C12).
 // Touched: a listed pod is gone or terminating, the change's label was written (the annotation says so from that write
 // on, because the policy can want another label next), or the pods were listed again after that. A touched node goes
-// on, also if a person uncordons it or its policy is deleted: the policy that governs the node now decides. Stop:
-// paused, aborted, undone, Observe, Approve without approval, outside its windows, MaxFailures; or an idle node needs
-// the slot of this one, which only waits for its workloads (rollout/slot_yield.h). Not a stop: settling,
+// on, also if a person uncordons it or its policy is deleted: the policy that governs the node now decides.
+// Stop: paused, aborted, undone, Observe, Approve without approval, outside its windows, MaxFailures; or an idle node
+// needs the slot of this one, which only waits for its workloads (rollout/slot_yield.h). Not a stop: settling,
 // GPUOperatorUpdating, a key that is not projected yet, a canary that stopped showing its profile, a full budget.
 // Holder: a person (gpusharing.dev/hold), a driver upgrade, a MIG change, a remediation system.
 // Obstacle: the first check of the chain that blocks the node (reconcilers/checks/chain.cc).

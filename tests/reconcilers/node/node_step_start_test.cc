@@ -212,7 +212,7 @@ TEST_F(NodeStep, C6_ALiveChangeDeletesTheFirstPodsAtOnce) {
 TEST_F(NodeStep, C6_TheLabelIsWrittenWithTheFirstDeletions) {
   facts.label = Interned("gold");
   const Step taken = take();
-  EXPECT_EQ(actions(taken), (Actions{"patch(Relabel)", "delete old-plugin", "delete old-gfd"}));
+  EXPECT_EQ(actions(taken), (Actions{"into(Relabel)", "delete old-plugin", "delete old-gfd"}));
   const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
   EXPECT_EQ(patch.set.at("nvidia.com/device-plugin.config"), "gold");
   EXPECT_TRUE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->touched);
