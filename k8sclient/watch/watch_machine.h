@@ -83,7 +83,7 @@ enum class WatchEmit { nothing, init, init_apply, init_remove, init_done, apply,
 // What a step learnt about WatchList.
 enum class WatchListVerdict {
   unchanged,
-  not_now,  // It broke on the way: LIST this time.
+  not_now,  // It broke on the way, was silent, or did not open in time: LIST this time.
   never,    // The server refuses or ignores it.
 };
 enum class WatchPause {
