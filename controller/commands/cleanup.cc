@@ -22,6 +22,7 @@
 #include "reconcilers/cluster/consumers.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/status/cleanup.h"
@@ -91,14 +92,21 @@ asio::awaitable<bool> wait_for_lease(CleanupRun* run) {
   co_return true;
 }
 
-asio::awaitable<k8s::Result<std::string>> send(CleanupRun* run, PlannedAction planned) {
-  const ObjectRef target = target_of(planned.action);
-  const k8s::ObjectKey key{target.ns, target.name};
+// No attempt begins without the lease, and none outlives it: an operator that takes the lease over writes at once (S4).
+k8s::WriteOptions under_lease(CleanupRun* run) {
   k8s::WriteOptions options;
+  options.deadline = run->elector->takeover_after();
   options.before_send = [run]() -> k8s::Result<void> {
     if (run->elector->may_write()) return {};
     return k8s::fail(k8s::Reason::cancelled, "the lease was lost");
   };
+  return options;
+}
+
+asio::awaitable<k8s::Result<std::string>> send(CleanupRun* run, PlannedAction planned) {
+  const ObjectRef target = target_of(planned.action);
+  const k8s::ObjectKey key{target.ns, target.name};
+  k8s::WriteOptions options = under_lease(run);
   std::string body;
   if (const auto* node = std::get_if<PatchNode>(&planned.action)) body = merge_patch_of(*node);
   if (const auto* patch = std::get_if<PatchFinalizers>(&planned.action)) {
@@ -230,13 +238,16 @@ asio::awaitable<bool> remove(CleanupRun* run, k8s::Gvr gvr, std::string name) {
   const k8s::ObjectKey key{run->settings.operator_namespace, name};
   const std::string what = fmt::format("{} {}", gvr.resource == "leases" ? "Lease" : "ConfigMap", k8s::to_string(key));
   k8s::Result<void> removed;
-  if (run->cleanup.dry_run) {
-    const k8s::CallOptions call;
-    const k8s::Result<std::string> there = co_await run->client->get(gvr, key, call);
-    if (!there) removed = k8s::Result<void>(std::unexpected(there.error()));
-  } else {
-    const k8s::DeleteOptions preconditions;
-    const k8s::WriteOptions options;
+  const k8s::CallOptions call;
+  const k8s::Result<std::string> there = co_await run->client->get(gvr, key, call);
+  if (!there) removed = k8s::Result<void>(std::unexpected(there.error()));
+  if (there && !run->cleanup.dry_run) {
+    // What was read, and no object of that name that somebody creates or takes over meanwhile.
+    const Json metadata = object_at(Json::parse(*there, nullptr, false), "metadata");
+    k8s::DeleteOptions preconditions;
+    preconditions.uid = text_at(metadata, "uid");
+    preconditions.resource_version = text_at(metadata, "resourceVersion");
+    const k8s::WriteOptions options = under_lease(run);
     removed = co_await run->client->remove(gvr, key, preconditions, options);
   }
   if (removed) run->removed.push_back(what);

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -104,6 +107,28 @@ TEST_F(CleanupCommand, ADeploymentThatIsNotThereNeedNotBeStopped) {
   EXPECT_EQ(run(), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("Deployment gpu-sharing-operator/never-there: not found"));
   expect_clean();
+}
+
+boost::asio::awaitable<void> run_once_a_request_is_late(sim::InProcessTransport* transport, k8s::Clock* clock,
+                                                        std::function<void()> act) {
+  while (transport->faults().count(sim::Fault::latency) == 0) co_await clock->sleep_for(std::chrono::milliseconds(100));
+  act();
+}
+
+TEST_F(CleanupCommand, ALeaseThatSomebodyElseHasCreatedMeanwhileIsNotDeleted) {
+  sim::FaultRule late;
+  late.fault = sim::Fault::latency;
+  late.verb = "delete";
+  late.resource = "leases";
+  late.delay = std::chrono::seconds(3);
+  transport.faults().add(late);
+  const std::function<void()> replace = [this] {
+    (void)send(k8s::Method::del, std::string(kLeases) + "/gpu-sharing-operator", "", "");
+    lease_of("other", "2026-01-01T00:00:00.000000Z");
+  };
+  boost::asio::co_spawn(sim.io, run_once_a_request_is_late(&transport, &sim.clock, replace), boost::asio::detached);
+  EXPECT_NE(run(), 0);
+  EXPECT_EQ(get(std::string(kLeases) + "/gpu-sharing-operator")["spec"]["holderIdentity"], "other") << err.str();
 }
 
 TEST_F(CleanupCommand, ADryRunWritesNothing) {
