@@ -45,7 +45,7 @@ CLEANUP = {
     ("gpusharing.dev", "sharingpolicies/status"): {"patch"},
     ("apps", "deployments/scale"): {"patch"},
     ("coordination.k8s.io", "leases"): {"get", "create", "update", "delete"},
-    ("", "configmaps"): {"delete"},
+    ("", "configmaps"): {"get", "delete"},
 }
 NAMED = {"deployments/scale", "configmaps"}  # Only by name.
 
