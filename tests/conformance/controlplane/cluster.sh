@@ -28,6 +28,7 @@ made=(admin.kubeconfig admin.token bin etcd kubeconfigs pids pki ports)
 logs=(audit.log log)
 start_seconds=120  # for each program, on a machine that is busy with a build
 stop_seconds=20
+starting=  # The process that `start` waits for.
 
 say() { printf 'cluster.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -51,11 +52,20 @@ pid_of() {
 
 # Runs a program apart from this shell: in a session of its own, so that an interrupt at the terminal does not
 # reach it, and without the lock of the folder. It does inherit the locks of its ports.
+#
+# Returns when the process bears the program's own command line, or has ended. Until then the line is this shell's,
+# that of setsid, or empty while the kernel loads the program, which takes a while on a busy machine: pid_of would
+# take the process for another one, `await` for one that has ended, and `stop` would leave it.
 start() {
   local name=$1
   shift
   setsid "$dir/bin/$name" "$@" </dev/null >"$dir/log/$name.log" 2>&1 {folder_lock}>&- &
-  echo "$!" >"$dir/pids/$name"
+  starting=$!
+  echo "$starting" >"$dir/pids/$name"
+  until [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$starting/cmdline") == "$dir/bin/$name "* ]] || ! kill -0 "$starting" 2>/dev/null; do
+    sleep 0.01
+  done
+  starting=
 }
 
 await() {
@@ -95,6 +105,8 @@ stop() {
 
 stop_all() {
   local i
+  # Interrupted in `start`: no pid_of yet, but a child of this shell, so that the id can be no one else's.
+  if [[ $starting ]]; then kill -KILL "$starting" 2>/dev/null || true; fi
   for ((i = ${#programs[@]} - 1; i >= 0; i--)); do stop "${programs[i]}"; done
 }
 

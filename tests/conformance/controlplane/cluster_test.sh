@@ -17,7 +17,7 @@ kubectl() { "$one/bin/kubectl" --kubeconfig "$one/admin.kubeconfig" "$@"; }
 
 tidy() {
   local dir
-  for dir in "$one" "$two" "$work/interrupted" "$work/api-only"; do cluster down --dir "$dir" 2>/dev/null || true; done
+  for dir in "$one" "$two" "$work/interrupted" "$work/api-only" "$work/slow"; do cluster down --dir "$dir" 2>/dev/null || true; done
 }
 
 # Every process that names the test's folder, which each program of a cluster does; not this script's own.
@@ -131,6 +131,22 @@ api_only_starts_two_programs() {
   cluster down --dir "$dir"
 }
 
+# On a busy machine a program that has been started bears no command line for a while. Here that takes a second: a
+# setsid that hides its own before it becomes the program.
+a_slow_start_is_no_end() {
+  local dir=$work/slow
+  mkdir -p "$work/slow-setsid"
+  cat >"$work/slow-setsid/setsid" <<'EOF'
+#!/usr/bin/env perl
+$0 = "starting";
+sleep 1;
+exec "/usr/bin/setsid", @ARGV;
+EOF
+  chmod +x "$work/slow-setsid/setsid"
+  PATH=$work/slow-setsid:$PATH cluster up --dir "$dir" --api-only
+  cluster down --dir "$dir"
+}
+
 interrupted_up_leaves_no_process() {
   local dir=$work/interrupted pid
   "$here/cluster.sh" up --dir "$dir" &
@@ -158,6 +174,7 @@ if [[ -d $manifests ]]; then check "the published CRDs are accepted" published_c
 check "up on a running cluster changes nothing" up_again_changes_nothing
 check "up replaces a broken cluster" up_replaces_a_broken_cluster
 check "an API server alone starts and stops" api_only_starts_two_programs
+check "a program that starts slowly is waited for" a_slow_start_is_no_end
 check "an interrupted up leaves no process" interrupted_up_leaves_no_process
 check "down of the first" cluster down --dir "$one"
 check "down of the second" cluster down --dir "$two"
