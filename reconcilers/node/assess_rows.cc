@@ -202,8 +202,6 @@ void Assessor::set_transition(bool loaded_known) {
   const bool mps_pod = newest(Component::mps) != nullptr;
   const ProfilePtr before = loaded_known ? loaded_profile() : nullptr;
   out_.transition = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
-  // The daemon already exists (a label set by hand keeps it): it must be replaced; waiting for it is not enough.
-  if (out_.transition == Transition::enter_mps && mps_pod) out_.transition = Transition::change_mps;
   if (out_.transition == Transition::none) out_.transition = Transition::plugin_only;
 }
 

@@ -25,7 +25,6 @@ ChangePlan LoadedContent::from_what_it_shows() const {
   const bool daemon = !view_.pods.mps.empty();
   ChangePlan next;
   next.kind = transition_from(observed_shape(view_.node, daemon), view_.facts.profile->profile());
-  if (next.kind == Transition::enter_mps && daemon) next.kind = Transition::change_mps;
   if (daemon_may_be_older() && !steps_for(next.kind).touches_mps) next.kind = Transition::change_mps;
   next.cause = ChangeCause::edited;
   return next;

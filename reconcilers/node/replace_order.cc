@@ -106,6 +106,9 @@ Transition transition_on(const Node& node, bool mps_pod, const Profile* before, 
   const Transition by_text = transition_between(*before, after);
   if (shown == shape_of(*before)) return by_text;
   if (steps_for(by_sight).touches_mps) return by_sight;
+  // The text says that MPS begins, but a daemon exists already (a label set by hand keeps it): it must be replaced;
+  // waiting for it is not enough.
+  if (by_text == Transition::enter_mps && mps_pod) return Transition::change_mps;
   if (steps_for(by_text).touches_mps) return by_text;
   return std::max(by_text, by_sight);
 }

@@ -37,7 +37,13 @@ TEST_F(DisruptiveStep, C9_ThePluginGoesLastOnceTheNewDaemonIsReady) {
   EXPECT_EQ(actions(taken), Actions{}) << "the daemon is missing";
   EXPECT_EQ(taken.row, StepRow::c9);
   EXPECT_EQ(taken.last_wait_for, "the new MPS control daemon is not Ready");
-  add_pod("new-mps", Component::mps, now - seconds(5));
+  Pod& daemon = add_pod("new-mps", Component::mps, now - seconds(5));
+  daemon.meta.deletion_timestamp = now;
+  EXPECT_EQ(actions(take()), Actions{}) << "it is terminating, although still Ready";
+  daemon.meta.deletion_timestamp.reset();
+  daemon.containers.emplace_back().waiting_reason = Interned("CrashLoopBackOff");
+  EXPECT_EQ(actions(take()), Actions{}) << "one of its containers crashes, although its condition still says Ready";
+  daemon.containers.clear();
   EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
 }
 

@@ -209,6 +209,13 @@ TEST_F(NodeStep, C6_ALiveChangeDeletesTheFirstPodsAtOnce) {
   EXPECT_EQ(actions(take()), (Actions{"delete old-plugin", "delete old-gfd"}));
 }
 
+TEST_F(NodeStep, C6_OnlyListedPodsThatAreNotTerminatingAreDeleted) {
+  change.pods[Component::plugin].insert("older-plugin");
+  add_pod("older-plugin", Component::plugin, now - hours(3)).meta.deletion_timestamp = now - minutes(1);
+  add_pod("new-gfd", Component::gfd, now - minutes(1));
+  EXPECT_EQ(actions(take()), (Actions{"delete old-plugin", "delete old-gfd"}));
+}
+
 TEST_F(NodeStep, C6_TheLabelIsWrittenWithTheFirstDeletions) {
   facts.label = Interned("gold");
   const Step taken = take();

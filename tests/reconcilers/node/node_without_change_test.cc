@@ -1,6 +1,7 @@
 // The rows N1 to N8 of node_step.h: the phase of a node without a change, and what the planners then do with it.
 #include <algorithm>
 
+#include "reconcilers/node/pod_faults.h"
 #include "tests/reconcilers/node/node_in_fleet.h"
 
 namespace gso::test {
@@ -186,6 +187,25 @@ TEST_F(NodeWithoutChange, N7_ANodeThatStopsShowingItsTargetIsReportedAndRepaired
   EXPECT_EQ(fleet_->restarts("n02", "plugin"), 0);
 }
 
+// Its workloads run on: only a rollout, which has a slot and waits for them, deletes a plugin pod that serves.
+TEST_F(NodeWithoutChange, N7_APluginThatServesIsNotReplacedBecauseItsSidecarFails) {
+  fleet();
+  Pod ill = *fleet_->pods(kName, "plugin").front();
+  ill.meta.resource_version = "1000000";
+  ill.ready = false;
+  ContainerStatus sidecar;
+  sidecar.name = Interned("config-manager");
+  sidecar.waiting_reason = Interned("CrashLoopBackOff");
+  sidecar.restarts = 4;
+  sidecar.last_terminated = Rare(Termination{1, {}, Interned("no process found")});
+  ill.containers.front().running = true;
+  ill.containers.push_back(sidecar);
+  fleet_->world.operand_pods.apply(ill);
+  ASSERT_TRUE(pod_fault_of(ill, fleet_->settings.projection)) << "a new pod would help";
+  EXPECT_EQ(findings(), std::set<std::string>{std::string(kDrift)});
+  EXPECT_EQ(until_action(540), -1);
+}
+
 TEST_F(NodeWithoutChange, N7_MissingDevicesAreReportedAndNotRepaired) {
   fleet().break_device(kName, 1);
   fleet_->advance(2s);
@@ -248,6 +268,18 @@ TEST_F(NodeWithoutChange, N8_AHolderHoldsItAndNothingStarts) {
   EXPECT_EQ(phase(), Phase::held);
   EXPECT_EQ(until_action(600), -1);
   fleet_->annotate(kName, kHoldAnnotation, std::nullopt);
+  EXPECT_EQ(phase(), Phase::pending);
+}
+
+TEST_F(NodeWithoutChange, N8_TheMigManagerHoldsItFromTheWishToTheReboot) {
+  fleet().edit("any", "ts-8");
+  for (const char* state : {"pending", "rebooting"}) {
+    fleet_->label(kName, "nvidia.com/mig.config.state", state);
+    EXPECT_EQ(phase(), Phase::held) << state;
+    EXPECT_EQ(shown_reason(*fleet_->index.assessment(kName)), kMigChange) << state;
+    EXPECT_EQ(until_action(600), -1) << state;
+  }
+  fleet_->label(kName, "nvidia.com/mig.config.state", "success");
   EXPECT_EQ(phase(), Phase::pending);
 }
 

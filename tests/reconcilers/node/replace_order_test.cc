@@ -158,6 +158,7 @@ TEST(ReplaceOrder, TakesTheStrongerOfTextAndSight) {
   EXPECT_EQ(on_node(4, false, "ts 2", "ts 2, requests above 1 refused"), "reshare") << "it shows other replicas";
   EXPECT_EQ(on_node(4, true, "ts 4", "ts 4"), "leave-mps") << "an MPS daemon runs there";
   EXPECT_EQ(on_node(4, false, "ts 4", "mps 4"), "enter-mps");
+  EXPECT_EQ(on_node(4, true, "ts 4", "mps 4"), "change-mps") << "a daemon with older settings runs there already";
   EXPECT_EQ(on_node(1, false, "mps 4", "mps 8"), "enter-mps") << "its MPS daemon has gone";
   EXPECT_EQ(on_node(2, false, "mps 4", "ts 2"), "leave-mps") << "it has been relabelled, and may still go back";
 }
