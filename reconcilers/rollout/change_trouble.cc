@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/node/node_phase.h"
+#include "reconcilers/node/node_step.h"
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/kai_gate.h"
@@ -24,18 +24,30 @@ using Kind = ChangeTrouble::Kind;
 constexpr Duration kUsual = std::chrono::minutes(2);
 constexpr std::size_t kMostLookedAt = 200;  // Of the nodes that load a profile by themselves.
 
-// Row C4 of node_step.h: pods or the label remain to be changed, and the operator changes nothing more.
-std::optional<ChangeTrouble> obstacle_of(Pass& pass, const std::string& name, const NodeAssessment& a,
-                                         const NodePods& pods) {
-  if (!can_stop_half_way(a, pods)) return std::nullopt;
-  if (!a.reason.empty()) return ChangeTrouble{std::string(a.reason), a.message, Kind::stands};
-  if (!a.ready && first_pods_remain(a, pods)) {  // Row C6: no deadline runs.
-    return ChangeTrouble{std::string(kNodesNotReady),
-                         "the node is NotReady, and its remaining pods are deleted once it is Ready", Kind::stands};
+// What prevents the next step of a node in progress, while no deadline runs. The step is asked for its row without a stop
+// and without blocking pods: neither matters for the row once a pod of the node has been deleted.
+std::optional<ChangeTrouble> obstacle_of(Pass& pass, const NodeView& view) {
+  const NodeAssessment& a = view.facts;
+  if (a.phase != Phase::restarting) return std::nullopt;
+  const std::string& name = view.node.meta.name;
+  std::optional<KaiHindrance> hindrance;
+  const auto kai_hinders = [&] { return hindrance = kai_hindrance(pass, name, a); };
+  const Step next = step({view, pass.index.policy(pass.s.world, a.policy.view()),
+                          profile_begun_for(view, pass.index.record_or_null(), pass.index.profiles), std::nullopt,
+                          std::nullopt, kai_hinders});
+  switch (next.row) {
+    case StepRow::c4:
+      if (!a.reason.empty()) return ChangeTrouble{std::string(a.reason), a.message, Kind::stands};
+      if (!hindrance || !hindrance->certain) return std::nullopt;
+      return ChangeTrouble{std::string(kKaiReservations), finding_of(name, *hindrance).message, Kind::stands};
+    case StepRow::c5:  // It is followed by C6.
+    case StepRow::c6:
+      if (a.ready) return std::nullopt;
+      return ChangeTrouble{std::string(kNodesNotReady),
+                           "the node is NotReady, and its remaining pods are deleted once it is Ready", Kind::stands};
+    default:
+      return std::nullopt;
   }
-  const auto hindrance = kai_hindrance(pass, name, a);
-  if (!hindrance || !hindrance->certain) return std::nullopt;
-  return ChangeTrouble{std::string(kKaiReservations), finding_of(name, *hindrance).message, Kind::stands};
 }
 
 // The pods that stay: those that the change has not listed for replacement.
@@ -81,9 +93,11 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
     if (const std::string* right = refused_write(pass, name))
       return ChangeTrouble{std::string(kForbidden), *right, Kind::stands};
   }
-  const NodePods pods = sort_pods(pass.index.installation_of(a), pass.index.pods_of(name));
+  const Node* node = pass.s.world.nodes.find(name);
+  if (node == nullptr) return std::nullopt;
+  const NodeView view = view_of(pass, *node, a);
   if (a.in_change()) {
-    if (auto obstacle = obstacle_of(pass, name, a, pods)) return obstacle;
+    if (auto obstacle = obstacle_of(pass, view)) return obstacle;
     if (!a.ready) {
       return ChangeTrouble{std::string(kNodesNotReady),
                            "Node is NotReady during its change: the operator waits for up to verifyTimeout",
@@ -91,7 +105,7 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
     }
   }
   if (a.phase == Phase::draining || a.matches() || !a.ready) return std::nullopt;
-  const NodePods now = staying(a, pods);
+  const NodePods now = staying(a, view.pods);
   if (std::string why = failing_container(now); !why.empty()) {
     return ChangeTrouble{std::move(why), fmt::format("{}; {}", shown_difference(a), first_problem(now)),
                          Kind::container};
