@@ -51,10 +51,9 @@ Step first_step(const World& world, const FleetIndex::Impl& index, const Node& n
   const PlannerSettings settings;
   const Snapshot snapshot{world, {}, no_timers, not_listed, settings};
   const NodeView view{snapshot, node, a, index.installation_of(a), pods};
-  ProfileCache profiles;
   return step({view,
                index.policy(world, a.policy.view()),
-               profile_begun_for(view, index.record_or_null(), profiles),
+               profile_begun_for(view, index.record_or_null(), index.profiles),
                std::nullopt,
                std::nullopt,
                {}});

@@ -78,7 +78,7 @@ class FleetIndex::Impl {
   std::string record_problem;  // Not empty: the record cannot be read, and the operator rolls out nothing.
   // Policies that govern although they have no object, by name (cluster/recorded_policies.h).
   std::map<std::string, SharingPolicy> held_policies;
-  ProfileCache profiles;
+  mutable ProfileCache profiles;  // Who only reads the index compiles texts as well; the results are the same.
   KaiIndex kai;
   DraOffers dra;
   std::unordered_map<std::string, IndexedNode> nodes;  // Those that add something to the fleet.
