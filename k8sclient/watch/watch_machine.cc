@@ -73,12 +73,9 @@ WatchStep on(Empty state, const Failed& input) {
   if (input.error.reason == Reason::invalid) {
     return {.next = std::move(state), .watch_list = WatchListVerdict::never};
   }
-  if (input.error.reason == Reason::timeout) {
-    WatchStep out = failed(std::move(state), input.error);
-    out.watch_list = WatchListVerdict::not_now;
-    return out;
-  }
-  return failed(std::move(state), input.error);
+  WatchStep out = failed(std::move(state), input.error);
+  if (input.error.reason == Reason::timeout) out.watch_list = WatchListVerdict::not_now;
+  return out;
 }
 
 // --- Listing ---
@@ -104,8 +101,9 @@ WatchStep on(Listing state, const Failed& input) {
 
 // A stream that fails before its end marker is worth nothing; LIST is the way that always works.
 WatchStep start_over(InitialWatch state, std::optional<Error> error, WatchListVerdict verdict) {
-  WatchStep out{.next = Empty{std::move(state.seen)}, .pause = WatchPause::backoff};
-  if (error) out = failed(Empty{std::move(std::get<Empty>(out.next).seen)}, *std::move(error));
+  Empty next{std::move(state.seen)};
+  WatchStep out = error ? failed(std::move(next), *std::move(error))
+                        : WatchStep{.next = std::move(next), .pause = WatchPause::backoff};
   out.watch_list = verdict;
   return out;
 }
