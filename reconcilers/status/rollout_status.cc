@@ -1,4 +1,4 @@
-// Status of the SharingRollouts: phase, counts, blocked and failed nodes. Also trims the history.
+// Status of the SharingRollouts: phase, counts, blocked and failed nodes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -376,42 +376,13 @@ void plan_status(Pass& pass, const SharingRollout& rollout) {
   if (differs) write_account(pass, rollout, std::move(account));
 }
 
-// Deletes finished rollouts beyond the limit, oldest first, for each policy.
-void plan_history(Pass& pass) {
-  std::map<std::string_view, std::vector<const SharingRollout*>> finished;
-  for (const auto& [key, rollout] : pass.s.world.rollouts.all()) {
-    if (has_ended(rollout->phase) && !rollout->meta.deletion_timestamp)
-      finished[rollout->policy].push_back(rollout.get());
-  }
-  for (auto& [policy, rollouts] : finished) {
-    const std::int64_t wanted =
-        pass.index.policy(pass.s.world, policy).revision_history_limit.value_or(pass.s.settings.revision_history_limit);
-    const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(0, wanted));
-    if (rollouts.size() <= limit) continue;
-    std::ranges::sort(rollouts, [](const SharingRollout* a, const SharingRollout* b) {
-      return std::tie(a->meta.creation_timestamp, a->meta.name) < std::tie(b->meta.creation_timestamp, b->meta.name);
-    });
-    std::size_t left = rollouts.size() - limit;
-    for (const SharingRollout* rollout : rollouts) {
-      if (left == 0) break;
-      // It belongs to the present target, or it holds a stop: it is not history.
-      if (holds_a_switch(pass, *rollout)) continue;
-      ObjectRef ref = rollout_ref(rollout->meta.name);
-      ref.uid = rollout->meta.uid;
-      pass.add(DeleteObject{std::move(ref)}, "HistoryLimit",
-               fmt::format("more than {} finished rollout{}", limit, limit == 1 ? "" : "s"));
-      --left;
-    }
-  }
-}
-
 }  // namespace
 
 void plan_rollout_statuses(Pass& pass) {
   std::map<std::string_view, const SharingRollout*> sorted;
   for (const auto& [key, rollout] : pass.s.world.rollouts.all()) sorted.emplace(rollout->meta.name, rollout.get());
   for (const auto& [name, rollout] : sorted) plan_status(pass, *rollout);
-  plan_history(pass);
+  trim_rollout_history(pass);
 }
 
 }  // namespace gso

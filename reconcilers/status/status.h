@@ -67,6 +67,7 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
 void plan_default_policy(Pass& pass);
 void plan_policy_statuses(Pass& pass);
 void plan_rollout_statuses(Pass& pass);
+void trim_rollout_history(Pass& pass);
 void plan_findings(Pass& pass);
 // If the record cannot be read (FleetIndex::record_problem): a finding and an Event, and the status of every policy.
 void report_unreadable_record(Pass& pass);
