@@ -57,7 +57,7 @@ leader_hands_over_when_its_pod_goes() {
   before=$(leader)
   kubectl delete pod "$before" --namespace "$namespace" --wait=false
   await 10 another_leads "$before"
-  # Released at the stop: nobody waits for the 15 s of the lease.
+  # Released at the stop: the next leader does not wait for the 15 s of the lease.
   ((SECONDS - began < 10))
   await 20 two_are_ready
   untouched

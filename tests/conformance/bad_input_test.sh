@@ -226,7 +226,7 @@ start_fleet 0.1 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
 check "a fleet shares its GPUs" fleet_shares
 check "the operator adopts it under the chart's ServiceAccount, and restarts nothing" adopts_without_a_restart
 check "a token that expired is replaced" expired_token_is_replaced
-check "a kind that may not be read is named, and what does not need it goes on" right_taken_away_is_named_and_the_rest_goes_on
+check "a kind that the operator is not allowed to read is named, and what does not need it goes on" right_taken_away_is_named_and_the_rest_goes_on
 check "a ConfigMap of 200 keys disturbs nobody" two_hundred_keys_disturb_nobody
 check "objects of 1.4 MB disturb nobody" huge_objects_disturb_nobody
 check "a label that would be too long is named" long_label_is_named

@@ -143,7 +143,7 @@ all_else_stays() {
   for name in single multi late lookalike; do kept "$name" team || { echo "team/$name is gone"; return 1; }; done
 }
 
-an_event_tells() {
+an_event_says_why() {
   await 20 grep_events
 }
 grep_events() { kubectl get events.events.k8s.io -A -o 'jsonpath={range .items[*]}{.reason} {.regarding.kind} {.regarding.name} {.note}{"\n"}{end}' | grep -E 'NoConsumers Node n1 Deleting reservation kai-resource-reservation/orphan'; }
@@ -165,7 +165,7 @@ sleep 30
 check "a multi-device consumer comes half-way" late_consumer_comes
 check "the orphans are deleted after their grace period" orphans_go
 check "everything else stays" all_else_stays
-check "an Event on the node tells why" an_event_tells
+check "an Event on the node says why" an_event_says_why
 check "with one of KAI's APIs missing nothing is deleted" a_missing_api_holds
 check "no request was refused" bash -c "test -s '$work/operator.log' && ! grep -E 'orbidden' '$work/operator.log'"
 close_checks

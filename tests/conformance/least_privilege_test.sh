@@ -65,7 +65,7 @@ metrics_are_valid() {
   (($(grep -vc '^#' "$work/metrics.txt") < 700))
 }
 
-metrics_tell_what_happened() {
+metrics_report_what_happened() {
   # NAME-WITH-LABELS LEAST
   local name least value
   while read -r name least; do
@@ -169,7 +169,8 @@ admission_protects_other_pods() {
   kubectl delete pod bystander --namespace gpu-operator --force --grace-period=0
 }
 
-# patch_as PATH BODY: a JSON merge patch as the operator's account, which may not read what it patches (kubectl would).
+# patch_as PATH BODY: a JSON merge patch as the operator's account, which is not allowed to read what it patches (kubectl
+# would).
 patch_as() {
   local server answer code
   server=$(kubectl config view --minify --output 'jsonpath={.clusters[0].cluster.server}')
@@ -246,7 +247,7 @@ check "the operator adopts it, by lists" adopts_with_lists
 check "an edit evicts a GPU client and is rolled" client_is_evicted
 check "finished rollouts beyond the limit go" history_is_cleared
 check "promtool accepts its metrics in both forms" metrics_are_valid
-check "the metrics tell what happened" metrics_tell_what_happened
+check "the metrics report what happened" metrics_report_what_happened
 check "a policy brings its profile, and takes it back" reverts_a_policy
 check "DaemonSets are restarted where the policy says so" restarts_daemonsets
 check "it restarts, by streams" restarts_with_streams

@@ -56,6 +56,6 @@ export GSO_METRICS_BIND_ADDRESS=0 GSO_HEALTH_PROBE_BIND_ADDRESS=127.0.0.1:$probe
 start operator bash -c "exec $(printed 'gpu-sharing-operator run')"
 check "the operator, started as printed, becomes ready" await 30 is_ready
 check "kubectl edit configmap, as printed, is rolled out" an_edit_is_rolled
-check "the operator ends when it is told to" stop operator
+check "the operator ends when it is stopped" stop operator
 check "./dev cluster down, as printed, leaves nothing that runs" goes_down
 close_checks

@@ -109,7 +109,7 @@ approve_abort_and_start() {
   await 20 phase_is Completed
 }
 
-# The chart grants no eviction unless it is told to.
+# The chart grants no eviction unless a value asks for it.
 blocked_as_forbidden() {
   kubectl get sharingpolicies default --output 'jsonpath={range .status.blocked[?(@.reason=="Forbidden")]}{.message}{"\n"}{end}' >"$work/blocked"
   grep -F 'default/serve' "$work/blocked" | grep -F '(chart value eviction.enabled)'

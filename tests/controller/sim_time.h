@@ -20,7 +20,7 @@ struct Sim {
   boost::asio::io_context io{1};
   sim::SimClock clock{io, *k8s::parse_rfc3339("2026-01-01T00:00:00Z")};
 
-  // Starts a coroutine; the flag tells when it has ended. What it throws fails the test.
+  // Starts a coroutine; the flag is set when it has ended. What it throws fails the test.
   std::shared_ptr<bool> start(boost::asio::awaitable<void> task) {
     auto ended = std::make_shared<bool>(false);
     boost::asio::co_spawn(io, std::move(task), [ended](const std::exception_ptr& error) {

@@ -48,7 +48,7 @@ def subcommands(text):
 
 def problem(binary, command):
     """What is wrong with it; empty: nothing."""
-    # What stands after a colon is what the command says.
+    # The text after a colon is what the command says.
     chosen, rest = (), [word.rstrip(",.") for word in command.partition(":")[0].split()]
     while rest and subcommands(help_of(binary, chosen)):
         if rest[0] not in subcommands(help_of(binary, chosen)):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kinds that README.md tells people to print for `plan` and `audit`, against those that the reconcilers read
+"""The kinds that README.md asks people to print for `plan` and `audit`, against those that the reconcilers read
 (reconcilers/registry.cc): a kind that is missing in the manifests gives a plan that is wrong. Prints "N passed, N failed"."""
 import pathlib
 import re

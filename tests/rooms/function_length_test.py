@@ -19,7 +19,7 @@ TABLES = {
     ("reconcilers/model/timer.cc", "to_string"): 80,
 }
 
-# What stands in place of strings, comments and characters, so that their braces do not count.
+# What replaces strings, comments and characters, so that their braces do not count.
 LITERALS = re.compile(r'R"(?P<mark>[^()\s\\]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/'
                       r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'", re.DOTALL)
 NO_FUNCTION = re.compile(r"^(?:if|for|while|switch|do|else|try|catch|namespace|class|struct|enum|union|extern)\b")

@@ -21,7 +21,7 @@ def nothing_is_deleted_on_a_node_that_is_lost_while_it_drains():
 
 @scenario
 def a_pod_that_is_never_evicted_spares_the_others():
-    """Evict, MPS: one pod has no controller and keeps the node for ever; the other one is not evicted for nothing."""
+    """Evict, MPS: one pod has no controller and keeps the node forever; the other one is not evicted for nothing."""
     c = fleet(1, mps(4), rollout={"workloads": "Evict"})
     c.consumer("bare", "n01", owner=None)
     c.consumer("job-0", "n01")

@@ -1,4 +1,4 @@
-"""A GPU that died is forgotten without GFD at the next edit, and not told while an edit waits."""
+"""A GPU that died is forgotten without GFD at the next edit, and not reported while an edit waits."""
 from scenario import Cluster, expect, fleet, mps, numbered, one, scenario, ts
 
 

@@ -90,7 +90,7 @@ asio::awaitable<bool> SimClock::suspend(std::shared_ptr<Wait> wait, MonoTime dea
     ~Guard() { unschedule(*schedule, *wait); }
   } guard{schedule_, wait.get()};
   auto [ec] = co_await wait->timer.async_wait(asio::as_tuple(asio::use_awaitable));
-  (void)ec;  // Always operation_aborted: `fired` tells a wakeup from a cancellation.
+  (void)ec;  // Always operation_aborted: `fired` distinguishes a wakeup from a cancellation.
   co_return wait->fired;
 }
 

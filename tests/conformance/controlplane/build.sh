@@ -156,7 +156,7 @@ copy_stages() {
   mv "$out/kwok-stages.tmp" "$out/kwok-stages"
 }
 
-# The CRDs behind ServiceMonitor and PrometheusRule: files of a module of which nothing is built.
+# The CRDs behind ServiceMonitor and PrometheusRule: files of a module; nothing of it is built.
 copy_prometheus_crds() {
   local module=github.com/prometheus-operator/prometheus-operator dir
   (cd "$here/prometheus-operator" && "$go" mod download "$module")

@@ -148,7 +148,7 @@ class Cluster:
         return self.holds_since(("unavailable", name), moment)
 
     def default_key(self):
-        """"namespace/name" of the ConfigMap is not told apart: a story has one."""
+        """"namespace/name" of the ConfigMap does not matter: a story has one."""
         for policy in self.objects["clusterpolicies"].values():
             config = ((policy.get("spec") or {}).get("devicePlugin") or {}).get("config") or {}
             return config.get("default", "")

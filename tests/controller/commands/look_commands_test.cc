@@ -122,7 +122,7 @@ TEST_F(LookCommands, AnAuditIsOnePageAndOneWhereThereAreErrors) {
   EXPECT_EQ(audit(), 2);
 }
 
-// A clean bill in a pipeline, from an account that may not read profiles, would be worse than none.
+// A clean bill in a pipeline, from an account that is not allowed to read profiles, would be worse than none.
 TEST_F(LookCommands, WithoutTheRightToReadWhatPluginsLoadThereIsNoAllClear) {
   forbid("configmaps");
   EXPECT_EQ(audit(), 2) << out.str();

@@ -1,4 +1,5 @@
-// What commands say and do for somebody who may not read everything: RBAC's refusals on the simulated API server.
+// What commands say and do for somebody who is not allowed to read everything: RBAC's refusals on the simulated API
+// server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// `status` on the simulated API server: what it reads, the table, the JSON document, and what it may not read.
+// `status` on the simulated API server: what it reads, the table, the JSON document, and what it is not
+// allowed to read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // `status --watch` on the simulated API server: a view at first, another one when something that shows has changed, and
-// an end when told.
+// an end when it is stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -125,7 +125,7 @@ TEST_F(ExpectationsTest, ALiveReadThatFindsNothingErasesOnlyWhatTheStoreHeldWhen
     const k8s::Result<void> read = sim.run(expectations.refresh_one(node));
     EXPECT_TRUE(read.has_value()) << c.name;
     EXPECT_EQ(world.nodes.find("n1") != nullptr, c.stays) << c.name;
-    world.nodes.erase({"", "n1"});  // The watch tells of the deletion.
+    world.nodes.erase({"", "n1"});  // The watch reports the deletion.
   }
   world.nodes.erase({"", "n1"});
   script["GET /api/v1/nodes/n1"] = [&] {

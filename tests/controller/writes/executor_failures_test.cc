@@ -93,7 +93,7 @@ TEST_F(ExecutorTest, ForbiddenIsReportedByFindingAndEventNamingVerbKindAndRemedy
   sim.clock.run_for(1min);
   done = execute({drop_pod("n1", "p1", "u1")});
   EXPECT_THAT(writes(), IsEmpty());
-  EXPECT_EQ(done.findings.size(), 1U) << "still told while it stands";
+  EXPECT_EQ(done.findings.size(), 1U) << "still reported while it stands";
   EXPECT_EQ(done.requeue_after, 1min);
   const auto refused = executor->refused_writes();
   ASSERT_EQ(refused.size(), 1U);

@@ -190,7 +190,7 @@ TEST_F(SimulatedExecTest, a_plugin_over_its_time_limit_is_killed_with_its_childr
   EXPECT_EQ(seconds(), 60);
 }
 
-// Runs the plugin for real below a clock of which only now() and monotonic() are moved by hand.
+// Runs the plugin for real below a clock whose now() and monotonic() are moved by hand.
 struct HandClock final : Clock {
   HandClock(Clock* real, WallTime start) : real_clock(real), wall(start) {}
   WallTime now() const override { return wall; }

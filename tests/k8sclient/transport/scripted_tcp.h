@@ -1,4 +1,4 @@
-// Plain TCP servers for the tests: one that says what the test tells it to, and a proxy that understands CONNECT.
+// Plain TCP servers for the tests: one that says what the test wants, and a proxy that understands CONNECT.
 #pragma once
 
 #include <array>

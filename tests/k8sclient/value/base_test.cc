@@ -241,7 +241,7 @@ TEST_F(StoreTest, late_events_do_not_undo_what_a_live_get_has_shown) {
   EXPECT_EQ(store.find("a")->meta.resource_version, "110");
   store.erase_for_good({"", "a"});
   store.apply(thing("first", "111"));
-  EXPECT_EQ(store.find("a"), nullptr) << "it was deleted, as the watch will tell";
+  EXPECT_EQ(store.find("a"), nullptr) << "it was deleted, as the watch will report";
   store.init();
   store.init_apply(thing("first", "112"));
   store.init_done();
@@ -250,7 +250,7 @@ TEST_F(StoreTest, late_events_do_not_undo_what_a_live_get_has_shown) {
   ASSERT_NE(store.find("a"), nullptr) << "a new object of that name";
   store.erase({"", "a"});
   store.apply(thing("first", "114"));
-  EXPECT_NE(store.find("a"), nullptr) << "the watch has told of the deletion";
+  EXPECT_NE(store.find("a"), nullptr) << "the watch has reported the deletion";
 }
 
 TEST_F(StoreTest, a_restored_etcd_is_believed) {

@@ -214,7 +214,7 @@ TEST(WatchMachine, starts_with_watch_list_or_pages) {
       {"a WatchList opened", Empty{"9"}, Opened{}, InitialWatch{"9"}, WatchEmit::init},
       {"the server refuses WatchList", Empty{}, failure(Reason::invalid, 422), Empty{}, kNothing, kNone, false, false,
        never},
-      {"forbidden is told and retried now and then", Empty{}, failure(Reason::forbidden, 403), Empty{}, kNothing,
+      {"forbidden is reported, retried now and then", Empty{}, failure(Reason::forbidden, 403), Empty{}, kNothing,
        kRefused, true},
       {"404 may mean absent", Empty{}, failure(Reason::not_found, 404), Empty{}, kNothing, kAbsent, true, false,
        kUnchanged, true},

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The reservation "r" of group "g", of which one pass has listed no multi-device consumer.
+// The reservation "r" of group "g"; one pass has listed no multi-device consumer of the group.
 class Doubts : public ::testing::Test {
  protected:
   Doubts() {

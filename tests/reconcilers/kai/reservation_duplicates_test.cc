@@ -210,7 +210,7 @@ TEST(ReservationGc, RaisesTheAlarmForALostReservationOnlyWhereAConsumerMayUseIts
   } rows[] = {
       {"alone", false, "", nothing, Severity::error},
       {"the other one is used", true, "GPU-b", nothing, std::nullopt},
-      {"the other one is used, and this one never told its GPU", true, "GPU-b",
+      {"the other one is used, and this one never named its GPU", true, "GPU-b",
        [](KaiCluster& c) { r(c).meta.annotations.erase(kai::kDeviceAnnotation); }, std::nullopt},
       {"this one is used", true, "GPU-a", nothing, Severity::error},
       {"which one is used is not known", true, "", nothing, Severity::warning},

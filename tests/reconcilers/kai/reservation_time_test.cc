@@ -164,7 +164,7 @@ TEST(ReservationGc, CountsNoTimeInWhichTheBinderWasNotSound) {
     Change change;
     Change back;
   } rows[] = {
-      {"unavailable, with a condition that tells no time",
+      {"unavailable, with a condition that has no time",
        [](Deployment& binder) {
          binder.available_since.reset();
          binder.available_condition = false;
@@ -207,7 +207,7 @@ TEST(ReservationGc, WaitsForABinderThatWasCreatedAnew) {
   EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
 }
 
-// Its startup synchronises every group: nothing is concluded from what stands there in between.
+// Its startup synchronises every group: nothing is concluded from what is there in between.
 TEST(ReservationGc, WaitsForABinderOfSeveralReplicasToHaveKeptItsLeader) {
   struct {
     const char* name;

@@ -94,7 +94,7 @@ TEST(TruthCheck, IsSatisfiedByMultiDeviceConsumersAndByBindsInProgress) {
   EXPECT_EQ(reasons(plan, "n2"), Names{});
 }
 
-// The watches select by the plain label, which such a pod does not have: only its BindRequest tells.
+// The watches select by the plain label, which such a pod does not have: only its BindRequest names it.
 TEST(TruthCheck, NamesMultiDeviceConsumersWithoutAReservation) {
   using Change = void (*)(KaiCluster&);
   const struct {

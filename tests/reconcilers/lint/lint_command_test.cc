@@ -127,7 +127,7 @@ TEST_F(Commands, PlanNeedsAManifest) {
   EXPECT_EQ(plan({comments, write("l.yaml", "kind: List\napiVersion: v1\nitems: []\n")}), 0) << err_.str();
 }
 
-// What stands in several files is checked together.
+// Objects of several files are checked together.
 TEST_F(Commands, LintChecksProfilesAgainstTheNodesAndOperandsBesideThem) {
   const std::string policy = write("policy.yaml",
                                    "apiVersion: nvidia.com/v1\nkind: ClusterPolicy\nmetadata: {name: cluster-policy}\n"

@@ -78,7 +78,7 @@ TEST(SharedConfigMap, SettlesOnceAndNotAnewForEachPluginInTurn) {
   EXPECT_EQ(all.signatures[0], all.signatures[1]);
   const std::size_t speaker = all.profile_rollouts.begin()->second.installation;
   EXPECT_EQ(all.discovery.installations[speaker].provider, Provider::gpu_operator);
-  // Independent of which node is counted last.
+  // The node that is counted last makes no difference.
   for (const char* changed : {"n2", "n1", "n2"}) {
     index.note_node_changed(changed);
     index.refresh(loaded->world, settings);

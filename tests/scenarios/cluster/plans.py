@@ -32,7 +32,7 @@ class Tick:
         return [action["target"]["name"] for action in self.of("DeletePod")]
 
     def restarted(self):
-        """Nodes of which a pod is deleted."""
+        """Nodes that lose a pod."""
         return sorted({self.node_of[(action["target"].get("namespace"), action["target"]["name"])]
                        for action in self.of("DeletePod")})
 

@@ -205,7 +205,7 @@ class ApiServer::Impl {
     return text_response(404, "404 page not found\n");
   }
 
-  // Everybody may do everything; a client that may not is a fault (faults.h).
+  // Everybody is allowed everything; a client that is not is a fault (faults.h).
   k8s::HttpResponse review(const Resource& resource, const k8s::HttpRequest& request,
                            const std::string& manager) const {
     json object = json::parse(request.body, nullptr, false);

@@ -95,7 +95,7 @@ std::uint64_t stale(const Storage& storage, const Bucket& bucket, std::uint64_t 
   return std::max(bucket.forgotten(), now > revisions ? now - revisions : 0);
 }
 
-// What a list's options may not be together.
+// Options of a list that exclude each other.
 FieldErrors list_option_errors(const RequestInfo& info) {
   FieldErrors errors;
   const std::string match = info.option("resourceVersionMatch");

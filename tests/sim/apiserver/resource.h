@@ -32,9 +32,9 @@ struct Column {
 struct Strategy {
   using Json = nlohmann::json;
   std::function<void(Json& object)> set_defaults;
-  // Sets what only the server may set, and removes what a create may not set.
+  // Sets what only the server is allowed to set, and removes what a create must not set.
   std::function<void(Json& object)> prepare_create;
-  // Restores what a write to the main resource may not change (beyond status and metadata).
+  // Restores what a write to the main resource must not change (beyond status and metadata).
   std::function<void(Json& object, const Json& old)> prepare_update;
   std::function<void(const Json& object, FieldErrors&)> validate;
   std::function<void(const Json& object, FieldErrors&)> validate_create;  // What only a create must hold.

@@ -143,7 +143,7 @@ void validate_metadata(const Resource& resource, const json& object, FieldErrors
 
 namespace {
 
-// What may not change.
+// What must not change.
 void check_immutable(const json& metadata, const json& before, FieldErrors& errors) {
   if (before.contains("deletionTimestamp")) {
     std::string added;

@@ -13,7 +13,7 @@ struct Resource;
 
 // Name, labels, annotations (256 KiB together), owner references and finalizers of a new object.
 void validate_metadata(const Resource& resource, const nlohmann::json& object, FieldErrors& errors);
-// The same, and what may not change: name, namespace, uid, creation and deletion times.
+// The same, and what must not change: name, namespace, uid, creation and deletion times.
 void validate_metadata_update(const Resource& resource, const nlohmann::json& object, const nlohmann::json& old,
                               FieldErrors& errors);
 void check_labels(const nlohmann::json& labels, const std::string& path, FieldErrors& errors);

@@ -1,5 +1,5 @@
 // The GPU Operator's MIG manager: cuts a node's GPUs as the label nvidia.com/mig.config says. It takes the device
-// plugin and feature discovery off the node while it works, and tells how far it is in nvidia.com/mig.config.state.
+// plugin and feature discovery off the node while it works, and reports how far it is in nvidia.com/mig.config.state.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -63,7 +63,7 @@ struct PodRunner::Container final : public ProgramHost {
   std::string last_line;
 };
 
-// The program that a container runs, told by its name and command as the real manifests write them.
+// The program that a container runs, recognised by its name and command as the real manifests write them.
 [[nodiscard]] std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s::Duration run_for,
                                                     bool uses_mps, const FleetFaults& faults, ProgramHost* host);
 

@@ -1,4 +1,4 @@
-// Reading KAI's objects as KAI does: of which groups a pod or BindRequest is, whether a pod is alive.
+// Reading KAI's objects as KAI does: the groups of a pod or BindRequest, whether a pod is alive.
 #pragma once
 
 #include <string>

@@ -36,7 +36,7 @@ constexpr const char* kAway = "t4-02";     // NotReady from before the edit on.
 constexpr const char* kInUse = "a100-02";  // By a pod that its budget protects.
 constexpr const char *kPod = "serving", *kTraining = "training";
 constexpr const char *kSharedByKai = "a100-04", *kBoundSoon = "t4-01";
-// Whoever dies at every write for ever forgets for ever how long anything has held.
+// Whoever dies at every write forgets each time how long anything has been true.
 constexpr std::uint64_t kMostKills = 8;
 
 const k8s::Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
@@ -126,7 +126,7 @@ asio::awaitable<void> install(std::shared_ptr<Play> play) {
   co_await scene->tune("default", tuning);
 }
 
-// A service that may not lose its only pod.
+// A service that must not lose its only pod.
 asio::awaitable<void> protect(std::shared_ptr<Play> play) {
   json budget;
   budget["apiVersion"] = "policy/v1";

@@ -71,7 +71,7 @@ void RestartLedger::note_deletion(const AuditEntry& entry) {
   const std::string target = test::read_change(*on).to;
   if (target.empty()) return;
   ++deletions_;
-  // The same pod again is harmless: a restarted operator may not have seen that it is going.
+  // The same pod again is harmless: a restarted operator might not have seen that it is going.
   auto& uids = deleted_[{node, target, owners[0].value("name", "")}];
   const std::string uid = pod["metadata"].value("uid", "");
   const bool again = uids.insert(uid).second && uids.size() > 1;

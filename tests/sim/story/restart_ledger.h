@@ -15,7 +15,7 @@ namespace gso::sim {
 
 class RestartLedger {
  public:
-  // Judges this user's writes; where there are several operators, they are told apart by their user agents.
+  // Judges this user's writes; where there are several operators, they are distinguished by their user agents.
   explicit RestartLedger(std::string user) : user_(std::move(user)) {}
   RestartLedger(const RestartLedger&) = delete;
   RestartLedger& operator=(const RestartLedger&) = delete;
@@ -25,7 +25,7 @@ class RestartLedger {
 
   // "S4: …": a write without the lease, or after it ran out. "Again: …": a pod was deleted that had come for another
   // one of its DaemonSet on the same way of its node to a revision. That is right where the node has failed in between,
-  // or where the pod is older than what stands in the ConfigMap (which was changed and changed back). Or empty.
+  // or where the pod is older than the text of the ConfigMap (which was changed and changed back). Or empty.
   [[nodiscard]] const std::string& violation() const { return violation_; }
   // Pods that were deleted on a node's way to a revision.
   [[nodiscard]] std::size_t deletions() const { return deletions_; }

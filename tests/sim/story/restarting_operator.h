@@ -1,4 +1,4 @@
-// An operator in this process that dies at its writes, when it is told to, and is started again as kubelet would: a
+// An operator in this process that dies at its writes, when a test wants it, and is started again as kubelet would: a
 // second later, with a new identity, knowing nothing.
 #pragma once
 

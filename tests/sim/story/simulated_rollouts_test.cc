@@ -127,7 +127,7 @@ TEST(SlowWatches, ARolloutKeepsItsBudgetsAndWritesNothingTwice) {
 
 class Takeover : public testing::TestWithParam<std::uint64_t> {};
 
-// Within MPS, and time-slicing, where one pass sends three writes to a node, each of which is slow.
+// Within MPS, and time-slicing, where one pass sends three slow writes to a node.
 TEST_P(Takeover, ALeaderThatLosesItsLeaseIsFollowedByAnotherThatRestartsNobodyAgain) {
   for (const std::size_t change : {0U, 1U}) {
     CombinedRollout rollout{.what = plain(), .lease_lost_after = GetParam()};

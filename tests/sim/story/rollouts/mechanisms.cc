@@ -39,8 +39,8 @@ asio::awaitable<void> restart_all(Scene* scene, std::string text) {
 }  // namespace
 
 asio::awaitable<void> daemonset_restart(Scene* scene) {
-  // Creation times are whole seconds: a DaemonSet that is restarted within the second of the edit makes pods of which
-  // nobody can tell whether they have read it. The period is not scaled with the story's time.
+  // Creation times are whole seconds: if a DaemonSet is restarted within the second of the edit, nobody knows whether
+  // its pods have read it. The period is not scaled with the story's time.
   const OperatorSettings as_usual{{"settle-period", "2s"}};
   co_await scene->begin(time_slicing_profile(2), as_usual);
   json at_once;

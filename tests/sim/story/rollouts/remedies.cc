@@ -25,7 +25,7 @@ std::vector<k8s::ObjectKey> operands_on(Scene* scene, const std::string& node) {
   return keys;
 }
 
-// The containers tell what they printed last when they end: without it the operator could only count how often they do.
+// The containers say what they printed last when they end: without it the operator could only count how often they do.
 asio::awaitable<void> keep_last_words(Scene* scene) {
   std::map<k8s::ObjectKey, json> merges;
   for (const auto& [key, daemonset] : scene->cluster().daemonsets.all()) {
@@ -78,7 +78,7 @@ asio::awaitable<void> stuck_pods(Scene* scene) {
   co_await scene->install_gpu_operator(profiles, "any");
   co_await keep_last_words(scene);
   // Sooner than nodes whose label has moved are restarted because they have not reloaded, and not scaled with the
-  // story's time: of a pod that is made within the second of the edit nobody can tell whether it has read it.
+  // story's time: nobody knows whether a pod that is made within the second of the edit has read it.
   const OperatorSettings quick{{"configmap-propagation", "2s"}};
   co_await scene->install(quick);
   if (!scene->failure().empty()) co_return;

@@ -61,7 +61,7 @@ asio::awaitable<void> wait_for_idle(Scene* scene) {
   scene->require(!finished.empty() && finished.back() == "a100-02", "a100-02 was not the last one");
 }
 
-// A service on a100-03 may not lose its only pod; when its budget allows it, the pod is evicted.
+// A service on a100-03 must not lose its only pod; when its budget allows it, the pod is evicted.
 asio::awaitable<void> refused_eviction(Scene* scene) {
   const k8s::ObjectKey key{"default", "serving"};
   const json strict = budget_of("serving", 1);
