@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/cli/completion_names.h"
@@ -52,6 +53,41 @@ class LookCommands : public OurClusterWithoutCrds {
     AuditOptions options;
     options.form = form;
     return sim.run(audit_cluster(&client, &sim.clock, options, PlannerSettings(), &out, &err));
+  }
+  PlanOptions plan_now() {
+    PlanOptions options;
+    options.json = true;
+    options.now = k8s::format_time(sim.clock.now());
+    return options;
+  }
+  Json live_plan() {
+    out.str("");
+    EXPECT_NE(sim.run(plan_cluster(&client, &sim.clock, plan_now(), &out, &err)), 2) << err.str();
+    return Json::parse(out.str());
+  }
+  // The objects of the cluster as `kubectl get --output json` prints them.
+  std::string manifests() {
+    Json items = Json::array();
+    const std::vector<std::vector<std::string>> kinds{{"/api/v1/nodes", "v1", "Node"},
+                                                      {"/api/v1/configmaps", "v1", "ConfigMap"},
+                                                      {"/apis/apps/v1/daemonsets", "apps/v1", "DaemonSet"},
+                                                      {"/api/v1/pods", "v1", "Pod"}};
+    for (const std::vector<std::string>& kind : kinds) {
+      for (Json item : get(kind[0])["items"]) {
+        item["apiVersion"] = kind[1];
+        item["kind"] = kind[2];
+        items.push_back(std::move(item));
+      }
+    }
+    return Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}}.dump();
+  }
+  Json plan_of_manifests() {
+    out.str("");
+    std::istringstream in(manifests());
+    PlanOptions options = plan_now();
+    options.files = {"-"};
+    EXPECT_NE(run_plan(options, Options(), in, out, err), 2) << err.str();
+    return Json::parse(out.str());
   }
 
   std::ostringstream out;
@@ -136,14 +172,17 @@ TEST_F(LookCommands, WithoutTheRightToReadWhatPluginsLoadThereIsNoAllClear) {
 }
 
 TEST_F(LookCommands, ThePlanOfTheLiveClusterIsThatOfItsManifests) {
-  PlanOptions plan;
-  plan.json = true;
-  plan.from_cluster = true;
-  const int code = sim.run(plan_cluster(&client, &sim.clock, plan, &out, &err));
-  EXPECT_EQ(code, 0) << err.str();
-  const Json live = Json::parse(out.str());
-  ASSERT_FALSE(live["actions"].empty());  // The baseline.
-  EXPECT_EQ(live["actions"][0]["action"], "WriteConfigMap");
+  post_pod("train", R"("nvidia.com/gpu":"1")", "gpu-1");
+  const Json sound = live_plan();
+  ASSERT_FALSE(sound["actions"].empty());  // The baseline.
+  EXPECT_EQ(sound["actions"][0]["action"], "WriteConfigMap");
+  EXPECT_EQ(sound, plan_of_manifests());
+  merge(
+      "/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+      R"({"data":{"any":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 1}\n"}})");
+  const Json broken = live_plan();
+  EXPECT_FALSE(broken["findings"].empty());
+  EXPECT_EQ(broken, plan_of_manifests());
 }
 
 TEST_F(LookCommands, AShellIsOfferedTheNamesThatThereAre) {
