@@ -36,7 +36,10 @@ struct NodeCounts {
 };
 
 struct Tally : NodeCounts<std::int64_t> {
-  std::array<std::int64_t, kPhases> phases{};  // Phases without regard to holders.
+  // By NodeAssessment::phase, which answers another question than phase_of(): what a node needs or goes through, which
+  // a holder only delays. A change that a holder stops keeps its slot and keeps its rollout in progress, and a failure
+  // still counts against its revision. phase_of() is what people see of one node.
+  std::array<std::int64_t, kPhases> phases{};
   [[nodiscard]] std::int64_t of(Phase phase) const { return phases[static_cast<std::size_t>(phase)]; }
   // In progress for any cause: changed by the operator, by their DaemonSets, or by what they loaded themselves.
   [[nodiscard]] std::int64_t moving() const { return changing + loading + of(Phase::following_daemonset); }
