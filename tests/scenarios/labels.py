@@ -149,6 +149,45 @@ def a_cordoned_node_of_an_observing_policy_is_not_restarted_without_labels():
     expect("pods that were deleted", cordoned_under(mode="Observe"), [])
 
 
+def without_its_pool_for_15_seconds(stop):
+    """A policy by pool label is paused with an edit to do; the label of n02 is away for 15 s. `stop`: a stop that does not
+    depend on the policy."""
+    c = Cluster({"any": ts(4)})
+    c.add_nodes(*numbered(6))
+    for name in c.nodes():
+        c.labels(name)["pool"] = "training"
+        c.touch(c.node(name))
+    c.policy("p", priority=5, selector={"pool": "training"}, rollout={"paused": True})
+    c.install()
+    c.after("1m")
+    stop(c)
+    c.edit(any=ts(8))
+    for _ in range(3):
+        c.after("2m")
+    pool = c.labels("n02").pop("pool")
+    c.touch(c.node("n02"))
+    ticks = [c.after("1s", held="1s"), c.after("5s", held="6s"), c.after("9s", held="15s")]
+    c.labels("n02")["pool"] = pool
+    c.touch(c.node("n02"))
+    ticks += [c.after("2m") for _ in range(3)]
+    return sum([tick.deleted_pods() for tick in ticks], [])
+
+
+@scenario
+def a_hold_outlives_15_seconds_without_the_label_of_a_pool():
+    """A node of a paused policy is held and loses the label that the policy selects: no other policy restarts it."""
+    held = without_its_pool_for_15_seconds(lambda c: c.annotate("Node", "n02", "gpusharing.dev/hold", "true"))
+    expect("pods that were deleted", held, [])
+
+
+@scenario
+def a_pause_of_the_config_map_outlives_15_seconds_without_the_label_of_a_pool():
+    """The same with the ConfigMap paused instead of the node held."""
+    paused = without_its_pool_for_15_seconds(
+        lambda c: c.annotate("ConfigMap", c.config_map, "gpusharing.dev/paused", "true", c.namespace))
+    expect("pods that were deleted", paused, [])
+
+
 @scenario
 def a_broken_node_is_repaired_without_labels():
     """No policy selects by labels of GFD: a node that serves nothing is repaired although its labels are missing."""
