@@ -16,10 +16,10 @@
 
 #include "controller/commands/shared/session.h"
 #include "controller/reading/forbidden_hint.h"
+#include "controller/reading/node_consumers.h"
 #include "controller/runtime/leader_election.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/schedule.h"
-#include "reconcilers/cluster/consumers.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/json_access.h"
@@ -159,23 +159,20 @@ asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::ApiClient* client, 
   co_return listed;
 }
 
-// Those of these nodes that have GPU consumers; a node whose pods cannot be listed counts as used.
-asio::awaitable<std::set<std::string>> nodes_in_use(CleanupRun* run, World* world, std::set<std::string> nodes) {
-  std::set<std::string> used;
-  const k8s::Gvr pods{"", "v1", "pods"};
+// Those of these nodes whose GPUs pods use, and those where this cannot be read.
+asio::awaitable<NodesInUse> nodes_in_use(CleanupRun* run, World* world, std::set<std::string> nodes) {
+  NodesInUse out;
+  const k8s::CallOptions limits;
   for (const std::string& node : nodes) {
-    bool busy = false;
-    k8s::ListOptions options;
-    options.field_selector = k8s::FieldSelector::equals("spec.nodeName", node);
-    k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
-      const k8s::Result<Pod> pod = json ? project_pod(*json) : k8s::Result<Pod>(Pod());
-      busy = json && (busy || !pod || is_gpu_consumer(*pod, *world));
-      return {};
-    });
-    const k8s::Result<std::string> listed = co_await run->client->list(pods, options, &sink);
-    if (!listed || busy) used.insert(node);
+    const k8s::Result<NodeConsumers> consumers =
+        co_await read_consumers(run->client, run->clock, world, &run->settings, node, limits);
+    if (!consumers) {
+      out.unknown.emplace(node, consumers.error().message);
+    } else if (!consumers->pods.empty()) {
+      out.used.insert(node);
+    }
   }
-  co_return used;
+  co_return out;
 }
 
 // What a write would do, for a dry run; of anything but a Node, what it is for.
@@ -200,8 +197,8 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
   index.note_everything_changed();
   index.refresh(world, run->settings);
   const std::set<std::string> candidates = nodes_to_revert(world, index);
-  const std::set<std::string> used = co_await nodes_in_use(run, &world, candidates);
-  const Cleanup plan = plan_cleanup(world, index, used, run->clock->now());
+  const NodesInUse in_use = co_await nodes_in_use(run, &world, candidates);
+  const Cleanup plan = plan_cleanup(world, index, in_use, run->clock->now());
   // What was kept on the first reading has lost its mark by the second.
   run->kept.insert(run->kept.end(), plan.kept.begin(), plan.kept.end());
   for (const PlannedAction& planned : plan.actions) {

@@ -20,7 +20,6 @@
 #include "controller/runtime/task_group.h"
 #include "controller/watches/dynamic_watches.h"
 #include "reconcilers/cluster/cluster_pods.h"
-#include "reconcilers/cluster/consumers.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/kai_names.h"
@@ -272,26 +271,6 @@ std::string coverage_gap(const World& world, const PlannerSettings& settings) {
       "Nodes not checked: ConfigMaps, pods or controller revisions of the device plugin in {} cannot be read. Grant "
       "list on them",
       fmt::join(namespaces, ", "));
-}
-
-asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
-                                                           const World* world, std::string node) {
-  NodeConsumers found;
-  found.listed_at = clock->now();
-  k8s::ListOptions options;
-  options.field_selector = k8s::FieldSelector::equals("spec.nodeName", node);
-  k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) {
-      found.pods.clear();
-      return {};
-    }
-    k8s::Result<Pod> pod = project_pod(*json);
-    if (pod && is_gpu_consumer(*pod, *world)) found.pods.push_back(*std::move(pod));
-    return {};
-  });
-  const k8s::Result<std::string> listed = co_await client->list(kPods, options, &sink);
-  if (!listed) co_return unlisted(listed.error(), kPods);
-  co_return found;
 }
 
 asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clock* clock, PlannerSettings settings,

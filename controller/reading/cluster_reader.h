@@ -27,10 +27,6 @@ boost::asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, Pla
                                                      std::vector<std::string>* incomplete,
                                                      SharingKinds* sharing_kinds = nullptr);
 
-// The GPU consumers of one node, as of now.
-boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
-                                                                  const World* world, std::string node);
-
 // The whole cluster: a World with KAI's objects and look-ups, and who uses the GPUs of each node.
 struct ClusterView {
   World world;

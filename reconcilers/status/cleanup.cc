@@ -54,7 +54,8 @@ class Leaving {
            label.before != label.value;
   }
 
-  void clean(const Node& node, bool in_use, Cleanup& out) {
+  // `in_use`: why its profile label must stay, if a policy reverts it; empty: it need not stay.
+  void clean(const Node& node, const std::string& in_use, Cleanup& out) {
     PatchNode patch;
     patch.name = node.meta.name;
     const auto label = profile_label(node);
@@ -105,11 +106,10 @@ class Leaving {
     }
   }
 
-  static void revert(const ProfileLabel& label, bool in_use, PatchNode& patch, Cleanup& out) {
-    if (in_use) {
-      out.kept.push_back(fmt::format(
-          "node {}: label {}={} of policy {} is kept: pods use the GPUs, and the change would break these pods",
-          patch.name, label.key, label.value, label.policy->meta.name));
+  static void revert(const ProfileLabel& label, const std::string& in_use, PatchNode& patch, Cleanup& out) {
+    if (!in_use.empty()) {
+      out.kept.push_back(fmt::format("node {}: label {}={} of policy {} is kept: {}", patch.name, label.key,
+                                     label.value, label.policy->meta.name, in_use));
     } else if (label.before.empty()) {
       patch.remove.insert(label.key);
     } else {
@@ -203,10 +203,24 @@ std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index) {
   return out;
 }
 
-Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::string>& in_use, WallTime now) {
+namespace {
+
+// Why the label of that node must stay; empty: it need not.
+std::string use_of_gpus(const NodesInUse& in_use, const std::string& node) {
+  if (in_use.used.contains(node)) return "pods use the GPUs, and the change would break these pods";
+  const auto unknown = in_use.unknown.find(node);
+  if (unknown == in_use.unknown.end()) return {};
+  return fmt::format("pods might use the GPUs, and the change would break these pods: {}", unknown->second);
+}
+
+}  // namespace
+
+Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in_use, WallTime now) {
   Cleanup out;
   Leaving leaving(world, index);
-  for (const Node* node : in_order(world.nodes)) leaving.clean(*node, in_use.contains(node->meta.name), out);
+  for (const Node* node : in_order(world.nodes)) {
+    leaving.clean(*node, use_of_gpus(in_use, node->meta.name), out);
+  }
   for (const SharingPolicy* policy : in_order(world.policies)) {
     if (std::ranges::find(policy->finalizers, kRevertFinalizer) == policy->finalizers.end()) continue;
     PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", policy->meta.name, policy->meta.uid},

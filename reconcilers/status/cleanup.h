@@ -2,6 +2,7 @@
 // would end a process on a GPU.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,15 +22,20 @@ struct Cleanup {
 // no pod uses the GPUs, so the GPU consumers of these nodes must be listed first.
 [[nodiscard]] std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index);
 
-// `index` is up to date with `world`. `in_use`: nodes of nodes_to_revert() with GPU consumers.
+// Of nodes_to_revert(): where the label must stay.
+struct NodesInUse {
+  std::set<std::string> used;                  // Pods use their GPUs.
+  std::map<std::string, std::string> unknown;  // Node -> why it is not known whether pods use its GPUs.
+};
+
+// `index` is up to date with `world`.
 //
 // The operator's cordons are removed, except where a driver upgrade, a MIG change or `hold` relies on them (S7). Labels
 // that the operator wrote get their previous value; nvidia.com/mps.capable stays, because the MPS daemon would end
 // without it. The label that selects a profile stays (Retain), or gets its previous value (Revert) on nodes whose GPUs
 // no pod uses. SharingRollouts in progress end as Superseded (kOperatorRemoved): no operator is left to continue them,
 // and a reinstalled operator starts fresh. The conditions of policies become Unknown, for the same reason.
-[[nodiscard]] Cleanup plan_cleanup(const World& world, FleetIndex& index, const std::set<std::string>& in_use,
-                                   WallTime now);
+[[nodiscard]] Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in_use, WallTime now);
 inline constexpr std::string_view kOperatorRemoved = "OperatorRemoved";
 
 }  // namespace gso

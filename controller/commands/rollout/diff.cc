@@ -13,6 +13,7 @@
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/reading/cluster_reader.h"
+#include "controller/reading/node_consumers.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/what_if.h"
@@ -357,8 +358,9 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
   found.nodes = differences(call->world, call->settings, now);
   for (NodeDifference& difference : found.nodes) {
     if (difference.drain == Drain::nothing) continue;
-    const k8s::Result<NodeConsumers> consumers =
-        co_await read_consumers(call->client, call->clock, &call->world, difference.node);
+    const k8s::CallOptions limits;
+    const k8s::Result<NodeConsumers> consumers = co_await read_consumers(
+        call->client, call->clock, &call->world, &call->settings, difference.node, limits);
     if (!consumers) co_return call->refuse(consumers.error().message);
     find_obstacles(difference, call->world, call->settings, *consumers);
   }

@@ -34,6 +34,18 @@ TEST_F(RolloutCommand, DiffNamesNodesRestartsAndWhoIsInTheWay) {
   EXPECT_EQ(Json::parse(out.str())["nodes"][0]["inTheWay"][0], "gpu-operator/job");
 }
 
+// A pod that is left out could be the one that blocks the change.
+TEST_F(RolloutCommand, DiffIsRefusedWhereAPodOfAChangedNodeCannotBeReadAndNamesIt) {
+  post(
+      "/api/v1/namespaces/gpu-operator/pods",
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"odd"},"spec":{"nodeName":"gpu-1","containers":[{"name":"c",
+    "image":"i","resources":{"limits":{"nvidia.com/gpu":"9200P"},"requests":{"nvidia.com/gpu":"9200P"}}}]}})");
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, "version: v1\n"), 2) << out.str();
+  EXPECT_THAT(err.str(), testing::AllOf(HasSubstr("node gpu-1"), HasSubstr("Pod gpu-operator/odd: ")));
+}
+
 TEST_F(RolloutCommand, DiffNamesQueuesThatMeanSomethingElseAfterwards) {
   post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", R"({"apiVersion":"apiextensions.k8s.io/v1",
     "kind":"CustomResourceDefinition","metadata":{"name":"queues.scheduling.run.ai"},"spec":{"group":"scheduling.run.ai",

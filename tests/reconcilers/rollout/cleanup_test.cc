@@ -13,6 +13,7 @@
 namespace gso::test {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -24,7 +25,7 @@ FleetSpec spec_of(int nodes, const std::string& profile) {
   return out;
 }
 
-Cleanup leave(FleetModel& fleet, const std::set<std::string>& in_use = {}) {
+Cleanup leave(FleetModel& fleet, const NodesInUse& in_use = {}) {
   fleet.index.note_everything_changed();
   fleet.index.refresh(fleet.world, fleet.settings);
   Cleanup out = plan_cleanup(fleet.world, fleet.index, in_use, fleet.now);
@@ -167,12 +168,21 @@ TEST_F(LabelOfAPolicy, GoesBackWithRevertWhereNobodyUsesTheGpus) {
   ASSERT_THAT(fleet.world.policies.find("p")->finalizers, ElementsAre(kRevertFinalizer));
   fleet.index.refresh(fleet.world, fleet.settings);
   EXPECT_THAT(nodes_to_revert(fleet.world, fleet.index), ElementsAre("n01", "n02"));
-  const Cleanup done = leave(fleet, {"n02"});
+  const Cleanup done = leave(fleet, {.used = {"n02"}, .unknown = {}});
   EXPECT_EQ(fleet.label_of("n01", kConfigLabel), "");
   EXPECT_EQ(fleet.label_of("n02", kConfigLabel), label);
   EXPECT_THAT(done.kept, ElementsAre(HasSubstr("node n02: label")));
   EXPECT_THAT(fleet.world.policies.find("p")->finalizers, IsEmpty());
   EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
+}
+
+TEST_F(LabelOfAPolicy, StaysWithRevertWhereThePodsCannotBeReadAndTheReasonIsNamed) {
+  apply("Revert");
+  const Cleanup done = leave(fleet, {.used = {}, .unknown = {{"n02", "Pod team/job: spec must be an object"}}});
+  EXPECT_EQ(fleet.label_of("n01", kConfigLabel), "");
+  EXPECT_EQ(fleet.label_of("n02", kConfigLabel), label);
+  EXPECT_THAT(done.kept, ElementsAre(AllOf(HasSubstr("node n02: label"), HasSubstr("pods might use the GPUs"),
+                                           HasSubstr("Pod team/job: spec must be an object"))));
 }
 
 TEST(PlannerCleanup, TheMarkForKaisMpsPodsGoesWhereItIsTheOperators) {

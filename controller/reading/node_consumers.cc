@@ -1,0 +1,210 @@
+// Lists by spec.nodeName, and what is remembered between two lists of a node.
+#include "controller/reading/node_consumers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "controller/reading/forbidden_hint.h"
+#include "controller/runtime/task_group.h"
+#include "controller/writes/executor.h"
+#include "reconcilers/cluster/consumers.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+
+namespace {
+
+const k8s::Gvr kPods{"", "v1", "pods"};
+// A node's consumers are not listed twice within this.
+constexpr Duration kListingAge = std::chrono::milliseconds(200);
+constexpr Duration kListingKept = std::chrono::minutes(5);
+constexpr Duration kJobsAge = std::chrono::seconds(30);
+constexpr Duration kPatience = std::chrono::seconds(15);
+
+// Lists pods and hands over each; calls `restart` where the list starts over. Pods that cannot be decoded do not end
+// the list, so that the error names all of them. `of_what`: whose pods these are, for that error.
+asio::awaitable<k8s::Result<void>> list_pods(k8s::ApiClient* client, k8s::ListOptions options, std::string of_what,
+                                             std::function<void()> restart, std::function<void(Pod)> take) {
+  std::vector<std::string> unreadable;
+  k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {
+      unreadable.clear();
+      restart();
+      return {};
+    }
+    k8s::Result<Pod> pod = project_pod(*json);
+    if (pod) {
+      take(*std::move(pod));
+    } else {
+      unreadable.push_back(pod.error().message);
+    }
+    return {};
+  });
+  const k8s::Result<std::string> listed = co_await client->list(kPods, options, &sink);
+  if (!listed) co_return unlisted(listed.error(), kPods, options.ns);
+  if (unreadable.empty()) co_return k8s::Result<void>{};
+  co_return k8s::fail(k8s::Reason::decode,
+                      fmt::format("not all pods of {} can be read, so it is not known which of them use GPUs: {}",
+                                  of_what, first_names(unreadable)));
+}
+
+// The answer to a pod's eviction is remembered while the pod exists.
+void keep_refusals(const NodeConsumers& before, NodeConsumers& found) {
+  for (const Pod& pod : found.pods) {
+    const std::string uid(pod.meta.uid);
+    if (const auto answer = before.refused.find(uid); answer != before.refused.end()) found.refused.insert(*answer);
+    if (const auto answer = before.forbidden.find(uid); answer != before.forbidden.end())
+      found.forbidden.insert(*answer);
+  }
+}
+
+}  // namespace
+
+asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
+                                                           const World* world, const PlannerSettings* settings,
+                                                           std::string node, k8s::CallOptions limits) {
+  NodeConsumers found;
+  found.listed_at = clock->now();
+  k8s::ListOptions options;
+  options.field_selector = k8s::FieldSelector::equals("spec.nodeName", node);
+  options.call = limits;
+  const std::function<void()> restart = [&] {
+    found.pods.clear();
+    found.rejected.clear();
+  };
+  const std::function<void(Pod)> take = [&](Pod pod) {
+    if (is_rejected(pod, *settings)) {
+      found.rejected.push_back(std::move(pod));
+    } else if (is_gpu_consumer(pod, *world)) {
+      found.pods.push_back(std::move(pod));
+    }
+  };
+  const std::string of_node = "node " + node;
+  const k8s::Result<void> listed = co_await list_pods(client, options, of_node, restart, take);
+  if (!listed) co_return std::unexpected(listed.error());
+  co_return found;
+}
+
+k8s::CallOptions NodeConsumersReader::patience() const {
+  k8s::CallOptions out;
+  out.deadline = parts_.clock->monotonic() + kPatience;
+  return out;
+}
+
+asio::awaitable<k8s::Result<NodeConsumers>> NodeConsumersReader::read_with_jobs(std::string node) {
+  const k8s::CallOptions limits = patience();
+  k8s::Result<NodeConsumers> found =
+      co_await read_consumers(parts_.client, parts_.clock, parts_.world, parts_.settings, node, limits);
+  if (!found) co_return found;
+  for (const Job& job : jobs_to_follow(node, found->pods)) {
+    k8s::Result<std::set<std::string>> members = co_await nodes_of_job(job);
+    if (!members) co_return std::unexpected(members.error());
+    found->jobs[job.id()] = *std::move(members);
+  }
+  co_return found;
+}
+
+// Under `workloads: Evict` members of one job leave together: where else are they?
+std::vector<Job> NodeConsumersReader::jobs_to_follow(const std::string& node, const std::vector<Pod>& pods) const {
+  const NodeAssessment* a = parts_.index->assessment(node);
+  if (a == nullptr) return {};
+  const SharingPolicy& policy = parts_.index->impl().policy(*parts_.world, a->policy.view());
+  if (policy.rollout.workloads != WorkloadMode::evict) return {};
+  std::map<std::string, Job> jobs;
+  for (const Pod& pod : pods) {
+    if (auto job = job_of(pod)) jobs.try_emplace(job->id(), *job);
+  }
+  std::vector<Job> out;
+  for (auto& [id, job] : jobs) out.push_back(std::move(job));
+  return out;
+}
+
+// One list for a job and half a minute, however many of its nodes ask.
+asio::awaitable<k8s::Result<std::set<std::string>>> NodeConsumersReader::nodes_of_job(Job job) {
+  const std::string id = job.id();
+  const k8s::WallTime now = parts_.clock->now();
+  std::erase_if(jobs_, [&](const auto& entry) { return now - entry.second.listed_at > kJobsAge; });
+  if (auto known = jobs_.find(id); known != jobs_.end()) co_return known->second.nodes;
+  JobNodes found{now, {}};
+  k8s::ListOptions options;
+  options.ns = job.ns;
+  if (job.by_label) options.label_selector.match_labels[job.key] = job.value;
+  options.call = patience();
+  const std::function<void()> restart = [&] { found.nodes.clear(); };
+  const std::function<void(Pod)> take = [&](Pod pod) {
+    const auto its = job_of(pod);
+    const bool member = its && its->id() == id && !pod.node_name.empty() && is_gpu_consumer(pod, *parts_.world);
+    if (member) found.nodes.insert(std::string(pod.node_name.view()));
+  };
+  const std::string of_job = "job " + id;
+  const k8s::Result<void> listed = co_await list_pods(parts_.client, options, of_job, restart, take);
+  if (!listed) co_return std::unexpected(listed.error());
+  jobs_[id] = found;
+  co_return found.nodes;
+}
+
+void NodeConsumersReader::note_evictions(const Execution& execution) {
+  for (const auto& [node, answers] : execution.evictions) {
+    auto listing = listings_.find(node);
+    if (listing == listings_.end()) continue;
+    for (const auto& [uid, answer] : answers) {
+      listing->second.refused.erase(uid);
+      listing->second.forbidden.erase(uid);
+      if (!answer.text.empty()) {
+        (answer.forbidden ? listing->second.forbidden : listing->second.refused)[uid] = answer.text;
+        continue;
+      }
+      for (Pod& pod : listing->second.pods) {
+        if (pod.meta.uid == uid && !pod.meta.deletion_timestamp) pod.meta.deletion_timestamp = parts_.clock->now();
+      }
+    }
+  }
+}
+
+asio::awaitable<void> NodeConsumersReader::work(std::shared_ptr<Run> run) {
+  while (!run->nodes.empty() && !stopping_) {
+    const std::string node = run->nodes.back();
+    run->nodes.pop_back();
+    k8s::Result<NodeConsumers> found = co_await read_with_jobs(node);
+    if (found) {
+      keep_refusals(listings_[node], *found);
+      listings_[node] = *std::move(found);
+      run->outcome.listed = true;
+    } else {
+      run->outcome.failed = true;
+      parts_.log->warning("Could not list the pods of a node", {{"node", node}, {"error", found.error().message}});
+    }
+  }
+}
+
+asio::awaitable<NodeConsumersReader::Outcome> NodeConsumersReader::refresh(std::set<std::string> nodes) {
+  const k8s::WallTime now = parts_.clock->now();
+  auto run = std::make_shared<Run>();
+  std::erase_if(listings_, [&](const auto& entry) {
+    return !nodes.contains(entry.first) && now - entry.second.listed_at > kListingKept;
+  });
+  for (const std::string& node : nodes) {
+    auto it = listings_.find(node);
+    const bool fresh = it != listings_.end() && now - it->second.listed_at < kListingAge;
+    if (fresh) {
+      parts_.wake(kListingAge);
+    } else {
+      run->nodes.push_back(node);
+    }
+  }
+  TaskGroup readers(parts_.clock);
+  constexpr std::size_t kReaders = 8;
+  for (std::size_t i = 0; i < std::min(kReaders, run->nodes.size()); ++i) readers.spawn(parts_.executor, work(run));
+  co_await readers.join();
+  if (!readers.failure().empty()) throw std::runtime_error(readers.failure());
+  co_return run->outcome;
+}
+
+}  // namespace gso

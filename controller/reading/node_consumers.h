@@ -1,0 +1,91 @@
+// Who uses a node's GPUs: the only place that lists the pods of one node to answer that.
+//
+//   k8s::Result<NodeConsumers> used = co_await read_consumers(client, clock, &world, &settings, node, limits);
+//
+// Guarantee: an answer is complete, or it is an error that names what cannot be read. A pod that cannot be decoded
+// could use the GPUs, so it makes the answer unknown: no caller concludes from it that the GPUs are free.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/config/logging.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/error.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+struct Execution;  // controller/writes/executor.h
+
+// The pods of one node that use its GPUs, and those that the kubelet rejected there, as of now. `limits`: of each
+// request. Errors: the list's, with the missing rule where it is forbidden; `decode` names the node and the pods that
+// cannot be read.
+boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
+                                                                  const World* world, const PlannerSettings* settings,
+                                                                  std::string node, k8s::CallOptions limits);
+
+// The listings that the operator plans with: read when a plan wants them, together with the nodes of the consumers'
+// jobs, and kept with the answers to evictions.
+class NodeConsumersReader {
+ public:
+  struct Parts {
+    k8s::ApiClient* client = nullptr;
+    k8s::Clock* clock = nullptr;
+    const World* world = nullptr;
+    const FleetIndex* index = nullptr;  // Says which policy governs a node: jobs are followed under `workloads: Evict`.
+    const PlannerSettings* settings = nullptr;
+    std::shared_ptr<Logger> log;
+    boost::asio::any_io_executor executor;
+    std::function<void(k8s::Duration after)> wake;  // A listing is too recent to be repeated: plan again after this.
+  };
+  explicit NodeConsumersReader(Parts parts) : parts_(std::move(parts)) {}
+
+  struct Outcome {
+    bool listed = false;  // There are new listings to plan with.
+    bool failed = false;  // A node's pods could not be read: its former listing stays.
+  };
+  // Lists the pods of these nodes, a few nodes at a time, and forgets old listings of others. A node that was listed a
+  // moment ago is not listed again.
+  boost::asio::awaitable<Outcome> refresh(std::set<std::string> nodes);
+  // Begins no further request.
+  void stop() { stopping_ = true; }
+
+  // By node: as last listed.
+  [[nodiscard]] const std::map<std::string, NodeConsumers>& listings() const { return listings_; }
+  // Remembers how evictions were answered while the pods exist. An evicted pod is ending, which only the next listing
+  // shows: until then it counts as terminating, so that it is not evicted again.
+  void note_evictions(const Execution& execution);
+
+ private:
+  struct JobNodes {
+    k8s::WallTime listed_at{};
+    std::set<std::string> nodes;
+  };
+  // Nodes whose pods are still to be listed, shared by a few workers.
+  struct Run {
+    std::vector<std::string> nodes;
+    Outcome outcome;
+  };
+  boost::asio::awaitable<void> work(std::shared_ptr<Run> run);
+  boost::asio::awaitable<k8s::Result<NodeConsumers>> read_with_jobs(std::string node);
+  boost::asio::awaitable<k8s::Result<std::set<std::string>>> nodes_of_job(Job job);
+  [[nodiscard]] std::vector<Job> jobs_to_follow(const std::string& node, const std::vector<Pod>& pods) const;
+  [[nodiscard]] k8s::CallOptions patience() const;
+
+  Parts parts_;
+  std::map<std::string, NodeConsumers> listings_;
+  std::map<std::string, JobNodes> jobs_;  // By Job::id.
+  bool stopping_ = false;
+};
+
+}  // namespace gso

@@ -1,0 +1,145 @@
+// Who uses a node's GPUs: what is read, what makes the answer unknown, and what is remembered between two listings.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/config/logging.h"
+#include "controller/reading/node_consumers.h"
+#include "controller/writes/executor.h"
+#include "tests/controller/scripted_transport.h"
+#include "tests/controller/sim_time.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// A pod of namespace `team` that requests so many GPUs.
+std::string pod(const std::string& name, const std::string& gpus) {
+  return R"({"metadata":{"name":")" + name + R"(","namespace":"team","uid":"uid-)" + name +
+         R"("},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":")" +
+         gpus + R"("}}}]},"status":{"phase":"Running"}})";
+}
+// The API server accepts it, but it is more than 64 bits hold.
+std::string unreadable(const std::string& name) {
+  return pod(name, "9200P");
+}
+std::string page(const std::vector<std::string>& items, const std::string& token = "") {
+  std::string joined;
+  for (const std::string& item : items) joined += (joined.empty() ? "" : ",") + item;
+  return R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5","continue":")" + token +
+         R"("},"items":[)" + joined + "]}";
+}
+
+class NodeConsumersTest : public testing::Test {
+ protected:
+  k8s::Result<NodeConsumers> read() {
+    const k8s::CallOptions limits;
+    return sim.run(read_consumers(&client, &sim.clock, &world, &settings, "n1", limits));
+  }
+  NodeConsumersReader::Outcome refresh() { return sim.run(reader.refresh({"n1"})); }
+  void answer(std::vector<std::string> items) { next = ScriptedAnswer::json(200, page(items)); }
+
+  Sim sim;
+  std::string log;
+  ScriptedAnswer next = ScriptedAnswer::json(200, page({}));
+  ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest&) { return next; }};
+  k8s::ApiClient client{&transport, &sim.clock, {}};
+  World world;
+  FleetIndex index;
+  PlannerSettings settings;
+  std::vector<k8s::Duration> woken;
+  NodeConsumersReader reader{{.client = &client,
+                              .clock = &sim.clock,
+                              .world = &world,
+                              .index = &index,
+                              .settings = &settings,
+                              .log = std::make_shared<Logger>(
+                                  LogFormat::text, LogLevel::debug, [this] { return sim.clock.now(); },
+                                  [this](const std::string& line) { log += line + "\n"; }),
+                              .executor = sim.io.get_executor(),
+                              .wake = [this](k8s::Duration after) { woken.push_back(after); }}};
+};
+
+TEST_F(NodeConsumersTest, PodsThatUseGpusAreConsumersAndOthersAreNot) {
+  answer({pod("job", "2"), pod("web", "0")});
+  const k8s::Result<NodeConsumers> found = read();
+  ASSERT_TRUE(found.has_value()) << found.error().message;
+  ASSERT_EQ(found->pods.size(), 1U);
+  EXPECT_EQ(found->pods.front().meta.name, "job");
+  EXPECT_THAT(transport.seen.front().request.path, HasSubstr("spec.nodeName"));
+}
+
+TEST_F(NodeConsumersTest, PodsThatCannotBeDecodedMakeTheAnswerUnknownAndAllAreNamed) {
+  answer({pod("job", "2"), unreadable("odd"), pod("other", "1"), unreadable("strange")});
+  const k8s::Result<NodeConsumers> found = read();
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().reason, k8s::Reason::decode);
+  EXPECT_THAT(found.error().message, AllOf(HasSubstr("node n1"), HasSubstr("Pod team/odd: "),
+                                           HasSubstr("Pod team/strange: "), Not(HasSubstr("team/job"))));
+}
+
+TEST_F(NodeConsumersTest, AForbiddenListNamesTheMissingRule) {
+  next = ScriptedAnswer::status(403, "Forbidden",
+                                "pods is forbidden: User \\\"oncall\\\" cannot list resource \\\"pods\\\" in API group "
+                                "\\\"\\\" at the cluster scope");
+  const k8s::Result<NodeConsumers> found = read();
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().reason, k8s::Reason::forbidden);
+  EXPECT_THAT(found.error().message, HasSubstr("resources: [pods], verbs: [list]"));
+}
+
+TEST_F(NodeConsumersTest, ANodeThatWasListedAMomentAgoIsNotListedAgain) {
+  answer({pod("job", "2")});
+  EXPECT_TRUE(refresh().listed);
+  EXPECT_FALSE(refresh().listed);
+  EXPECT_EQ(transport.seen.size(), 1U);
+  EXPECT_EQ(woken.size(), 1U) << "the pass is repeated when the listing is old enough";
+  sim.clock.run_for(1s);
+  EXPECT_TRUE(refresh().listed);
+}
+
+TEST_F(NodeConsumersTest, AListingThatCannotBeReadLeavesTheFormerOneAndIsLogged) {
+  answer({pod("job", "2")});
+  EXPECT_TRUE(refresh().listed);
+  const k8s::WallTime listed_at = reader.listings().at("n1").listed_at;
+  sim.clock.run_for(1s);
+  answer({unreadable("odd")});
+  const NodeConsumersReader::Outcome outcome = refresh();
+  EXPECT_FALSE(outcome.listed);
+  EXPECT_TRUE(outcome.failed);
+  EXPECT_EQ(reader.listings().at("n1").listed_at, listed_at) << "it is as old as it is";
+  EXPECT_THAT(log, AllOf(HasSubstr("Could not list the pods of a node"), HasSubstr("Pod team/odd: ")));
+}
+
+TEST_F(NodeConsumersTest, AnswersToEvictionsAreKeptWhileThePodExists) {
+  answer({pod("kept", "1"), pod("gone", "1")});
+  EXPECT_TRUE(refresh().listed);
+  Execution execution;
+  execution.evictions["n1"]["uid-kept"].text = "the budget says no";
+  execution.evictions["n1"]["uid-gone"] = {};
+  reader.note_evictions(execution);
+  const NodeConsumers& before = reader.listings().at("n1");
+  EXPECT_EQ(before.refused.count("uid-kept"), 1U);
+  for (const Pod& one : before.pods) {
+    EXPECT_EQ(one.meta.deletion_timestamp.has_value(), one.meta.name == "gone") << one.meta.name;
+  }
+  sim.clock.run_for(1s);
+  answer({pod("kept", "1")});
+  EXPECT_TRUE(refresh().listed);
+  EXPECT_EQ(reader.listings().at("n1").refused.count("uid-kept"), 1U);
+  sim.clock.run_for(1s);
+  answer({});
+  EXPECT_TRUE(refresh().listed);
+  EXPECT_TRUE(reader.listings().at("n1").refused.empty());
+}
+
+}  // namespace
+}  // namespace gso
