@@ -1,4 +1,4 @@
-// Wiring: stores to the queue, election to the gate, everything to logs and metrics; start and end.
+// Connections: watches and answers to the loop, election to the gate, everything to logs and metrics; start and end.
 #include "controller/runtime/manager.h"
 
 #include <fmt/format.h>
@@ -7,10 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "reconcilers/cluster/config_map_times.h"
-#include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/registry.h"
 
 namespace gso {
 namespace {
@@ -63,18 +60,6 @@ bool needs_somebody(k8s::Reason reason) {
          reason == k8s::Reason::invalid;
 }
 
-WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
-  const Metrics::Labels name{{"name", kFleet}, {"controller", kFleet}};
-  const Metrics::Labels depth_of{{"name", kFleet}, {"controller", kFleet}, {"priority", ""}};
-  WorkqueueHooks hooks;
-  hooks.depth = [=](std::size_t depth) { metrics->set("workqueue_depth", depth_of, static_cast<double>(depth)); };
-  hooks.added = [=] { metrics->add("workqueue_adds_total", name); };
-  hooks.retried = [=] { metrics->add("workqueue_retries_total", name); };
-  hooks.taken = [=](Duration d) { metrics->observe("workqueue_queue_duration_seconds", name, seconds(d)); };
-  hooks.finished = [=](Duration d) { metrics->observe("workqueue_work_duration_seconds", name, seconds(d)); };
-  return hooks;
-}
-
 }  // namespace
 
 Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor executor)
@@ -88,7 +73,6 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
       settings_(options_.planner_settings()),
       outages_(clock_, log_),
       client_(runtime_.transport, clock_, client_options(runtime_, options_, &outages_)),
-      queue_(clock_, RateLimiter(), queue_hooks(metrics_)),
       expectations_(&client_, clock_, &world_),
       cluster_(
           &client_, clock_, &world_, watcher_options(runtime_, options_),
@@ -97,11 +81,11 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
       services_(clock_),
       workers_(clock_),
       dynamic_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
-               {.changed = [this] { scopes_changed(); },
+               {.changed = [this] { loop_->note_scopes_changed(); },
                 .failed = [this](const WatchScope& scope,
                                  const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
       kai_watches_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
-                   {.complete = [this] { wake(options_.batch_window); },
+                   {.complete = [this] { loop_->note_change(); },
                     .failed = [this](const KaiScope& scope,
                                      const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
       kai_reader_(&client_, clock_, &world_, &settings_.kai, log_),
@@ -112,65 +96,33 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
                      .log = log_,
                      .tasks = &services_,
                      .executor = executor_,
-                     .wake = [this](Duration after) { wake(after); }}),
-      held_since_(options_.assume_observed_for),
-      timer_(clock_->make_signal()) {
+                     .wake = [this](Duration after) { loop_->wake(after); }}),
+      consumers_({.client = &client_,
+                  .clock = clock_,
+                  .world = &world_,
+                  .index = &index_,
+                  .settings = &settings_,
+                  .log = log_,
+                  .executor = executor_,
+                  .wake = [this](Duration after) { loop_->wake(after); }}) {
   const auto failed = [this](const std::string& what) {
     become_fatal({k8s::Reason::unavailable, 0, "internal error: " + what});
   };
   services_.on_failure(failed);
   workers_.on_failure(failed);
-  wire_stores();
-  wire_election();
-  wire_execution();
-  // What counts from nothing is there from the start: an increase from no series to 1 is seen by no query.
-  for (const Reconciler& reconciler : reconcilers()) {
-    const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
-    metrics_->add("controller_runtime_reconcile_panics_total", name, 0);
-    metrics_->add("controller_runtime_terminal_reconcile_errors_total", name, 0);
-  }
-  metrics_->add("gpusharing_throttled_total", {}, 0);
-  for (const char* decision : {"deleted", "kept", "failed"}) {
-    metrics_->add("gpusharing_reservation_gc_total", {{"decision", decision}}, 0);
-  }
-  metrics_->add("gpusharing_node_changes_total", {{"reason", std::string(kLoadedUngated)}}, 0);
-  metrics_->on_render([this](Metrics& metrics) { fill_metrics(metrics); });
+  make_elector();
+  make_writers();
+  make_loop();
+  make_pages();
+  FleetMetrics::declare_zeros(*metrics_);
+  metrics_->on_render([this](Metrics& metrics) { fleet_metrics_->fill(metrics); });
 }
 
 Manager::~Manager() {
   metrics_->forget_fills();
 }
 
-void Manager::wire_stores() {
-  follow_killed_daemons(world_);
-  follow_config_map_times(world_, [this] { return clock_->now(); });
-  index_.attach(world_);  // Before anything is in the stores, and before the listeners that start a pass.
-  const auto listen = [this](auto& store, bool scopes) {
-    store.add_listener([this, scopes](const auto&, const auto&, const auto&) {
-      scopes_dirty_ = scopes_dirty_ || scopes;
-      wake(options_.batch_window);
-    });
-  };
-  listen(world_.nodes, false);
-  listen(world_.daemonsets, true);
-  listen(world_.clusterpolicies, true);
-  listen(world_.gpu_clusters, false);
-  listen(world_.device_classes, false);
-  listen(world_.resource_slices, false);
-  listen(world_.configmaps, false);
-  listen(world_.operand_pods, false);
-  listen(world_.revisions, false);
-  listen(world_.policies, false);
-  listen(world_.rollouts, false);
-  listen(world_.kai.configs, false);
-  listen(world_.kai.bind_requests, false);
-  listen(world_.kai.pods, false);
-  listen(world_.kai.deployments, false);
-  listen(world_.kai.runtime_classes, false);
-  listen(world_.kai.schemas, false);
-}
-
-void Manager::wire_election() {
+void Manager::make_elector() {
   if (!options_.leader_elect || options_.dry_run) return;
   LeaderElectionOptions election;
   election.lease = {settings_.operator_namespace, options_.lease_name};
@@ -183,20 +135,9 @@ void Manager::wire_election() {
   events.started_leading = [this] {
     log_->info("Became leader", {{"identity", options_.identity}});
     view_->leading = true;
-    wake(Duration::zero());
+    loop_->wake(Duration::zero());
   };
-  events.stopped_leading = [this] {
-    if (stopping_) {
-      log_->info("Stopped leading, released the Lease", {{"identity", options_.identity}});
-    } else {
-      log_->warning("Stopped leading", {{"identity", options_.identity}});
-    }
-    view_->leading = false;
-    held_since_.reset();
-    if (options_.exit_on_lease_loss && !stopping_) {
-      become_fatal({k8s::Reason::unavailable, 0, "the lease was lost and exit-on-lease-loss is set"});
-    }
-  };
+  events.stopped_leading = [this] { stopped_leading(); };
   events.new_leader = [this](const std::string& identity) {
     if (identity != options_.identity) log_->info("New leader elected", {{"identity", identity}});
   };
@@ -207,7 +148,7 @@ void Manager::wire_election() {
   elector_ = std::make_unique<LeaderElector>(&client_, clock_, std::move(election), std::move(events));
 }
 
-void Manager::wire_execution() {
+void Manager::make_writers() {
   WriteGate gate;
   gate.check = [this]() -> k8s::Result<void> {
     if (crashed_ || stopping_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
@@ -251,22 +192,82 @@ void Manager::wire_execution() {
   plan_executor_ = std::make_unique<Executor>(std::move(parts), std::move(execution));
 }
 
+void Manager::make_loop() {
+  FleetLoop::Parts parts;
+  parts.clock = clock_;
+  parts.world = &world_;
+  parts.index = &index_;
+  parts.settings = &settings_;
+  parts.cluster = &cluster_;
+  parts.dynamic = &dynamic_;
+  parts.kai = &kai_watches_;
+  parts.lookups = &lookup_queue_;
+  parts.consumers = &consumers_;
+  parts.expectations = &expectations_;
+  parts.executor = plan_executor_.get();
+  parts.recorder = recorder_.get();
+  parts.leading = [this] { return leading(); };
+  parts.on_fatal = [this](k8s::Error error) { become_fatal(std::move(error)); };
+  parts.log = log_;
+  parts.metrics = metrics_;
+  parts.view = view_;
+  FleetLoopOptions looping;
+  looping.batch_window = options_.batch_window;
+  looping.resync_period = options_.resync_period;
+  looping.assume_observed_for = options_.assume_observed_for;
+  looping.dry_run = options_.dry_run;
+  loop_ = std::make_unique<FleetLoop>(std::move(parts), looping);
+}
+
+void Manager::make_pages() {
+  FleetMetrics::Parts metrics;
+  metrics.clock = clock_;
+  metrics.world = &world_;
+  metrics.index = &index_;
+  metrics.cluster = &cluster_;
+  metrics.dynamic = &dynamic_;
+  metrics.kai = &kai_watches_;
+  metrics.queue = &loop_->queue();
+  metrics.expectations = &expectations_;
+  metrics.leading = [this] { return leading(); };
+  metrics.view = view_;
+  metrics.lease_name = options_.lease_name;
+  fleet_metrics_ = std::make_unique<FleetMetrics>(std::move(metrics));
+
+  DebugPages::Parts pages;
+  pages.clock = clock_;
+  pages.world = &world_;
+  pages.index = &index_;
+  pages.settings = &settings_;
+  pages.cluster = &cluster_;
+  pages.dynamic = &dynamic_;
+  pages.queue = &loop_->queue();
+  pages.held_since = &loop_->held_since();
+  pages.consumers = &consumers_;
+  pages.executor = plan_executor_.get();
+  pages.synced = [this] { return loop_->synced(); };
+  pages.leading = [this] { return leading(); };
+  pages.leader = [this] { return leader(); };
+  pages.log = log_;
+  pages.view = view_;
+  debug_pages_ = std::make_unique<DebugPages>(std::move(pages));
+}
+
 void Manager::start() {
   view_->started = true;
   view_->leading = elector_ == nullptr;
   cluster_.start(&services_, executor_);
   services_.spawn(executor_, cluster_.rediscover(options_.discovery_period));
   services_.spawn(executor_, recorder_->run());
-  services_.spawn(executor_, resync());
+  services_.spawn(executor_, loop_->resync());
   if (elector_ != nullptr) services_.spawn(executor_, elector_->run());
-  workers_.spawn(executor_, work());
+  workers_.spawn(executor_, loop_->run());
 }
 
 void Manager::stop_planning() {
   stopping_ = true;
   lookup_queue_.stop();
-  queue_.shut_down();
-  timer_->notify();
+  loop_->stop();
 }
 
 boost::asio::awaitable<bool> Manager::finish_writes(MonoTime deadline) {
@@ -303,6 +304,19 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
   co_await services_.join();
 }
 
+void Manager::stopped_leading() {
+  if (stopping_) {
+    log_->info("Stopped leading, released the Lease", {{"identity", options_.identity}});
+  } else {
+    log_->warning("Stopped leading", {{"identity", options_.identity}});
+  }
+  view_->leading = false;
+  loop_->note_lost_lead();
+  if (options_.exit_on_lease_loss && !stopping_) {
+    become_fatal({k8s::Reason::unavailable, 0, "the lease was lost and exit-on-lease-loss is set"});
+  }
+}
+
 void Manager::become_fatal(k8s::Error error) {
   if (fatal_) return;
   log_->error("Shutting down on error", {{"error", error.message}});
@@ -314,11 +328,8 @@ bool Manager::leading() const {
   return elector_ == nullptr || elector_->leading();
 }
 
-bool Manager::synced() const {
-  const auto statuses = cluster_.status();
-  return std::all_of(statuses.begin(), statuses.end(),
-                     [](const auto& status) { return status.synced || status.optional_missing; }) &&
-         !scopes_dirty_ && dynamic_.loading().empty();
+std::string Manager::leader() const {
+  return elector_ == nullptr ? options_.identity : elector_->observed().holder;
 }
 
 ProbeAnswer Manager::live() const {
@@ -352,7 +363,7 @@ void Manager::view_complete(const std::string& resource, std::size_t objects) {
   log_->log(level, "Synced", {{"resource", resource}, {"objects", objects}});
   // A long list leaves freed buffers behind; give them back, the next one is far away.
   if (objects >= kLongList) malloc_trim(0);
-  wake(options_.batch_window);
+  loop_->note_change();
 }
 
 void Manager::watch_failed(const std::string& resource, const k8s::Error& error) {
@@ -360,21 +371,7 @@ void Manager::watch_failed(const std::string& resource, const k8s::Error& error)
   metrics_->add("gpusharing_watch_failures_total",
                 {{"resource", kind}, {"reason", std::string(k8s::to_string(error.reason))}});
   outages_.failed(kWatchFailed, resource, error);
-  wake(options_.batch_window);
-}
-
-void Manager::scopes_changed() {
-  // Whatever was assessed without the objects of a namespace, or with them, is to be assessed again.
-  index_.note_everything_changed();
-  wake(options_.batch_window);
-}
-
-void Manager::wake(Duration after) {
-  if (after <= Duration::zero()) {
-    queue_.add(kFleet);
-  } else {
-    queue_.add_after(kFleet, after);
-  }
+  loop_->note_change();
 }
 
 }  // namespace gso

@@ -97,4 +97,21 @@ std::size_t bytes_of(const BindRequest& request) {
   return sizeof(request) + meta(request.meta) + text(request.pod_name) + request.groups.capacity() * sizeof(Interned);
 }
 
+std::vector<StoreSize> store_sizes(const World& world) {
+  const KaiWorld& kai = world.kai;
+  return {{"nodes", world.nodes.size(), bytes_of(world.nodes)},
+          {"pods", world.operand_pods.size(), bytes_of(world.operand_pods)},
+          {"configmaps", world.configmaps.size(), bytes_of(world.configmaps)},
+          {"daemonsets", world.daemonsets.size(), bytes_of(world.daemonsets)},
+          {"controllerrevisions", world.revisions.size(), bytes_of(world.revisions)},
+          {"clusterpolicies", world.clusterpolicies.size(), bytes_of(world.clusterpolicies)},
+          {"deviceclasses", world.device_classes.size(), bytes_of(world.device_classes)},
+          {"resourceslices", world.resource_slices.size(), bytes_of(world.resource_slices)},
+          {"sharingpolicies", world.policies.size(), bytes_of(world.policies)},
+          {"sharingrollouts", world.rollouts.size(), bytes_of(world.rollouts)},
+          {"kai-pods", kai.pods.size(), bytes_of(kai.pods)},
+          {"configs", kai.configs.size(), bytes_of(kai.configs)},
+          {"bindrequests", kai.bind_requests.size(), bytes_of(kai.bind_requests)}};
+}
+
 }  // namespace gso

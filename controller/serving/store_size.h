@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "k8sclient/watch/store.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 
@@ -40,5 +42,13 @@ template <class T>
   }
   return sampled == 0 ? 0 : bytes / sampled * store.size();
 }
+
+struct StoreSize {
+  const char* resource;
+  std::size_t objects = 0;
+  std::size_t bytes = 0;
+};
+// Of each store that can grow with the cluster.
+[[nodiscard]] std::vector<StoreSize> store_sizes(const World& world);
 
 }  // namespace gso

@@ -1,4 +1,5 @@
-// The inside of FleetIndex: assessments, and the sums and sets over them that planners visit. Only planners use it.
+// The inside of FleetIndex: assessments, and the sums and sets over them that planners visit. Planners use it, and what
+// the operator shows of the fleet in its metrics.
 #pragma once
 
 #include <array>

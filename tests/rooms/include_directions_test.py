@@ -44,7 +44,8 @@ reconcilers/node/assess.cc -> reconcilers/node/assess.h
 reconcilers/explain/pod.cc -> reconcilers/kai/waiting.h
 reconcilers/model/objects.h -> k8sclient/value/object.h
 controller/commands/run.cc -> controller/runtime/run_operator.h
-controller/runtime/manager.cc -> controller/writes/executor.h
+controller/runtime/fleet_loop.cc -> controller/writes/executor.h
+controller/commands/cleanup.cc -> controller/reading/node_consumers.h
 controller/main.cc -> controller/cli/cli.h
 k8sclient/watch/watcher.h -> k8sclient/api/client.h
 """
@@ -55,6 +56,9 @@ reconcilers/kai/index.cc -> reconcilers/node/assess.h
 reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
 reconcilers/status/status.cc -> controller/runtime/manager.h
 controller/runtime/manager.cc -> controller/commands/run.h
+controller/runtime/manager.cc -> controller/cli/cli.h
+controller/serving/debug_pages.cc -> controller/commands/explain.h
+controller/reading/node_consumers.cc -> controller/commands/shared/session.h
 controller/commands/run.cc -> controller/cli/cli.h
 k8sclient/api/client.h -> reconcilers/model/objects.h
 controller/runtime/manager.cc -> tests/controller/sim_time.h

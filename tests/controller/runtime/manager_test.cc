@@ -1,4 +1,5 @@
 // The whole operator on the simulated API server: when it may plan, what it watches, leader changes, stops and crashes.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -296,51 +297,6 @@ TEST_F(ManagerTest, ContradictingOptionsAreRefusedAtOnce) {
   ASSERT_TRUE(a.result.has_value());
   EXPECT_EQ(a.result->error().reason, k8s::Reason::invalid);
   EXPECT_THAT(a.result->error().message, HasSubstr("renew-deadline"));
-}
-
-Json debug(OneOperator& one, const std::string& path, bool put = false, int status = 200) {
-  const DebugAnswer answer = one.view->debug({path, put});
-  EXPECT_EQ(answer.status, status) << path << ": " << answer.json;
-  return Json::parse(answer.json, nullptr, false);
-}
-
-TEST_F(ManagerTest, DebugShowsStoresQueueAndNodesAndSetsTheLogLevel) {
-  create("/api/v1/nodes",
-         R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"bare","labels":{"nvidia.com/gpu.count":"4"}}})");
-  a.start(sim);
-  EXPECT_TRUE(sim.clock.run_until([&] { return a.view->synced && a.view->passes > 0; }, 1min));
-  const Json cache = debug(a, "/debug/cache");
-  EXPECT_EQ(cache["synced"], true);
-  const auto nodes =
-      std::ranges::find_if(cache["stores"], [](const Json& store) { return store["resource"] == "nodes"; });
-  ASSERT_NE(nodes, cache["stores"].end());
-  EXPECT_EQ((*nodes)["objects"], 2);
-  EXPECT_GT((*nodes)["bytes"], 2 * 100);
-  EXPECT_GT(a.metric("gpusharing_store_bytes", {{"resource", "nodes"}}), 200);
-  EXPECT_EQ(debug(a, "/debug/queue")["leading"], true);
-  EXPECT_EQ(debug(a, "/debug/nodes/bare")["state"], "NoPlugin");
-  debug(a, "/debug/nodes/nobody", false, 404);
-  debug(a, "/debug/other", false, 404);
-  debug(a, "/debug/cache", true, 405);
-  EXPECT_EQ(debug(a, "/debug/log-level")["level"], "debug");
-  EXPECT_EQ(debug(a, "/debug/log-level/warn", true)["level"], "warn");
-  debug(a, "/debug/log-level/loud", true, 400);
-  EXPECT_EQ(debug(a, "/debug/log-level")["level"], "warn");
-}
-
-TEST_F(ManagerTest, AStandbyAssessesNoNodeAndNamesWhoDoes) {
-  create("/api/v1/nodes",
-         R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"bare","labels":{"nvidia.com/gpu.count":"4"}}})");
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->passes > 0; }));
-  b.start(sim);
-  ASSERT_TRUE(eventually([&] { return b.view->synced; }));
-  run(5s);
-  EXPECT_EQ(debug(b, "/debug/nodes/bare", false, 503)["error"], "this replica stands by; ask the leader, a");
-  EXPECT_EQ(debug(b, "/debug/queue")["leading"], false);
-  EXPECT_EQ(debug(b, "/debug/queue")["leader"], "a");
-  EXPECT_EQ(debug(b, "/debug/cache")["leading"], false);
-  EXPECT_EQ(debug(a, "/debug/nodes/bare")["state"], "NoPlugin");
 }
 
 }  // namespace

@@ -11,10 +11,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class ManagerMetrics : public ManagerTest {};
+class FleetMetricsTest : public ManagerTest {};
 
 // Else the sum over the replicas, and an alert's maximum, would hold on to what was true once.
-TEST_F(ManagerMetrics, AStandbyReportsNoStateOfTheFleetThatItKnewAsTheLeader) {
+TEST_F(FleetMetricsTest, AStandbyReportsNoStateOfTheFleetThatItKnewAsTheLeader) {
   install_crds();
   create_plugin("gpu-operator");
   create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-1","labels":{
@@ -31,7 +31,7 @@ TEST_F(ManagerMetrics, AStandbyReportsNoStateOfTheFleetThatItKnewAsTheLeader) {
   EXPECT_EQ(a.metric("gpusharing_findings", missing), 0);
 }
 
-TEST_F(ManagerMetrics, AFleetThatHasComeToRestHasConverged) {
+TEST_F(FleetMetricsTest, AFleetThatHasComeToRestHasConverged) {
   install_crds();
   create_plugin("gpu-operator");
   create("/api/v1/namespaces/gpu-operator/configmaps", R"({"apiVersion":"v1","kind":"ConfigMap",
@@ -50,7 +50,7 @@ TEST_F(ManagerMetrics, AFleetThatHasComeToRestHasConverged) {
 }
 
 // Whoever scrapes a fleet of 50,000 nodes gets what a fleet of five costs.
-TEST_F(ManagerMetrics, AsManySeriesForManyNodesAsForOne) {
+TEST_F(FleetMetricsTest, AsManySeriesForManyNodesAsForOne) {
   install_crds();
   create_plugin("gpu-operator");
   const auto add_nodes = [&](int from, int to) {

@@ -1,9 +1,14 @@
-// /debug: what the operator holds and is about to do, as JSON. Read from memory, changes nothing but the log level.
+// One function for each page, and which path is which.
+#include "controller/serving/debug_pages.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
-#include "controller/runtime/manager.h"
+#include "controller/config/options.h"
 #include "controller/serving/process_metrics.h"
 #include "controller/serving/store_size.h"
 #include "reconcilers/explain/node.h"
@@ -42,26 +47,9 @@ DebugAnswer refused(int status, const std::string& why) {
 
 }  // namespace
 
-std::vector<Manager::StoreSize> Manager::store_sizes() const {
-  const KaiWorld& kai = world_.kai;
-  return {{"nodes", world_.nodes.size(), bytes_of(world_.nodes)},
-          {"pods", world_.operand_pods.size(), bytes_of(world_.operand_pods)},
-          {"configmaps", world_.configmaps.size(), bytes_of(world_.configmaps)},
-          {"daemonsets", world_.daemonsets.size(), bytes_of(world_.daemonsets)},
-          {"controllerrevisions", world_.revisions.size(), bytes_of(world_.revisions)},
-          {"clusterpolicies", world_.clusterpolicies.size(), bytes_of(world_.clusterpolicies)},
-          {"deviceclasses", world_.device_classes.size(), bytes_of(world_.device_classes)},
-          {"resourceslices", world_.resource_slices.size(), bytes_of(world_.resource_slices)},
-          {"sharingpolicies", world_.policies.size(), bytes_of(world_.policies)},
-          {"sharingrollouts", world_.rollouts.size(), bytes_of(world_.rollouts)},
-          {"kai-pods", kai.pods.size(), bytes_of(kai.pods)},
-          {"configs", kai.configs.size(), bytes_of(kai.configs)},
-          {"bindrequests", kai.bind_requests.size(), bytes_of(kai.bind_requests)}};
-}
-
-Json Manager::debug_cache() const {
+Json DebugPages::cache() const {
   Json watches = Json::array();
-  for (const auto& status : cluster_.status()) {
+  for (const auto& status : parts_.cluster->status()) {
     watches.push_back({{"resource", status.gvr.resource},
                        {"group", status.gvr.group},
                        {"synced", status.synced},
@@ -69,47 +57,47 @@ Json Manager::debug_cache() const {
                        {"error", status.error ? status.error->message : ""}});
   }
   Json stores = Json::array();
-  for (const StoreSize& store : store_sizes()) {
+  for (const StoreSize& store : store_sizes(*parts_.world)) {
     stores.push_back({{"resource", store.resource}, {"objects", store.objects}, {"bytes", store.bytes}});
   }
   Json loading = Json::array();
-  for (const WatchScope& scope : dynamic_.loading()) loading.push_back(to_string(scope));
+  for (const WatchScope& scope : parts_.dynamic->loading()) loading.push_back(to_string(scope));
   Json refusals = Json::array();
-  for (const auto& refusal : dynamic_.refused()) {
+  for (const auto& refusal : parts_.dynamic->refused()) {
     refusals.push_back({{"scope", to_string(refusal.scope)}, {"error", refusal.error.message}});
   }
-  return {{"synced", synced()},
-          {"leading", leading()},
+  return {{"synced", parts_.synced()},
+          {"leading", parts_.leading()},
           {"watches", std::move(watches)},
           {"stores", std::move(stores)},
           {"loading", std::move(loading)},
           {"refused", std::move(refusals)},
-          {"kaiIncomplete", world_.kai.incomplete},
+          {"kaiIncomplete", parts_.world->kai.incomplete},
           {"internedBytes", k8s::Interned::pool_bytes()},
           {"residentBytes", resident_bytes()}};
 }
 
-Json Manager::debug_queue() const {
-  const MonoTime now = clock_->monotonic();
-  const MonoTime due = queue_.next_due();
+Json DebugPages::queue() const {
+  const MonoTime now = parts_.clock->monotonic();
+  const MonoTime due = parts_.queue->next_due();
   Json timers = Json::object();
-  for (const auto& [timer, since] : held_since_.timers(clock_->now(), now)) {
+  for (const auto& [timer, since] : parts_.held_since->timers(parts_.clock->now(), now)) {
     timers[to_string(timer)] = k8s::format_micro_time(since);
   }
   Json actions = Json::array();
-  for (const PlannedAction& action : view_->last_plan.actions) actions.push_back(print(action));
+  for (const PlannedAction& action : parts_.view->last_plan.actions) actions.push_back(print(action));
   Json findings = Json::array();
-  for (const Finding& finding : view_->last_plan.findings) findings.push_back(to_json(finding));
-  const auto& requeue = view_->last_plan.requeue_after;
-  return {{"leading", leading()},
-          {"leader", leader()},
-          {"passes", view_->passes},
-          {"writes", view_->writes},
-          {"writesInFlight", plan_executor_->in_flight()},
-          {"queued", queue_.size()},
-          {"waiting", queue_.waiting()},
+  for (const Finding& finding : parts_.view->last_plan.findings) findings.push_back(to_json(finding));
+  const auto& requeue = parts_.view->last_plan.requeue_after;
+  return {{"leading", parts_.leading()},
+          {"leader", parts_.leader()},
+          {"passes", parts_.view->passes},
+          {"writes", parts_.view->writes},
+          {"writesInFlight", parts_.executor->in_flight()},
+          {"queued", parts_.queue->size()},
+          {"waiting", parts_.queue->waiting()},
           {"nextDueSeconds", due == MonoTime::never() ? Json() : Json(seconds(due - now))},
-          {"longestRunningSeconds", seconds(queue_.longest_running())},
+          {"longestRunningSeconds", seconds(parts_.queue->longest_running())},
           {"lastPlan",
            {{"actions", std::move(actions)},
             {"findings", std::move(findings)},
@@ -117,37 +105,33 @@ Json Manager::debug_queue() const {
           {"timers", std::move(timers)}};
 }
 
-std::string Manager::leader() const {
-  return elector_ == nullptr ? options_.identity : elector_->observed().holder;
-}
-
-DebugAnswer Manager::debug_node(const std::string& name) {
+DebugAnswer DebugPages::node(const std::string& name) const {
   // A standby keeps its stores up to date but assesses nothing: its answer would look like an empty cluster.
-  if (!leading()) {
-    const std::string holder = leader();
+  if (!parts_.leading()) {
+    const std::string holder = parts_.leader();
     return refused(503, holder.empty() ? "no replica is the leader now; only the leader assesses nodes"
                                        : fmt::format("this replica stands by; ask the leader, {}", holder));
   }
-  if (view_->passes == 0) return refused(503, "no node has been assessed yet; retry in a few seconds");
-  const Timers timers = held_since_.timers(clock_->now(), clock_->monotonic());
-  const Snapshot snapshot{world_, clock_->now(), timers, consumers_, settings_};
-  const auto explanation = explain_node(snapshot, index_, view_->last_plan.findings, name);
+  if (parts_.view->passes == 0) return refused(503, "no node has been assessed yet; retry in a few seconds");
+  const Timers timers = parts_.held_since->timers(parts_.clock->now(), parts_.clock->monotonic());
+  const Snapshot snapshot{*parts_.world, parts_.clock->now(), timers, parts_.consumers->listings(), *parts_.settings};
+  const auto explanation = explain_node(snapshot, *parts_.index, parts_.view->last_plan.findings, name);
   return explanation ? found(explanation_json(*explanation)) : refused(404, fmt::format("node {} not found", name));
 }
 
-DebugAnswer Manager::debug(const DebugRequest& request) {
+DebugAnswer DebugPages::answer(const DebugRequest& request) {
   const std::string_view path = request.path;
   const bool names_level = path.starts_with(kLogLevel) && path.substr(kLogLevel.size()).starts_with('/');
   if (request.put != names_level) return refused(405, "PUT /debug/log-level/LEVEL, and GET of all the others");
-  if (path == "/debug/cache") return found(debug_cache());
-  if (path == "/debug/queue") return found(debug_queue());
-  if (path.starts_with(kNodes)) return debug_node(std::string(path.substr(kNodes.size())));
-  if (path == kLogLevel) return found(log_level(log_->level()));
+  if (path == "/debug/cache") return found(cache());
+  if (path == "/debug/queue") return found(queue());
+  if (path.starts_with(kNodes)) return node(std::string(path.substr(kNodes.size())));
+  if (path == kLogLevel) return found(log_level(parts_.log->level()));
   if (names_level) {
     Options options;
     const std::string wrong = log_level_spec().set(options, std::string(path.substr(kLogLevel.size() + 1)));
     if (!wrong.empty()) return refused(400, wrong);
-    log_->set_level(options.log_level);
+    parts_.log->set_level(options.log_level);
     return found(log_level(options.log_level));
   }
   return refused(404, "not found; available: /debug/cache, /debug/queue, /debug/nodes/NAME, /debug/log-level");

@@ -1,0 +1,363 @@
+// From a changed store to a pass, and from a pass to the next time to look.
+#include "controller/runtime/fleet_loop.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "controller/serving/process_metrics.h"
+#include "reconcilers/cluster/config_map_times.h"
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/killed_daemons.h"
+
+namespace gso {
+namespace {
+
+const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
+// The operator works without permission to read these: with a GPUCluster no DaemonSet matters, and the two DRA kinds
+// only add an obstacle.
+const k8s::Gvr kOptional[] = {{"nvidia.com", "v1alpha1", "gpuclusters"},
+                              {"resource.k8s.io", "v1", "deviceclasses"},
+                              {"resource.k8s.io", "v1", "resourceslices"}};
+constexpr Duration kViewPoll = std::chrono::milliseconds(100);
+// A planner that asks to be run again at once must not occupy the process.
+constexpr Duration kSoonest = std::chrono::milliseconds(5);
+
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+
+bool is_event(const PlannedAction& planned) {
+  return std::holds_alternative<RecordEvent>(planned.action);
+}
+
+std::size_t count_actions(const Plan& plan) {
+  return static_cast<std::size_t>(
+      std::count_if(plan.actions.begin(), plan.actions.end(), [](const auto& action) { return !is_event(action); }));
+}
+
+WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
+  const Metrics::Labels name{{"name", kFleet}, {"controller", kFleet}};
+  const Metrics::Labels depth_of{{"name", kFleet}, {"controller", kFleet}, {"priority", ""}};
+  WorkqueueHooks hooks;
+  hooks.depth = [=](std::size_t depth) { metrics->set("workqueue_depth", depth_of, static_cast<double>(depth)); };
+  hooks.added = [=] { metrics->add("workqueue_adds_total", name); };
+  hooks.retried = [=] { metrics->add("workqueue_retries_total", name); };
+  hooks.taken = [=](Duration d) { metrics->observe("workqueue_queue_duration_seconds", name, seconds(d)); };
+  hooks.finished = [=](Duration d) { metrics->observe("workqueue_work_duration_seconds", name, seconds(d)); };
+  return hooks;
+}
+
+}  // namespace
+
+FleetLoop::FleetLoop(Parts parts, FleetLoopOptions options)
+    : parts_(std::move(parts)),
+      options_(options),
+      queue_(parts_.clock, RateLimiter(), queue_hooks(parts_.metrics)),
+      held_since_(options_.assume_observed_for),
+      timer_(parts_.clock->make_signal()) {
+  follow_stores();
+}
+
+void FleetLoop::follow_stores() {
+  World& world = *parts_.world;
+  follow_killed_daemons(world);
+  follow_config_map_times(world, [clock = parts_.clock] { return clock->now(); });
+  parts_.index->attach(world);  // Before anything is in the stores, and before the listeners that start a pass.
+  const auto listen = [this](auto& store, bool scopes) {
+    store.add_listener([this, scopes](const auto&, const auto&, const auto&) {
+      scopes_dirty_ = scopes_dirty_ || scopes;
+      note_change();
+    });
+  };
+  listen(world.nodes, false);
+  listen(world.daemonsets, true);
+  listen(world.clusterpolicies, true);
+  listen(world.gpu_clusters, false);
+  listen(world.device_classes, false);
+  listen(world.resource_slices, false);
+  listen(world.configmaps, false);
+  listen(world.operand_pods, false);
+  listen(world.revisions, false);
+  listen(world.policies, false);
+  listen(world.rollouts, false);
+  listen(world.kai.configs, false);
+  listen(world.kai.bind_requests, false);
+  listen(world.kai.pods, false);
+  listen(world.kai.deployments, false);
+  listen(world.kai.runtime_classes, false);
+  listen(world.kai.schemas, false);
+}
+
+void FleetLoop::wake(Duration after) {
+  if (after <= Duration::zero()) {
+    queue_.add(kFleet);
+  } else {
+    queue_.add_after(kFleet, after);
+  }
+}
+
+void FleetLoop::note_scopes_changed() {
+  // Whatever was assessed without the objects of a namespace, or with them, is to be assessed again.
+  parts_.index->note_everything_changed();
+  note_change();
+}
+
+void FleetLoop::stop() {
+  stopping_ = true;
+  parts_.consumers->stop();
+  queue_.shut_down();
+  timer_->notify();
+}
+
+bool FleetLoop::synced() const {
+  const auto statuses = parts_.cluster->status();
+  return std::all_of(statuses.begin(), statuses.end(),
+                     [](const auto& status) { return status.synced || status.optional_missing; }) &&
+         !scopes_dirty_ && parts_.dynamic->loading().empty();
+}
+
+boost::asio::awaitable<void> FleetLoop::run() {
+  for (;;) {
+    const std::optional<std::string> key = co_await queue_.get();
+    if (!key) break;
+    parts_.metrics->set("controller_runtime_active_workers", {{"controller", kFleet}}, 1);
+    co_await pass();
+    parts_.metrics->set("controller_runtime_active_workers", {{"controller", kFleet}}, 0);
+    queue_.done(*key);
+  }
+}
+
+boost::asio::awaitable<void> FleetLoop::resync() {
+  if (options_.resync_period <= Duration::zero()) co_return;
+  while (!stopping_) {
+    co_await timer_->wait_until(parts_.clock->monotonic() + options_.resync_period);
+    if (!stopping_) wake(Duration::zero());
+  }
+}
+
+void FleetLoop::update_scopes() {
+  if (!scopes_dirty_ || !parts_.world->daemonsets.synced()) return;
+  if (!parts_.world->clusterpolicies.synced() && !parts_.world->clusterpolicies_forbidden) return;
+  scopes_dirty_ = false;
+  parts_.dynamic->want(wanted_scopes(*parts_.world, *parts_.settings));
+}
+
+// ClusterPolicies are the only kind that planners can work without if reading it is forbidden.
+void FleetLoop::note_forbidden() {
+  const bool forbidden = parts_.cluster->forbidden(kClusterPolicies).has_value();
+  if (std::exchange(parts_.world->clusterpolicies_forbidden, forbidden) == forbidden) return;
+  scopes_dirty_ = true;
+  parts_.index->note_everything_changed();
+}
+
+void FleetLoop::note_sync() {
+  const bool served = parts_.cluster->policies_served();
+  if (std::exchange(parts_.world->policies_served, served) != served) {
+    parts_.log->info(
+        served ? "The SharingPolicy/SharingRollout CRDs are installed"
+               : "The SharingPolicy/SharingRollout CRDs are not installed in this cluster; keeping the record "
+                 "in the state ConfigMap");
+    parts_.index->note_everything_changed();
+  }
+  const bool now = synced();
+  parts_.view->synced = now;
+  if (now && !std::exchange(was_synced_, true)) {
+    malloc_trim(0);
+    parts_.log->info("All stores synced", {{"nodes", parts_.world->nodes.size()},
+                                           {"pods", parts_.world->operand_pods.size()},
+                                           {"residentMiB", resident_bytes() >> 20U}});
+  }
+}
+
+boost::asio::awaitable<void> FleetLoop::pass() {
+  note_forbidden();
+  update_scopes();
+  parts_.kai->update(*parts_.cluster, parts_.settings->kai);
+  note_sync();
+  if (!parts_.leading() || stopping_) co_return;
+  const bool current = co_await view_is_current();
+  if (!current || !parts_.leading() || stopping_) co_return;
+
+  std::optional<Plan> made = make_plan();
+  if (!made) co_return;  // The missing store wakes the loop when it has synced.
+  ++parts_.view->passes;
+  parts_.view->last_plan = *std::move(made);
+  const Plan& plan = parts_.view->last_plan;  // Until the next pass.
+  held_since_.observe(plan, parts_.clock->now(), parts_.clock->monotonic());
+  parts_.lookups->want(plan.kai_wanted);
+  Execution execution = co_await parts_.executor->execute(plan);
+  if (execution.crashed) {
+    parts_.on_fatal({k8s::Reason::cancelled, 0, "crash point"});
+    co_return;
+  }
+  parts_.consumers->note_evictions(execution);
+  const bool listed = co_await list_consumers(plan);
+  report(plan, execution);
+  finish_pass(plan, execution, listed);
+}
+
+// True if there are new listings.
+boost::asio::awaitable<bool> FleetLoop::list_consumers(const Plan& plan) {
+  if (plan.consumers_wanted.empty() || stopping_) co_return false;
+  const NodeConsumersReader::Outcome outcome = co_await parts_.consumers->refresh(plan.consumers_wanted);
+  if (outcome.failed) queue_.add_rate_limited(kFleet);
+  co_return outcome.listed;
+}
+
+// True if the stores show every write of the operator; else schedules another pass.
+boost::asio::awaitable<bool> FleetLoop::view_is_current() {
+  if (parts_.expectations->current()) co_return true;
+  if (parts_.expectations->next_refresh() <= parts_.clock->monotonic()) {
+    const std::optional<k8s::Error> given_up = co_await parts_.expectations->refresh();
+    if (given_up) parts_.log->warning("Could not read an object that was written", {{"error", given_up->message}});
+    if (parts_.expectations->current()) co_return true;
+  }
+  parts_.metrics->add("gpusharing_writes_deferred_total", {{"cause", "stale-view"}});
+  wake(std::min(kViewPoll, std::max(parts_.expectations->next_refresh() - parts_.clock->monotonic(), kSoonest)));
+  co_return false;
+}
+
+// nullopt while the operands, or the operator's record about them, are unknown.
+std::optional<Plan> FleetLoop::make_plan() {
+  const MonoTime begun = parts_.clock->monotonic();
+  const Timers timers = held_since_.timers(parts_.clock->now(), begun);
+  const std::map<std::string, std::string> refused = parts_.executor->refused_writes();
+  const Snapshot snapshot{
+      *parts_.world, parts_.clock->now(),     timers, parts_.consumers->listings(), *parts_.settings,
+      &refused,      held_since_.first_look()};
+  const bool known = !scopes_dirty_ && !parts_.world->unsynced_namespaces.contains(parts_.settings->operator_namespace);
+  ReconcilerFilter filter;
+  filter.synced = [this, known](const k8s::Gvr& gvr) { return known && is_complete(gvr); };
+  MonoTime start = begun;
+  filter.begin = [this, &start] { start = parts_.clock->monotonic(); };
+  filter.planned = [this, &start](const Reconciler& reconciler, const Plan* part) {
+    measure_reconciler(reconciler, part, parts_.clock->monotonic() - start);
+  };
+  Plan plan = plan_all(snapshot, *parts_.index, filter);
+  if (!known) return std::nullopt;
+  parts_.metrics->observe("gpusharing_plan_seconds", {}, seconds(parts_.clock->monotonic() - begun));
+  return plan;
+}
+
+bool FleetLoop::is_complete(const k8s::Gvr& gvr) const {
+  return parts_.cluster->synced(gvr) || (parts_.world->clusterpolicies_forbidden && gvr == kClusterPolicies) ||
+         (std::ranges::find(kOptional, gvr) != std::end(kOptional) && parts_.cluster->forbidden(gvr).has_value());
+}
+
+void FleetLoop::measure_reconciler(const Reconciler& reconciler, const Plan* part, Duration took) {
+  const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
+  const char* result = part == nullptr ? "requeue" : part->requeue_after ? "requeue_after" : "success";
+  parts_.metrics->add("controller_runtime_reconcile_total", {name[0], {"result", result}});
+  if (part != nullptr) parts_.metrics->observe("controller_runtime_reconcile_time_seconds", name, seconds(took));
+}
+
+// Watches that the server forbids, as findings and Events: the person who can grant them looks there.
+void FleetLoop::add_refusals(Execution& execution) const {
+  for (const DynamicWatches::Refusal& refusal : parts_.dynamic->refused()) {
+    const std::string note =
+        fmt::format("{}; grant list and watch there (chart value operandNamespaces)", refusal.error.message);
+    const ObjectRef where{"v1", "Namespace", "", refusal.scope.ns, ""};
+    execution.findings.push_back({Severity::error, where, "Forbidden", note});
+    execution.events.push_back(
+        {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
+  }
+  if (const auto error = parts_.cluster->forbidden(kClusterPolicies)) {
+    const std::string note = fmt::format(
+        "{}; a change that a ClusterPolicy announces is detected only after its DaemonSets have it. Grant get, list "
+        "and watch on clusterpolicies.nvidia.com",
+        error->message);
+    const ObjectRef where{"v1", "Namespace", "", parts_.settings->operator_namespace, ""};
+    execution.findings.push_back({Severity::error, where, "Forbidden", note});
+    execution.events.push_back(
+        {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
+  }
+  for (const KaiWatches::Refusal& refusal : parts_.kai->refused()) {
+    const bool binder = refusal.scope.kind == KaiScope::Kind::binder;
+    const std::string note = fmt::format("{}; no KAI reservation is deleted until list and watch are granted{}",
+                                         refusal.error.message, binder ? " (chart value kai.namespace)" : "");
+    const ObjectRef where{"v1", "Namespace", "", binder ? refusal.scope.ns : parts_.settings->operator_namespace, ""};
+    execution.findings.push_back({Severity::warning, where, "Forbidden", note});
+    execution.events.push_back(
+        {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
+  }
+}
+
+void FleetLoop::report(const Plan& plan, Execution& execution) {
+  add_refusals(execution);
+  std::vector<RecordEvent> events = std::move(execution.events);
+  for (const PlannedAction& planned : plan.actions) {
+    if (const auto* event = std::get_if<RecordEvent>(&planned.action)) events.push_back(*event);
+  }
+  if (!options_.dry_run) parts_.recorder->record_pass(events);
+
+  report_findings(plan, execution);
+}
+
+void FleetLoop::report_findings(const Plan& plan, const Execution& execution) {
+  std::set<std::string> reported;
+  std::map<std::pair<std::string_view, std::string_view>, double> counts;  // By severity and reason.
+  const auto report_one = [&](const Finding& finding) {
+    const std::string object = k8s::to_string(ObjectKey{finding.object.ns, finding.object.name});
+    ++counts[{to_string(finding.severity), finding.reason}];
+    std::string line = fmt::format("{} {} {} {}", finding.object.kind, object, finding.reason, finding.message);
+    const bool known = reported_findings_.contains(line);
+    if (!reported.insert(std::move(line)).second || known) return;
+    const LogLevel level = finding.severity == Severity::info ? LogLevel::info : LogLevel::warning;
+    parts_.log->log(
+        level, "Finding",
+        {{"kind", finding.object.kind}, {"object", object}, {"reason", finding.reason}, {"detail", finding.message}});
+  };
+  std::ranges::for_each(plan.findings, report_one);
+  std::ranges::for_each(execution.findings, report_one);
+  reported_findings_ = std::move(reported);
+  parts_.metrics->clear("gpusharing_findings");
+  for (const auto& [key, number] : counts) {
+    parts_.metrics->set("gpusharing_findings",
+                        {{"severity", std::string(key.first)}, {"reason", std::string(key.second)}}, number);
+  }
+}
+
+void FleetLoop::finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed) {
+  const bool waiting = !parts_.expectations->current();
+  const bool acted = count_actions(plan) > 0;
+  const bool quiet = !acted && !waiting && !consumers_listed && !parts_.lookups->busy();
+  parts_.view->idle = quiet;
+  note_convergence(plan, quiet);
+  parts_.log->debug("Pass ended", {{"actions", count_actions(plan)},
+                                   {"findings", plan.findings.size()},
+                                   {"succeeded", execution.succeeded},
+                                   {"failed", execution.failed},
+                                   {"deferred", execution.deferred}});
+  if (execution.failed > 0) {
+    parts_.metrics->add("controller_runtime_reconcile_errors_total", {{"controller", kFleet}}, 1);
+  }
+  if (execution.replan || (execution.failed > 0 && !execution.requeue_after)) {
+    queue_.add_rate_limited(kFleet);
+  } else if (execution.failed == 0) {
+    queue_.forget(kFleet);
+  }
+  if (consumers_listed) wake(Duration::zero());
+  if (waiting) wake(kViewPoll);
+  if (execution.requeue_after) wake(std::max(*execution.requeue_after, kSoonest));
+  if (plan.requeue_after) wake(std::max(*plan.requeue_after, kSoonest));
+}
+
+void FleetLoop::note_convergence(const Plan& plan, bool quiet) {
+  if (!quiet) {
+    if (!unsettled_since_) unsettled_since_ = parts_.clock->monotonic();
+    return;
+  }
+  const bool done = std::ranges::none_of(plan.timers, [](const TimerKey& key) { return shows_progress(key.timer); });
+  if (!unsettled_since_ || !done) return;
+  parts_.metrics->observe("gpusharing_convergence_seconds", {}, seconds(parts_.clock->monotonic() - *unsettled_since_));
+  unsettled_since_.reset();
+}
+
+}  // namespace gso

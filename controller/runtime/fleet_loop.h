@@ -1,0 +1,127 @@
+// FleetLoop: the queue and the planning passes. One pass plans the whole fleet from the current stores, executes the
+// plan, reports what it found, and says when to look again.
+//
+// Guarantees
+//  - A reconciler plans only when every store that it reads has synced, and only while this replica holds the Lease.
+//  - No pass plans over stores that do not show the operator's own writes yet.
+//  - Events that arrive within batch_window of each other share one pass; a pass never overlaps another.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "controller/config/logging.h"
+#include "controller/kai/lookup_queue.h"
+#include "controller/reading/node_consumers.h"
+#include "controller/runtime/expectations.h"
+#include "controller/runtime/held_since.h"
+#include "controller/runtime/run_operator.h"
+#include "controller/runtime/workqueue.h"
+#include "controller/serving/metrics.h"
+#include "controller/watches/cluster_watches.h"
+#include "controller/watches/dynamic_watches.h"
+#include "controller/watches/kai_watches.h"
+#include "controller/writes/event_recorder.h"
+#include "controller/writes/executor.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/error.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/snapshot.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+
+// The one key of the queue, since a pass plans the whole fleet; and the controller's name in metrics.
+inline const std::string kFleet = "fleet";
+
+struct FleetLoopOptions {
+  Duration batch_window{0};
+  Duration resync_period{0};        // A pass at least this often; zero: only when something changes or is due.
+  Duration assume_observed_for{0};  // How long timers of the first pass count as having run.
+  bool dry_run = false;             // Sends no Events.
+};
+
+class FleetLoop {
+ public:
+  // Everything that is passed as a pointer must outlive the loop.
+  struct Parts {
+    k8s::Clock* clock = nullptr;
+    World* world = nullptr;
+    FleetIndex* index = nullptr;  // Follows `world` from the construction of the loop on.
+    const PlannerSettings* settings = nullptr;
+    ClusterWatches* cluster = nullptr;
+    DynamicWatches* dynamic = nullptr;
+    KaiWatches* kai = nullptr;
+    LookupQueue* lookups = nullptr;
+    NodeConsumersReader* consumers = nullptr;
+    Expectations* expectations = nullptr;
+    Executor* executor = nullptr;
+    EventRecorder* recorder = nullptr;
+    std::function<bool()> leading;             // This replica plans and writes.
+    std::function<void(k8s::Error)> on_fatal;  // The operator cannot go on.
+    std::shared_ptr<Logger> log;
+    std::shared_ptr<Metrics> metrics;
+    std::shared_ptr<RuntimeView> view;
+  };
+  FleetLoop(Parts parts, FleetLoopOptions options);
+  FleetLoop(const FleetLoop&) = delete;
+  FleetLoop& operator=(const FleetLoop&) = delete;
+
+  // Passes, until stop(); the one in progress ends first.
+  boost::asio::awaitable<void> run();
+  // Asks for a pass every resync_period, until stop().
+  boost::asio::awaitable<void> resync();
+  void stop();
+
+  // Asks for a pass after this time.
+  void wake(Duration after);
+  // Something that a store holds or a watch has reported has changed: a pass after batch_window.
+  void note_change() { wake(options_.batch_window); }
+  // The namespaces that are watched have changed.
+  void note_scopes_changed();
+  // This replica does not lead any more: timers start again when it leads the next time.
+  void note_lost_lead() { held_since_.reset(); }
+
+  // Every store that planners read has synced, or they can work without it.
+  [[nodiscard]] bool synced() const;
+  // For /metrics and /debug.
+  [[nodiscard]] const Workqueue& queue() const { return queue_; }
+  [[nodiscard]] const HeldSince& held_since() const { return held_since_; }
+
+ private:
+  void follow_stores();
+  // Before a pass: which watches are wanted, and what they have learned.
+  void note_forbidden();
+  void update_scopes();
+  void note_sync();
+  // One pass.
+  boost::asio::awaitable<void> pass();
+  boost::asio::awaitable<bool> view_is_current();
+  [[nodiscard]] std::optional<Plan> make_plan();
+  [[nodiscard]] bool is_complete(const k8s::Gvr& gvr) const;
+  void measure_reconciler(const Reconciler& reconciler, const Plan* part, Duration took);
+  boost::asio::awaitable<bool> list_consumers(const Plan& plan);
+  // Its end.
+  void report(const Plan& plan, Execution& execution);
+  void add_refusals(Execution& execution) const;
+  void report_findings(const Plan& plan, const Execution& execution);
+  void finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed);
+  void note_convergence(const Plan& plan, bool quiet);
+
+  Parts parts_;
+  FleetLoopOptions options_;
+  Workqueue queue_;
+  HeldSince held_since_;
+  std::unique_ptr<k8s::Signal> timer_;  // Ends resync() at a stop.
+  std::set<std::string> reported_findings_;
+  std::optional<MonoTime> unsettled_since_;
+  bool scopes_dirty_ = true;
+  bool was_synced_ = false;
+  bool stopping_ = false;
+};
+
+}  // namespace gso

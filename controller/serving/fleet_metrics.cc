@@ -1,0 +1,234 @@
+// One walk over the assessed nodes for each page, without copies of their names.
+#include "controller/serving/fleet_metrics.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "controller/runtime/fleet_loop.h"
+#include "controller/serving/process_metrics.h"
+#include "controller/serving/store_size.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
+#include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_phase.h"
+#include "reconcilers/registry.h"
+
+namespace gso {
+namespace {
+
+// By the value of a label. Views: of constants, or of texts that outlive the page.
+using Counts = std::map<std::string_view, double>;
+// Profile -> state -> nodes.
+using ProfileCounts = std::map<std::string_view, Counts>;
+
+double seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+
+// Sets one gauge family from counts by label value, dropping series that are gone.
+template <class Map>
+void set_counts(Metrics& metrics, const char* name, const char* label, const Map& counts) {
+  metrics.clear(name);
+  for (const auto& [value, count] : counts) metrics.set(name, {{label, std::string(value)}}, count);
+}
+
+// A ConfigMap may have any number of keys: what is beyond the first by name shares one series for each state.
+void set_profile_counts(Metrics& metrics, const ProfileCounts& profiles) {
+  constexpr std::size_t kMostProfiles = 100;
+  metrics.clear("gpusharing_nodes_by_profile");
+  Counts others;
+  std::size_t shown = 0;
+  for (const auto& [profile, states] : profiles) {
+    const bool own = ++shown <= kMostProfiles;
+    const std::string name(profile.empty() ? "none" : profile);
+    for (const auto& [state, count] : states) {
+      if (own) {
+        metrics.set("gpusharing_nodes_by_profile", {{"profile", name}, {"state", std::string(state)}}, count);
+      } else {
+        others[state] += count;
+      }
+    }
+  }
+  for (const auto& [state, count] : others) {
+    metrics.set("gpusharing_nodes_by_profile", {{"profile", "other"}, {"state", std::string(state)}}, count);
+  }
+}
+
+// Why a rollout starts no node: the reason of its condition, where that is not that it rolls out.
+std::string why_waiting(const nlohmann::json& status) {
+  const auto conditions = status.find("conditions");
+  if (!status.is_object() || conditions == status.end() || !conditions->is_array()) return {};
+  for (const auto& condition : *conditions) {
+    if (text_at(condition, "type") != "Progressing") continue;
+    std::string reason = text_at(condition, "reason");
+    return reason == "RollingOut" ? std::string() : reason;
+  }
+  return {};
+}
+
+// The nodes as a page shows them, by state, reason and profile.
+struct ShownNodes {
+  Counts states;
+  Counts reasons;
+  ProfileCounts profiles;
+  double without_gpus = 0;
+  double drifting = 0;
+
+  void add(const Node& node, const NodeAssessment& assessment) {
+    const std::string_view state = state_name(assessment);
+    ++states[state];
+    ++profiles[assessment.profile_ref.view()][state];
+    if (drifts(assessment) && assessment.at_install == AtInstall::shown) ++drifting;
+    const Phase phase = phase_of(assessment);
+    if (phase == Phase::blocked || phase == Phase::held) ++reasons[shown_reason(assessment)];
+    if (node.ready && !serves_gpus(node)) ++without_gpus;
+  }
+};
+
+}  // namespace
+
+void FleetMetrics::declare_zeros(Metrics& metrics) {
+  for (const Reconciler& reconciler : reconcilers()) {
+    const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
+    metrics.add("controller_runtime_reconcile_panics_total", name, 0);
+    metrics.add("controller_runtime_terminal_reconcile_errors_total", name, 0);
+  }
+  metrics.add("gpusharing_throttled_total", {}, 0);
+  for (const char* decision : {"deleted", "kept", "failed"}) {
+    metrics.add("gpusharing_reservation_gc_total", {{"decision", decision}}, 0);
+  }
+  metrics.add("gpusharing_node_changes_total", {{"reason", std::string(kLoadedUngated)}}, 0);
+}
+
+void FleetMetrics::fill(Metrics& metrics) {
+  fill_watches(metrics);
+  if (!parts_.leading()) metrics.clear("gpusharing_findings");
+  fill_kai(metrics);
+  fill_runtime(metrics);
+  fill_nodes(metrics);
+  fill_rollouts(metrics);
+  fill_process_metrics(metrics);
+}
+
+void FleetMetrics::fill_watches(Metrics& metrics) const {
+  const World& world = *parts_.world;
+  const auto store = [&](const char* resource, std::size_t objects, bool synced) {
+    metrics.set("gpusharing_store_objects", {{"resource", resource}}, static_cast<double>(objects));
+    metrics.set("gpusharing_watch_synced", {{"resource", resource}}, synced ? 1 : 0);
+  };
+  metrics.clear("gpusharing_watches");
+  for (const auto& status : parts_.cluster->status()) {
+    store(status.gvr.resource.c_str(), status.objects, status.synced);
+    metrics.set("gpusharing_watches", {{"resource", status.gvr.resource}}, status.absent ? 0 : 1);
+  }
+  const auto open = [&](const char* resource, WatchScope::Kind kind) {
+    metrics.set("gpusharing_watches", {{"resource", resource}}, static_cast<double>(parts_.dynamic->open(kind)));
+  };
+  open("pods", WatchScope::Kind::pods);
+  open("configmaps", WatchScope::Kind::configmaps);
+  open("controllerrevisions", WatchScope::Kind::controllerrevisions);
+  metrics.set("gpusharing_watches", {{"resource", "kai"}}, static_cast<double>(parts_.kai->open()));
+  const bool complete = world.unsynced_namespaces.empty();
+  store("pods", world.operand_pods.size(), complete && world.operand_pods.synced());
+  store("configmaps", world.configmaps.size(), complete && world.configmaps.synced());
+  store("controllerrevisions", world.revisions.size(), complete && world.revisions.synced());
+  for (const StoreSize& kept : store_sizes(world)) {
+    metrics.set("gpusharing_store_bytes", {{"resource", kept.resource}}, static_cast<double>(kept.bytes));
+  }
+}
+
+void FleetMetrics::fill_runtime(Metrics& metrics) const {
+  const Metrics::Labels queue{{"name", kFleet}, {"controller", kFleet}};
+  metrics.set("workqueue_unfinished_work_seconds", queue, seconds(parts_.queue->unfinished_work()));
+  metrics.set("workqueue_longest_running_processor_seconds", queue, seconds(parts_.queue->longest_running()));
+  metrics.set("controller_runtime_max_concurrent_reconciles", {{"controller", kFleet}}, 1);
+  metrics.set("leader_election_master_status", {{"name", parts_.lease_name}}, parts_.leading() ? 1 : 0);
+  metrics.set("gpusharing_watch_lag_seconds", {}, seconds(parts_.expectations->lag()));
+  metrics.set("gpusharing_interned_bytes", {}, static_cast<double>(k8s::Interned::pool_bytes()));
+}
+
+void FleetMetrics::fill_kai(Metrics& metrics) const {
+  Counts reservations;
+  std::set<std::string_view> mismatched;
+  if (parts_.leading()) {  // A standby plans nothing: its data from the time when it led is outdated.
+    const KaiIndex& kai = parts_.index->impl().kai;
+    std::size_t total = 0;
+    for (const auto& [name, group] : kai.groups()) total += group.reservations.size();
+    double odd = 0;
+    for (const Finding& finding : parts_.view->last_plan.findings) {
+      if (finding.reason == kKaiMismatch) mismatched.insert(finding.object.name);
+      if (finding.object.kind != "Pod" || finding.object.ns != kai.view().reservations) continue;
+      ++reservations[finding.reason];
+      ++odd;
+    }
+    if (total > 0) reservations["Sound"] = std::max(0.0, static_cast<double>(total) - odd);
+  }
+  set_counts(metrics, "gpusharing_kai_reservations", "state", reservations);
+  metrics.set("gpusharing_kai_mismatched_nodes", {}, static_cast<double>(mismatched.size()));
+}
+
+void FleetMetrics::fill_nodes(Metrics& metrics) {
+  ShownNodes counts;
+  std::map<std::string, MonoTime> cordoned;
+  const MonoTime now = parts_.clock->monotonic();
+  const auto count_cordon = [&](const Node& node) {
+    if (!node.unschedulable || !is_cordoned_by_operator(node)) return;
+    const auto since = cordoned_since_.find(node.meta.name);
+    cordoned.emplace(node.meta.name, since == cordoned_since_.end() ? now : since->second);
+  };
+  // A standby assesses nothing: series from the time when it led would be outdated and never removed.
+  if (parts_.leading()) {
+    const FleetIndex::Impl& fleet = parts_.index->impl();
+    for (const auto& [name, busy] : fleet.abandoned) {
+      if (const Node* node = parts_.world->nodes.find(name)) count_cordon(*node);
+    }
+    for (const auto& [name, indexed] : fleet.nodes) {
+      const Node* node = indexed.assessment ? parts_.world->nodes.find(name) : nullptr;
+      if (node == nullptr) continue;
+      counts.add(*node, *indexed.assessment);
+      count_cordon(*node);
+    }
+  }
+  set_counts(metrics, "gpusharing_nodes", "state", counts.states);
+  set_counts(metrics, "gpusharing_nodes_blocked", "reason", counts.reasons);
+  set_profile_counts(metrics, counts.profiles);
+  metrics.set("gpusharing_nodes_drifting", {}, counts.drifting);
+  metrics.set("gpusharing_nodes_allocatable_zero", {}, counts.without_gpus);
+  fill_cordons(metrics, std::move(cordoned));
+}
+
+void FleetMetrics::fill_cordons(Metrics& metrics, std::map<std::string, MonoTime> cordoned) {
+  cordoned_since_ = std::move(cordoned);
+  const MonoTime now = parts_.clock->monotonic();
+  Duration longest = Duration::zero();
+  for (const auto& [name, since] : cordoned_since_) longest = std::max(longest, now - since);
+  metrics.set("gpusharing_nodes_cordoned", {}, static_cast<double>(cordoned_since_.size()));
+  metrics.set("gpusharing_nodes_cordoned_longest_seconds", {}, seconds(longest));
+}
+
+void FleetMetrics::fill_rollouts(Metrics& metrics) const {
+  std::map<std::string, double> phases;
+  std::map<std::string, double> waiting;
+  metrics.clear("gpusharing_rollout_nodes");
+  for (const auto& [key, rollout] : parts_.world->rollouts.all()) {
+    ++phases[rollout->phase.empty() ? "New" : rollout->phase];
+    if (has_ended(rollout->phase)) continue;
+    const auto status = nlohmann::json::parse(rollout->status_json, nullptr, false);
+    if (std::string reason = why_waiting(status); !reason.empty()) ++waiting[reason];
+    if (!status.is_object() || !status.contains("counts") || !status["counts"].is_object()) continue;
+    for (const auto& [state, count] : status["counts"].items()) {
+      if (!count.is_number()) continue;
+      metrics.set("gpusharing_rollout_nodes", {{"rollout", key.name}, {"state", state}}, count.get<double>());
+    }
+  }
+  set_counts(metrics, "gpusharing_rollouts", "phase", phases);
+  set_counts(metrics, "gpusharing_rollouts_waiting", "reason", waiting);
+}
+
+}  // namespace gso

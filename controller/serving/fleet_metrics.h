@@ -1,0 +1,61 @@
+// Metrics that are cheaper to compute at each scrape than to keep up to date: stores and watches, nodes by phase,
+// rollouts by phase. Reads memory only; a standby shows no state of the fleet, since it assesses nothing.
+//
+//   FleetMetrics fleet({.clock = clock, .world = &world, …});
+//   metrics.on_render([&](Metrics& page) { fleet.fill(page); });
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "controller/runtime/expectations.h"
+#include "controller/runtime/run_operator.h"
+#include "controller/runtime/workqueue.h"
+#include "controller/serving/metrics.h"
+#include "controller/watches/cluster_watches.h"
+#include "controller/watches/dynamic_watches.h"
+#include "controller/watches/kai_watches.h"
+#include "k8sclient/clock.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+class FleetMetrics {
+ public:
+  // Everything that is passed as a pointer must outlive this object.
+  struct Parts {
+    k8s::Clock* clock = nullptr;
+    const World* world = nullptr;
+    const FleetIndex* index = nullptr;
+    const ClusterWatches* cluster = nullptr;
+    const DynamicWatches* dynamic = nullptr;
+    const KaiWatches* kai = nullptr;
+    const Workqueue* queue = nullptr;
+    const Expectations* expectations = nullptr;
+    std::function<bool()> leading;
+    std::shared_ptr<const RuntimeView> view;  // Of the last plan: its findings.
+    std::string lease_name;
+  };
+  explicit FleetMetrics(Parts parts) : parts_(std::move(parts)) {}
+
+  // Sets counters to 0 that grow only later: no query sees an increase from no series to 1.
+  static void declare_zeros(Metrics& metrics);
+  // Before each page.
+  void fill(Metrics& metrics);
+
+ private:
+  void fill_watches(Metrics& metrics) const;
+  void fill_runtime(Metrics& metrics) const;
+  void fill_kai(Metrics& metrics) const;
+  void fill_nodes(Metrics& metrics);
+  void fill_rollouts(Metrics& metrics) const;
+  void fill_cordons(Metrics& metrics, std::map<std::string, MonoTime> cordoned);
+
+  Parts parts_;
+  std::map<std::string, MonoTime> cordoned_since_;  // By node, as seen at scrapes.
+};
+
+}  // namespace gso
