@@ -142,6 +142,16 @@ const k8s::Gvr kCrds{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
 const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 const k8s::Gvr kEvents{"events.k8s.io", "v1", "events"};
 
+// The stores may show such a node as it was before the write: what follows from that is planned again once they show
+// the result.
+void leave_out_nodes_being_written(Plan& plan, const World& world) {
+  if (world.nodes_being_written.empty()) return;
+  std::erase_if(plan.actions, [&](const PlannedAction& planned) {
+    const auto* patch = std::get_if<PatchNode>(&planned.action);
+    return world.nodes_being_written.contains(patch != nullptr ? patch->name : planned.node);
+  });
+}
+
 k8s::Gvr sub(const k8s::Gvr& resource, std::string_view name) {
   return {resource.group, resource.version, resource.resource + "/" + std::string(name)};
 }
@@ -241,6 +251,7 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
     if (part) plan.append(std::move(*part));
   }
   plan.append(rollouts.take_plan());
+  leave_out_nodes_being_written(plan, world);
   plan.drop_repeated_findings();
   std::ranges::sort(plan.timers);
   const auto repeated = std::ranges::unique(plan.timers);

@@ -56,8 +56,9 @@ inline bool everything_synced(const k8s::Gvr&) {
 
 // Everything that the operator would do now. Only this function plans reconcilers. It updates the index first. A
 // reconciler is planned only once every store that it reads has synced (S4), and no reconciler before the operator's
-// own namespace has synced. On an up-to-date, quiet cluster the plan is empty except for timers and the time of the
-// next look. Equal worlds give equal plans, in equal order; timers are sorted and named once.
+// own namespace has synced. Nothing is planned for a node that is being written (World::nodes_being_written). On an
+// up-to-date, quiet cluster the plan is empty except for timers and the time of the next look. Equal worlds give equal
+// plans, in equal order; timers are sorted and named once.
 [[nodiscard]] Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilter& filter = {});
 
 }  // namespace gso

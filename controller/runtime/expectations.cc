@@ -52,29 +52,31 @@ const k8s::ObjectMeta* stored(World& world, const ObjectRef& object) {
 
 }  // namespace
 
-Expectations::Expected& Expectations::slot(const ObjectRef& object) {
+Expectations::Expected& Expectations::slot(const ObjectRef& object, OfNode of) {
   Expected& expected = pending_[Key{object.kind, key_of(object)}];
   expected.object = object;
+  expected.of = std::move(of);
+  expected.write = ++writes_;
   if (expected.since == MonoTime{}) expected.since = clock_->monotonic();
   expected.refresh_at = clock_->monotonic() + patience_;
   return expected;
 }
 
-void Expectations::written(const ObjectRef& object, const std::string& resource_version) {
+void Expectations::written(const ObjectRef& object, const std::string& resource_version, OfNode of) {
   if (!with_store(*world_, object, [](auto&, auto) {})) return;
-  Expected& expected = slot(object);
+  Expected& expected = slot(object, std::move(of));
   expected.resource_version = resource_version;
   expected.gone_uid.clear();
 }
 
-void Expectations::deleted(const ObjectRef& object, const std::string& uid) {
+void Expectations::deleted(const ObjectRef& object, const std::string& uid, OfNode of) {
   if (stored(*world_, object) == nullptr) return;  // Consumers are in no store.
-  slot(object).gone_uid = uid;
+  slot(object, std::move(of)).gone_uid = uid;
 }
 
-void Expectations::unknown(const ObjectRef& object) {
+void Expectations::unknown(const ObjectRef& object, OfNode of) {
   if (!with_store(*world_, object, [](auto&, auto) {})) return;
-  Expected& expected = slot(object);
+  Expected& expected = slot(object, std::move(of));
   expected.resource_version.clear();
   expected.gone_uid.clear();
   expected.refresh_at = clock_->monotonic();
@@ -99,6 +101,22 @@ bool Expectations::current() {
   return pending_.empty();
 }
 
+bool Expectations::fleet_is_current() {
+  (void)current();
+  return std::ranges::all_of(pending_, [](const auto& entry) { return !entry.second.of.node.empty(); });
+}
+
+NodesBeingWritten Expectations::nodes() {
+  (void)current();
+  NodesBeingWritten out;
+  for (const auto& [key, expected] : pending_) {
+    if (expected.of.node.empty()) continue;
+    std::shared_ptr<const PatchNode>& change = out[expected.of.node];
+    if (change == nullptr) change = expected.of.change;
+  }
+  return out;
+}
+
 MonoTime Expectations::next_refresh() const {
   MonoTime next = MonoTime::never();
   for (const auto& [key, expected] : pending_) next = std::min(next, expected.refresh_at);
@@ -111,24 +129,29 @@ Duration Expectations::lag() const {
   return oldest;
 }
 
-boost::asio::awaitable<std::optional<k8s::Error>> Expectations::refresh() {
-  std::vector<std::pair<Key, ObjectRef>> due;
-  for (const auto& [key, expected] : pending_) {
-    if (expected.refresh_at <= clock_->monotonic() && !met(expected)) due.emplace_back(key, expected.object);
+std::vector<ObjectRef> Expectations::take_overdue() {
+  std::vector<ObjectRef> out;
+  for (auto& [key, expected] : pending_) {
+    if (expected.refresh_at > clock_->monotonic() || met(expected)) continue;
+    expected.refresh_at = MonoTime::never();
+    out.push_back(expected.object);
   }
-  std::optional<k8s::Error> given_up;
-  for (const auto& [key, object] : due) {
-    const k8s::Result<void> read = co_await refresh_one(object);
-    auto it = pending_.find(key);
-    if (it == pending_.end()) continue;
-    if (read || !k8s::retryable(read.error())) {
-      if (!read) given_up = read.error();
-      pending_.erase(it);
-    } else {
-      it->second.refresh_at = clock_->monotonic() + patience_;
-    }
+  return out;
+}
+
+boost::asio::awaitable<std::optional<k8s::Error>> Expectations::settle(ObjectRef object) {
+  const Key key{object.kind, key_of(object)};
+  const auto asked = pending_.find(key);
+  const std::uint64_t write = asked == pending_.end() ? 0 : asked->second.write;
+  const k8s::Result<void> read = co_await refresh_one(object);
+  const auto it = pending_.find(key);
+  if (it == pending_.end() || it->second.write != write) co_return std::nullopt;
+  if (read || !k8s::retryable(read.error())) {
+    pending_.erase(it);
+    co_return read ? std::nullopt : std::optional(read.error());
   }
-  co_return given_up;
+  it->second.refresh_at = clock_->monotonic() + patience_;
+  co_return std::nullopt;
 }
 
 boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef object) {

@@ -1,16 +1,22 @@
 // Read-your-writes: the operator's own writes that the watched stores must show before the next plan.
 // Source of the idea: KEP-5647 (stale controller handling), after client-go's ControllerExpectations.
 //
-// Guarantee: while current() is false, the stores lag behind a write of the operator, so a plan over them could act
-// twice or overstep a budget. An expectation that is not met in time is settled by a live GET, whose answer is put into
-// the store (it is newer than what the store has); a stalled watch thus cannot block the fleet.
+// Guarantees
+//  - While current() is false, the stores lag behind a write of the operator. A plan must leave out nodes(), or it
+//  could
+//    act twice or overstep a budget; while fleet_is_current() is false it cannot be made at all.
+//  - An expectation that is not met in time is settled by a live GET, whose answer is put into the store (it is newer
+//    than what the store has); a stalled watch thus cannot block the fleet.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <compare>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
@@ -28,24 +34,36 @@ class Expectations {
   Expectations(k8s::ApiClient* client, k8s::Clock* clock, World* world, Duration patience = std::chrono::seconds(5))
       : client_(client), clock_(clock), world_(world), patience_(patience) {}
 
+  // The node whose change the write belongs to; without a name it concerns the whole fleet.
+  struct OfNode {
+    std::string node;
+    std::shared_ptr<const PatchNode> change;  // The write, if it writes a change to the Node.
+  };
   // The object was written and now has this resourceVersion. Kinds that no store keeps are ignored.
-  void written(const ObjectRef& object, const std::string& resource_version);
+  void written(const ObjectRef& object, const std::string& resource_version, OfNode of = {});
   // The object of this uid was deleted: gone, being deleted, or of another uid.
-  void deleted(const ObjectRef& object, const std::string& uid);
+  void deleted(const ObjectRef& object, const std::string& uid, OfNode of = {});
   // It is unknown whether the write happened: only a live GET can show it.
-  void unknown(const ObjectRef& object);
+  void unknown(const ObjectRef& object, OfNode of = {});
 
   // True when the stores show all of it. Forgets what is met.
   [[nodiscard]] bool current();
-  // When the next one needs a live GET; never() when none is outstanding.
+  // True when the stores show every write that concerns the whole fleet: the record, policies, rollouts.
+  [[nodiscard]] bool fleet_is_current();
+  // The nodes with a write that the stores do not show yet.
+  [[nodiscard]] NodesBeingWritten nodes();
+  // When the next one needs a live GET; never() when none does.
   [[nodiscard]] MonoTime next_refresh() const;
   // Age of the oldest one; zero when none is outstanding.
   [[nodiscard]] Duration lag() const;
   [[nodiscard]] std::size_t size() const { return pending_.size(); }
 
-  // Settles by live GETs what is overdue. An object that is gone leaves the store; an object that can no longer be read
-  // (forbidden) is dropped, and its error is returned for reporting.
-  boost::asio::awaitable<std::optional<k8s::Error>> refresh();
+  // The objects that need a live GET now. Each is to be given to settle(), one beside the other: none of them is named
+  // again until that has ended.
+  [[nodiscard]] std::vector<ObjectRef> take_overdue();
+  // Settles what is expected of the object by a live GET. An object that is gone leaves the store; an object that can
+  // no longer be read (forbidden) is dropped, and its error is returned for reporting.
+  boost::asio::awaitable<std::optional<k8s::Error>> settle(ObjectRef object);
   // GETs one object into its store now, whatever is expected of it. Errors: as ApiClient::get.
   boost::asio::awaitable<k8s::Result<void>> refresh_one(ObjectRef object);
 
@@ -59,17 +77,20 @@ class Expectations {
     ObjectRef object;
     std::string resource_version;  // Empty: not known.
     std::string gone_uid;          // Not empty: a deletion.
+    OfNode of;
     MonoTime since;
     MonoTime refresh_at;
+    std::uint64_t write = 0;  // The number of the write: another one may follow while a GET is under way.
   };
   [[nodiscard]] bool met(const Expected& expected) const;
-  Expected& slot(const ObjectRef& object);
+  Expected& slot(const ObjectRef& object, OfNode of);
 
   k8s::ApiClient* client_;
   k8s::Clock* clock_;
   World* world_;
   Duration patience_;
   std::map<Key, Expected> pending_;
+  std::uint64_t writes_ = 0;
 };
 
 }  // namespace gso

@@ -26,6 +26,7 @@ const k8s::Gvr kOptional[] = {{"nvidia.com", "v1alpha1", "gpuclusters"},
                               {"resource.k8s.io", "v1", "deviceclasses"},
                               {"resource.k8s.io", "v1", "resourceslices"}};
 constexpr Duration kViewPoll = std::chrono::milliseconds(100);
+constexpr Duration kViewWait = std::chrono::seconds(1);
 // A planner that asks to be run again at once must not occupy the process.
 constexpr Duration kSoonest = std::chrono::milliseconds(5);
 
@@ -182,8 +183,8 @@ boost::asio::awaitable<void> FleetLoop::pass() {
   parts_.kai->update(*parts_.cluster, parts_.settings->kai);
   note_sync();
   if (!parts_.leading() || stopping_) co_return;
-  const bool current = co_await view_is_current();
-  if (!current || !parts_.leading() || stopping_) co_return;
+  if (!view_is_current()) co_return;
+  note_nodes_being_written();
 
   std::optional<Plan> made = make_plan();
   if (!made) co_return;  // The missing store wakes the loop when it has synced.
@@ -211,17 +212,33 @@ boost::asio::awaitable<bool> FleetLoop::list_consumers(const Plan& plan) {
   co_return outcome.listed;
 }
 
-// True if the stores show every write of the operator; else schedules another pass.
-boost::asio::awaitable<bool> FleetLoop::view_is_current() {
-  if (parts_.expectations->current()) co_return true;
-  if (parts_.expectations->next_refresh() <= parts_.clock->monotonic()) {
-    const std::optional<k8s::Error> given_up = co_await parts_.expectations->refresh();
-    if (given_up) parts_.log->warning("Could not read an object that was written", {{"error", given_up->message}});
-    if (parts_.expectations->current()) co_return true;
-  }
+// True if the stores show every write that concerns the whole fleet; else schedules another pass.
+bool FleetLoop::view_is_current() {
+  for (ObjectRef& object : parts_.expectations->take_overdue()) parts_.spawn(settle(std::move(object)));
+  if (parts_.expectations->fleet_is_current()) return true;
   parts_.metrics->add("gpusharing_writes_deferred_total", {{"cause", "stale-view"}});
-  wake(std::min(kViewPoll, std::max(parts_.expectations->next_refresh() - parts_.clock->monotonic(), kSoonest)));
-  co_return false;
+  wake(kViewPoll);
+  return false;
+}
+
+boost::asio::awaitable<void> FleetLoop::settle(ObjectRef object) {
+  const std::optional<k8s::Error> given_up = co_await parts_.expectations->settle(std::move(object));
+  if (given_up) parts_.log->warning("Could not read an object that was written", {{"error", given_up->message}});
+  wake(Duration::zero());
+}
+
+// What the index has assessed of a node depends on whether it is being written.
+void FleetLoop::note_nodes_being_written() {
+  NodesBeingWritten now = parts_.executor->nodes_being_written();
+  NodesBeingWritten& before = parts_.world->nodes_being_written;
+  for (const auto& [node, change] : now) {
+    const auto known = before.find(node);
+    if (known == before.end() || known->second != change) parts_.index->note_node_changed(node);
+  }
+  for (const auto& [node, change] : before) {
+    if (!now.contains(node)) parts_.index->note_node_changed(node);
+  }
+  before = std::move(now);
 }
 
 // nullopt while the operands, or the operator's record about them, are unknown.
@@ -344,7 +361,8 @@ void FleetLoop::finish_pass(const Plan& plan, const Execution& execution, bool c
     queue_.forget(kFleet);
   }
   if (consumers_listed) wake(Duration::zero());
-  if (waiting) wake(kViewPoll);
+  // Their watch events ask for the next pass as well.
+  if (waiting) wake(std::clamp(parts_.expectations->next_refresh() - parts_.clock->monotonic(), kSoonest, kViewWait));
   if (execution.requeue_after) wake(std::max(*execution.requeue_after, kSoonest));
   if (plan.requeue_after) wake(std::max(*plan.requeue_after, kSoonest));
 }

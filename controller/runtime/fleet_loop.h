@@ -3,7 +3,8 @@
 //
 // Guarantees
 //  - A reconciler plans only when every store that it reads has synced, and only while this replica holds the Lease.
-//  - No pass plans over stores that do not show the operator's own writes yet.
+//  - No pass plans over stores that do not show the operator's own writes to the record, policies and rollouts yet, and
+//    no pass plans anything for a node while they do not show its own: the other nodes go on.
 //  - Events that arrive within batch_window of each other share one pass; a pass never overlaps another.
 #pragma once
 
@@ -61,8 +62,9 @@ class FleetLoop {
     Expectations* expectations = nullptr;
     Executor* executor = nullptr;
     EventRecorder* recorder = nullptr;
-    std::function<bool()> leading;             // This replica plans and writes.
-    std::function<void(k8s::Error)> on_fatal;  // The operator cannot go on.
+    std::function<void(boost::asio::awaitable<void>)> spawn;  // Runs a task beside the loop, until the operator ends.
+    std::function<bool()> leading;                            // This replica plans and writes.
+    std::function<void(k8s::Error)> on_fatal;                 // The operator cannot go on.
     std::shared_ptr<Logger> log;
     std::shared_ptr<Metrics> metrics;
     std::shared_ptr<RuntimeView> view;
@@ -100,7 +102,9 @@ class FleetLoop {
   void note_sync();
   // One pass.
   boost::asio::awaitable<void> pass();
-  boost::asio::awaitable<bool> view_is_current();
+  [[nodiscard]] bool view_is_current();
+  boost::asio::awaitable<void> settle(ObjectRef object);
+  void note_nodes_being_written();
   [[nodiscard]] std::optional<Plan> make_plan();
   [[nodiscard]] bool is_complete(const k8s::Gvr& gvr) const;
   void measure_reconciler(const Reconciler& reconciler, const Plan* part, Duration took);

@@ -189,6 +189,7 @@ void Manager::make_writers() {
   };
   parts.hooks = runtime_.hooks;
   parts.view = view_;
+  parts.ended_late = [this] { loop_->wake(Duration::zero()); };
   plan_executor_ = std::make_unique<Executor>(std::move(parts), std::move(execution));
 }
 
@@ -206,6 +207,7 @@ void Manager::make_loop() {
   parts.expectations = &expectations_;
   parts.executor = plan_executor_.get();
   parts.recorder = recorder_.get();
+  parts.spawn = [this](boost::asio::awaitable<void> task) { services_.spawn(executor_, std::move(task)); };
   parts.leading = [this] { return leading(); };
   parts.on_fatal = [this](k8s::Error error) { become_fatal(std::move(error)); };
   parts.log = log_;
@@ -271,7 +273,8 @@ void Manager::stop_planning() {
 }
 
 boost::asio::awaitable<bool> Manager::finish_writes(MonoTime deadline) {
-  const bool ended = co_await workers_.join_until(deadline);
+  bool ended = co_await workers_.join_until(deadline);
+  if (ended) ended = co_await plan_executor_->finish(deadline);
   if (ended) co_return true;
   const auto in_flight = plan_executor_->in_flight();
   log_->warning("Unanswered writes were cancelled at the shutdown timeout", {{"inFlight", in_flight}});
@@ -279,6 +282,7 @@ boost::asio::awaitable<bool> Manager::finish_writes(MonoTime deadline) {
   kai_reader_.cancel();
   workers_.cancel();
   co_await workers_.join();
+  (void)co_await plan_executor_->finish(MonoTime::never());
   co_return in_flight == 0;
 }
 
@@ -298,9 +302,11 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
   dynamic_.stop();
   kai_watches_.stop();
   kai_reader_.cancel();
+  plan_executor_->cancel();
   workers_.cancel();
   services_.cancel();
   co_await workers_.join();
+  (void)co_await plan_executor_->finish(MonoTime::never());
   co_await services_.join();
 }
 

@@ -11,6 +11,7 @@
 
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/node_write.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
 
@@ -24,6 +25,8 @@ void earlier(std::optional<Duration>& slot, std::optional<Duration> wait) {
 // After a last look that confirmed no deletion, and after one that confirmed some of them.
 constexpr Duration kLookAgain = std::chrono::seconds(10);
 constexpr Duration kLookOn = std::chrono::seconds(1);
+// The subject of the last look, which is one at a time as well.
+constexpr std::string_view kLastLook = "reservations";
 
 // The subject whose backoff grows when the live read before a disruption fails.
 std::string read_of_node(const std::string& node) {
@@ -44,6 +47,11 @@ bool is_reservation_deletion(const PlannedAction& planned) {
   return std::holds_alternative<DeletePod>(planned.action) && planned.reconciler == kReservationGc;
 }
 
+std::shared_ptr<const PatchNode> change_in(const PlannedAction& planned) {
+  const auto* patch = std::get_if<PatchNode>(&planned.action);
+  return patch != nullptr && writes_change(*patch) ? std::make_shared<const PatchNode>(*patch) : nullptr;
+}
+
 std::string subject_of(const PlannedAction& planned) {
   const Verb verb = verb_of(planned.action);
   const ObjectRef target = target_of(planned.action);
@@ -51,13 +59,41 @@ std::string subject_of(const PlannedAction& planned) {
 }
 
 Executor::Executor(Parts parts, ExecutorOptions options)
-    : parts_(std::move(parts)), options_(std::move(options)), backoff_(backoff_settings()), workers_(parts_.clock) {}
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      backoff_(backoff_settings()),
+      workers_(parts_.clock),
+      reservations_(parts_.clock),
+      pool_(parts_.clock, static_cast<std::size_t>(options_.max_in_flight)) {
+  // The next execute() throws it.
+  pool_.on_failure([this](const std::string&) { parts_.ended_late(); });
+}
+
+void Execution::add(Execution&& other) {
+  sent += other.sent;
+  succeeded += other.succeeded;
+  failed += other.failed;
+  deferred += other.deferred;
+  replan = replan || other.replan;
+  crashed = crashed || other.crashed;
+  earlier(requeue_after, other.requeue_after);
+  for (auto& [node, answers] : other.evictions) {
+    for (auto& [uid, answer] : answers) evictions[node].insert_or_assign(uid, std::move(answer));
+  }
+  findings.insert(findings.end(), std::make_move_iterator(other.findings.begin()),
+                  std::make_move_iterator(other.findings.end()));
+  events.insert(events.end(), std::make_move_iterator(other.events.begin()),
+                std::make_move_iterator(other.events.end()));
+}
 
 boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
   auto run = std::make_shared<Run>();
+  run->ended = parts_.clock->make_signal();
+  run->result = std::exchange(late_, {});
   if (options_.state_in_memory) keep_state_in_memory(plan);
   run->schedule = arrange(plan);
-  run->result.findings = run->schedule.findings;
+  const std::vector<Finding>& clashes = run->schedule.findings;
+  run->result.findings.insert(run->result.findings.end(), clashes.begin(), clashes.end());
   forget_what_is_over(plan);
   report_remembered(run);
   if (options_.dry_run) {
@@ -67,12 +103,30 @@ boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
   for (const Chain& chain : run->schedule.subjects) {
     if (chain.disruptive()) run->planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
   }
-  co_await run_chains(run, &run->schedule.records);
-  co_await collect_reservations(run);
-  co_await run_chains(run, &run->schedule.subjects);
-  co_await run_chains(run, &run->schedule.statuses);
+  co_await run_chains(run, std::move(run->schedule.records), &workers_);
+  co_await run_nodes(run);
+  co_await run_chains(run, std::move(run->schedule.statuses), &workers_);
   run->result.crashed = crashed_;
-  co_return std::move(run->result);
+  run->left = true;
+  co_return std::exchange(run->result, {});
+}
+
+boost::asio::awaitable<bool> Executor::finish(MonoTime deadline) {
+  bool ended = co_await pool_.join_until(deadline);
+  if (ended) ended = co_await reservations_.join_until(deadline);
+  co_return ended;
+}
+
+NodesBeingWritten Executor::nodes_being_written() {
+  NodesBeingWritten out = parts_.expectations->nodes();
+  for (const auto& [subject, chain] : pool_.running()) {
+    if (chain.node.empty()) continue;
+    std::shared_ptr<const PatchNode>& change = out[chain.node];
+    for (const PlannedAction& step : chain.steps) {
+      if (change == nullptr) change = change_in(step);
+    }
+  }
+  return out;
 }
 
 bool Executor::is_state(const ObjectKey& config_map) const {
@@ -97,21 +151,71 @@ void Executor::keep_state_in_memory(Plan& plan) {
   });
 }
 
-// Takes the deletions of reservations out of the schedule, and sends those that a last look confirms.
-boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run) {
-  std::vector<Chain>& all = run->schedule.subjects;
-  const auto rest = std::stable_partition(all.begin(), all.end(), [](const Chain& chain) {
+boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
+  std::vector<Chain> nodes = std::move(run->schedule.subjects);
+  const auto rest = std::stable_partition(nodes.begin(), nodes.end(), [](const Chain& chain) {
     return !std::any_of(chain.steps.begin(), chain.steps.end(), is_reservation_deletion);
   });
-  run->reservations.assign(std::make_move_iterator(rest), std::make_move_iterator(all.end()));
-  all.erase(rest, all.end());
+  std::vector<Chain> reservations(std::make_move_iterator(rest), std::make_move_iterator(nodes.end()));
+  nodes.erase(rest, nodes.end());
+  if (!reservations.empty()) co_await add_to_pool(run, {std::string(kLastLook), "", {}}, std::move(reservations));
+  for (Chain& chain : nodes) co_await add_to_pool(run, std::move(chain), {});
+  // As long as one after the other ends: only those that are slower than the others are left behind.
+  bool one_ended = true;
+  while (run->beside > 0 && one_ended && !crashed_) {
+    const std::size_t before = run->beside;
+    const MonoTime deadline = parts_.clock->monotonic() + options_.patience;
+    while (run->beside == before && parts_.clock->monotonic() < deadline) co_await run->ended->wait_until(deadline);
+    one_ended = run->beside < before;
+  }
+  if (!pool_.failure().empty()) throw std::runtime_error(pool_.failure());  // A bug: do not ignore it.
+  // The next pass plans anew what has found no place: by then the view of it would be old.
+  for (const Chain& chain : pool_.take_back()) {
+    --run->beside;
+    defer(run, "no-place", chain.steps.size(), std::nullopt);  // ended_late() asks for that pass.
+  }
+}
+
+boost::asio::awaitable<void> Executor::add_to_pool(RunPtr run, Chain chain, std::vector<Chain> reservations) {
+  if (pool_.has(chain.subject)) {
+    defer(run, "under-way", std::max(chain.steps.size(), reservations.size()), std::nullopt);
+    co_return;
+  }
+  ++run->beside;
+  const auto begin = [this, run, reservations = std::move(reservations)](Chain next) {
+    return run_beside(run, std::move(next), reservations);
+  };
+  co_await pool_.add(std::move(chain), begin);
+}
+
+boost::asio::awaitable<void> Executor::run_beside(RunPtr run, Chain chain, std::vector<Chain> reservations) {
+  // Also when it is cancelled or throws.
+  struct Leaves {
+    Executor* executor;
+    Run* run;
+    ~Leaves() {
+      --run->beside;
+      run->ended->notify();
+      if (!run->left) return;
+      executor->late_.add(std::exchange(run->result, {}));
+      executor->parts_.ended_late();
+    }
+  };
+  const Leaves leaves{this, run.get()};
+  if (chain.subject == kLastLook) {
+    co_await collect_reservations(run, std::move(reservations));
+  } else {
+    co_await run_chain(run, std::move(chain));
+  }
+}
+
+// Sends the deletions of reservations that a last look confirms.
+boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run, std::vector<Chain> reservations) {
   std::vector<PlannedAction> deletions;
-  for (const Chain& chain : run->reservations)
-    deletions.insert(deletions.end(), chain.steps.begin(), chain.steps.end());
-  if (deletions.empty()) co_return;
+  for (const Chain& chain : reservations) deletions.insert(deletions.end(), chain.steps.begin(), chain.steps.end());
   std::set<ObjectKey> due;
   if (parts_.still_due) due = co_await parts_.still_due(deletions);
-  const std::size_t kept = std::erase_if(run->reservations, [&](const Chain& chain) {
+  const std::size_t kept = std::erase_if(reservations, [&](const Chain& chain) {
     return !std::all_of(chain.steps.begin(), chain.steps.end(), [&](const PlannedAction& step) {
       return is_reservation_deletion(step) && due.contains(std::get<DeletePod>(step.action).pod);
     });
@@ -120,23 +224,24 @@ boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run) {
     defer(run, "last-look", kept, due.empty() ? kLookAgain : kLookOn);
     parts_.metrics->add("gpusharing_reservation_gc_total", {{"decision", "kept"}}, static_cast<double>(kept));
   }
-  co_await run_chains(run, &run->reservations);
+  co_await run_chains(run, std::move(reservations), &reservations_);
 }
 
-boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain>* chains) {
-  run->chains = chains;
-  run->next = 0;
+boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain> chains, TaskGroup* tasks) {
+  auto all = std::make_shared<Work>();
+  all->run = run;
+  all->chains = std::move(chains);
   const auto executor = co_await boost::asio::this_coro::executor;
-  const std::size_t workers = std::min(static_cast<std::size_t>(options_.max_in_flight), chains->size());
-  for (std::size_t i = 0; i < workers; ++i) workers_.spawn(executor, work(run));
-  co_await workers_.join();
-  if (!workers_.failure().empty()) throw std::runtime_error(workers_.failure());  // A bug: do not ignore it.
+  const std::size_t workers = std::min(static_cast<std::size_t>(options_.max_in_flight), all->chains.size());
+  for (std::size_t i = 0; i < workers; ++i) tasks->spawn(executor, work(all));
+  co_await tasks->join();
+  if (!tasks->failure().empty()) throw std::runtime_error(tasks->failure());  // A bug: do not ignore it.
 }
 
-boost::asio::awaitable<void> Executor::work(RunPtr run) {
-  while (run->next < run->chains->size() && !crashed_) {
-    Chain chain = std::move((*run->chains)[run->next++]);
-    co_await run_chain(run, std::move(chain));
+boost::asio::awaitable<void> Executor::work(std::shared_ptr<Work> work) {
+  while (work->next < work->chains.size() && !crashed_) {
+    Chain chain = std::move(work->chains[work->next++]);
+    co_await run_chain(work->run, std::move(chain));
   }
 }
 

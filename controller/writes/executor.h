@@ -2,8 +2,11 @@
 //
 // Guarantees
 //  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (at
-//    most max_in_flight requests); statuses last. A disruptive action is sent only after every earlier action of its
+//    most max_in_flight of them); statuses last. A disruptive action is sent only after every earlier action of its
 //    node and every creation and ConfigMap write of the plan has succeeded.
+//  - A node whose answers take longer than `patience` holds up no other: execute() returns without it, and its actions
+//    go on beside the next passes. nodes_being_written() names it until the stores show the result, and nothing is sent
+//    to it twice. What became of it is in the result of the next execute().
 //  - Every write passes the gate (lease and renew deadline) just before it is handed to the transport, and has ended
 //    before another leader may act.
 //  - Before the first disruptive action of a node it reads the Node live. When that differs from the view that the
@@ -31,6 +34,7 @@
 #include "controller/runtime/task_group.h"
 #include "controller/runtime/workqueue.h"
 #include "controller/serving/metrics.h"
+#include "controller/writes/chain_pool.h"
 #include "controller/writes/schedule.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
@@ -42,7 +46,10 @@ namespace gso {
 struct ExecutorOptions {
   std::int64_t max_in_flight = 16;
   bool dry_run = false;
-  Duration write_timeout = std::chrono::seconds(10);   // Of one write, all its attempts together.
+  Duration write_timeout = std::chrono::seconds(10);  // Of one write, all its attempts together.
+  // How long execute() waits after the last answer about a node for the next one. Nodes that are slower than that are
+  // left behind; one pass can plan from the results of all others.
+  Duration patience = std::chrono::milliseconds(250);
   Duration status_interval = std::chrono::seconds(1);  // Between two statuses of one object in one phase.
   Duration terminal_retry = std::chrono::minutes(2);   // After forbidden or invalid.
   Duration eviction_retry = std::chrono::seconds(10);  // After a PodDisruptionBudget refused.
@@ -73,6 +80,8 @@ struct Execution {
   std::map<std::string, std::map<std::string, EvictionAnswer>> evictions;
   std::vector<Finding> findings;    // Terminal errors, refused evictions, clashes.
   std::vector<RecordEvent> events;  // The same for `kubectl describe`.
+  // Adds what another one found.
+  void add(Execution&& other);
 };
 
 class Executor {
@@ -90,12 +99,19 @@ class Executor {
     std::function<boost::asio::awaitable<std::set<ObjectKey>>(std::vector<PlannedAction> deletions)> still_due;
     RuntimeHooks hooks;
     std::shared_ptr<RuntimeView> view;
+    // Called when actions of a node have ended after their execute() had returned: there is a result to plan from.
+    std::function<void()> ended_late = [] {};
   };
   Executor(Parts parts, ExecutorOptions options);
 
-  // Executes the plan; returns when every request has been answered. Not to be called again before. Events of the
-  // plan are not sent here: they are in `plan` for the recorder.
+  // Executes the plan; returns when every request has been answered, except for nodes whose answers take longer than
+  // `patience`. Not to be called again before. Events of the plan are not sent here: they are in `plan` for the
+  // recorder.
   boost::asio::awaitable<Execution> execute(Plan plan);
+  // For World::nodes_being_written: nodes with actions that have begun, or whose result the stores do not show yet.
+  [[nodiscard]] NodesBeingWritten nodes_being_written();
+  // All actions have ended; false: some have not by the deadline.
+  boost::asio::awaitable<bool> finish(MonoTime deadline);
 
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool crashed() const { return crashed_; }
@@ -106,8 +122,12 @@ class Executor {
   [[nodiscard]] std::size_t remembered() const {
     return backoff_.size() + retry_at_.size() + terminal_.size() + statuses_.size() + dry_run_logged_.size();
   }
-  // Cancels the requests in flight; execute() returns soon.
-  void cancel() { workers_.cancel(); }
+  // Cancels the requests in flight; execute() and finish() return soon.
+  void cancel() {
+    workers_.cancel();
+    reservations_.cancel();
+    pool_.cancel();
+  }
   // As if the process had died: nothing more is sent.
   void crash() {
     crashed_ = true;
@@ -124,17 +144,28 @@ class Executor {
     Schedule schedule;
     Execution result;
     bool records_ok = true;
-    std::vector<Chain> reservations;       // Deletions of KAI's reservation pods.
-    std::vector<Chain>* chains = nullptr;  // Those being worked on.
-    std::size_t next = 0;
     std::map<std::string, std::shared_ptr<const Node>> planned_from;  // Nodes to disrupt, as the plan saw them.
+    std::size_t beside = 0;                                           // Chains in the pool.
+    bool left = false;  // execute() has returned; `result` gathers what ends later.
+    std::unique_ptr<k8s::Signal> ended;
   };
   using RunPtr = std::shared_ptr<Run>;
+  // Chains that a few workers share.
+  struct Work {
+    RunPtr run;
+    std::vector<Chain> chains;
+    std::size_t next = 0;
+  };
 
-  boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain>* chains);
-  boost::asio::awaitable<void> work(RunPtr run);
+  // Runs all of them, and returns when they have ended.
+  boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain> chains, TaskGroup* tasks);
+  boost::asio::awaitable<void> work(std::shared_ptr<Work> work);
+  // Gives the chains of nodes, and the last look at reservations, to the pool, and waits for them for `patience`.
+  boost::asio::awaitable<void> run_nodes(RunPtr run);
+  boost::asio::awaitable<void> add_to_pool(RunPtr run, Chain chain, std::vector<Chain> reservations);
+  boost::asio::awaitable<void> run_beside(RunPtr run, Chain chain, std::vector<Chain> reservations);
   boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
-  boost::asio::awaitable<void> collect_reservations(RunPtr run);
+  boost::asio::awaitable<void> collect_reservations(RunPtr run, std::vector<Chain> reservations);
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
   boost::asio::awaitable<Outcome> perform(RunPtr run, PlannedAction planned);
   boost::asio::awaitable<k8s::Result<std::string>> send(PlannedAction planned);
@@ -179,13 +210,18 @@ class Executor {
   std::uint64_t writes_ = 0;
   std::uint64_t remembered_ = 0;  // Versions of the state that is kept in memory.
   bool crashed_ = false;
-  TaskGroup workers_;
+  Execution late_;          // Of actions that ended after their execute() had returned.
+  TaskGroup workers_;       // Of records and statuses.
+  TaskGroup reservations_;  // Of the deletions that a last look has confirmed.
+  ChainPool pool_;          // Of nodes, and the last look.
 };
 
 // `phase` of a status text; empty without one (executor_results.cc).
 [[nodiscard]] std::string phase_of_status(const std::string& status_json);
 // Of a reservation pod of KAI: sent only after a last look, and once.
 [[nodiscard]] bool is_reservation_deletion(const PlannedAction& planned);
+// The patch, if it writes a change to a Node; else null.
+[[nodiscard]] std::shared_ptr<const PatchNode> change_in(const PlannedAction& planned);
 // Names one object and verb ("patch nodes n1"): what backs off when it fails, and how logs call it.
 [[nodiscard]] std::string subject_of(const PlannedAction& planned);
 

@@ -227,11 +227,11 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   }
   if (std::holds_alternative<DeletePod>(planned.action) || std::holds_alternative<EvictPod>(planned.action) ||
       std::holds_alternative<DeleteObject>(planned.action)) {
-    parts_.expectations->deleted(target, target.uid);
+    parts_.expectations->deleted(target, target.uid, {planned.node, nullptr});
   } else if (const std::string version = resource_version_of(target.kind, answer); !version.empty()) {
-    parts_.expectations->written(target, version);
+    parts_.expectations->written(target, version, {planned.node, change_in(planned)});
   } else {
-    parts_.expectations->unknown(target);
+    parts_.expectations->unknown(target, {planned.node, change_in(planned)});
   }
   const bool status = std::holds_alternative<PatchStatus>(planned.action) || planned.reason == kStatusChanged;
   const LogLevel level = status ? LogLevel::debug : LogLevel::info;
@@ -287,7 +287,11 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
       run->result.evictions[planned.node][target.uid] = {error.message, false};
     }
     back_off(run, planned, wait);
-    if (error.reason == k8s::Reason::conflict || ambiguous(error.reason)) parts_.expectations->unknown(target);
+    // After a conflict nothing was written, but the view of the object is old.
+    const bool maybe_written = ambiguous(error.reason);
+    if (maybe_written || error.reason == k8s::Reason::conflict) {
+      parts_.expectations->unknown(target, {planned.node, maybe_written ? change_in(planned) : nullptr});
+    }
   }
   return Outcome::stopped;
 }

@@ -7,6 +7,7 @@
 
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/node_write.h"
 
 namespace gso {
 
@@ -268,10 +269,12 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
     if (known->second.assessment) before = &*known->second.assessment;
   }
   IndexedNode next;
-  if (const Node* node = context.world.nodes.find(name)) {
+  if (const Node* shown = context.world.nodes.find(name)) {
+    const std::optional<Node> written = with_change_being_written(context.world, *shown);
+    const Node& node = written ? *written : *shown;
     const std::vector<const Pod*> pods = pods_of(name);
-    next.assessment = assess_node(context, *node, pods, {kai.use_of(name), dra.class_of(name)}, before);
-    next.share = share_of(context, *node, next.assessment ? &*next.assessment : nullptr, pods, marks_);
+    next.assessment = assess_node(context, node, pods, {kai.use_of(name), dra.class_of(name)}, before);
+    next.share = share_of(context, node, next.assessment ? &*next.assessment : nullptr, pods, marks_);
   }
   if (!next.assessment || !next.assessment->change) quiet_changes.erase(name);
   if (next.assessment || !next.share.empty()) {

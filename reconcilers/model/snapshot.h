@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +24,9 @@ struct KilledDaemon {
   std::string pod;
   WallTime deleted_at{};  // The pod's deletionTimestamp: the deadline for its end.
 };
+
+struct PatchNode;  // reconcilers/model/plan.h
+using NodesBeingWritten = std::map<std::string, std::shared_ptr<const PatchNode>, std::less<>>;
 
 // The projected cluster. Written by watchers (or by a test, or by `plan` from manifests).
 struct World {
@@ -53,6 +58,13 @@ struct World {
   // ConfigMaps whose data_changed is unknown -> since when their data has been seen unchanged (config_map_times.h keeps
   // it).
   std::map<ObjectKey, WallTime> data_seen_since;
+  // Nodes with writes of the operator, to the Node or to its operand pods, that were handed over and whose result the
+  // stores do not show yet -> the patch that writes a change, if that is among them; else null. What the stores show of
+  // such a node can be the state before the write. So plan_all() plans nothing for it, and from the moment at which the
+  // patch is handed over it counts as changing (node_write.h) and holds a slot of every budget (S1); a change that ends
+  // keeps its slot until the stores show it. A write whose answer was lost keeps its node here until a live read has
+  // shown the result.
+  NodesBeingWritten nodes_being_written;
 };
 
 // GPU consumers of one node, listed when a plan needs them.

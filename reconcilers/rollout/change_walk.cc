@@ -46,7 +46,7 @@ class ChangeWalk {
       const auto& seen = quiet->second.timers;
       pass_.plan.timers.insert(pass_.plan.timers.end(), seen.begin(), seen.end());
       if (quiet->second.due) pass_.look_again_in(*quiet->second.due - pass_.s.now);
-    } else if (pass_.takes_more()) {
+    } else if (!pass_.s.world.nodes_being_written.contains(name) && pass_.takes_more()) {
       look(name, *node, *a);
     } else {
       keep(*node, *a, quiet == pass_.index.quiet_changes.end() ? nullptr : &quiet->second);
@@ -96,7 +96,7 @@ class ChangeWalk {
     return who ? yield_.stop_for(name, a, *who) : std::nullopt;
   }
 
-  // Keeps the timers of a node that this pass has no time for.
+  // Keeps the timers of a node that is being written, or that this pass has no time for.
   void keep(const Node& node, const NodeAssessment& a, const QuietChange* seen) {
     if (seen != nullptr) {
       pass_.plan.timers.insert(pass_.plan.timers.end(), seen->timers.begin(), seen->timers.end());

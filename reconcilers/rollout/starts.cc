@@ -199,9 +199,11 @@ class Starter {
 
   enum class Outcome { started, no_slot, busy, skipped };
 
-  // The marks of an earlier obstacle are removed from it in this pass: a Node gets one patch at a time.
-  [[nodiscard]] bool is_being_cleaned(const std::string& name) const {
-    return pass_.index.nodes_in(Bucket::stale_marks).contains(name) ||
+  // A Node gets one patch at a time: an earlier one is in flight, or the marks of an earlier obstacle are removed from
+  // it in this pass.
+  [[nodiscard]] bool gets_another_patch(const std::string& name) const {
+    return pass_.s.world.nodes_being_written.contains(name) ||
+           pass_.index.nodes_in(Bucket::stale_marks).contains(name) ||
            pass_.index.nodes_in(Bucket::releases).contains(name);
   }
 
@@ -215,7 +217,7 @@ class Starter {
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || a->is_held() || !node->ready) return Outcome::skipped;
-    if (is_being_cleaned(name)) return Outcome::skipped;
+    if (gets_another_patch(name)) return Outcome::skipped;
     if (by_daemonset_.contains(key) && !a->label) return Outcome::skipped;
     if (started_with_peers_.contains(name) || waiting_for_peers_.contains(name) || !kai_allows(name, *a))
       return Outcome::skipped;
@@ -304,7 +306,7 @@ class Starter {
       const bool canary =
           ++needs[product] <= left_in_canary(rollout, product) ||
           (canaries_in_progress(rollout, product).empty() && only_peers_are_left(profile_rollout, product, peers));
-      all = all && canary && !started_with_peers_.contains(peer) && !is_being_cleaned(peer) && kai_allows(peer, a) &&
+      all = all && canary && !started_with_peers_.contains(peer) && !gets_another_patch(peer) && kai_allows(peer, a) &&
             (is_busy(a) || slots_.free(key, profile_rollout, a));
       if (!all) break;
       slots_.take(key, a);

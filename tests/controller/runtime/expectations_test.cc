@@ -5,7 +5,9 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <vector>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "tests/controller/writes/executor_fixture.h"
 
@@ -17,7 +19,14 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class ExpectationsTest : public ExecutorTest {};
+class ExpectationsTest : public ExecutorTest {
+ protected:
+  void settle_overdue() {
+    for (const ObjectRef& object : expectations.take_overdue()) {
+      EXPECT_EQ(sim.run(expectations.settle(object)), std::nullopt);
+    }
+  }
+};
 
 TEST_F(ExpectationsTest, AWriteWithoutAnAnswerIsSettledByALiveRead) {
   script["PATCH"] = [] { return ScriptedAnswer::broken(); };
@@ -27,7 +36,7 @@ TEST_F(ExpectationsTest, AWriteWithoutAnAnswerIsSettledByALiveRead) {
   script["GET /api/v1/nodes/n1"] = [] {
     return ScriptedAnswer::json(200, node_json("n1", 7, R"(,"labels":{"a":"1"})"));
   };
-  EXPECT_EQ(sim.run(expectations.refresh()), std::nullopt);
+  settle_overdue();
   EXPECT_TRUE(expectations.current());
   EXPECT_EQ(world.nodes.find("n1")->meta.labels.get("a"), "1") << "the store learned it";
 }
@@ -61,8 +70,37 @@ TEST_F(ExpectationsTest, AStalledWatchIsOvercomeByALiveReadAfterPatience) {
   script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 3)); };
   EXPECT_EQ(expectations.next_refresh(), sim.clock.monotonic() + 5s);
   sim.clock.run_for(5s);
-  sim.run(expectations.refresh());
+  settle_overdue();
   EXPECT_TRUE(expectations.current());
+}
+
+// The first GET is old when it arrives: the second write is still to be shown.
+TEST_F(ExpectationsTest, AWriteThatFollowsDuringALiveReadIsNotSettledByIt) {
+  execute({patch("n1", {{"a", "1"}})});
+  sim.clock.run_for(5s);
+  const std::vector<ObjectRef> overdue = expectations.take_overdue();
+  ASSERT_EQ(overdue.size(), 1U);
+  EXPECT_TRUE(expectations.take_overdue().empty()) << "it is being read";
+  script["GET /api/v1/nodes/n1"] = [this] {
+    expectations.written({"v1", "Node", "", "n1", ""}, "9");
+    return ScriptedAnswer::json(200, node_json("n1", 2));
+  };
+  sim.run(expectations.settle(overdue.front()));
+  EXPECT_FALSE(expectations.current());
+}
+
+TEST_F(ExpectationsTest, AWriteOfANodeHoldsUpThatNodeAndAWriteOfTheRecordTheFleet) {
+  PlannedAction begins = patch("n1", {});
+  std::get<PatchNode>(begins.action).set_annotations[std::string(kChangeAnnotation)] = "{}";
+  execute({begins, patch("n2", {{"a", "1"}})});
+  EXPECT_TRUE(expectations.fleet_is_current());
+  const NodesBeingWritten nodes = expectations.nodes();
+  ASSERT_EQ(nodes.size(), 2U);
+  ASSERT_NE(nodes.at("n1"), nullptr);
+  EXPECT_EQ(nodes.at("n1")->name, "n1");
+  EXPECT_EQ(nodes.at("n2"), nullptr) << "it writes no change";
+  expectations.written({"gpusharing.dev/v1alpha1", "SharingRollout", "", "r1", ""}, "9");
+  EXPECT_FALSE(expectations.fleet_is_current());
 }
 
 TEST_F(ExpectationsTest, ADeletedPodIsWaitedForInTheStore) {

@@ -74,6 +74,7 @@ class ExecutorTest : public testing::Test {
     parts.log = log;
     parts.metrics = metrics;
     parts.view = view;
+    parts.ended_late = [this] { ++ended_late; };
     parts.gate.check = [this]() -> k8s::Result<void> {
       if (!leading) return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
       return {};
@@ -112,6 +113,7 @@ class ExecutorTest : public testing::Test {
     return out;
   }
 
+  int ended_late = 0;
   Sim sim;
   std::map<std::string, std::function<ScriptedAnswer()>> script;  // Part of "METHOD path" -> answer.
   ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest& r) { return answer(r); }};

@@ -22,6 +22,7 @@ using Json = nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 TEST_F(ExecutorTest, AnEmptyPlanSendsNothing) {
   const Execution done = execute({});
@@ -69,6 +70,49 @@ TEST_F(ExecutorTest, AtMostSixteenRequestsAreUnanswered) {
   const Execution done = execute(std::move(actions));
   EXPECT_EQ(done.succeeded, 100U);
   EXPECT_EQ(transport.most_in_flight, 16);
+}
+
+// Behind a webhook that takes eight seconds for one node.
+TEST_F(ExecutorTest, ANodeThatIsSlowerThanTheOthersIsLeftBehindAndReportedWithTheNextPlan) {
+  script["PATCH /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 8s); };
+  const MonoTime begun = sim.clock.monotonic();
+  const Execution first = execute({patch("n1", {{"a", "1"}}), patch("n2", {{"a", "1"}}), status_of("Progressing", 1)});
+  EXPECT_LE(sim.clock.monotonic() - begun, 1s);
+  EXPECT_EQ(first.succeeded, 2U) << "n2 and the status";
+  EXPECT_EQ(ended_late, 0);
+  world.nodes.apply(*project_node(node_json("n2", 2)));
+  EXPECT_THAT(executor->nodes_being_written(), ElementsAre(Pair("n1", nullptr)));
+
+  const Execution second = execute({patch("n1", {{"a", "1"}}), patch("n3", {{"a", "1"}})});
+  EXPECT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n3")) << "nothing twice";
+  EXPECT_EQ(second.deferred, 1U);
+
+  sim.clock.run_for(8s);
+  EXPECT_EQ(ended_late, 1);
+  EXPECT_TRUE(executor->nodes_being_written().contains("n1")) << "the store does not show it yet";
+  world.nodes.apply(*project_node(node_json("n1", 2)));
+  EXPECT_FALSE(executor->nodes_being_written().contains("n1"));
+  EXPECT_EQ(execute({}).succeeded, 1U) << "of n1";
+}
+
+TEST_F(ExecutorTest, NodesForWhichNoPlaceIsFreeArePlannedAgain) {
+  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
+  std::vector<PlannedAction> actions;
+  for (int i = 0; i < 20; ++i) actions.push_back(patch("node" + std::to_string(i), {{"a", "1"}}));
+  const Execution done = execute(std::move(actions));
+  EXPECT_EQ(writes().size(), 16U);
+  EXPECT_EQ(done.deferred, 4U);
+  EXPECT_EQ(executor->nodes_being_written().size(), 16U);
+  EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 10s)));
+  EXPECT_EQ(ended_late, 16);
+}
+
+TEST_F(ExecutorTest, FinishSaysWhetherAnythingIsStillUnanswered) {
+  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
+  execute({patch("n1", {{"a", "1"}})});
+  EXPECT_FALSE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
+  executor->cancel();
+  EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
 }
 
 TEST_F(ExecutorTest, WithoutTheLeaseNothingIsSent) {

@@ -1,0 +1,67 @@
+// ChainPool: runs the chains of a schedule side by side, beyond the pass that handed them over. One slow answer holds
+// up its own chain, and no other.
+//
+//   co_await pool.add(chain, run);           // begins at once if a place is free
+//   …                                        // `run` reports how it went
+//   for (Chain& chain : pool.take_back()) …  // those that have not begun: the next pass plans them anew
+//
+// Guarantees
+//  - At most `places` chains run at a time; two chains of one subject never do.
+//  - A chain that has begun runs to its end, whatever pass is planned meanwhile, until cancel().
+// One thread only.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/runtime/task_group.h"
+#include "controller/writes/schedule.h"
+#include "k8sclient/clock.h"
+
+namespace gso {
+
+class ChainPool {
+ public:
+  using Run = std::function<boost::asio::awaitable<void>(Chain chain)>;
+
+  ChainPool(k8s::Clock* clock, std::size_t places) : places_(places), tasks_(clock) {}
+
+  // Queues the chain and begins it if a place is free. Not while has(chain.subject).
+  boost::asio::awaitable<void> add(Chain chain, Run run);
+  // A chain of that subject waits or runs.
+  [[nodiscard]] bool has(const std::string& subject) const;
+  // Takes back the chains that have not begun, in order.
+  std::vector<Chain> take_back();
+
+  // The chains that run, by subject, as they were handed over.
+  [[nodiscard]] const std::map<std::string, Chain>& running() const { return running_; }
+
+  // Cancels the chains that run; those that wait are forgotten.
+  void cancel();
+  // True once no chain runs; false: some do at the deadline.
+  boost::asio::awaitable<bool> join_until(k8s::MonoTime deadline) { return tasks_.join_until(deadline); }
+  // What a chain threw, other than its cancellation: a bug. Empty when none did. on_failure() is called then.
+  [[nodiscard]] const std::string& failure() const { return tasks_.failure(); }
+  void on_failure(std::function<void(const std::string& what)> report) { tasks_.on_failure(std::move(report)); }
+
+ private:
+  struct Waiting {
+    Chain chain;
+    Run run;
+  };
+  void begin_waiting(const boost::asio::any_io_executor& executor);
+  boost::asio::awaitable<void> run_to_end(boost::asio::any_io_executor executor, Waiting next);
+
+  std::size_t places_;
+  std::deque<Waiting> waiting_;
+  std::map<std::string, Chain> running_;
+  TaskGroup tasks_;
+};
+
+}  // namespace gso
