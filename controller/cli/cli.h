@@ -1,5 +1,4 @@
-// The command line: every subcommand, and the settings they share. The same binary is `kubectl gpu-sharing` where it is
-// installed as kubectl-gpu_sharing.
+// The command line. The same binary is `kubectl gpu-sharing` where it is installed as kubectl-gpu_sharing.
 #pragma once
 
 #include <functional>
@@ -8,57 +7,22 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/audit.h"
-#include "controller/commands/check.h"
-#include "controller/commands/cleanup.h"
-#include "controller/commands/expect.h"
-#include "controller/commands/explain.h"
-#include "controller/commands/lint.h"
-#include "controller/commands/plan.h"
-#include "controller/commands/rollout/rollout.h"
-#include "controller/commands/status.h"
-#include "controller/commands/support_bundle.h"
+#include "controller/commands/shared/command.h"
 #include "controller/config/options.h"
 
 namespace gso {
 
 // What the arguments ask for.
-struct Invocation {
-  enum class Command {
-    none,
-    run,
-    lint,
-    expect,
-    plan,
-    status,
-    explain,
-    audit,
-    rollout,
-    check,
-    cleanup,
-    support_bundle,
-    completion,
-    version
-  } command = Command::none;
-  Options options;  // Of the commands that talk to a cluster.
-  LintOptions lint;
-  ExpectOptions expect;
-  PlanOptions plan;
-  StatusOptions status;
-  ExplainOptions explain;
-  AuditOptions audit;
-  CheckOptions check;
-  RolloutOptions rollout;
-  CleanupOptions cleanup;
-  SupportBundleOptions bundle;
-  std::string shell;  // completion
+struct ParsedArguments {
+  Options options;                            // The settings of the command.
+  std::function<int(const Invocation&)> run;  // The command.
   // Set when there is nothing to do but to end: help was printed (0), or the usage is wrong (2).
   std::optional<int> exit_code;
 };
 
 // Parses flags, environment and the --config file. Prints help to `out` and complaints to `err`.
-[[nodiscard]] Invocation parse_arguments(const std::vector<std::string>& arguments, std::ostream& out,
-                                         std::ostream& err, const std::string& program = "gpu-sharing-operator");
+[[nodiscard]] ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::ostream& out,
+                                              std::ostream& err, const std::string& program = "gpu-sharing-operator");
 
 // The whole program, under the name that it was called by (argv[0]): `kubectl-gpu_sharing` is kubectl's plugin, and
 // `kubectl_complete-gpu_sharing` what kubectl asks for completions. Exit status: 0 fine, 1 a finding of severity error

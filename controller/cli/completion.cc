@@ -7,7 +7,7 @@
 #include <memory>
 #include <ostream>
 
-#include "controller/cli/arguments.h"
+#include "controller/cli/command_tree.h"
 
 namespace gso {
 namespace {
@@ -217,16 +217,29 @@ class Completion {
 }  // namespace
 
 int print_completions(const std::vector<std::string>& words, std::ostream& out, const NameSource& names) {
-  Invocation invocation;
-  const auto commands = std::make_unique<Commands>();
-  describe(*commands, invocation, "gpu-sharing-operator");
-  Completion(commands->app, out, names).run(words);
+  CommandTree tree(all_commands(), "gpu-sharing-operator");
+  Completion(tree.app(), out, names).run(words);
   return 0;
 }
 
 int print_completion_script(const std::string& shell, std::ostream& out) {
   out << (shell == "zsh" ? kZsh : shell == "fish" ? kFish : kBash);
   return 0;
+}
+
+Command make_completion_command() {
+  const auto shell = std::make_shared<std::string>();
+  const auto describe = [shell](CLI::App& app, OptionFlags& /*settings*/) {
+    app.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    app.footer(
+        "bash: `source <(gpu-sharing-operator completion bash)`, zsh the same; fish: `gpu-sharing-operator completion "
+        "fish\n"
+        "| source`. For `kubectl gpu-sharing`, link the binary as kubectl_complete-gpu_sharing beside it.");
+  };
+  return {.name = "completion",
+          .summary = "Print the script that completes commands, options and names in a shell",
+          .describe = describe,
+          .run = [shell](const Invocation& i) { return print_completion_script(*shell, i.out); }};
 }
 
 }  // namespace gso

@@ -10,6 +10,8 @@
 
 namespace gso {
 
+struct Command;
+
 inline constexpr std::string_view kCompleteWord = "__complete";
 
 // `words`: the words after the program's name; the last one is being typed (maybe empty). Prints a
@@ -20,5 +22,7 @@ int print_completions(const std::vector<std::string>& words, std::ostream& out, 
 
 // The script of "bash", "zsh" or "fish". Always 0.
 int print_completion_script(const std::string& shell, std::ostream& out);
+
+[[nodiscard]] Command make_completion_command();
 
 }  // namespace gso

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/manifests.h"
 #include "reconcilers/checks/catalogue.h"
@@ -149,6 +151,24 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
   return run_on_cluster("audit", options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
     return audit_cluster(client, clock, audit, settings, &out, &err);
   });
+}
+
+Command make_audit_command() {
+  const auto audit = std::make_shared<AuditOptions>();
+  const auto describe = [audit](CLI::App& app, OptionFlags& settings) {
+    add_manifests(app, audit->files);
+    add_output(app, audit->form, {"text", "json", "yaml"});
+    settings.add_to(&app, is_connection);
+    app.footer(
+        "Reads only; the operator need not be installed. Reports drift, invalid profiles, defects of the plugin's\n"
+        "release and reservations without consumers. " +
+        exit_status_of_findings());
+  };
+  return {.name = "audit",
+          .summary = "What is wrong with GPU sharing in the cluster, on one page",
+          .describe = describe,
+          .run = [audit](const Invocation& i) { return run_audit(*audit, i.options, i.in, i.out, i.err); },
+          .names_unknown_variables = true};
 }
 
 }  // namespace gso

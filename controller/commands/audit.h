@@ -13,6 +13,8 @@
 
 namespace gso {
 
+struct Command;
+
 struct AuditOptions {
   std::vector<std::string> files;  // Manifests instead of the live cluster; "-" is stdin.
   OutputForm form = OutputForm::text;
@@ -29,5 +31,7 @@ boost::asio::awaitable<int> audit_cluster(k8s::ApiClient* client, k8s::Clock* cl
 // Of what has been read. `view` gets a record where it has none.
 [[nodiscard]] int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime now, OutputForm form,
                              std::ostream& out);
+
+[[nodiscard]] Command make_audit_command();
 
 }  // namespace gso

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
@@ -227,6 +228,33 @@ int run_check(const CheckOptions& check, const Options& options, std::ostream& o
   return run_connected(kCommand, options, err, [&](const Session& session) {
     return check_on_cluster(session.client, session.clock, options, check, &out, &err);
   });
+}
+
+Command make_check_command() {
+  struct Arguments {
+    CheckOptions check;
+    std::string timeout;
+  };
+  const auto given = std::make_shared<Arguments>();
+  const auto describe = [given](CLI::App& app, OptionFlags& settings) {
+    app.add_option("--timeout", given->timeout, "How long to wait for a leader")
+        ->type_name("DURATION")
+        ->default_str(k8s::format_go_duration(CheckOptions().timeout));
+    app.add_flag("--writes", given->check.writes,
+                 "Also whether this account may send the operator's writes: for the operator's own, as `helm test`");
+    settings.add_to(&app, [](const OptionSpec& spec) {
+      return is_connection(spec) || spec.name == "lease-name" || spec.name == "max-mode";
+    });
+  };
+  const auto check = [given](const Options&) {
+    return read_any_duration("--timeout", given->timeout, "30s", given->check.timeout);
+  };
+  return {.name = "check",
+          .summary = "Whether the installed operator works: rights, the CRDs, a leader",
+          .describe = describe,
+          .check = check,
+          .run = [given](const Invocation& i) { return run_check(given->check, i.options, i.out, i.err); },
+          .names_unknown_variables = true};
 }
 
 }  // namespace gso

@@ -12,6 +12,8 @@
 
 namespace gso {
 
+struct Command;
+
 struct CheckOptions {
   Duration timeout = std::chrono::seconds(30);  // How long to wait for a leader.
   // Also whether this account may send the operator's writes (SelfSubjectAccessReview; nothing is written). A person's
@@ -32,5 +34,7 @@ boost::asio::awaitable<std::string> why_no_operator(k8s::ApiClient* client, k8s:
 
 // Whether the text of a Lease shows a leader at `now`; if not, `why` says what is wrong.
 [[nodiscard]] bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string* why);
+
+[[nodiscard]] Command make_check_command();
 
 }  // namespace gso

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/node_consumers.h"
@@ -355,6 +356,35 @@ int run_cleanup(const CleanupOptions& cleanup, const Options& options, std::ostr
   return run_on_cluster("cleanup", options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
     return cleanup_command(client, clock, cleanup, options, &out, &err);
   });
+}
+
+Command make_cleanup_command() {
+  struct Arguments {
+    CleanupOptions cleanup;
+    std::string timeout;
+  };
+  const auto given = std::make_shared<Arguments>();
+  const auto describe = [given](CLI::App& app, OptionFlags& settings) {
+    app.add_option("--stop-deployment", given->cleanup.stop_deployment,
+                   "Deployment in --namespace that is scaled to 0 first")
+        ->type_name("NAME");
+    app.add_option("--timeout", given->timeout, "How long to wait until the leader has released the Lease, 1s to 1h")
+        ->type_name("DURATION")
+        ->default_str(k8s::format_go_duration(CleanupOptions().timeout));
+    app.add_flag("--dry-run", given->cleanup.dry_run, "Only print what would be changed");
+    add_output(app, given->cleanup.json);
+    settings.add_config_to(&app);
+    settings.add_to(&app, [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
+    app.footer(
+        "Removes the operator's cordons, labels, annotations and finalizers, then its record and its Lease.\n"
+        "No GPU pod is deleted.");
+  };
+  return {
+      .name = "cleanup",
+      .summary = "Remove everything the operator added to nodes and policies (irreversible)",
+      .describe = describe,
+      .check = [given](const Options&) { return read_duration("--timeout", given->timeout, given->cleanup.timeout); },
+      .run = [given](const Invocation& i) { return run_cleanup(given->cleanup, i.options, i.out, i.err); }};
 }
 
 }  // namespace gso

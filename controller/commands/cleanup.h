@@ -13,6 +13,8 @@
 
 namespace gso {
 
+struct Command;
+
 struct CleanupOptions {
   std::string stop_deployment;                       // In --namespace: scaled to 0 first. Empty: nothing is stopped.
   k8s::Duration timeout = std::chrono::seconds(60);  // How long to wait for the leader to release the Lease; 1s to 1h.
@@ -28,5 +30,7 @@ boost::asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* 
 
 [[nodiscard]] int run_cleanup(const CleanupOptions& cleanup, const Options& options, std::ostream& out,
                               std::ostream& err);
+
+[[nodiscard]] Command make_cleanup_command();
 
 }  // namespace gso

@@ -2,6 +2,7 @@
 #include "controller/commands/expect.h"
 
 #include <istream>
+#include <memory>
 #include <ostream>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "controller/commands/shared/arguments.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/document_value.h"
@@ -176,6 +178,40 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
     print(expectation, out);
   }
   return expectation.error ? 1 : 0;
+}
+
+Command make_expect_command() {
+  const auto expect = std::make_shared<ExpectOptions>();
+  const auto describe = [expect](CLI::App& app, OptionFlags& /*settings*/) {
+    app.add_option("--config", expect->config, "Profile document, or a ConfigMap with one key")
+        ->required()
+        ->type_name("FILE");
+    CLI::Option* devices =
+        app.add_option("--devices", expect->devices, "JSON array of GPUs (fields below)")->type_name("FILE");
+    CLI::Option* node = app.add_option("--node", expect->node, "Node manifest")->type_name("FILE");
+    devices->excludes(node);
+    app.footer(
+        "A GPU of --devices, and of the Node annotation gpusharing.dev/devices, has the fields\n"
+        "  name               as nvidia-smi prints it, \"Tesla T4\"; required\n"
+        "  memoryMiB          15360; absent: no memory label, no MPS memory limit\n"
+        "  computeCapability  [7, 5]\n"
+        "  pciClass           197120 (0x030200, 3D controller) or 196608 (0x030000, VGA)\n"
+        "  migCapable, migEnabled  true or false\n"
+        "  migDevices         [{\"profile\": \"1g.5gb\", \"attributes\": {\"memory\": 4864, \"multiprocessors\": 14, "
+        "…}}]\n"
+        "Profiles that a component rejects or crashes on are reported as errors.\n" +
+        exit_status_of_findings());
+    add_output(app, expect->json);
+  };
+  const auto check = [expect](const Options&) -> k8s::Result<void> {
+    if (expect->devices.empty() != expect->node.empty()) return {};
+    return k8s::fail(k8s::Reason::invalid, "expect needs exactly one of --devices and --node");
+  };
+  return {.name = "expect",
+          .summary = "Labels and allocatable that a profile must produce on a node",
+          .describe = describe,
+          .check = check,
+          .run = [expect](const Invocation& i) { return run_expect(*expect, i.in, i.out, i.err); }};
 }
 
 }  // namespace gso

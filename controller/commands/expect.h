@@ -6,6 +6,8 @@
 
 namespace gso {
 
+struct Command;
+
 struct ExpectOptions {
   std::string config = {};   // Profile document, or a ConfigMap with one key. "-" is stdin, here and below.
   std::string devices = {};  // JSON list of GPUs. Exactly one of `devices` and `node` is given.
@@ -15,5 +17,7 @@ struct ExpectOptions {
 
 // Exit status: 0 when the node will work, 1 when a component would exit, 2 for wrong usage and unreadable input.
 [[nodiscard]] int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out, std::ostream& err);
+
+[[nodiscard]] Command make_expect_command();
 
 }  // namespace gso

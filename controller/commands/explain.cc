@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
+#include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/reading/forbidden_hint.h"
@@ -273,6 +275,36 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
   if (!explain.pod_namespace.empty()) settings.operator_namespace = PlannerSettings().operator_namespace;
   return run_connected(kCommand, options, err,
                        [&](const Session& session) { return explain_in(session, explain, settings, &out, &err); });
+}
+
+bool names_a_pod_alone(const std::vector<std::string>& what) {
+  return what.size() == 2 && what.front().starts_with("po") && what.back().find('/') == std::string::npos;
+}
+
+Command make_explain_command() {
+  const auto explain = std::make_shared<ExplainOptions>();
+  const auto describe = [explain](CLI::App& app, OptionFlags& settings) {
+    app.add_option("NODE|NAMESPACE/POD", explain->what, "What to explain; also `node NAME`, `pod NAME`")
+        ->required()
+        ->expected(1, 2);
+    add_manifests(app, explain->files);
+    add_output(app, explain->form, {"text", "json", "yaml"});
+    settings.add_to(&app, is_connection);
+    app.footer(
+        "Reads only; the operator need not be installed. Exit status: 0 no problem found; 1 the node is Failed or\n"
+        "Blocked or has an error, or the pod cannot run; 2 the object does not exist, or the cluster or the ConfigMap\n"
+        "of the node's device plugin cannot be read. With `pod NAME`, --namespace is the pod's namespace.");
+  };
+  const auto check = [explain](const Options& options) -> k8s::Result<void> {
+    if (names_a_pod_alone(explain->what)) explain->pod_namespace = options.namespace_;
+    return {};
+  };
+  return {.name = "explain",
+          .summary = "Why a node is in its state, or why a GPU pod is Pending, rejected or slow",
+          .describe = describe,
+          .check = check,
+          .run = [explain](const Invocation& i) { return run_explain(*explain, i.options, i.in, i.out, i.err); },
+          .names_unknown_variables = true};
 }
 
 }  // namespace gso

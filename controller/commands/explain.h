@@ -14,6 +14,8 @@
 
 namespace gso {
 
+struct Command;
+
 struct ExplainOptions {
   std::vector<std::string> what;   // NODE | NAMESPACE/POD | node NAME | pod NAME | pod NAMESPACE/NAME
   std::string pod_namespace;       // --namespace beside `pod NAME`, as kubectl means it; empty: not so.
@@ -27,6 +29,9 @@ struct ExplainTarget {
 };
 // Errors (`invalid`) say what is accepted. `ns`: of a pod without one.
 [[nodiscard]] k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, const std::string& ns);
+
+// `pod NAME`: --namespace is the pod's then, as with kubectl, not the operator's.
+[[nodiscard]] bool names_a_pod_alone(const std::vector<std::string>& what);
 
 // Exit status: 0 nothing is wrong, 1 the node is Failed or Blocked or has an error, or the pod cannot run; 2 there is
 // no such object, or the cluster cannot be read.
@@ -43,5 +48,7 @@ boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::ApiClient
 boost::asio::awaitable<int> explain_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, ExplainTarget target,
                                                OutputForm form, PlannerSettings settings, std::ostream* out,
                                                std::ostream* err);
+
+[[nodiscard]] Command make_explain_command();
 
 }  // namespace gso

@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <istream>
 #include <map>
+#include <memory>
 #include <ostream>
 
 #include <fmt/format.h>
 
 #include "controller/commands/codes.h"
+#include "controller/commands/shared/arguments.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/lint/lint.h"
 
@@ -125,6 +127,27 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
   }
   out << (options.json ? lint_json(all) : summary(totals));
   return !readable ? 2 : totals.invalid > 0 ? 1 : 0;
+}
+
+Command make_lint_command() {
+  const auto lint = std::make_shared<LintOptions>();
+  const auto describe = [lint](CLI::App& app, OptionFlags& /*settings*/) {
+    app.add_option("FILE", lint->files, "YAML or JSON files, folders, or - for stdin");
+    app.add_flag("--codes", lint->codes, "List every diagnostic code, with what it means and what to do");
+    app.footer(
+        exit_status_of_findings() +
+        "\nAn empty file is a profile without sharing, as for the plugin; nothing at all from stdin is unreadable.");
+    app.add_option_function<std::string>(
+           "--kai-gpu-sharing", [lint](const std::string& text) { lint->kai_gpu_sharing = text == "true"; },
+           "Whether KAI's GPU sharing is on, for Pods")
+        ->check(CLI::IsMember({"true", "false"}))
+        ->type_name("true|false");
+    add_output(app, lint->json);
+  };
+  return {.name = "lint",
+          .summary = "Check profiles, ConfigMaps that hold them, SharingPolicies and Pods",
+          .describe = describe,
+          .run = [lint](const Invocation& i) { return run_lint(*lint, i.in, i.out, i.err); }};
 }
 
 }  // namespace gso

@@ -8,6 +8,8 @@
 
 namespace gso {
 
+struct Command;
+
 struct LintOptions {
   std::vector<std::string> files =
       {};  // "-" is stdin; a directory stands for the .yaml, .yml and .json files below it.
@@ -18,5 +20,7 @@ struct LintOptions {
 
 // Exit status: 0 without errors, 1 with a diagnostic of severity error, 2 when a file cannot be read.
 [[nodiscard]] int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, std::ostream& err);
+
+[[nodiscard]] Command make_lint_command();
 
 }  // namespace gso

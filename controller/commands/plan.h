@@ -14,6 +14,8 @@
 
 namespace gso {
 
+struct Command;
+
 struct PlanOptions {
   std::vector<std::string> files;  // "-" is stdin.
   bool from_cluster = false;       // Instead of files.
@@ -33,5 +35,7 @@ struct PlanOptions {
 // The live cluster's plan, on a given client.
 boost::asio::awaitable<int> plan_cluster(k8s::ApiClient* client, k8s::Clock* clock, PlanOptions options,
                                          std::ostream* out, std::ostream* err);
+
+[[nodiscard]] Command make_plan_command();
 
 }  // namespace gso

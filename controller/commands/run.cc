@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/commands/shared/command.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/stop_signals.h"
 #include "controller/config/logging.h"
@@ -81,6 +82,22 @@ asio::awaitable<int> control(Session session, Options options, std::ostream* err
 int run_controller(Options options, std::ostream& err) {
   return run_connected(kCommand, options, err,
                        [&](Session session) { return control(std::move(session), options, &err); });
+}
+
+Command make_run_command() {
+  const auto describe = [](CLI::App& app, OptionFlags& settings) {
+    settings.add_config_to(&app);
+    settings.add_to(&app, [](const OptionSpec&) { return true; });
+    app.footer(
+        "Every setting can also be given in the environment (the name in brackets) and in the file of --config.\n"
+        "A flag overrides the environment; the environment overrides the file.");
+  };
+  return {.name = "run",
+          .summary = "Run the controller",
+          .describe = describe,
+          .check = [](const Options& options) { return validate(options); },
+          .run = [](const Invocation& i) { return run_controller(i.options, i.err); },
+          .names_unknown_variables = true};
 }
 
 }  // namespace gso

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "controller/commands/rollout/view.h"
+#include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/stop_signals.h"
 #include "controller/commands/status_watch.h"
@@ -287,6 +288,20 @@ int run_status(const StatusOptions& status, const Options& options, std::ostream
     return status.watch ? show_always(session, status, settings, &out, &err)
                         : show_once(session, status, settings, &out, &err);
   });
+}
+
+Command make_status_command() {
+  const auto status = std::make_shared<StatusOptions>();
+  const auto describe = [status](CLI::App& app, OptionFlags& settings) {
+    add_output(app, status->form, {"text", "wide", "json", "yaml"});
+    app.add_flag("-w,--watch", status->watch, "Watch: refresh on every change of nodes or rollouts");
+    settings.add_to(&app, is_connection);
+  };
+  return {.name = "status",
+          .summary = "State of every GPU node, read from the live cluster",
+          .describe = describe,
+          .run = [status](const Invocation& i) { return run_status(*status, i.options, i.out, i.err); },
+          .names_unknown_variables = true};
 }
 
 }  // namespace gso

@@ -13,6 +13,8 @@
 
 namespace gso {
 
+struct Command;
+
 struct StatusOptions {
   OutputForm form = OutputForm::text;
   bool watch = false;  // Shown again whenever it changes, until SIGINT.
@@ -38,5 +40,7 @@ struct FleetStatus {
 // {"nodes":[…],"rollouts":[…],"kai":[…],"findings":[…],"incomplete":[…]}. Returns true when a node is Failed or
 // Blocked.
 bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out);
+
+[[nodiscard]] Command make_status_command();
 
 }  // namespace gso

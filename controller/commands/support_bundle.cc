@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "controller/commands/audit.h"
+#include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/redaction.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/tar_archive.h"
@@ -232,6 +234,24 @@ int run_support_bundle(const SupportBundleOptions& bundle, const Options& option
                        std::ostream& err) {
   return run_connected(kCommand, options, err,
                        [&](const Session& session) { return write_bundle(session, bundle, options, &out, &err); });
+}
+
+Command make_support_bundle_command() {
+  const auto bundle = std::make_shared<SupportBundleOptions>();
+  const auto describe = [bundle](CLI::App& app, OptionFlags& settings) {
+    app.add_option("-o,--output", bundle->file, "Where the tar archive goes, - for stdout")
+        ->default_str(bundle->file)
+        ->type_name("FILE");
+    settings.add_to(&app, [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
+    app.footer(
+        "Reads only. Objects of GPU sharing, findings, the plan, and the operator's logs; managed fields, last "
+        "applied\n"
+        "configurations, tokens, and values that are named like a secret are left out.");
+  };
+  return {.name = "support-bundle",
+          .summary = "Everything that helps to find a fault, without secrets, in one archive",
+          .describe = describe,
+          .run = [bundle](const Invocation& i) { return run_support_bundle(*bundle, i.options, i.out, i.err); }};
 }
 
 }  // namespace gso

@@ -12,6 +12,8 @@
 
 namespace gso {
 
+struct Command;
+
 struct SupportBundleOptions {
   std::string file = "gpu-sharing-support.tar";  // "-": stdout.
 };
@@ -27,5 +29,7 @@ struct SupportBundleOptions {
 boost::asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::ApiClient* client, k8s::Clock* clock,
                                                                 Options options,
                                                                 std::vector<std::string>* incomplete = nullptr);
+
+[[nodiscard]] Command make_support_bundle_command();
 
 }  // namespace gso

@@ -14,6 +14,8 @@
 
 namespace gso {
 
+struct Command;
+
 struct RolloutOptions {
   enum class Verb { status, history, start, pause, resume, approve, abort, undo, diff } verb = Verb::status;
   std::string name;               // Of a SharingRollout, or policy/NAME; `start`: of a SharingPolicy. May be empty.
@@ -36,5 +38,9 @@ boost::asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* 
 // The same with the connection of `options`.
 [[nodiscard]] int run_rollout(const RolloutOptions& rollout, const Options& options, std::istream& in,
                               std::ostream& out, std::ostream& err);
+
+// `rollout` with its verbs, and `diff`, which is `rollout diff` by a shorter name. In arguments.cc.
+[[nodiscard]] Command make_rollout_command();
+[[nodiscard]] Command make_diff_command();
 
 }  // namespace gso

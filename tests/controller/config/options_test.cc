@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "controller/cli/cli.h"
+#include "controller/commands/explain.h"
 
 namespace gso {
 namespace {
@@ -51,7 +52,7 @@ class ConfigFile {
 };
 
 struct Parsed {
-  Invocation invocation;
+  ParsedArguments invocation;
   std::string out;
   std::string err;
 };
@@ -59,7 +60,7 @@ struct Parsed {
 Parsed parse(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   std::ostringstream err;
-  Invocation invocation = parse_arguments(arguments, out, err);
+  ParsedArguments invocation = parse_arguments(arguments, out, err);
   return {std::move(invocation), out.str(), err.str()};
 }
 
@@ -206,9 +207,10 @@ TEST(OptionsTest, PlannerSettingsFollowTheOptions) {
 TEST(CommandLineTest, TheShortFormOfNamespaceIsTheOperatorsAndThatOfAPodNamedAlone) {
   EXPECT_EQ(parse({"status", "-n", "ops"}).invocation.options.namespace_, "ops");
   EXPECT_EQ(parse({"rollout", "pause", "-n", "ops"}).invocation.options.namespace_, "ops");
-  EXPECT_EQ(parse({"explain", "pod", "p", "-n", "team"}).invocation.explain.pod_namespace, "team");
-  EXPECT_EQ(parse({"explain", "pod", "team/p", "-n", "ops"}).invocation.explain.pod_namespace, "");
-  EXPECT_EQ(parse({"explain", "node", "-n", "ops"}).invocation.explain.pod_namespace, "");
+  EXPECT_EQ(parse({"explain", "pod", "p", "-n", "team"}).invocation.options.namespace_, "team");
+  EXPECT_TRUE(names_a_pod_alone({"pod", "p"}));
+  EXPECT_FALSE(names_a_pod_alone({"pod", "team/p"}));
+  EXPECT_FALSE(names_a_pod_alone({"node"}));
 }
 
 TEST(OptionsTest, DefaultsOfTheFlagsAreThoseOfThePlanners) {

@@ -1,0 +1,127 @@
+// `rollout` and its verbs, and `diff`: their arguments.
+#include <memory>
+#include <utility>
+
+#include "controller/commands/rollout/rollout.h"
+#include "controller/commands/shared/arguments.h"
+
+namespace gso {
+namespace {
+
+using Verb = RolloutOptions::Verb;
+
+struct VerbText {
+  Verb verb;
+  const char* name;
+  const char* does;
+  const char* argument;  // Nullptr: takes none.
+};
+constexpr const char* kWhichRollout = "SharingRollout, or policy/NAME; optional if only one rollout qualifies";
+constexpr VerbText kVerbs[] = {
+    {Verb::status, "status", "Rollouts in progress: how far they are and what they wait for",
+     "SharingRollout, or policy/NAME; all by default"},
+    {Verb::history, "history", "Rollouts on record, newest first; with a name its text",
+     "SharingRollout, or policy/NAME"},
+    {Verb::start, "start", "Retry nodes that failed, and rollouts that were aborted or undone",
+     "SharingPolicy; `default` by default"},
+    {Verb::pause, "pause",
+     "Start no further node. Nodes with a deleted pod finish; nodes that only wait are uncordoned", kWhichRollout},
+    {Verb::resume, "resume", "Resume what was paused", kWhichRollout},
+    {Verb::approve, "approve", "Approve a rollout of a policy in mode Approve", kWhichRollout},
+    {Verb::abort, "abort",
+     "End a rollout permanently: nodes with a deleted pod finish, nodes that only wait are uncordoned, all others keep "
+     "what they run",
+     kWhichRollout},
+    {Verb::undo, "undo", "Revert to the last verified profile", kWhichRollout},
+    {Verb::diff, "diff", "Which nodes would restart, and which pods block them", nullptr},
+};
+
+void add_diff(CLI::App& app, RolloutOptions& rollout) {
+  app.add_option("-f,--file", rollout.file,
+                 "ConfigMap or profile to compare with, - for stdin; by default what the cluster has now")
+      ->type_name("FILE");
+  app.add_option("--key", rollout.key, "Key that a profile is for")->type_name("KEY");
+  app.footer("Reads only. Exit status 1: the profile is invalid, or a key in use would be removed.");
+}
+
+void add_undo(CLI::App& app, RolloutOptions& rollout) {
+  app.add_option("--to-revision", rollout.to_revision, "Revert to this revision (see `rollout history`)")
+      ->type_name("REVISION");
+  app.add_flag("--write-configmap", rollout.write_config_map,
+               "Write the text into the plugin's ConfigMap; refused if Argo CD, Flux or Helm manages the ConfigMap");
+  app.footer(
+      "The operator reverts an inline profile of a policy by itself. For every other key the rollout is paused and\n"
+      "the text is printed.\n"
+      "Exit status: 0 done, 1 another tool manages the ConfigMap (the text is printed), 2 nothing to undo or usage.");
+}
+
+// Completion offers the options in this order.
+void describe_verb(CLI::App& app, OptionFlags& settings, RolloutOptions& rollout, const char* argument) {
+  if (argument != nullptr) app.add_option("NAME", rollout.name, argument);
+  settings.add_to(&app, is_connection);
+  switch (rollout.verb) {
+    case Verb::pause:
+    case Verb::resume:
+    case Verb::approve:
+    case Verb::abort:
+      app.add_flag("--all", rollout.all, "Apply to all matching rollouts");
+      break;
+    case Verb::start:
+      app.add_flag("--adopt", rollout.adopt, "Also roll out nodes that had drifted before the operator was installed");
+      break;
+    case Verb::status:
+    case Verb::history:
+      add_output(app, rollout.json);
+      break;
+    case Verb::undo:
+      add_output(app, rollout.json);
+      add_undo(app, rollout);
+      break;
+    case Verb::diff:
+      add_output(app, rollout.json);
+      add_diff(app, rollout);
+      break;
+  }
+}
+
+k8s::Result<void> check_key(const RolloutOptions& rollout, const char* command) {
+  if (rollout.key.empty() || !rollout.file.empty()) return {};
+  return k8s::fail(k8s::Reason::invalid, std::string(command) + ": --key goes with --file");
+}
+
+Command command_of_verb(const VerbText& text) {
+  const auto rollout = std::make_shared<RolloutOptions>();
+  rollout->verb = text.verb;
+  const char* argument = text.argument;
+  return {.name = text.name,
+          .summary = text.does,
+          .describe = [rollout, argument](CLI::App& app,
+                                          OptionFlags& settings) { describe_verb(app, settings, *rollout, argument); },
+          .check = [rollout](const Options&) { return check_key(*rollout, "rollout diff"); },
+          .run = [rollout](const Invocation& i) { return run_rollout(*rollout, i.options, i.in, i.out, i.err); }};
+}
+
+}  // namespace
+
+Command make_rollout_command() {
+  Command rollout{.name = "rollout", .summary = "See, steer and undo rollouts on the live cluster"};
+  for (const VerbText& text : kVerbs) rollout.verbs.push_back(command_of_verb(text));
+  return rollout;
+}
+
+Command make_diff_command() {
+  const auto rollout = std::make_shared<RolloutOptions>();
+  rollout->verb = Verb::diff;
+  const auto describe = [rollout](CLI::App& app, OptionFlags& settings) {
+    add_diff(app, *rollout);
+    add_output(app, rollout->json);
+    settings.add_to(&app, is_connection);
+  };
+  return {.name = "diff",
+          .summary = "Which nodes an edit would restart, and which pods block them; same as `rollout diff`",
+          .describe = describe,
+          .check = [rollout](const Options&) { return check_key(*rollout, "diff"); },
+          .run = [rollout](const Invocation& i) { return run_rollout(*rollout, i.options, i.in, i.out, i.err); }};
+}
+
+}  // namespace gso
