@@ -4,6 +4,8 @@
 #include <boost/asio/awaitable.hpp>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
@@ -38,6 +40,7 @@ struct Connection {
   std::string client_key_file;
   std::string namespace_name = "default";
   std::string user_agent;
+  std::vector<std::pair<std::string, std::string>> headers;  // Sent with every request: impersonation.h.
   std::string identity;  // Whose credentials they are, for people: 'user "x" of context "y" (kubeconfig …)'.
   std::shared_ptr<CredentialSource> credentials;  // May be null: no Authorization header.
 };

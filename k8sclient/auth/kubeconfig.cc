@@ -121,18 +121,10 @@ Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std:
 
 std::string refusal(const std::string& field) {
   if (field == "auth-provider") return "auth-provider was removed from Kubernetes; use an exec plugin";
-  if (field == "username" || field == "password") {
-    return "username and password were removed from Kubernetes; use a token, a client certificate or an exec plugin";
-  }
-  return fmt::format("impersonation ({}) is not supported; use credentials of the user itself", field);
+  return "username and password were removed from Kubernetes; use a token, a client certificate or an exec plugin";
 }
 
-Result<void> fill_user(const KubeUser& user, const std::string& name, const KubeCluster& cluster, Clock* clock,
-                       Connection* out) {
-  const std::string entry = fmt::format("user \"{}\"", name);
-  if (!user.refused.empty()) {
-    return fail(Reason::invalid, fmt::format("kubeconfig {}: {}: {}", user.file, entry, refusal(user.refused)));
-  }
+Result<void> fill_certificate(const KubeUser& user, const std::string& entry, Connection* out) {
   Result<std::string> cert =
       pem(user.client_certificate_data, user.client_certificate, user.file, "client-certificate", entry);
   if (!cert) return std::unexpected(cert.error());
@@ -147,6 +139,20 @@ Result<void> fill_user(const KubeUser& user, const std::string& name, const Kube
   out->client_key_pem = *std::move(key);
   out->client_cert_file = pem_file(user.client_certificate_data, user.client_certificate, user.file);
   out->client_key_file = pem_file(user.client_key_data, user.client_key, user.file);
+  return {};
+}
+
+Result<void> fill_user(const KubeUser& user, const std::string& name, const KubeCluster& cluster, Clock* clock,
+                       Connection* out) {
+  const std::string entry = fmt::format("user \"{}\"", name);
+  const auto wrong = [&](const std::string& what) {
+    return fail(Reason::invalid, fmt::format("kubeconfig {}: {}: {}", user.file, entry, what));
+  };
+  if (!user.refused.empty()) return wrong(refusal(user.refused));
+  if (Result<void> filled = fill_certificate(user, entry, out); !filled) return filled;
+  auto headers = impersonation_headers(user.impersonation);
+  if (!headers) return wrong(headers.error().message);
+  out->headers = *std::move(headers);
   if (!user.token_file.empty()) {
     const std::string path = resolved(user.token_file, user.file);
     if (user.token.empty()) {

@@ -3,7 +3,7 @@
 //   Result<Kubeconfig> config = load_kubeconfig({"/home/me/.kube/config"}, MissingFile::error);
 //   Result<Connection> connection = connection_from(*config, "", clock);
 //
-// Refused with a clear message: username/password, auth-provider, impersonation (`as`), interactive exec plugins.
+// Refused with a clear message: username/password, auth-provider, interactive exec plugins.
 #pragma once
 
 #include <functional>
@@ -16,6 +16,7 @@
 
 #include "k8sclient/auth/connection.h"
 #include "k8sclient/auth/exec_credential.h"
+#include "k8sclient/auth/impersonation.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 
@@ -52,7 +53,8 @@ struct KubeUser {
   std::string token;
   std::string token_file;
   std::optional<KubeExec> exec;
-  std::string refused;  // The field that this client does not support ("username", "as", …), or empty.
+  Impersonation impersonation;
+  std::string refused;  // The field that this client does not support ("username", …), or empty.
 };
 
 struct KubeContext {

@@ -50,6 +50,15 @@ YAML::Node list_at(const YAML::Node& map, const char* key) {
   return node;
 }
 
+std::vector<std::string> texts_at(const YAML::Node& map, const char* key) {
+  std::vector<std::string> out;
+  for (const YAML::Node& text : list_at(map, key)) {
+    if (!text.IsScalar()) throw Wrong{text.Mark(), fmt::format("{} must hold strings", key)};
+    out.push_back(text.Scalar());
+  }
+  return out;
+}
+
 const YAML::Node& must_be_map(const YAML::Node& node, std::string_view what) {
   if (!node.IsMap()) throw Wrong{node.Mark(), fmt::format("{} must be a mapping, it is {}", what, kind_of(node))};
   return node;
@@ -99,15 +108,26 @@ KubeExec read_exec(const YAML::Node& node) {
   exec.install_hint = text_at(node, "installHint");
   exec.interactive_mode = text_at(node, "interactiveMode");
   exec.provide_cluster_info = flag_at(node, "provideClusterInfo");
-  for (const YAML::Node& argument : list_at(node, "args")) {
-    if (!argument.IsScalar()) throw Wrong{argument.Mark(), "args must hold strings"};
-    exec.args.push_back(argument.Scalar());
-  }
+  exec.args = texts_at(node, "args");
   for (const YAML::Node& entry : list_at(node, "env")) {
     must_be_map(entry, "an entry of env");
     exec.env.emplace_back(text_at(entry, "name"), text_at(entry, "value"));
   }
   return exec;
+}
+
+Impersonation read_impersonation(const YAML::Node& user) {
+  Impersonation out;
+  out.user = text_at(user, "as");
+  out.uid = text_at(user, "as-uid");
+  out.groups = texts_at(user, "as-groups");
+  const YAML::Node extra = user["as-user-extra"];
+  if (!given(extra)) return out;
+  for (const auto& entry : must_be_map(extra, "as-user-extra")) {
+    const std::string key = entry.first.Scalar();
+    out.extra.emplace_back(key, texts_at(extra, key.c_str()));
+  }
+  return out;
 }
 
 KubeUser read_user(const YAML::Node& node) {
@@ -119,7 +139,8 @@ KubeUser read_user(const YAML::Node& node) {
   user.token = text_at(node, "token");
   user.token_file = text_at(node, "tokenFile");
   if (given(node["exec"])) user.exec = read_exec(node["exec"]);
-  for (const char* field : {"as", "as-uid", "as-groups", "as-user-extra", "username", "password", "auth-provider"}) {
+  user.impersonation = read_impersonation(node);
+  for (const char* field : {"username", "password", "auth-provider"}) {
     if (given(node[field])) user.refused = field;
   }
   return user;

@@ -115,6 +115,9 @@ void CurlExchange::set_request(const HttpRequest& request, const std::string& to
   add_header("Accept: " + request.accept);
   add_header("Expect:");  // No 100-continue: it costs a round trip, and a second on servers that ignore it.
   if (!token.empty()) add_header("Authorization: Bearer " + token);
+  // libcurl takes "Name;" for a header without a value; "Name:" would send none.
+  for (const auto& [name, value] : target_->connection.headers)
+    add_header(value.empty() ? name + ";" : name + ": " + value);
   if (!target_->connect_to.empty()) add_header("Host: " + target_->authority);
   set(CURLOPT_HTTPHEADER, headers_);
   if (!target_->connection.user_agent.empty()) set(CURLOPT_USERAGENT, target_->connection.user_agent.c_str());

@@ -74,6 +74,23 @@ TEST_F(ConfigTest, reads_every_field_of_a_cluster_and_a_user) {
   EXPECT_EQ(token_of(*connection), "secret");
 }
 
+TEST_F(ConfigTest, the_as_fields_become_headers_of_every_request) {
+  const auto connection = connect(config("",
+                                         "    token: secret\n    as: jane@example.com\n    as-uid: u-1\n"
+                                         "    as-groups: [dev, system:masters]\n"
+                                         "    as-user-extra: {acme.com/100%: [a, \"\"], reason: [debug]}\n"));
+  ASSERT_TRUE(connection) << connection.error().message;
+  EXPECT_THAT(connection->headers,
+              testing::ElementsAre(testing::Pair("Impersonate-User", "jane@example.com"),
+                                   testing::Pair("Impersonate-Uid", "u-1"), testing::Pair("Impersonate-Group", "dev"),
+                                   testing::Pair("Impersonate-Group", "system:masters"),
+                                   testing::Pair("Impersonate-Extra-acme.com%2F100%25", "a"),
+                                   testing::Pair("Impersonate-Extra-acme.com%2F100%25", ""),
+                                   testing::Pair("Impersonate-Extra-reason", "debug")));
+  EXPECT_EQ(token_of(*connection), "secret");
+  EXPECT_TRUE(connect(config("", "    token: secret\n"))->headers.empty());
+}
+
 TEST_F(ConfigTest, paths_are_relative_to_the_file_they_stand_in) {
   write("pki/ca.crt", "THE CA");
   write("pki/me.crt", "MY CERT");
@@ -155,7 +172,15 @@ TEST_F(ConfigTest, errors_name_the_file_the_entry_the_field_and_what_exists) {
       {"basic auth", config("", "    username: me\n    password: x\n"), "",
        "username and password were removed from Kubernetes"},
       {"auth-provider", config("", "    auth-provider: {name: gcp}\n"), "", "use an exec plugin"},
-      {"impersonation", config("", "    token: x\n    as: root\n"), "", "impersonation (as) is not supported"},
+      {"groups of nobody", config("", "    token: x\n    as-groups: [admins]\n"), "",
+       "user \"u\": as-uid, as-groups and as-user-extra need `as`"},
+      {"extra of nobody", config("", "    as-user-extra: {reason: [x]}\n"), "", "need `as`"},
+      {"a header in a name", config("", "    as: \"root\\r\\nX: y\"\n"), "",
+       "user \"u\": the value for Impersonate-User has a control character"},
+      {"groups that are no list", config("", "    as: root\n    as-groups: admins\n"), "",
+       "as-groups must be a list, it is a scalar"},
+      {"extra that is no list", config("", "    as: root\n    as-user-extra: {reason: x}\n"), "",
+       "reason must be a list, it is a scalar"},
       {"bad YAML", "contexts:\n- name: a\n  context: {cluster: [}\n", "", "line 3"},
       {"tab", "contexts:\n\t- name: a\n", "", "line 2"},
       {"wrong type", "contexts: 7\n", "", "line 1, column 11: contexts must be a list, it is a scalar"},

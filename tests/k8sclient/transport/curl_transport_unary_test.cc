@@ -239,6 +239,18 @@ TEST_F(UnaryTest, ManyRequestsRefusedAtOnceInvalidateTheTokenOnce) {
   EXPECT_EQ(credentials->invalidated, 1);
 }
 
+TEST_F(UnaryTest, HeadersOfTheConnectionGoWithEveryRequest) {
+  auto connection = connection_to(peer.url());
+  connection.headers = {{"Impersonate-User", "jane"}, {"Impersonate-Extra-reason", ""}};
+  connect(std::move(connection));
+  echo();
+  for (const Method method : {Method::get, Method::patch}) {
+    ASSERT_TRUE(send(write(method, "/x", method == Method::get ? "" : "{}")));
+    EXPECT_EQ(peer.requests().back()->headers.at("impersonate-user"), "jane");
+    EXPECT_EQ(peer.requests().back()->headers.at("impersonate-extra-reason"), "");
+  }
+}
+
 TEST_F(UnaryTest, WithoutCredentialsA401IsReturnedAsItIs) {
   connect();
   peer.on_request([](const H2StreamPtr& stream) { stream->respond(401, "no"); });
