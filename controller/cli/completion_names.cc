@@ -80,7 +80,7 @@ std::vector<std::string> names_of_cluster(const std::vector<NameQuestion>& quest
   options.kubeconfig = connection.kubeconfig;
   options.context = connection.context;
   std::ostream nowhere(nullptr);
-  (void)run_connected("completion", options, nowhere,
+  (void)run_connected("completion", options, k8s::Interaction{}, nowhere,
                       [&](const Session& session) { return ask(session, questions, &out); });
   return out;
 }

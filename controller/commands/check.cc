@@ -225,7 +225,7 @@ bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string
 }
 
 int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err) {
-  return run_connected(kCommand, options, err, [&](const Session& session) {
+  return run_connected(kCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
     return check_on_cluster(session.client, session.clock, options, check, &out, &err);
   });
 }

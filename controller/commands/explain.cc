@@ -273,7 +273,7 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
   }
   PlannerSettings settings = options.planner_settings();
   if (!explain.pod_namespace.empty()) settings.operator_namespace = PlannerSettings().operator_namespace;
-  return run_connected(kCommand, options, err,
+  return run_connected(kCommand, options, k8s::terminal_of_process(), err,
                        [&](const Session& session) { return explain_in(session, explain, settings, &out, &err); });
 }
 

@@ -284,7 +284,7 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
 
 int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err) {
   const PlannerSettings settings = options.planner_settings();
-  return run_connected(kCommand, options, err, [&](const Session& session) {
+  return run_connected(kCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
     return status.watch ? show_always(session, status, settings, &out, &err)
                         : show_once(session, status, settings, &out, &err);
   });

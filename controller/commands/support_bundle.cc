@@ -232,7 +232,7 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::ApiClient* client,
 
 int run_support_bundle(const SupportBundleOptions& bundle, const Options& options, std::ostream& out,
                        std::ostream& err) {
-  return run_connected(kCommand, options, err,
+  return run_connected(kCommand, options, k8s::terminal_of_process(), err,
                        [&](const Session& session) { return write_bundle(session, bundle, options, &out, &err); });
 }
 

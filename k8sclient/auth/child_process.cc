@@ -44,6 +44,10 @@ struct Output {
   bool cut = false;
 };
 
+bool shares_terminal(const ProcessSpec& spec) {
+  return spec.input >= 0 || spec.messages >= 0;
+}
+
 // A running child. Shared with the coroutines that wait on its descriptors; finish() ends these.
 struct Child {
   Child(const asio::any_io_executor& executor, pid_t id, int pid_descriptor, int out_fd, int err_fd,
@@ -52,17 +56,18 @@ struct Child {
         exit(executor, pid_descriptor),
         out(executor, out_fd, spec.max_stdout),
         err(executor, err_fd, spec.max_stderr),
+        own_group(!shares_terminal(spec)),
         changed(std::move(signal)) {}
 
-  // Kills what is left of the process group, reaps the child, closes the descriptors. Returns wait()'s status.
+  // Kills what is left of its process group, reaps the child, closes the descriptors. Returns wait()'s status.
   int finish() {
     if (!finished) {
       finished = true;
-      kill(-pid, SIGKILL);
+      kill(own_group ? -pid : pid, SIGKILL);
       while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
       }
       // As process 1 of a container we also inherit its orphans.
-      while (waitpid(-pid, nullptr, WNOHANG) > 0) {
+      while (own_group && waitpid(-pid, nullptr, WNOHANG) > 0) {
       }
       boost::system::error_code ignored;
       exit.close(ignored);
@@ -75,7 +80,8 @@ struct Child {
   pid_t pid;
   asio::posix::stream_descriptor exit;  // A pidfd: readable once the child has ended.
   Output out;
-  Output err;
+  Output err;  // Stays empty where standard error is a terminal.
+  bool own_group;
   std::shared_ptr<Signal> changed;
   bool ended = false;
   bool finished = false;
@@ -155,9 +161,13 @@ std::vector<std::string> merged_environment(const ProcessSpec& spec) {
 struct SpawnSettings {
   posix_spawn_file_actions_t actions{};
   posix_spawnattr_t attributes{};
-  SpawnSettings(int out_fd, int err_fd) {
+  SpawnSettings(const ProcessSpec& spec, int out_fd, int err_fd) {
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (spec.input >= 0) {
+      posix_spawn_file_actions_adddup2(&actions, spec.input, 0);
+    } else {
+      posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    }
     posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
     posix_spawn_file_actions_adddup2(&actions, err_fd, 2);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
@@ -169,7 +179,8 @@ struct SpawnSettings {
     posix_spawnattr_setsigdefault(&attributes, &all);  // We ignore SIGPIPE; the plugin should not inherit that.
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    const int group = shares_terminal(spec) ? 0 : POSIX_SPAWN_SETPGROUP;
+    posix_spawnattr_setflags(&attributes, static_cast<short>(group | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
   }
   SpawnSettings(const SpawnSettings&) = delete;
   SpawnSettings& operator=(const SpawnSettings&) = delete;
@@ -190,7 +201,7 @@ Result<std::shared_ptr<Child>> start(const ProcessSpec& spec, const asio::any_io
   std::vector<std::string> arguments{spec.program};
   arguments.insert(arguments.end(), spec.args.begin(), spec.args.end());
   std::vector<std::string> environment = merged_environment(spec);
-  const SpawnSettings settings(out.fd[1], err.fd[1]);
+  const SpawnSettings settings(spec, out.fd[1], spec.messages >= 0 ? spec.messages : err.fd[1]);
   pid_t pid = -1;
   const int error = posix_spawnp(&pid, spec.program.c_str(), &settings.actions, &settings.attributes,
                                  pointers(arguments).data(), pointers(environment).data());
@@ -199,7 +210,7 @@ Result<std::shared_ptr<Child>> start(const ProcessSpec& spec, const asio::any_io
   const int pid_descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (pid_descriptor < 0) {
     const int why = errno;
-    kill(-pid, SIGKILL);
+    kill(shares_terminal(spec) ? pid : -pid, SIGKILL);
     waitpid(pid, nullptr, 0);
     return problem(why);
   }

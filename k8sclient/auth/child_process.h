@@ -1,4 +1,5 @@
-// Runs a program and collects what it prints: no shell, no inherited descriptors, a time limit that kills.
+// Runs a program and collects what it prints: no shell, no inherited descriptors but those named, a time limit that
+// kills.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -22,6 +23,9 @@ struct ProcessSpec {
   Duration time_limit = std::chrono::seconds(60);
   std::size_t max_stdout = 1U << 20U;
   std::size_t max_stderr = 64U << 10U;
+  // A person's terminal: descriptors that become its standard input (-1: /dev/null) and standard error (-1: captured).
+  int input = -1;
+  int messages = -1;
   std::shared_ptr<Signal> stop;  // May be null. notify() ends the process as if its time had come.
 };
 
@@ -34,8 +38,10 @@ struct ProcessResult {
   std::string err;
 };
 
-// Starts the program with /dev/null as standard input, in a process group of its own, and waits for its end. The whole
-// group is killed when the time limit passes, when the coroutine is cancelled, and in any case at the end.
+// Starts the program in a process group of its own and waits for its end. The whole group is killed when the time limit
+// passes, when the coroutine is cancelled, and in any case at the end. A program that shares a terminal stays in our
+// group, because others are stopped when they read from it: the keyboard's interrupt ends both, and only the program
+// itself is killed, not its children.
 // Errors: `not_found` when there is no such program, `invalid` when it cannot be started.
 [[nodiscard]] boost::asio::awaitable<Result<ProcessResult>> run_process(ProcessSpec spec, Clock* clock);
 

@@ -31,14 +31,16 @@ std::string text_at(const Json& object, const char* key) {
 
 // KUBERNETES_EXEC_INFO: the ExecCredential that the plugin answers.
 std::string exec_info(const ExecConfig& config) {
-  Json info{{"apiVersion", config.api_version}, {"kind", "ExecCredential"}, {"spec", {{"interactive", false}}}};
+  const bool interactive = config.interaction.input >= 0;
+  Json info{{"apiVersion", config.api_version}, {"kind", "ExecCredential"}, {"spec", {{"interactive", interactive}}}};
   if (!config.cluster_json.empty()) info["spec"]["cluster"] = Json::parse(config.cluster_json, nullptr, false);
   return info.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // The end of what it wrote to stderr, where programs put the reason.
-std::string shown(std::string_view err) {
+std::string shown(const ExecConfig& config, std::string_view err) {
   constexpr std::size_t kMost = 1000;
+  if (config.interaction.messages >= 0) return "what it wrote to stderr is above";
   while (!err.empty() && static_cast<unsigned char>(err.back()) <= ' ') err.remove_suffix(1);
   if (err.empty()) return "it wrote nothing to stderr";
   const bool cut = err.size() > kMost;
@@ -56,17 +58,18 @@ Result<ExecStatus> judge(const ExecConfig& config, const Result<ProcessResult>& 
   }
   if (ended->timed_out) {
     return fail(Reason::unauthorized, fmt::format("{} was killed: it did not end within {}; {}", who,
-                                                  format_go_duration(config.time_limit), shown(ended->err)));
+                                                  format_go_duration(config.time_limit), shown(config, ended->err)));
   }
   if (ended->exit_code != 0) {
     const std::string how = ended->signal != 0 ? fmt::format("was ended by signal {}", ended->signal)
                                                : fmt::format("failed with exit code {}", ended->exit_code);
-    return fail(Reason::unauthorized, fmt::format("{} {}; {}", who, how, shown(ended->err)));
+    return fail(Reason::unauthorized, fmt::format("{} {}; {}", who, how, shown(config, ended->err)));
   }
   if (ended->cut) return fail(Reason::unauthorized, who + " printed too much to be a credential");
   Result<ExecStatus> status = decode_exec_credential(ended->out, config.api_version);
   if (!status) {
-    return fail(Reason::unauthorized, fmt::format("{}: {}; {}", who, status.error().message, shown(ended->err)));
+    return fail(Reason::unauthorized,
+                fmt::format("{}: {}; {}", who, status.error().message, shown(config, ended->err)));
   }
   return status;
 }
@@ -106,6 +109,8 @@ asio::awaitable<void> run_plugin(std::shared_ptr<ExecState> state) {
   spec.env = state->config.env;
   spec.env.emplace_back("KUBERNETES_EXEC_INFO", exec_info(state->config));
   spec.time_limit = state->config.time_limit;
+  spec.input = state->config.interaction.input;
+  spec.messages = state->config.interaction.messages;
   spec.stop = state->stop;
   const Result<ProcessResult> ended = co_await run_process(spec, state->clock);
   Result<ExecStatus> status = judge(state->config, ended);

@@ -11,10 +11,14 @@
 #include <vector>
 
 #include "k8sclient/auth/connection.h"
+#include "k8sclient/auth/interaction.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 
 namespace k8s {
+
+// How long a plugin has that can talk to a person: device codes usually expire after 15 minutes.
+inline constexpr Duration kInteractiveTimeLimit = std::chrono::minutes(15);
 
 // A kubeconfig user's `exec`, checked.
 struct ExecConfig {
@@ -22,9 +26,9 @@ struct ExecConfig {
   std::string command;
   std::vector<std::string> args;
   std::vector<std::pair<std::string, std::string>> env;
-  std::string install_hint;      // Shown when the command is not found.
-  std::string interactive_mode;  // "Never", "IfAvailable"; "Always" is refused: an operator has no terminal.
-  std::string cluster_json;      // ExecCredential.spec.cluster when provideClusterInfo is set, else empty.
+  std::string install_hint;  // Shown when the command is not found.
+  std::string cluster_json;  // ExecCredential.spec.cluster when provideClusterInfo is set, else empty.
+  Interaction interaction;   // What the plugin gets of a person's terminal. With `input`, spec.interactive is true.
   Duration time_limit = std::chrono::seconds(60);
 };
 
@@ -42,8 +46,8 @@ struct ExecStatus {
 // Runs the plugin at the first token(), before its expirationTimestamp, and after a 401; concurrent calls share one
 // run, which outlives a caller that gives up, and ends with the source. The run before the expiry begins early enough
 // for a plugin as slow as its time limit (a quarter of the credential's life at most): until it has ended, tokens are
-// given out as before. Without a shell, standard input from /dev/null. A failure names the command, its exit code and
-// what it wrote to stderr. `clock` must outlive the source.
+// given out as before. Without a shell; without an interaction standard input is /dev/null. A failure names the
+// command, its exit code and what it wrote to stderr, if that is captured. `clock` must outlive the source.
 [[nodiscard]] std::shared_ptr<CredentialSource> make_exec_credential(ExecConfig config, Clock* clock);
 
 }  // namespace k8s

@@ -88,7 +88,15 @@ std::string cluster_json(const KubeCluster& cluster, const Connection& connectio
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std::string_view entry) {
+// What a plugin of this interactiveMode gets of the person's terminal: never a keyboard with Never. What it writes to
+// stderr is shown in every mode, as kubectl does.
+Interaction interaction_in(std::string_view mode, Interaction offered) {
+  if (mode == "Never") offered.input = -1;
+  return offered;
+}
+
+Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std::string_view entry,
+                                Interaction interaction) {
   const auto wrong = [&](const std::string& what) {
     return fail(Reason::invalid, fmt::format("kubeconfig {}: exec of {}: {}", user.file, entry, what));
   };
@@ -101,9 +109,11 @@ Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std:
   }
   if (exec.command.empty()) return wrong("command is missing");
   const std::string mode = exec.interactive_mode.empty() && !v1 ? "IfAvailable" : exec.interactive_mode;
-  if (mode == "Always") return wrong("interactiveMode is Always, but there is no terminal here to ask on");
-  if (mode != "Never" && mode != "IfAvailable") {
-    return wrong(fmt::format("interactiveMode \"{}\" is not one of Never, IfAvailable", mode));
+  if (mode != "Never" && mode != "IfAvailable" && mode != "Always") {
+    return wrong(fmt::format("interactiveMode \"{}\" is not one of Never, IfAvailable, Always", mode));
+  }
+  if (mode == "Always" && interaction.input < 0) {
+    return wrong("interactiveMode is Always, but there is no terminal here to read answers from");
   }
   for (const auto& [name, value] : exec.env) {
     if (name.empty()) return wrong("an entry of env has no name");
@@ -115,7 +125,8 @@ Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std:
   out.args = exec.args;
   out.env = exec.env;
   out.install_hint = exec.install_hint;
-  out.interactive_mode = mode;
+  out.interaction = interaction_in(mode, interaction);
+  if (out.interaction.possible()) out.time_limit = kInteractiveTimeLimit;
   return out;
 }
 
@@ -143,7 +154,7 @@ Result<void> fill_certificate(const KubeUser& user, const std::string& entry, Co
 }
 
 Result<void> fill_user(const KubeUser& user, const std::string& name, const KubeCluster& cluster, Clock* clock,
-                       Connection* out) {
+                       Interaction interaction, Connection* out) {
   const std::string entry = fmt::format("user \"{}\"", name);
   const auto wrong = [&](const std::string& what) {
     return fail(Reason::invalid, fmt::format("kubeconfig {}: {}: {}", user.file, entry, what));
@@ -166,7 +177,7 @@ Result<void> fill_user(const KubeUser& user, const std::string& name, const Kube
   } else if (!user.token.empty()) {
     out->credentials = make_static_token(user.token);
   } else if (user.exec) {
-    Result<ExecConfig> exec = checked_exec(*user.exec, user, entry);
+    Result<ExecConfig> exec = checked_exec(*user.exec, user, entry, interaction);
     if (!exec) return std::unexpected(exec.error());
     if (user.exec->provide_cluster_info) exec->cluster_json = cluster_json(cluster, *out);
     out->credentials = make_exec_credential(*std::move(exec), clock);
@@ -196,7 +207,8 @@ Result<Kubeconfig> load_kubeconfig(std::vector<std::string> files, MissingFile m
   return merged;
 }
 
-Result<Connection> connection_from(const Kubeconfig& config, std::string_view context, Clock* clock) {
+Result<Connection> connection_from(const Kubeconfig& config, std::string_view context, Clock* clock,
+                                   Interaction interaction) {
   const std::string where = fmt::format("kubeconfig {}", fmt::join(config.files, ", "));
   const std::string_view name = context.empty() ? std::string_view(config.current_context) : context;
   if (name.empty()) {
@@ -227,7 +239,7 @@ Result<Connection> connection_from(const Kubeconfig& config, std::string_view co
     return std::unexpected(filled.error());
   }
   if (user == config.users.end()) return connection;
-  Result<void> filled = fill_user(user->second, user->first, cluster->second, clock, &connection);
+  Result<void> filled = fill_user(user->second, user->first, cluster->second, clock, interaction, &connection);
   if (!filled) return std::unexpected(filled.error());
   return connection;
 }

@@ -3,7 +3,8 @@
 //   Result<Kubeconfig> config = load_kubeconfig({"/home/me/.kube/config"}, MissingFile::error);
 //   Result<Connection> connection = connection_from(*config, "", clock);
 //
-// Refused with a clear message: username/password, auth-provider, interactive exec plugins.
+// Refused with a clear message: username/password, auth-provider, and exec plugins that must ask something
+// (interactiveMode Always) where there is no terminal.
 #pragma once
 
 #include <functional>
@@ -17,6 +18,7 @@
 #include "k8sclient/auth/connection.h"
 #include "k8sclient/auth/exec_credential.h"
 #include "k8sclient/auth/impersonation.h"
+#include "k8sclient/auth/interaction.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 
@@ -82,7 +84,8 @@ enum class MissingFile { error, skip };
 
 // What `context` (empty: current-context) describes. Certificates and keys are read and decoded now (the
 // transport looks at their files again), tokens when they are used. Errors name the file, the entry and the field.
-// `clock` must outlive the credentials.
-[[nodiscard]] Result<Connection> connection_from(const Kubeconfig& config, std::string_view context, Clock* clock);
+// `interaction`: what an exec plugin can use to talk to a person. `clock` must outlive the credentials.
+[[nodiscard]] Result<Connection> connection_from(const Kubeconfig& config, std::string_view context, Clock* clock,
+                                                 Interaction interaction = {});
 
 }  // namespace k8s

@@ -20,21 +20,21 @@ std::vector<std::string> split_paths(std::string_view list) {
   return out;
 }
 
-Result<Connection> from_files(std::vector<std::string> files, MissingFile missing, const std::string& context,
+Result<Connection> from_files(std::vector<std::string> files, MissingFile missing, const ConnectionRequest& request,
                               Clock* clock) {
   const Result<Kubeconfig> config = load_kubeconfig(std::move(files), missing);
   if (!config) return std::unexpected(config.error());
-  return connection_from(*config, context, clock);
+  return connection_from(*config, request.context, clock, request.interaction);
 }
 
 }  // namespace
 
 Result<Connection> load_connection(const ConnectionRequest& request, const Environment& environment, Clock* clock) {
   if (!request.kubeconfig.empty()) {
-    return from_files({request.kubeconfig}, MissingFile::error, request.context, clock);
+    return from_files({request.kubeconfig}, MissingFile::error, request, clock);
   }
   std::vector<std::string> listed = split_paths(environment("KUBECONFIG").value_or(""));
-  if (!listed.empty()) return from_files(std::move(listed), MissingFile::skip, request.context, clock);
+  if (!listed.empty()) return from_files(std::move(listed), MissingFile::skip, request, clock);
   if (request.context.empty() && runs_in_cluster(environment)) return in_cluster_connection(environment, clock);
   const std::string home = environment("HOME").value_or("");
   if (home.empty()) {
@@ -42,7 +42,7 @@ Result<Connection> load_connection(const ConnectionRequest& request, const Envir
                 "no cluster is configured: give --kubeconfig, set KUBECONFIG, or run in a pod (HOME is not set "
                 "either)");
   }
-  Result<Connection> connection = from_files({home + "/.kube/config"}, MissingFile::error, request.context, clock);
+  Result<Connection> connection = from_files({home + "/.kube/config"}, MissingFile::error, request, clock);
   if (connection) return connection;
   Error error = connection.error();
   error.message += " (tried because neither --kubeconfig nor KUBECONFIG is given and this is not a pod)";

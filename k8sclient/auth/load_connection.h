@@ -5,6 +5,7 @@
 
 #include "k8sclient/auth/connection.h"
 #include "k8sclient/auth/in_cluster.h"
+#include "k8sclient/auth/interaction.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 
@@ -13,6 +14,7 @@ namespace k8s {
 struct ConnectionRequest {
   std::string kubeconfig;  // --kubeconfig; empty when not given.
   std::string context;     // --context; empty: the current one. Names a kubeconfig's context, so in-cluster is out.
+  Interaction interaction = {};  // For credential plugins. None: nobody is there to answer.
 };
 
 // The first that applies, as controller-runtime and kubectl do: --kubeconfig; the files of KUBECONFIG (colon

@@ -42,6 +42,20 @@ class AuthFailureRecorder final : public k8s::Transport {
   k8s::Transport* behind_;
 };
 
+// A person can take longer to log in than a request may wait, so that comes first. `credentials` can be null.
+asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> credentials, Session session,
+                                    std::string_view command, const SessionBody* body, std::ostream* err) {
+  if (credentials != nullptr) {
+    const k8s::Result<std::string> token = co_await credentials->token(k8s::MonoTime::never());
+    if (!token) {
+      *err << command << ": " << token.error().message << "\n";
+      co_return 2;
+    }
+  }
+  const int exit_status = co_await (*body)(std::move(session));
+  co_return exit_status;
+}
+
 }  // namespace
 
 std::string login_hint(const std::string& server, const std::string& identity) {
@@ -53,10 +67,11 @@ std::string login_hint(const std::string& server, const std::string& identity) {
       server, identity);
 }
 
-int run_connected(std::string_view command, const Options& options, std::ostream& err, const SessionBody& body) {
+int run_connected(std::string_view command, const Options& options, k8s::Interaction interaction, std::ostream& err,
+                  const SessionBody& body) {
   asio::io_context io(1);
   const std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
-  const k8s::ConnectionRequest request{options.kubeconfig, options.context};
+  const k8s::ConnectionRequest request{options.kubeconfig, options.context, interaction};
   k8s::Result<k8s::Connection> connection = k8s::load_connection(request, k8s::process_environment(), clock.get());
   if (!connection) {
     err << command << ": " << connection.error().message << "\n";
@@ -70,6 +85,7 @@ int run_connected(std::string_view command, const Options& options, std::ostream
   const std::string server = connection->server;
   const std::string identity = connection->identity;
   session.namespace_name = connection->namespace_name;
+  const std::shared_ptr<k8s::CredentialSource> first = interaction.possible() ? connection->credentials : nullptr;
   const std::unique_ptr<k8s::Transport> transport =
       k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get());
   AuthFailureRecorder recorder(transport.get());
@@ -81,18 +97,19 @@ int run_connected(std::string_view command, const Options& options, std::ostream
   k8s::ApiClient client(&recorder, clock.get(), client_options);
   session.client = &client;
   int exit_status = 0;
-  asio::co_spawn(io, body(std::move(session)), [&](const std::exception_ptr& error, int status) {
-    if (error != nullptr) std::rethrow_exception(error);
-    exit_status = status;
-    io.stop();
-  });
+  asio::co_spawn(io, log_in_and_run(first, std::move(session), command, &body, &err),
+                 [&](const std::exception_ptr& error, int status) {
+                   if (error != nullptr) std::rethrow_exception(error);
+                   exit_status = status;
+                   io.stop();
+                 });
   io.run();
   if (recorder.refused && exit_status != 0) err << command << ": " << login_hint(server, identity) << "\n";
   return exit_status;
 }
 
 int run_on_cluster(const std::string& command, const Options& options, std::ostream& err, const ClusterTask& task) {
-  return run_connected("gpu-sharing-operator " + command, options, err,
+  return run_connected("gpu-sharing-operator " + command, options, k8s::terminal_of_process(), err,
                        [&task](const Session& session) { return task(session.client, session.clock); });
 }
 

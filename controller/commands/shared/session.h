@@ -10,6 +10,7 @@
 
 #include "controller/config/options.h"
 #include "k8sclient/api/client.h"
+#include "k8sclient/auth/interaction.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
 
@@ -29,14 +30,15 @@ using SessionBody = std::function<boost::asio::awaitable<int>(Session session)>;
 
 // Connects as the options say, runs the body to its end and returns the exit status that it gives; 2 with a line on
 // `err` where the configuration of the connection cannot be used. After a 401 a line says whose credentials those were.
-// `command` begins that line.
-[[nodiscard]] int run_connected(std::string_view command, const Options& options, std::ostream& err,
-                                const SessionBody& body);
+// `command` begins that line. `interaction` is for credential plugins: k8s::terminal_of_process() for a command that a
+// person has typed; they log in before the first request then, and take the time that they need.
+[[nodiscard]] int run_connected(std::string_view command, const Options& options, k8s::Interaction interaction,
+                                std::ostream& err, const SessionBody& body);
 
 // What is said once the API server has answered 401. `identity`: k8s::Connection's.
 [[nodiscard]] std::string login_hint(const std::string& server, const std::string& identity);
 
-// The same for what needs the client and the clock alone. `command` is the subcommand's name.
+// The same for a person's command that needs the client and the clock alone. `command` is the subcommand's name.
 using ClusterTask = std::function<boost::asio::awaitable<int>(k8s::ApiClient* client, k8s::Clock* clock)>;
 [[nodiscard]] int run_on_cluster(const std::string& command, const Options& options, std::ostream& err,
                                  const ClusterTask& task);
