@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -24,6 +26,8 @@ namespace {
 namespace asio = boost::asio;
 constexpr std::string_view kCommand = "gpu-sharing-operator check";
 constexpr Duration kPoll = std::chrono::milliseconds(500);
+constexpr Duration kGlance = std::chrono::seconds(5);
+const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 
 // What was found, for people. A failed line decides the exit status.
 struct Findings {
@@ -33,28 +37,29 @@ struct Findings {
 
 asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8s::ObjectKey key, Duration timeout,
                                    Findings* found) {
-  const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
-  const k8s::MonoTime end = clock->monotonic() + timeout;
-  const std::unique_ptr<k8s::Signal> never = clock->make_signal();
+  const k8s::MonoTime begun = clock->monotonic();
+  LeaseWatch watch;
   std::string why;
   for (;;) {
     const k8s::CallOptions call;
-    const k8s::Result<std::string> lease = co_await client->get(leases, key, call);
+    const k8s::Result<std::string> lease = co_await client->get(kLeases, key, call);
     const bool refused = !lease && lease.error().reason == k8s::Reason::forbidden;
     if (refused) {  // Waiting does not grant a missing permission.
-      found->lines.emplace_back(false, explain_error(lease.error(), "get", leases, key.ns));
+      found->lines.emplace_back(false, explain_error(lease.error(), "get", kLeases, key.ns));
       co_return;
     }
-    why = lease ? "" : lease.error().message;
-    if (lease && lease_is_held(*lease, clock->now(), &why)) {
-      const auto holder = text_at(object_at(nlohmann::json::parse(*lease, nullptr, false), "spec"), "holderIdentity");
-      found->lines.emplace_back(true, fmt::format("Leader: {}", holder));
+    if (lease) watch.see(*lease, clock->monotonic());
+    why = lease ? watch.why() : lease.error().message;
+    if (watch.renewed()) {
+      found->lines.emplace_back(true, fmt::format("Leader: {}", watch.last().holder));
       co_return;
     }
-    if (clock->monotonic() >= end) break;
-    co_await never->wait_until(clock->monotonic() + kPoll);
+    if (clock->monotonic() >= std::max(begun + timeout, watch.expires())) break;
+    co_await clock->sleep_for(kPoll);
   }
-  found->lines.emplace_back(false, fmt::format("no leader within {}: {}", k8s::format_go_duration(timeout), why));
+  const Duration waited = std::chrono::floor<std::chrono::seconds>(clock->monotonic() - begun);
+  found->lines.emplace_back(
+      false, fmt::format("no leader within {}: {}", k8s::format_go_duration(std::max(timeout, waited)), why));
 }
 
 // Both, or neither: the operator does without them, but not with one.
@@ -189,39 +194,60 @@ asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock,
 }
 
 asio::awaitable<std::string> why_no_operator(k8s::ApiClient* client, k8s::Clock* clock, k8s::ObjectKey lease) {
-  const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
-  const k8s::CallOptions call;
-  const k8s::Result<std::string> read = co_await client->get(leases, lease, call);
-  if (!read) {
-    const bool absent = read.error().reason == k8s::Reason::not_found;
-    co_return absent ? fmt::format("Lease {} does not exist", k8s::to_string(lease)) : std::string();
+  const k8s::MonoTime end = clock->monotonic() + kGlance;
+  LeaseWatch watch;
+  for (;;) {
+    const k8s::CallOptions call;
+    const k8s::Result<std::string> read = co_await client->get(kLeases, lease, call);
+    if (!read) {
+      const bool absent = read.error().reason == k8s::Reason::not_found;
+      co_return absent ? fmt::format("Lease {} does not exist", k8s::to_string(lease)) : std::string();
+    }
+    watch.see(*read, clock->monotonic());
+    if (watch.renewed() || looks_fresh(watch.last(), clock->now())) co_return std::string();
+    if (!watch.last().problem.empty() || clock->monotonic() >= end) co_return watch.why();
+    co_await clock->sleep_for(kPoll);
   }
-  std::string why;
-  const bool held = lease_is_held(*read, clock->now(), &why);
-  co_return held ? std::string() : why;
 }
 
-bool lease_is_held(const std::string& lease_json, k8s::WallTime now, std::string* why) {
+LeaseFacts lease_facts(const std::string& lease_json) {
+  LeaseFacts out;
   const auto lease = nlohmann::json::parse(lease_json, nullptr, false);
   const auto spec = object_at(lease, "spec");
   if (spec.empty()) {
-    *why = "the Lease has no spec";
-    return false;
-  }
-  const std::string holder = text_at(spec, "holderIdentity");
-  if (holder.empty()) {
-    *why = "the Lease has no holder";
-    return false;
+    out.problem = "the Lease has no spec";
+    return out;
   }
   constexpr std::int64_t kUsual = 15;  // Seconds, where the Lease does not say.
   const std::int64_t duration = number_at(spec, "leaseDurationSeconds");
-  const std::string renew_time = text_at(spec, "renewTime", "ever");
-  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(renew_time);
-  if (!renewed || now - *renewed > std::chrono::seconds(duration > 0 ? duration : kUsual)) {
-    *why = fmt::format("{} has not renewed the Lease since {}", holder, renew_time);
-    return false;
-  }
-  return true;
+  out.duration = std::chrono::seconds(duration > 0 ? duration : kUsual);
+  out.holder = text_at(spec, "holderIdentity");
+  out.renew_time = text_at(spec, "renewTime", "ever");
+  if (out.holder.empty()) out.problem = "the Lease has no holder";
+  return out;
+}
+
+bool looks_fresh(const LeaseFacts& lease, k8s::WallTime now) {
+  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(lease.renew_time);
+  return lease.problem.empty() && renewed && now - *renewed <= lease.duration;
+}
+
+void LeaseWatch::see(const std::string& lease_json, k8s::MonoTime now) {
+  LeaseFacts facts = lease_facts(lease_json);
+  if (seen_ && facts == last_) return;
+  renewed_ = seen_ && facts.problem.empty();
+  seen_ = true;
+  last_ = std::move(facts);
+  changed_at_ = now;
+}
+
+k8s::MonoTime LeaseWatch::expires() const {
+  return seen_ && last_.problem.empty() ? changed_at_ + last_.duration : k8s::MonoTime{};
+}
+
+std::string LeaseWatch::why() const {
+  if (!last_.problem.empty()) return last_.problem;
+  return fmt::format("{} has not renewed the Lease since {}", last_.holder, last_.renew_time);
 }
 
 int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err) {

@@ -1,27 +1,39 @@
-// `check`: when a Lease shows a leader.
+// `check` and the Lease: a leader is who renews while we look, whatever the clocks say.
 #include "controller/commands/check.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+
+#include "tests/controller/our_cluster.h"
 
 namespace gso {
 namespace {
 
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
 struct LeaseCase {
   const char* name;
   const char* lease;
-  bool held;
+  bool fresh;
   const char* why;
 };
 
 class Leases : public testing::TestWithParam<LeaseCase> {};
 
-TEST_P(Leases, AreHeldOnlyByWhoRenewsThem) {
+TEST_P(Leases, LookFreshByTheirRenewTimeAndSayWhatIsWrong) {
   const k8s::WallTime now = *k8s::parse_rfc3339("2026-01-01T00:01:00Z");
-  std::string why;
-  EXPECT_EQ(lease_is_held(GetParam().lease, now, &why), GetParam().held);
-  EXPECT_NE(why.find(GetParam().why), std::string::npos) << why;
+  EXPECT_EQ(looks_fresh(lease_facts(GetParam().lease), now), GetParam().fresh);
+  LeaseWatch watch;
+  watch.see(GetParam().lease, {});
+  EXPECT_FALSE(watch.renewed()) << "nothing has changed yet";
+  EXPECT_THAT(watch.why(), HasSubstr(GetParam().why));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -38,6 +50,101 @@ INSTANTIATE_TEST_SUITE_P(
         LeaseCase{"WithoutSpec", R"({"metadata":{}})", false, "no spec"}, LeaseCase{"NoObject", "[]", false, "no spec"},
         LeaseCase{"NoJson", "<html>", false, "no spec"}),
     [](const auto& param) { return param.param.name; });
+
+std::string lease_of(const std::string& holder, const std::string& renewed) {
+  return Json{{"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", 15}, {"renewTime", renewed}}}}.dump();
+}
+
+TEST(LeaseWatchTest, AChangeByAHolderIsARenewalAndAReleaseIsNone) {
+  const k8s::MonoTime begin{100s};
+  LeaseWatch watch;
+  EXPECT_EQ(watch.expires(), k8s::MonoTime{});
+  watch.see(lease_of("a", "2026-01-01T00:00:00Z"), begin);
+  EXPECT_EQ(watch.expires(), begin + 15s);
+  watch.see(lease_of("a", "2026-01-01T00:00:00Z"), begin + 10s);
+  EXPECT_FALSE(watch.renewed());
+  EXPECT_EQ(watch.expires(), begin + 15s) << "an unchanged Lease lasts no longer";
+  watch.see(lease_of("", "2026-01-01T00:00:02Z"), begin + 11s);
+  EXPECT_FALSE(watch.renewed());
+  EXPECT_EQ(watch.expires(), k8s::MonoTime{});
+  watch.see(lease_of("b", "2025-01-01T00:00:02Z"), begin + 12s);
+  EXPECT_TRUE(watch.renewed()) << "another one has acquired it";
+  EXPECT_EQ(watch.last().holder, "b");
+  watch.see(lease_of("b", "2025-01-01T00:00:02Z"), begin + 13s);
+  EXPECT_TRUE(watch.renewed()) << "as long as it is not released";
+}
+
+class CheckCommand : public OurCluster {
+ protected:
+  static constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases";
+
+  // A Lease that was renewed now, by a clock that is `ahead` of ours.
+  void create_lease(std::chrono::milliseconds ahead) {
+    Json lease = Json::parse(lease_of("pod-1", k8s::format_micro_time(sim.clock.now() + ahead)));
+    lease["apiVersion"] = "coordination.k8s.io/v1";
+    lease["kind"] = "Lease";
+    lease["metadata"]["name"] = "gpu-sharing-operator";
+    post(kLeases, lease.dump());
+  }
+  void renew_lease(std::chrono::milliseconds ahead) {
+    merge(std::string(kLeases) + "/gpu-sharing-operator",
+          Json{{"spec", {{"renewTime", k8s::format_micro_time(sim.clock.now() + ahead)}}}}.dump());
+  }
+  int check() {
+    CheckOptions options;
+    options.timeout = 1s;
+    return sim.run(check_on_cluster(&client, &sim.clock, Options(), options, &out, &err));
+  }
+  std::string why_none() {
+    const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
+    return sim.run(why_no_operator(&client, &sim.clock, lease));
+  }
+
+  std::ostringstream out;
+  std::ostringstream err;
+};
+
+boost::asio::awaitable<void> repeat(k8s::Clock* clock, const bool* stop, std::function<void()> act) {
+  while (!*stop) {
+    act();
+    co_await clock->sleep_for(2s);
+  }
+}
+
+TEST_F(CheckCommand, ALeaderWhoseClockDiffersIsALeader) {
+  create_lease(-20s);
+  bool stop = false;
+  const auto ended = sim.start(repeat(&sim.clock, &stop, [this] { renew_lease(-20s); }));
+  (void)check();
+  EXPECT_THAT(out.str(), HasSubstr("ok      Leader: pod-1"));
+  EXPECT_EQ(why_none(), "");
+  stop = true;
+  sim.clock.run_for(5s);
+  EXPECT_TRUE(*ended);
+}
+
+TEST_F(CheckCommand, ADeadLeaderWhoseClockWasAheadIsNone) {
+  create_lease(1h);
+  const k8s::MonoTime begun = sim.clock.monotonic();
+  EXPECT_EQ(check(), 1);
+  EXPECT_THAT(out.str(),
+              HasSubstr("MISSING no leader within 15s: pod-1 has not renewed the Lease since 2026-01-01T01:"));
+  EXPECT_LE(sim.clock.monotonic() - begun, 16s) << "its Lease has expired then";
+}
+
+TEST_F(CheckCommand, WithoutALeaseTheTimeoutIsAllThatIsWaited) {
+  const k8s::MonoTime begun = sim.clock.monotonic();
+  EXPECT_EQ(check(), 1);
+  EXPECT_THAT(out.str(), HasSubstr("MISSING no leader within 1s: "));
+  EXPECT_LE(sim.clock.monotonic() - begun, 2s);
+}
+
+TEST_F(CheckCommand, AStaleLeaseIsWatchedForFiveSecondsBeforeNobodyIsSaidToRun) {
+  create_lease(-1h);
+  const k8s::MonoTime begun = sim.clock.monotonic();
+  EXPECT_THAT(why_none(), HasSubstr("pod-1 has not renewed the Lease since"));
+  EXPECT_LE(sim.clock.monotonic() - begun, 6s);
+}
 
 }  // namespace
 }  // namespace gso
