@@ -42,6 +42,7 @@ Duration ApiClient::backoff(int attempt) {
 }
 
 void ApiClient::record(const Call& call, int status, MonoTime begun, bool retry) {
+  if (status > 0 && status < 500) ++answers_;
   if (!options_.on_request) return;
   options_.on_request({call.verb, call.resource, status, clock_->monotonic() - begun, retry});
 }

@@ -162,6 +162,8 @@ class ApiClient {
   // that the group list does not name either), an error when they could not be read.
   boost::asio::awaitable<Result<bool>> served(Gvr gvr, CallOptions options = {});
 
+  // Requests that the server answered with a status below 500.
+  [[nodiscard]] std::uint64_t answers() const { return answers_; }
   [[nodiscard]] const ClientOptions& options() const { return options_; }
   [[nodiscard]] Clock* clock() const { return clock_; }
 
@@ -194,6 +196,7 @@ class ApiClient {
   Clock* clock_;
   ClientOptions options_;
   std::mt19937_64 random_;
+  std::uint64_t answers_ = 0;
 };
 
 }  // namespace k8s

@@ -144,17 +144,24 @@ WatchStep on(InitListed state, const Opened&) {
 WatchStep on(InitListed state, const Failed& input) {
   switch (input.error.reason) {
     case Reason::expired:
-    case Reason::not_found:
       return relist(std::move(state.resource_version), input.error);
+    case Reason::timeout:
+    case Reason::unavailable:
+      // Only this watch fails, and its resourceVersion might be the reason.
+      if (input.stuck) return relist(std::move(state.resource_version), input.error);
+      return failed(std::move(state), input.error);
+    case Reason::not_found:  // A proxy's, unless discovery confirms it: then ApiAbsent follows.
     case Reason::forbidden:
     case Reason::unauthorized:
     case Reason::too_many_requests:
     case Reason::transport:
       return failed(std::move(state), input.error);  // The error does not concern the known resourceVersion.
     default:
-      // "Too large resource version" among others: a relist finds out.
       return strike(state.resource_version, state.strikes, input.error);
   }
+}
+WatchStep on(InitListed state, const ApiAbsent&) {
+  return stay(Empty{std::move(state.resource_version)});
 }
 
 // --- Watching ---

@@ -7,6 +7,13 @@
 //                            +--last page------------------------------------->  ^
 //   any state --410 Gone, undecodable, back in time--> Empty (relist)
 //   Watching --ended, and the view is to be renewed--> Empty (what is known stays trusted meanwhile)
+//   InitListed --the API does not exist--> Empty
+//
+// InitListed keeps its resourceVersion while watches cannot be opened: a 5xx or a silence comes from the server's
+// trouble, or from a load balancer before it, and a relist of every watch would only add to it. A relist is a
+// consistent read, as the first view is: a view that is only as new as the known resourceVersion can be older than
+// objects that were read live since. (It would spare the server nothing either: a WatchList is served from the watch
+// cache at any version, and so are lists by current API servers; older ones read every list with a limit from etcd.)
 #pragma once
 
 #include <optional>
@@ -71,8 +78,11 @@ struct Ended {
 };
 struct Failed {  // Listing, opening or reading failed.
   Error error;
+  // Watches have failed to open for long, while the same server answered other requests.
+  bool stuck = false;
 };
-using WatchInput = std::variant<Started, PageRead, Opened, EventRead, Ended, Failed>;
+struct ApiAbsent {};  // After WatchStep::maybe_absent: discovery confirms it.
+using WatchInput = std::variant<Started, PageRead, Opened, EventRead, Ended, Failed, ApiAbsent>;
 
 struct WatchRules {
   bool watch_list = true;  // Try sendInitialEvents. The driver changes it as WatchStep::watch_list says.
@@ -104,8 +114,8 @@ struct WatchStep {
   friend bool operator==(const WatchStep&, const WatchStep&) = default;
 };
 
-// Watches in a row that may bring neither event nor bookmark (or fail with an HTTP error) before the watcher relists:
-// after a restore of etcd, a watch from a future resourceVersion is silent for good.
+// Watches in a row that bring neither event nor bookmark, or are refused as invalid, before the watcher relists: after
+// a restore of etcd, a watch from a future resourceVersion stays silent.
 inline constexpr int kMaxStrikes = 4;
 // A watch shorter than this that brought nothing backs off.
 inline constexpr Duration kShortWatch = std::chrono::seconds(1);

@@ -149,6 +149,7 @@ asio::awaitable<void> Watcher::report(WatchStep outcome) {
     const Result<bool> served = co_await client_->served(gvr_);
     if (stopping_) co_return;
     if (served && !*served) {
+      state_ = step(std::move(state_), ApiAbsent{}).next;
       failed_at_.reset();
       sink_->absent();
       co_return;
@@ -202,13 +203,27 @@ asio::awaitable<WatchInput> Watcher::open(bool initial_events) {
   if (!initial_events) options.resource_version = std::get<InitListed>(state_).resource_version;
   const std::chrono::seconds life = options.timeout + options_.timeout_margin;
   Result<std::unique_ptr<ByteStream>> stream = co_await client_->open_watch(gvr_, std::move(options));
-  if (!stream) co_return Failed{stream.error()};
+  if (!stream) co_return open_failed(stream.error());
+  alone_since_.reset();
   ++stats_.watches;
   stream_ = *std::move(stream);
   decoder_ = WatchDecoder(options_.max_line);
   opened_at_ = clock_->monotonic();
   stream_deadline_ = opened_at_ + life;
   co_return Opened{};
+}
+
+// In an outage nothing else is answered between two failures, so the time starts again with each of them.
+Failed Watcher::open_failed(Error error) {
+  const bool server_fails = error.reason == Reason::unavailable || error.reason == Reason::timeout;
+  if (!server_fails) {
+    alone_since_.reset();
+    return {std::move(error)};
+  }
+  const MonoTime now = clock_->monotonic();
+  const bool others_answered = client_->answers() != std::exchange(answers_, client_->answers());
+  if (!others_answered || !alone_since_) alone_since_ = now;
+  return {std::move(error), now - *alone_since_ >= options_.stuck_after};
 }
 
 // The next event that is already here, without waiting.

@@ -63,6 +63,9 @@ struct WatcherOptions {
   Duration backoff_reset = std::chrono::minutes(2);   // Without a failure for this long, backoff starts afresh.
   Duration refused_retry = std::chrono::seconds(10);  // After 403; times 1..3.
   Duration absent_retry = std::chrono::seconds(60);   // After 404; times 1..1.5.
+  // A watch that 5xx or silence has kept from opening for this long, while the same server answered other requests, is
+  // listed anew: etcd usually forgets a resourceVersion after five minutes anyway.
+  Duration stuck_after = std::chrono::minutes(5);
   // A complete view is asked for again at the end of the first watch that ends this long after the last one: what a
   // server has failed to send is then known. 0: only when the protocol wants it.
   Duration renew_after{0};
@@ -118,6 +121,7 @@ class Watcher {
   void report(const Error& error);
   [[nodiscard]] std::uint64_t opened() const { return stats_.watches + stats_.lists; }
   void count(const WatchInput& input);
+  Failed open_failed(Error error);
   Duration next_backoff();
   Duration jittered(Duration base, double most);
   [[nodiscard]] bool is_stale() const;
@@ -146,6 +150,9 @@ class Watcher {
   MonoTime stream_deadline_;
   Duration backoff_{0};
   MonoTime last_failure_;
+  // Watches have failed to open, alone, since then; `answers_`: the client's answers at the last of these failures.
+  std::optional<MonoTime> alone_since_;
+  std::uint64_t answers_ = 0;
 };
 
 }  // namespace k8s

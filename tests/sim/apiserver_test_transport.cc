@@ -138,6 +138,7 @@ TEST_F(Transport, refusals_commit_nothing_and_say_what_the_real_server_says) {
   const Case cases[] = {{{.fault = Fault::conflict, .verb = "write", .times = 1}, 409, ""},
                         {{.fault = Fault::throttle, .times = 1, .retry_after = 7}, 429, "7"},
                         {{.fault = Fault::server_error, .times = 1, .status = 500}, 500, ""},
+                        {{.fault = Fault::bad_gateway, .times = 1, .status = 502}, 502, ""},
                         {{.fault = Fault::forbidden, .resource = "nodes", .times = 1}, 403, ""}};
   for (const Case& c : cases) {
     client.faults().add(c.rule);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "controller/runtime/manager.h"
 #include "controller/runtime/run_operator.h"
 #include "tests/controller/operators.h"
+#include "tests/sim/apiserver/request.h"
 
 namespace gso {
 namespace {
@@ -250,6 +252,37 @@ TEST_F(ManagerTest, ALeaderThatIsCutOffStopsWritingStandsByAndLeadsAgain) {
   EXPECT_FALSE(a.result.has_value()) << "it goes on as a standby";
   a.transport.set_connected(true);
   EXPECT_TRUE(eventually([&] { return a.view->leading; }, 1min));
+}
+
+// A load balancer without a backend: every watch breaks, and none can be opened again for 30 seconds.
+TEST_F(ManagerTest, AfterAnOutageBehindALoadBalancerEveryWatchGoesOnWhereItWas) {
+  install_crds();
+  create_plugin("gpu-operator");
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->leading && a.view->idle; }));
+  run(3min);
+  const std::size_t streams = server.open_watches();
+  ASSERT_GT(streams, 5U);
+  const std::set<std::string> absent{"nvidia.com", "resource.k8s.io", "kai.scheduler", "scheduling.run.ai"};
+  std::size_t watches = 0;
+  std::vector<std::string> views;  // Requests for a complete view.
+  a.transport.set_request_listener([&](const k8s::HttpRequest& request) {
+    const sim::RequestInfo info = sim::parse_request(request);
+    if (absent.contains(info.group)) return;  // Asked for now and then.
+    if (info.verb == "watch") ++watches;
+    if (info.verb == "list" || info.flag("sendInitialEvents")) views.push_back(request.path);
+  });
+  a.transport.faults().add({.fault = sim::Fault::bad_gateway, .status = 502});
+  a.transport.reset_streams();
+  run(30s);
+  EXPECT_GE(watches, 4 * streams) << "each watch has failed as often as a silent one may be silent";
+  EXPECT_EQ(server.open_watches(), 0U);
+  create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}})");
+  a.transport.faults().clear();
+  ASSERT_TRUE(eventually([&] { return server.open_watches() == streams && a.view->leading && a.view->idle; }));
+  run(1min);
+  EXPECT_THAT(views, IsEmpty()) << views.front();
+  EXPECT_EQ(a.metric("gpusharing_store_objects", {{"resource", "nodes"}}), 2) << "what happened meanwhile is known";
 }
 
 TEST_F(ManagerTest, ExitOnLeaseLossEndsIt) {

@@ -166,6 +166,9 @@ TEST(ObjectKeysInJson, are_read_without_the_rest) {
 Failed failure(Reason reason, int status = 0) {
   return Failed{Error{reason, status, "why"}};
 }
+Failed stuck(Reason reason, int status = 0) {
+  return {failure(reason, status).error, true};
+}
 EventRead read(WatchEventType type, std::string rv, bool end = false) {
   return {type, std::move(rv), end, {}};
 }
@@ -297,12 +300,14 @@ TEST(WatchMachine, relists_when_it_must) {
       {"an unreadable line", Watching{"7"}, failure(Reason::decode), Empty{"7"}, kNothing, kBackoff, true, true},
       {"back in time", Watching{"10"}, read(modified, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
       {"a bookmark back in time", Watching{"10"}, read(bookmark, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
-      {"the API went away", InitListed{"7"}, failure(Reason::not_found, 404), Empty{"7"}, kNothing, kAbsent, true, true,
-       kUnchanged, true},
       {"the last strike by silence", Watching{"7", kMaxStrikes - 1}, Ended{150s, true}, Empty{"7"}, kNothing, kBackoff,
        true, true},
-      {"the last strike by an HTTP error", InitListed{"7", kMaxStrikes - 1}, failure(Reason::timeout, 504), Empty{"7"},
+      {"the last strike by a refusal", InitListed{"7", kMaxStrikes - 1}, failure(Reason::invalid, 400), Empty{"7"},
        kNothing, kBackoff, true, true},
+      {"a 500 for long that only this watch meets", InitListed{"7"}, stuck(Reason::unavailable, 500), Empty{"7"},
+       kNothing, kBackoff, true, true},
+      {"no answer for long that only this watch meets", InitListed{"7"}, stuck(Reason::timeout), Empty{"7"}, kNothing,
+       kBackoff, true, true},
   });
 }
 
@@ -312,7 +317,18 @@ TEST(WatchMachine, keeps_its_place_when_the_failure_says_nothing_about_it) {
       {"429", InitListed{"7", 3}, failure(Reason::too_many_requests, 429), InitListed{"7", 3}, kNothing, kBackoff,
        true},
       {"403", InitListed{"7", 3}, failure(Reason::forbidden, 403), InitListed{"7", 3}, kNothing, kRefused, true},
-      {"500 counts", InitListed{"7"}, failure(Reason::unavailable, 500), InitListed{"7", 1}, kNothing, kBackoff, true},
+      {"502 of a load balancer", InitListed{"7", 3}, failure(Reason::unavailable, 502), InitListed{"7", 3}, kNothing,
+       kBackoff, true},
+      {"503", InitListed{"7", 3}, failure(Reason::unavailable, 503), InitListed{"7", 3}, kNothing, kBackoff, true},
+      {"504", InitListed{"7", 3}, failure(Reason::timeout, 504), InitListed{"7", 3}, kNothing, kBackoff, true},
+      {"no answer in time", InitListed{"7", 3}, failure(Reason::timeout), InitListed{"7", 3}, kNothing, kBackoff, true},
+      {"404, which may be a proxy's", InitListed{"7", 3}, failure(Reason::not_found, 404), InitListed{"7", 3}, kNothing,
+       kAbsent, true, false, kUnchanged, true},
+      {"discovery confirms that the API is absent", InitListed{"7", 3}, ApiAbsent{}, Empty{"7"}},
+      {"a view that is not complete yet is not touched by it", Listing{"tok", "7"}, ApiAbsent{}, Listing{"tok", "7"}},
+      {"unreachable for long", InitListed{"7", 3}, stuck(Reason::transport), InitListed{"7", 3}, kNothing, kBackoff,
+       true},
+      {"400 counts", InitListed{"7"}, failure(Reason::invalid, 400), InitListed{"7", 1}, kNothing, kBackoff, true},
       {"an ERROR event counts", Watching{"7", 1}, error_event(Reason::unavailable), InitListed{"7", 2}, kNothing,
        kBackoff, true},
       {"an input of another state changes nothing", Watching{"7"}, PageRead{"9", ""}, Watching{"7"}},

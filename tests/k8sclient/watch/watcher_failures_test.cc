@@ -140,6 +140,66 @@ TEST_F(WatcherTest, a_404_that_discovery_does_not_confirm_empties_nothing) {
   EXPECT_THAT(errors, ElementsAre(HasSubstr("wrong door")));
 }
 
+TEST_F(WatcherTest, an_api_that_is_removed_later_is_listed_again_when_it_comes_back) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.then(Answer::code(404));
+  transport.then(Answer::code(404));
+  transport.then(Answer::ok(R"({"kind":"APIVersions","versions":[]})"));
+  start();
+  EXPECT_TRUE(sink.api_absent());
+  EXPECT_THAT(names(), IsEmpty());
+  transport.then(Answer::ok(page(20, {"b"})));
+  transport.then(Answer::streaming({}));
+  watcher->retry_now();
+  clock.run_ready();
+  EXPECT_FALSE(sink.api_absent());
+  EXPECT_THAT(names(), ElementsAre("b"));
+}
+
+TEST_F(WatcherTest, a_404_of_a_proxy_does_not_cost_the_place_of_the_watch) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  for (int i = 0; i < 3; ++i) transport.then(Answer::code(404, "<html>no backend</html>"));  // The watch, discovery.
+  transport.otherwise(Answer::streaming({}));
+  start();
+  clock.run_for(100s);
+  EXPECT_EQ(asked(transport.requests.size() - 1, "resourceVersion"), "10");
+  EXPECT_EQ(watcher->stats().lists, 1U);
+}
+
+TEST_F(WatcherTest, an_outage_of_any_length_does_not_cost_the_place_of_the_watch) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.otherwise(Answer::code(502, "<html>Bad Gateway</html>"));
+  start();
+  clock.run_for(1h);
+  EXPECT_GT(transport.requests.size(), 50U);
+  transport.otherwise(Answer::streaming({}));
+  clock.run_for(31s);
+  EXPECT_EQ(asked(transport.requests.size() - 1, "watch"), "true");
+  EXPECT_EQ(asked(transport.requests.size() - 1, "resourceVersion"), "10");
+  EXPECT_EQ(watcher->stats().relists, 0U);
+}
+
+TEST_F(WatcherTest, a_watch_that_fails_for_minutes_while_the_server_answers_others_is_listed_anew) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.otherwise(Answer::code(500));
+  start();
+  const auto run = [&](Duration time) {
+    for (Duration passed{0}; passed < time; passed += 2s) {
+      clock.run_for(2s);
+      transport.then(Answer::ok("{}"));
+      EXPECT_TRUE(await(client.get_path("/version")).has_value());
+    }
+  };
+  run(options.stuck_after - 10s);
+  EXPECT_EQ(watcher->stats().relists, 0U);
+  run(60s);
+  EXPECT_EQ(watcher->stats().relists, 1U);
+}
+
 TEST_F(WatcherTest, a_malformed_object_is_counted_reported_and_never_looks_like_a_deletion) {
   options.watch_list = false;
   const std::string bad_item = R"({"metadata":{"name":"b","resourceVersion":"21"},"bad":1})";

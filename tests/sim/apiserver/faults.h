@@ -18,6 +18,7 @@ enum class Fault {
   latency,          // Takes `delay` longer; a watch, each of its events.
   transport_error,  // No answer; the server never saw the request.
   server_error,     // `status` (5xx) before anything was committed.
+  bad_gateway,      // A load balancer answers `status` with a page of its own; the server never saw the request.
   ambiguous,        // Committed, but the answer is lost: a transport error.
   conflict,         // 409 as from a lost race; nothing is committed.
   throttle,         // 429 with Retry-After `retry_after`.

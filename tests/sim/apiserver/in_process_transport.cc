@@ -35,6 +35,8 @@ HttpResponse fault_response(const FaultRule& rule, const RequestInfo& info) {
       return forbidden(noun, info.key.name, "injected fault").response();
     case Fault::gone:
       return expired("The resourceVersion for the provided list is too old.").response();
+    case Fault::bad_gateway:
+      return {rule.status, {{"content-type", "text/html"}}, "<html><body><h1>Bad Gateway</h1></body></html>\n"};
     default:
       break;
   }
@@ -46,7 +48,8 @@ HttpResponse fault_response(const FaultRule& rule, const RequestInfo& info) {
       .response();
 }
 
-constexpr Fault kRefusals[] = {Fault::server_error, Fault::conflict, Fault::throttle, Fault::forbidden, Fault::gone};
+constexpr Fault kRefusals[] = {Fault::bad_gateway, Fault::server_error, Fault::conflict,
+                               Fault::throttle,    Fault::forbidden,    Fault::gone};
 
 }  // namespace
 
@@ -56,7 +59,13 @@ struct InProcessTransport::State {
   Faults faults;
   bool connected = true;
   std::uint64_t requests = 0;
+  std::function<void(const HttpRequest&)> listener;
   std::vector<std::weak_ptr<WatchStream>> streams;
+
+  void note(const HttpRequest& request) {
+    ++requests;
+    if (listener) listener(request);
+  }
 };
 
 namespace {
@@ -125,7 +134,7 @@ class InProcessStream final : public k8s::ByteStream {
 }  // namespace
 
 InProcessTransport::InProcessTransport(ApiServer& server, ClientIdentity identity)
-    : state_(std::make_shared<State>(State{server, identity, Faults(identity.fault_seed), true, 0, {}})) {}
+    : state_(std::make_shared<State>(State{server, identity, Faults(identity.fault_seed), true, 0, {}, {}})) {}
 InProcessTransport::~InProcessTransport() = default;
 
 Faults& InProcessTransport::faults() {
@@ -133,6 +142,10 @@ Faults& InProcessTransport::faults() {
 }
 std::uint64_t InProcessTransport::requests() const {
   return state_->requests;
+}
+
+void InProcessTransport::set_request_listener(std::function<void(const HttpRequest&)> listener) {
+  state_->listener = std::move(listener);
 }
 
 void InProcessTransport::reset_streams() {
@@ -149,7 +162,7 @@ void InProcessTransport::set_connected(bool connected) {
 asio::awaitable<Result<HttpResponse>> InProcessTransport::send(HttpRequest request) {
   const std::shared_ptr<State> state = state_;
   k8s::Clock& clock = state->server.clock();
-  ++state->requests;
+  state->note(request);
   const RequestInfo info = parse_request(request);
   const auto pick = [&](Fault fault) { return state->faults.pick(fault, info.verb, info.plural, info.key.name); };
   k8s::Duration delay = state->identity.latency;
@@ -183,7 +196,7 @@ asio::awaitable<Result<HttpResponse>> InProcessTransport::send(HttpRequest reque
 asio::awaitable<Result<std::unique_ptr<k8s::ByteStream>>> InProcessTransport::open(HttpRequest request) {
   const std::shared_ptr<State> state = state_;
   k8s::Clock& clock = state->server.clock();
-  ++state->requests;
+  state->note(request);
   const RequestInfo info = parse_request(request);
   const auto pick = [&](Fault fault) { return state->faults.pick(fault, info.verb, info.plural, info.key.name); };
   k8s::Duration delay = state->identity.latency;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -37,6 +38,8 @@ class InProcessTransport final : public k8s::Transport {
   void set_connected(bool connected);
   // Requests sent, watches included.
   [[nodiscard]] std::uint64_t requests() const;
+  // Called with each of them from now on, whatever becomes of it.
+  void set_request_listener(std::function<void(const k8s::HttpRequest&)> listener);
 
  private:
   struct State;
