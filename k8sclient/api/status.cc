@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "k8sclient/value/utf8.h"
+
 namespace k8s {
 namespace {
 
@@ -73,17 +75,19 @@ std::optional<std::chrono::milliseconds> seconds_text(std::string_view text) {
   return std::chrono::seconds(seconds);
 }
 
-// A body that is no Status, on one line and at most 200 bytes.
+// A body that is no Status, on one line and about 200 bytes. It can be anything, and the message must be UTF-8.
 std::string excerpt(std::string_view body) {
+  constexpr std::size_t kShown = 200;
   std::string out;
   for (const char c : body) {
-    if (out.size() >= 200) return out + "…";
+    const bool continues = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;  // A character is not cut.
+    if (out.size() >= kShown + 4 || (out.size() >= kShown && !continues)) return replace_invalid_utf8(out) + "…";
     const bool space = static_cast<unsigned char>(c) <= ' ';
     if (space && (out.empty() || out.back() == ' ')) continue;
     out += space ? ' ' : c;
   }
   while (!out.empty() && out.back() == ' ') out.pop_back();
-  return out;
+  return replace_invalid_utf8(std::move(out));
 }
 
 // Causes that the message does not contain already, as "field: message".

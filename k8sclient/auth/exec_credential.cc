@@ -200,8 +200,9 @@ Result<ExecStatus> decode_exec_credential(std::string_view json, std::string_vie
   if (out.token.empty() && out.client_cert_pem.empty()) {
     return fail(Reason::decode, "its output has neither token nor clientCertificateData");
   }
-  if (out.token.find_first_of(" \t\r\n") != std::string::npos) {
-    return fail(Reason::decode, "its token has white space in it");
+  const auto breaks_a_header = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '\x7f'; };
+  if (std::ranges::any_of(out.token, breaks_a_header)) {
+    return fail(Reason::decode, "its token has white space or control characters in it");
   }
   const std::string expires = text_at(*status, "expirationTimestamp");
   if (!expires.empty()) {

@@ -64,17 +64,26 @@ const YAML::Node& must_be_map(const YAML::Node& node, std::string_view what) {
   return node;
 }
 
-// Plain scalars by YAML's core schema, quoted ones as strings.
-Json to_json(const YAML::Node& node) {
+constexpr int kDeepestExtension = 100;
+constexpr int kMostExtensionValues = 10'000;
+
+// Plain scalars by YAML's core schema, quoted ones as strings. `left`: values that may still come. Aliases make trees
+// of any size from a small text, and endless ones.
+Json to_json(const YAML::Node& node, int depth, int* left) {
   if (!given(node)) return nullptr;
+  if (depth > kDeepestExtension || --*left < 0) {
+    throw Wrong{node.Mark(), fmt::format("an extension must have at most {} levels and {} values (an anchor that "
+                                         "contains itself has no end)",
+                                         kDeepestExtension, kMostExtensionValues)};
+  }
   if (node.IsMap()) {
     Json out = Json::object();
-    for (const auto& entry : node) out[entry.first.Scalar()] = to_json(entry.second);
+    for (const auto& entry : node) out[entry.first.Scalar()] = to_json(entry.second, depth + 1, left);
     return out;
   }
   if (node.IsSequence()) {
     Json out = Json::array();
-    for (const auto& item : node) out.push_back(to_json(item));
+    for (const auto& item : node) out.push_back(to_json(item, depth + 1, left));
     return out;
   }
   if (node.Tag() != "!") {
@@ -95,7 +104,9 @@ KubeCluster read_cluster(const YAML::Node& node) {
   for (const YAML::Node& extension : list_at(node, "extensions")) {
     must_be_map(extension, "an extension");
     if (text_at(extension, "name") != "client.authentication.k8s.io/exec") continue;
-    cluster.exec_extension_json = to_json(extension["extension"]).dump();
+    int left = kMostExtensionValues;
+    cluster.exec_extension_json =
+        to_json(extension["extension"], 0, &left).dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   return cluster;
 }

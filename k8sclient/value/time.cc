@@ -3,6 +3,7 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -119,27 +120,37 @@ std::optional<long double> take_term(std::string_view& text) {
     ++end;
   }
   if (end == 0 || dots > 1 || (end == 1 && dots == 1)) return std::nullopt;
-  long double number = 0;
-  long double scale = 0;
-  for (char c : text.substr(0, end)) {
-    if (c == '.') {
-      scale = 1;
-      continue;
-    }
-    number = number * 10 + (c - '0');
+  const std::string_view digits = text.substr(0, end);
+  const std::size_t dot = std::min(digits.find('.'), end);
+  long double whole = 0;
+  for (const char c : digits.substr(0, dot)) whole = whole * 10 + (c - '0');
+  // Apart, so that nothing is rounded away; what is beyond 18 places is less than a nanosecond.
+  long double fraction = 0;
+  long double scale = 1;
+  for (const char c : digits.substr(std::min(dot + 1, end)).substr(0, 18)) {
+    fraction = fraction * 10 + (c - '0');
     scale *= 10;
   }
-  if (scale > 0) number /= scale;
   text.remove_prefix(end);
   std::size_t unit_end = 0;
   while (unit_end < text.size() && text[unit_end] != '.' && (text[unit_end] < '0' || text[unit_end] > '9')) ++unit_end;
   for (const Unit& unit : kUnits) {
     if (text.substr(0, unit_end) == unit.name) {
       text.remove_prefix(unit_end);
-      return number * static_cast<long double>(unit.nanos);
+      const auto nanos = static_cast<long double>(unit.nanos);
+      return whole * nanos + std::floor(fraction * (nanos / scale));
     }
   }
   return std::nullopt;
+}
+
+// `value` / 10^`digits`, without zeros at the end.
+std::string decimal(std::int64_t value, int digits) {
+  std::string text = fmt::format("{:0{}}", value, digits + 1);
+  text.insert(text.size() - static_cast<std::size_t>(digits), ".");
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
 }
 
 }  // namespace
@@ -166,15 +177,10 @@ std::string format_go_duration(Duration duration) {
   if (duration < Duration::zero()) duration = -duration;
   const auto nanos = duration.count();
   if (nanos < 1'000) return fmt::format("{}{}ns", sign, nanos);
-  if (nanos < 1'000'000) return fmt::format("{}{:g}µs", sign, static_cast<double>(nanos) / 1e3);
-  if (nanos < 1'000'000'000) return fmt::format("{}{:g}ms", sign, static_cast<double>(nanos) / 1e6);
+  if (nanos < 1'000'000) return fmt::format("{}{}µs", sign, decimal(nanos, 3));
+  if (nanos < 1'000'000'000) return fmt::format("{}{}ms", sign, decimal(nanos, 6));
   const hh_mm_ss<nanoseconds> parts(duration);
-  std::string secs = fmt::format("{}", parts.seconds().count());
-  if (parts.subseconds().count() > 0) {
-    std::string fraction = fmt::format("{:09}", parts.subseconds().count());
-    fraction.erase(fraction.find_last_not_of('0') + 1);
-    secs += "." + fraction;
-  }
+  const std::string secs = decimal(nanos % 60'000'000'000, 9);
   if (duration < minutes(1)) return fmt::format("{}{}s", sign, secs);
   if (duration < hours(1)) return fmt::format("{}{}m{}s", sign, parts.minutes().count(), secs);
   return fmt::format("{}{}h{}m{}s", sign, parts.hours().count(), parts.minutes().count(), secs);

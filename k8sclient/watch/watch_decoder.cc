@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "k8sclient/value/utf8.h"
+
 namespace k8s {
 namespace {
 
@@ -101,7 +103,8 @@ simdjson::error_code read_line(ondemand::document& document, Line* line) {
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t kShown = 60;
-  return fmt::format("\"{}{}\"", text.substr(0, kShown), text.size() > kShown ? "…" : "");
+  return fmt::format("\"{}{}\"", replace_invalid_utf8(std::string(text.substr(0, kShown))),
+                     text.size() > kShown ? "…" : "");
 }
 
 // `line` is followed by kJsonPadding readable bytes. The message of a failure, or the event.

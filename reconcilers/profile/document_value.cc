@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "k8sclient/value/utf8.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/go_numbers.h"
@@ -184,7 +185,7 @@ class Converter {
       value.text = std::isfinite(*real) ? json_number(*real) : node.value;
     } else {
       value.kind = Kind::string;
-      value.text = replace_invalid_utf8(std::get<std::string>(resolved));
+      value.text = k8s::replace_invalid_utf8(std::get<std::string>(resolved));
     }
   }
 

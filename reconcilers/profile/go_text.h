@@ -15,9 +15,6 @@ namespace gso {
 // strings.TrimSpace, of ASCII's blanks.
 [[nodiscard]] std::string_view trim_space(std::string_view text);
 
-// Every byte that is not part of valid UTF-8 becomes U+FFFD, as encoding/json writes it.
-[[nodiscard]] std::string replace_invalid_utf8(std::string text);
-
 // time.ParseDuration, in nanoseconds: "1h30m", "-1.5s", "0". nullopt on a syntax error, an unknown unit and overflow.
 [[nodiscard]] std::optional<std::int64_t> parse_go_duration(std::string_view text);
 

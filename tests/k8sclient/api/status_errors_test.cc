@@ -58,6 +58,18 @@ TEST(StatusErrors, show_message_causes_and_retry_after) {
   EXPECT_EQ(error_from_answer(429, "", "Wed, 21 Oct 2026 07:28:00 GMT", "x").retry_after, std::nullopt);
 }
 
+TEST(StatusErrors, are_utf8_whatever_the_body_is) {
+  EXPECT_EQ(error_from_answer(504,
+                              "Zeit\xfc"
+                              "berschreitung",
+                              "", "list nodes")
+                .message,
+            "list nodes: HTTP 504: Zeit\ufffdberschreitung");
+  const std::string long_text = std::string(199, 'x') + "\u20ac" + std::string(50, 'x');
+  EXPECT_EQ(error_from_answer(502, long_text, "", "x").message,
+            "x: HTTP 502: " + std::string(199, 'x') + "\u20ac\u2026");
+}
+
 TEST(StatusErrors, quote_a_body_that_is_no_status_and_survive_any) {
   EXPECT_EQ(error_from_answer(502, "<html>\n  <b>Bad   Gateway</b></html>\n", "", "list nodes").message,
             "list nodes: HTTP 502: <html> <b>Bad Gateway</b></html>");

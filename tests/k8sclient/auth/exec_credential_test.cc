@@ -166,6 +166,8 @@ TEST(ExecOutput, must_be_an_exec_credential_of_the_asked_version) {
        "must have both"},
       {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a\r\nX: y"}})",
        "white space"},
+      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a\u0000b"}})",
+       "control characters"},
       {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a","expirationTimestamp":"soon"}})",
        "\"soon\" is not an RFC 3339 time"},
       {"[]", "not a JSON object"},

@@ -213,6 +213,30 @@ TEST_F(ConfigTest, errors_name_the_file_the_entry_the_field_and_what_exists) {
   }
 }
 
+TEST_F(ConfigTest, an_extension_for_exec_plugins_may_hold_anything_that_ends) {
+  const auto parsed = [](const std::string& extension) {
+    return parse_kubeconfig(
+        "x: &x [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
+        "y: &y [*x, *x, *x, *x, *x, *x, *x, *x, *x, *x]\n"
+        "z: &z [*y, *y, *y, *y, *y, *y, *y, *y, *y, *y]\n"
+        "clusters: [{name: c, cluster: {server: \"https://h\", extensions: [{name: "
+        "client.authentication.k8s.io/exec, extension: " +
+            extension + "}]}}]\n",
+        "f");
+  };
+  const auto fine = parsed("{a: [1, x, '1', true, ~]}");
+  ASSERT_TRUE(fine.has_value()) << fine.error().message;
+  EXPECT_EQ(fine->clusters.at("c").exec_extension_json, R"({"a":[1,"x","1",true,null]})");
+  const auto latin = parsed("{a: \"\xfc\"}");
+  ASSERT_TRUE(latin.has_value()) << latin.error().message;
+  EXPECT_EQ(latin->clusters.at("c").exec_extension_json, "{\"a\":\"\ufffd\"}");
+  for (const char* endless : {"&e [*e]", "&e {a: {b: *e}}", "[*z, *z, *z, *z, *z, *z, *z, *z, *z, *z]"}) {
+    const auto refused = parsed(endless);
+    ASSERT_FALSE(refused.has_value()) << endless;
+    EXPECT_THAT(refused.error().message, HasSubstr("100 levels and 10000 values"));
+  }
+}
+
 TEST_F(ConfigTest, any_prefix_of_a_kubeconfig_is_read_or_refused_but_never_crashes) {
   const std::string text =
       config("    certificate-authority-data: Q0E=\n    extensions: [{name: e, extension: {a: [1, x]}}]\n",

@@ -10,6 +10,7 @@
 #include "k8sclient/value/interned.h"
 #include "k8sclient/value/object.h"
 #include "k8sclient/value/time.h"
+#include "k8sclient/value/utf8.h"
 #include "k8sclient/watch/store.h"
 
 namespace k8s {
@@ -94,6 +95,12 @@ TEST(GoDuration, reads_and_writes_as_go_does) {
       {"7ns", 7ns, "7ns"},
       {"1h0m0.25s", 1h + 250ms, "1h0m0.25s"},
       {"2.25h", 135min, "2h15m0s"},
+      {"-12us3.25ms7ns", -3'262'007ns, "-3.262007ms"},
+      {"999.999999ms", 999'999'999ns, "999.999999ms"},
+      {"1.001us", 1'001ns, "1.001µs"},
+      {"59.999999999s", 59'999'999'999ns, "59.999999999s"},
+      {"2562047h47m16.854775807s", Duration::max(), "2562047h47m16.854775807s"},
+      {"0.5000000000000000000000000000001s", 500ms, "500ms"},
   };
   for (const auto& c : cases) {
     const auto value = parse_go_duration(c.text);
@@ -105,6 +112,8 @@ TEST(GoDuration, reads_and_writes_as_go_does) {
 }
 
 TEST(GoDuration, refuses_what_go_refuses) {
+  EXPECT_EQ(parse_go_duration("0." + std::string(6000, '0') + "s"), 0s);
+  EXPECT_FALSE(parse_go_duration(std::string(6000, '9') + "s"));
   for (const char* text : {"", "10", "s", "1d", "1h30", "--1s", ".s", "1..5s", "1 s", "10000000h", "-"}) {
     EXPECT_FALSE(parse_go_duration(text)) << text;
   }
@@ -290,6 +299,15 @@ TEST(ErrorReasons, say_whether_the_same_request_may_succeed_later) {
 TEST(ObjectKeys, print_with_and_without_namespace) {
   EXPECT_EQ(to_string(ObjectKey{"ns", "a"}), "ns/a");
   EXPECT_EQ(to_string(ObjectKey{"", "a"}), "a");
+}
+
+TEST(Utf8, invalid_bytes_become_the_replacement_character) {
+  EXPECT_EQ(replace_invalid_utf8("a\xff"
+                                 "b"),
+            "a\ufffd"
+            "b");
+  EXPECT_EQ(replace_invalid_utf8("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");
+  EXPECT_EQ(replace_invalid_utf8("\u00e9\u2028\U0001f600"), "\u00e9\u2028\U0001f600");
 }
 
 TEST(Base64, decodes_what_kubeconfigs_hold_and_refuses_the_rest) {

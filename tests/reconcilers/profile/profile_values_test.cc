@@ -234,14 +234,5 @@ TEST(ProfileValues, MisspeltFieldsGetTheNearestOrTheRightPlace) {
   }
 }
 
-TEST(ProfileValues, InvalidUtf8BecomesTheReplacementCharacter) {
-  EXPECT_EQ(replace_invalid_utf8("a\xff"
-                                 "b"),
-            "a\ufffd"
-            "b");
-  EXPECT_EQ(replace_invalid_utf8("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");
-  EXPECT_EQ(replace_invalid_utf8("\u00e9\u2028\U0001f600"), "\u00e9\u2028\U0001f600");
-}
-
 }  // namespace
 }  // namespace gso

@@ -1,0 +1,11 @@
+// Text from outside that ends up in JSON, which must be UTF-8.
+#pragma once
+
+#include <string>
+
+namespace k8s {
+
+// Every byte that is not part of valid UTF-8 becomes U+FFFD, as Go's encoding/json writes it.
+[[nodiscard]] std::string replace_invalid_utf8(std::string text);
+
+}  // namespace k8s
