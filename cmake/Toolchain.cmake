@@ -7,7 +7,7 @@ target_compile_options(gso_options INTERFACE
   -Wconversion -Wno-sign-conversion -Wnull-dereference -Wformat=2 -Wimplicit-fallthrough -Wextra-semi)
 # g++ 12 reports these inside libstdc++, fmt and Asio's coroutine frames as soon as it inlines, for code that is correct.
 target_compile_options(gso_options INTERFACE -Wno-null-dereference -Wno-maybe-uninitialized
-  -Wno-mismatched-new-delete -Wno-restrict)
+  -Wno-mismatched-new-delete -Wno-restrict $<$<CXX_COMPILER_ID:Clang>:-Wno-unknown-warning-option>)
 if(GSO_WERROR)
   target_compile_options(gso_options INTERFACE -Werror)
 endif()

@@ -4,6 +4,7 @@
 # `./dev test SUITE [FILTER]` runs one suite and builds only what that needs:
 #
 #   scenarios, kubectl, controlplane   the scripts of tests/scenarios, tests/sim, tests/conformance/controlplane
+#   fuzz                               each parser for ten seconds under libFuzzer; FILTER chooses targets
 #   conformance, or one of its parts   tests/conformance/run.sh, `run.sh --list` names the parts
 #   unit, sim                          everything with this ctest label
 #   planner, explain_tests, …          a ctest name; "_tests" may be left out, but where a part has the name (kai, chart)
@@ -19,8 +20,11 @@ MODE=${1:-all}
 case $MODE in
   asan | tsan) PRESET=$MODE MODE=all ;;
 esac
+# The fuzz targets have a compiler and sanitizers of their own: one run, with the debug preset, is enough.
+FUZZ=
+if [ "$MODE" = fuzz ] || { [ "$MODE" = all ] && [ "$PRESET" = debug ]; }; then FUZZ=1; fi
 
-ensure_packages "${BUILD_PACKAGES[@]}" "${SPEED_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+ensure_packages "${BUILD_PACKAGES[@]}" "${SPEED_PACKAGES[@]}" "${TEST_PACKAGES[@]}" ${FUZZ:+"${FUZZ_PACKAGES[@]}"}
 OUT=build/test-results
 STARTED=$SECONDS
 PASSED=0 FAILED=0 SKIPPED=0 FAILED_NAMES=() SKIPPED_NAMES=()
@@ -102,6 +106,11 @@ run_conformance() {  # [PART]
   GSO_BUILD="$PWD/build/$PRESET" suite "${1:-conformance}" tests/conformance/run.sh "$@"
 }
 
+run_fuzz() {  # [FILTER]
+  build fuzz fuzz_targets
+  suite fuzz tests/fuzz/run.sh --short "$@"
+}
+
 built_kubectl() { printf '%s/kubectl' "$(tests/conformance/controlplane/build.sh --bin)"; }
 
 run_everything() {
@@ -133,6 +142,7 @@ run_everything() {
     tail -n 40 "$OUT/controlplane-build.log" >&2
     report controlplane-build 0 1 0 0
   fi
+  [ -z "$FUZZ" ] || run_fuzz
 }
 
 # The suite of a ctest name, which may be in shards: NAME, NAME_1, …
@@ -142,7 +152,7 @@ run_ctest_name() {  # NAME [FILTER]
   names=$(ctest --preset "$PRESET" -N | sed -n -E 's/^ *Test +#[0-9]+: (\S+)$/\1/p')
   grep -qx "$name" <<<"$names" || name=${name}_tests
   if ! grep -qx "$name" <<<"$names"; then
-    die "there is no suite '$1'. Suites: scenarios kubectl controlplane conformance unit sim; parts of the conformance suite: $(tests/conformance/run.sh --list | xargs); ctest names: $(xargs <<<"$names")"
+    die "there is no suite '$1'. Suites: scenarios kubectl controlplane conformance fuzz unit sim; parts of the conformance suite: $(tests/conformance/run.sh --list | xargs); ctest names: $(xargs <<<"$names")"
   fi
   targets=$(cmake --build --preset "$PRESET" --target help | sed -n -E 's/^([A-Za-z0-9_-]+): .*/\1/p')
   if grep -qx "$name" <<<"$targets"; then
@@ -166,6 +176,7 @@ run_one() {  # SUITE [FILTER]
       tests/conformance/controlplane/build.sh kubectl
       GSO_KUBECTL=$(built_kubectl) run_kubectl
       ;;
+    fuzz) run_fuzz "${@:2}" ;;
     controlplane)
       tests/conformance/controlplane/build.sh
       suite controlplane tests/conformance/controlplane/cluster_test.sh
