@@ -1,5 +1,5 @@
-// ChainPool: runs the chains of a schedule side by side, beyond the pass that handed them over. One slow answer holds
-// up its own chain, and no other.
+// ChainPool: runs the chains of a schedule side by side, beyond the pass that handed them over. One slow answer delays
+// its own chain, and no other.
 //
 //   co_await pool.add(chain, run);           // begins at once if a place is free
 //   …                                        // `run` reports how it went

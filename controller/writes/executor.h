@@ -4,7 +4,7 @@
 //  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (at
 //    most max_in_flight of them); statuses last. A disruptive action is sent only after every earlier action of its
 //    node and every creation and ConfigMap write of the plan has succeeded.
-//  - A node whose answers take longer than `patience` holds up no other: execute() returns without it, and its actions
+//  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
 //    go on beside the next passes. nodes_being_written() names it until the stores show the result, and nothing is sent
 //    to it twice. What became of it is in the result of the next execute().
 //  - Every write passes the gate (lease and renew deadline) just before it is handed to the transport, and has ended

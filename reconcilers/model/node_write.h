@@ -15,10 +15,10 @@ namespace gso {
 // The patch begins a change of the Node, or writes how far its change is.
 [[nodiscard]] bool writes_change(const PatchNode& patch);
 
-// The Node with the change that a patch in flight writes (World::nodes_being_written). From the moment at which that
+// The Node with the change that an unanswered patch writes (World::nodes_being_written). From the moment at which that
 // patch was handed over the node counts as changing, since the API server can execute it at any time: as a canary that
 // has begun, as one that waits for its workload, and so on. A patch that ends a change counts only once the stores show
-// it. nullopt: no such patch is in flight.
+// it. nullopt: there is no such patch.
 [[nodiscard]] std::optional<Node> with_change_being_written(const World& world, const Node& stored);
 
 }  // namespace gso

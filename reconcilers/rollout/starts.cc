@@ -199,8 +199,8 @@ class Starter {
 
   enum class Outcome { started, no_slot, busy, skipped };
 
-  // A Node gets one patch at a time: an earlier one is in flight, or the marks of an earlier obstacle are removed from
-  // it in this pass.
+  // A Node gets one patch at a time: an earlier one is not answered yet, or the marks of an earlier obstacle are removed
+  // from it in this pass.
   [[nodiscard]] bool gets_another_patch(const std::string& name) const {
     return pass_.s.world.nodes_being_written.contains(name) ||
            pass_.index.nodes_in(Bucket::stale_marks).contains(name) ||

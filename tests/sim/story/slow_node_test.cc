@@ -1,0 +1,84 @@
+// One node behind a webhook that takes nine seconds for each of its writes: the other nodes of its rollout do not wait
+// for it, and it holds its slot all the while.
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "tests/sim/fleet/kinds.h"
+#include "tests/sim/story/rollouts/rollout_stories.h"
+#include "tests/sim/story/virtual_world.h"
+
+namespace gso::sim {
+namespace {
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+
+constexpr int kNodes = 16;
+constexpr std::size_t kBudget = 4;
+const std::string kSlow = "a100-03";
+
+// From an edit until every node but kSlow shows it.
+asio::awaitable<k8s::Duration> roll_the_others(Scene* scene) {
+  co_await scene->open();
+  const OperatorSettings as_usual;
+  co_await scene->begin(mps_profile(4), as_usual);
+  const k8s::MonoTime edited = scene->clock().monotonic();
+  const std::string text = mps_profile(8);
+  co_await scene->edit("any", text);
+  std::set<std::string> others = scene->all_nodes();
+  others.erase(kSlow);
+  co_await scene->until("the other nodes on the new profile", 30min, scene->replicas_are(others, 8));
+  const k8s::Duration took = scene->clock().monotonic() - edited;
+  co_await scene->until_settled(10min);
+  scene->require(scene->beyond(kBudget));
+  co_return took;
+}
+
+// `delay`: what each write to kSlow takes longer.
+k8s::Duration play(k8s::Duration delay) {
+  const std::vector<NodeSpec> nodes = a100s(kNodes);
+  VirtualWorld world(nodes, {.budget = kBudget});
+  if (delay > 0s) {
+    FaultRule webhook;
+    webhook.fault = Fault::latency;
+    webhook.verb = "write";
+    webhook.resource = "nodes";
+    webhook.name = kSlow;
+    webhook.delay = delay;
+    world.operator_transport.faults().add(webhook);
+  }
+  StageOptions options = world.stage_options("v0.20.0");
+  options.max_unavailable = static_cast<int>(kBudget);
+  auto owned =
+      std::make_unique<Scene>(&world.user_client, &world.clock, &world.op, &world.fleet, std::move(options), nodes);
+  Scene& scene = *owned;
+  world.stage = std::move(owned);
+  scene.operator_writes = [&world] { return world.invariants.writes(); };
+  scene.invariant = [&world] { return world.invariants.violation(); };
+  std::optional<k8s::Duration> took;
+  asio::co_spawn(world.io, roll_the_others(&scene), [&took](const std::exception_ptr& error, k8s::Duration answer) {
+    if (error) std::rethrow_exception(error);
+    took = answer;
+  });
+  EXPECT_TRUE(world.clock.run_until([&took] { return took.has_value(); }, 4h)) << world.record();
+  EXPECT_EQ(scene.failure(), "") << world.record();
+  EXPECT_EQ(world.invariants.violation(), "") << world.record();
+  return took.value_or(k8s::Duration::max());
+}
+
+TEST(SlowNode, HoldsUpNoOtherNodeOfItsRollout) {
+  const k8s::Duration usual = play(0s);
+  const k8s::Duration beside = play(9s);
+  // It needs two writes, and holds one of four slots that much longer.
+  EXPECT_LT(beside, usual + 9s) << std::chrono::duration<double>(usual).count() << " s and "
+                                << std::chrono::duration<double>(beside).count() << " s";
+}
+
+}  // namespace
+}  // namespace gso::sim
