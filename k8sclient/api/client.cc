@@ -79,6 +79,7 @@ asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call call) {
     }
     HttpRequest request = call.request;
     request.timeout = attempt_timeout(options_.request_timeout, begun, call.deadline);
+    request.before_resend = call.before_send;
     Result<HttpResponse> answer = co_await transport_->send(std::move(request));
     record(call, answer ? answer->status : 0, begun, attempt > 0);
     if (answer && answer->status < 300) co_return answer;

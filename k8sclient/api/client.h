@@ -60,8 +60,8 @@ struct WriteOptions {
   MonoTime deadline = MonoTime::never();
   Channel channel = Channel::unary;
   std::string subresource;  // "status", "scale", …; empty for the object itself.
-  // Consulted just before each attempt is handed to the transport: the lease check happens then. Its error ends the
-  // call unsent.
+  // Consulted just before each attempt is handed to the transport, and before the transport sends one a second time
+  // (HttpRequest::before_resend): the lease check happens then. Its error ends the call unsent. Copied.
   std::function<Result<void>()> before_send;
   std::string field_manager;  // Empty: ClientOptions::field_manager.
   bool force = false;         // apply() only: take over fields that another manager owns.

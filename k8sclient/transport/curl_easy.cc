@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -45,6 +46,7 @@ Result<std::shared_ptr<CurlExchange>> CurlExchange::create(std::shared_ptr<const
   self->tls_ = std::move(tls);
   self->method_ = request.method;
   self->path_ = request.path;
+  self->before_resend_ = request.before_resend;
   if (!request.path.starts_with('/') || request.path.find(' ') != std::string::npos ||
       has_control_character(request.path)) {
     return k8s::fail(Reason::invalid, self->describe("the path must begin with / and be percent-encoded"));
@@ -201,16 +203,51 @@ int CurlExchange::socket_options_callback(void* self, curl_socket_t fd, curlsock
   return CURL_SOCKOPT_OK;
 }
 
-// libcurl sends a request again, without asking, when a kept-alive connection broke before the answer's first byte.
-// The server may have acted on it by then: only reads may travel twice.
+// libcurl sends a request again by itself when its kept-alive connection breaks before the answer's first byte. The
+// server may have acted on it by then, so such a write must not travel twice. libcurl does the same when the server
+// refuses the stream (REFUSED_STREAM, also for GOAWAY), which proves that the server did nothing.
 int CurlExchange::before_request_callback(void* self, char* /*remote_ip*/, char* /*local_ip*/, int /*remote_port*/,
                                           int /*local_port*/) {
   auto& exchange = *static_cast<CurlExchange*>(self);
-  if (++exchange.times_sent_ == 1 || exchange.method_ == Method::get) return CURL_PREREQFUNC_OK;
-  exchange.fail(Reason::transport,
-                "the connection ended before an answer came; whether the server did it is unknown, so it is not sent "
-                "again unasked");
-  return CURL_PREREQFUNC_ABORT;
+  const bool first = exchange.times_sent_ == 0;
+  if (!first && exchange.method_ != Method::get && !exchange.allow_another_sending()) return CURL_PREREQFUNC_ABORT;
+  ++exchange.times_sent_;
+  exchange.sent_by_http2_ = exchange.is_http2();
+  return CURL_PREREQFUNC_OK;
+}
+
+// The connection that carries the request now.
+bool CurlExchange::is_http2() const {
+  curl_tlssessioninfo* info = nullptr;
+  if (curl_easy_getinfo(easy_, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || info == nullptr) return false;
+  if (info->backend != CURLSSLBACKEND_OPENSSL || info->internals == nullptr) return false;
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(static_cast<const SSL*>(info->internals), &name, &size);
+  return std::string_view(reinterpret_cast<const char*>(name), size) == "h2";
+}
+
+// libcurl 7.88 does not show why it lost a request. For a connection that breaks it has words or the system's error;
+// for an HTTP/2 stream that the server refuses it has neither. (In HTTP/1.1 the end of a connection has none either.)
+// A server that resets a stream half-way and ends its connection in the same moment could look the same: therefore a
+// POST is never sent again. The other writes of this client change nothing when they are repeated.
+bool CurlExchange::broke_without_words() const {
+  long os_errno = 0;
+  curl_easy_getinfo(easy_, CURLINFO_OS_ERRNO, &os_errno);
+  return sent_by_http2_ && header_bytes_ == 0 && error_text_.front() == '\0' && os_errno == 0;
+}
+
+bool CurlExchange::allow_another_sending() {
+  if (method_ == Method::post || !broke_without_words()) {
+    fail(Reason::transport,
+         "the connection ended before an answer came; whether the server did it is unknown, so it is not sent again "
+         "unasked");
+    return false;
+  }
+  if (!before_resend_) return true;
+  const Result<void> allowed = before_resend_();
+  if (!allowed) fail(allowed.error().reason, allowed.error().message);
+  return allowed.has_value();
 }
 
 std::size_t CurlExchange::header_callback(char* data, std::size_t size, std::size_t count, void* self) {
@@ -306,8 +343,11 @@ void CurlExchange::on_done(CURLcode code) {
   if (code != CURLE_OK && !error_) {
     long new_connections = 0;
     curl_easy_getinfo(easy_, CURLINFO_NUM_CONNECTS, &new_connections);
-    worth_a_new_connection_ =
+    const bool read_on_kept =
         method_ == Method::get && connection_suspect_ && header_bytes_ == 0 && new_connections == 0;
+    // GOAWAY that leaves out the only stream of its connection ends as this error and is not sent again by libcurl.
+    const bool left_out = method_ != Method::post && code == CURLE_HTTP2 && broke_without_words();
+    worth_a_new_connection_ = read_on_kept || left_out;
     CurlFailure failure{.code = code, .text = error_text_.data()};
     curl_easy_getinfo(easy_, CURLINFO_SSL_VERIFYRESULT, &failure.tls_verify_result);
     curl_easy_getinfo(easy_, CURLINFO_OS_ERRNO, &failure.os_errno);

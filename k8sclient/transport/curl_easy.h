@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,7 +73,8 @@ class CurlExchange final : public CurlTransfer {
   [[nodiscard]] bool connection_suspect() const { return connection_suspect_; }
   // Nothing of the request has left this machine.
   [[nodiscard]] bool never_sent() const { return times_sent_ == 0; }
-  // A read that got nothing because the kept connection it was put on had come to its end (GOAWAY, reset).
+  // A read that got nothing because the kept connection it was put on had come to its end (GOAWAY, reset), or another
+  // request, except a POST, that the server's GOAWAY left out.
   [[nodiscard]] bool worth_a_new_connection() const { return worth_a_new_connection_; }
   // The server ended the HTTP/2 stream before it had the whole body, so it did nothing, and libcurl has lost what it
   // said (too large, not authorised, not now). Asked again in HTTP/1.1 its answer can be read.
@@ -90,6 +92,9 @@ class CurlExchange final : public CurlTransfer {
 
  private:
   [[nodiscard]] bool answer_is_whole() const;
+  [[nodiscard]] bool is_http2() const;
+  [[nodiscard]] bool broke_without_words() const;
+  [[nodiscard]] bool allow_another_sending();
   [[nodiscard]] bool lost_a_refusal() const;
   [[nodiscard]] bool wants_tls(std::string_view body) const;
   CurlExchange(std::shared_ptr<const CurlTarget> target, Kind kind, std::unique_ptr<Signal> signal);
@@ -116,6 +121,7 @@ class CurlExchange final : public CurlTransfer {
   std::shared_ptr<const TlsTexts> tls_;
   Method method_ = Method::get;
   std::string path_;
+  std::function<Result<void>()> before_resend_;
   CURL* easy_ = nullptr;
   curl_slist* headers_ = nullptr;
   curl_slist* connect_to_ = nullptr;
@@ -126,6 +132,7 @@ class CurlExchange final : public CurlTransfer {
   std::size_t header_bytes_ = 0;
   curl_off_t body_size_ = 0;  // Of the request.
   int times_sent_ = 0;
+  bool sent_by_http2_ = false;
   bool headers_complete_ = false;
   bool body_begun_ = false;
   bool done_ = false;

@@ -96,15 +96,28 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr co
   co_return guard;
 }
 
+// Each write that travels a second time asks its sender once more.
+Result<void> allow_another_exchange(const CurlCore& core, const HttpRequest& request) {
+  if (!request.before_resend) return {};
+  Result<void> allowed = request.before_resend();
+  if (allowed) return allowed;
+  Error error = allowed.error();
+  error.message =
+      fmt::format("{} {} on {}: {}", to_string(request.method), request.path, core.target()->authority, error.message);
+  return std::unexpected(std::move(error));
+}
+
 // As exchange_once, with a credential; again with a fresh one after a 401, again on a new connection when a read met
-// the end of a kept one, or when certificates that did not serve have been replaced in their files, and again in
-// HTTP/1.1 when a refusal was lost. An error only if there is no answer (for a stream: no headers).
+// the end of a kept one, when GOAWAY left out a write, or when certificates that did not serve have been replaced in
+// their files, and again in HTTP/1.1 when a refusal was lost. An error only if there is no answer (for a stream: no
+// headers).
 asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core, CurlRoute* route,
                                                                             std::shared_ptr<const HttpRequest> request,
                                                                             CurlExchange::Kind kind,
                                                                             MonoTime deadline) {
   bool refreshed = false;
   bool reconnected = false;
+  bool sent = false;
   while (true) {
     if (core->stopped()) {
       co_return fail(Reason::cancelled, fmt::format("{} {} on {}: the transport is closed", to_string(request->method),
@@ -118,9 +131,14 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
                                  credential ? "" : credential.error().message));
     }
     if (!credential) co_return std::unexpected(credential.error());
+    if (sent) {
+      const Result<void> allowed = allow_another_exchange(*core, *request);
+      if (!allowed) co_return std::unexpected(allowed.error());
+    }
     auto guard = co_await exchange_once(core, route, request, *credential, kind, deadline);
     if (!guard) co_return guard;
     const CurlExchange& exchange = (*guard)->exchange();
+    sent = sent || !exchange.never_sent();
     const bool answered = !exchange.error() || (kind == CurlExchange::Kind::stream && exchange.headers_complete());
     if (answered) {
       if (exchange.status() != 401 || refreshed || !refresh_credential(*core, *credential)) co_return guard;

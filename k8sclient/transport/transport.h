@@ -4,6 +4,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +30,9 @@ struct HttpRequest {
   std::string accept = "application/json";
   std::chrono::milliseconds timeout{30'000};  // For the whole answer; for a stream: until its headers arrived.
   Channel channel = Channel::unary;
+  // Asked before the transport sends the request a second time by itself: with new credentials, or because the server
+  // has refused it unread. Its error ends the request. It must not use the transport. Empty: no objection.
+  std::function<Result<void>()> before_resend;
 };
 
 struct HttpResponse {
@@ -55,7 +59,9 @@ class ByteStream {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // One exchange. Any HTTP status is a success here; an error means that there was no (complete) answer.
+  // One exchange. Any HTTP status is a success here; an error means that there was no (complete) answer. A write that
+  // the server can have read is sent once; one whose stream the server refuses unread (GOAWAY, REFUSED_STREAM) is sent
+  // again unless it is a POST.
   virtual boost::asio::awaitable<Result<HttpResponse>> send(HttpRequest request) = 0;
   // Opens a streamed answer and returns once its status and headers are there. The body of an error status (>= 300)
   // is delivered through read() too. Each stream has a connection of its own.

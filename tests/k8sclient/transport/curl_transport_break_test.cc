@@ -78,40 +78,6 @@ TEST_F(BrokenUnaryTest, AReadWhoseKeptConnectionIsResetIsSentAgainOnceOnly) {
   EXPECT_EQ(peer.requests().size(), 3U);
 }
 
-enum class Lost { reset, goaway, stream_refused };  // The connection is reset, or it or the stream is refused.
-struct WriteCase {
-  Method method;
-  Lost lost;
-};
-class WriteOnceTest : public BrokenUnaryTest, public testing::WithParamInterface<WriteCase> {};
-
-TEST_P(WriteOnceTest, AWriteThatGotNoAnswerOnAKeptConnectionIsNotSentTwice) {
-  connect();
-  peer.on_request([](const H2StreamPtr& stream) {
-    if (stream->method == "GET") {
-      stream->respond(200);
-    } else if (GetParam().lost == Lost::goaway) {
-      stream->connection.lock()->goaway(stream->id - 2);
-    } else if (GetParam().lost == Lost::stream_refused) {
-      stream->reset(7);  // REFUSED_STREAM
-    } else {
-      stream->connection.lock()->close_rst();
-    }
-  });
-  ASSERT_TRUE(send(get("/warm-up")));
-  EXPECT_FAILS(send(write(GetParam().method, "/pods/a/eviction", "{}")), Reason::transport,
-               GetParam().lost == Lost::goaway ? "without an answer" : "not sent again");
-  EXPECT_EQ(peer.requests().size(), 2U);
-  ASSERT_TRUE(send(get("/after")));
-}
-
-INSTANTIATE_TEST_SUITE_P(Methods, WriteOnceTest,
-                         testing::Values(WriteCase{Method::post, Lost::reset}, WriteCase{Method::patch, Lost::reset},
-                                         WriteCase{Method::put, Lost::reset}, WriteCase{Method::del, Lost::reset},
-                                         WriteCase{Method::post, Lost::goaway}, WriteCase{Method::del, Lost::goaway},
-                                         WriteCase{Method::post, Lost::stream_refused},
-                                         WriteCase{Method::del, Lost::stream_refused}));
-
 TEST_F(BrokenUnaryTest, ManyRequestsToAnAddressWithNobodyBehindItAllFailAtOnce) {
   peer.stop_listening();
   connect();

@@ -1,0 +1,120 @@
+// Writes that get no answer: which of them the transport sends a second time, and whom it asks before.
+#include <string>
+
+#include "tests/k8sclient/transport/scripted_tcp.h"
+#include "tests/k8sclient/transport/transport_fixture.h"
+
+namespace k8s::test {
+namespace {
+
+class ResendTest : public TransportTest {};
+
+enum class Lost { reset, goaway, stream_refused };  // The connection is reset, or it or the stream is refused.
+struct WriteCase {
+  Method method;
+  Lost lost;
+};
+class LostWriteTest : public ResendTest, public testing::WithParamInterface<WriteCase> {
+ protected:
+  // Writes on the first connection are lost; all others are answered with their path.
+  void lose_writes_of_the_first_connection() {
+    peer.on_request([this](const H2StreamPtr& stream) {
+      if (stream->method == "GET" || peer.connections().size() > 1) {
+        stream->respond(200, stream->path);
+      } else if (GetParam().lost == Lost::goaway) {
+        stream->connection.lock()->goaway(stream->id - 2);
+      } else if (GetParam().lost == Lost::stream_refused) {
+        stream->reset(7);  // REFUSED_STREAM
+      } else {
+        stream->connection.lock()->close_rst();
+      }
+    });
+  }
+};
+class WriteOnceTest : public LostWriteTest {};
+class RefusedWriteTest : public LostWriteTest {};
+
+TEST_P(WriteOnceTest, AWriteThatGotNoAnswerOnAKeptConnectionIsNotSentTwice) {
+  connect();
+  lose_writes_of_the_first_connection();
+  ASSERT_TRUE(send(get("/warm-up")));
+  EXPECT_FAILS(send(write(GetParam().method, "/pods/a/eviction", "{}")), Reason::transport,
+               GetParam().lost == Lost::goaway ? "without an answer" : "not sent again");
+  EXPECT_EQ(peer.requests().size(), 2U);
+  ASSERT_TRUE(send(get("/after")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, WriteOnceTest,
+                         testing::Values(WriteCase{Method::post, Lost::reset}, WriteCase{Method::patch, Lost::reset},
+                                         WriteCase{Method::put, Lost::reset}, WriteCase{Method::del, Lost::reset},
+                                         WriteCase{Method::post, Lost::goaway},
+                                         WriteCase{Method::post, Lost::stream_refused}));
+
+// The server says that it has not read them, as Go's client takes it; each asks for the lease once more.
+TEST_P(RefusedWriteTest, AWriteThatTheServerRefusesUnreadIsSentAgainOnANewConnectionAfterItsSenderAgrees) {
+  connect();
+  lose_writes_of_the_first_connection();
+  ASSERT_TRUE(send(get("/warm-up")));
+  HttpRequest request = write(GetParam().method, "/refused", R"({"a":"b"})");
+  int asked = 0;
+  request.before_resend = [&asked]() -> Result<void> {
+    ++asked;
+    return {};
+  };
+  const auto answer = send(request);
+  ASSERT_TRUE(answer.has_value()) << answer.error().message;
+  EXPECT_EQ(answer->body, "/refused");
+  EXPECT_EQ(asked, 1);
+  ASSERT_EQ(peer.requests().size(), 3U);
+  EXPECT_EQ(peer.requests()[2]->body, R"({"a":"b"})");
+  EXPECT_EQ(peer.connections().size(), 2U);
+}
+
+TEST_P(RefusedWriteTest, ARefusedWriteWhoseSenderNoLongerAgreesEndsWithThatError) {
+  connect();
+  lose_writes_of_the_first_connection();
+  ASSERT_TRUE(send(get("/warm-up")));
+  HttpRequest request = write(GetParam().method, "/refused", "{}");
+  request.before_resend = []() -> Result<void> { return fail(Reason::cancelled, "the lease is not held"); };
+  EXPECT_FAILS(send(request), Reason::cancelled, "the lease is not held");
+  EXPECT_EQ(peer.requests().size(), 2U);
+  ASSERT_TRUE(send(get("/after")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, RefusedWriteTest,
+                         testing::Values(WriteCase{Method::patch, Lost::goaway}, WriteCase{Method::put, Lost::goaway},
+                                         WriteCase{Method::del, Lost::goaway},
+                                         WriteCase{Method::patch, Lost::stream_refused},
+                                         WriteCase{Method::put, Lost::stream_refused},
+                                         WriteCase{Method::del, Lost::stream_refused}));
+
+TEST_F(ResendTest, ANewTokenIsNotSentWithAWriteWhoseSenderNoLongerAgrees) {
+  auto credentials = std::make_shared<FakeCredentials>();
+  auto connection = connection_to(peer.url());
+  connection.credentials = credentials;
+  connect(connection);
+  peer.on_request([](const H2StreamPtr& stream) { stream->respond(401); });
+  HttpRequest request = write(Method::patch, "/x", "{}");
+  request.before_resend = []() -> Result<void> { return fail(Reason::cancelled, "the lease is not held"); };
+  EXPECT_FAILS(send(request), Reason::cancelled, "the lease is not held");
+  EXPECT_EQ(peer.requests().size(), 1U);
+}
+
+// In HTTP/1.1 the end of a connection does not show whether the server has read the request.
+TEST_F(ResendTest, AWriteOnAKeptHttpConnectionThatTheServerClosesIsNotSentTwice) {
+  int requests = 0;
+  TcpServer server(io, [&](const TcpConnectionPtr& client) {
+    client->on_data = [&](TcpConnection& from) {
+      if (take_request_head(from).empty()) return;
+      if (++requests > 1) return from.close();
+      from.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    };
+  });
+  connect(connection_to("http://127.0.0.1:" + std::to_string(server.port())));
+  ASSERT_TRUE(send(get("/warm-up")));
+  EXPECT_FAILS(send(write(Method::del, "/x", "")), Reason::transport, "");
+  EXPECT_EQ(requests, 2);
+}
+
+}  // namespace
+}  // namespace k8s::test
