@@ -90,6 +90,15 @@ k8s::Result<void> listen_all(const std::vector<std::unique_ptr<HealthServer>>& s
   return {};
 }
 
+// The view outlives the operator, whichever way it ends: an exception, or a coroutine that is destroyed while it waits.
+struct ViewOfRun {
+  std::shared_ptr<RuntimeView> view;
+  ~ViewOfRun() {
+    view->debug = nullptr;
+    view->leading = false;
+  }
+};
+
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options) {
@@ -99,6 +108,7 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   k8s::Clock* clock = runtime.clock;
   Manager manager(runtime, options, executor);
+  const ViewOfRun clearing{runtime.view};  // Goes before the manager.
   std::vector<std::unique_ptr<HealthServer>> servers = make_servers(runtime, options, &manager, executor);
   k8s::Result<void> listening = listen_all(servers, options, *runtime.view);
   if (!listening) co_return listening;
@@ -139,8 +149,6 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
   co_await signals.join();
   co_await serving.join();
   runtime.view->finished = true;
-  runtime.view->debug = nullptr;
-  runtime.view->leading = false;
   if (!crash) runtime.log->info("Stopped");
   runtime.log->flush();
   if (manager.fatal()) co_return std::unexpected(*manager.fatal());

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -330,6 +332,36 @@ TEST_F(ManagerTest, ContradictingOptionsAreRefusedAtOnce) {
   ASSERT_TRUE(a.result.has_value());
   EXPECT_EQ(a.result->error().reason, k8s::Reason::invalid);
   EXPECT_THAT(a.result->error().message, HasSubstr("renew-deadline"));
+}
+
+// The view outlives the operator: a debug function that points into it must not.
+TEST_F(ManagerTest, AnOperatorThatEndsByAnExceptionLeavesNoDebugFunctionBehind) {
+  Runtime runtime;
+  runtime.transport = &a.transport;
+  runtime.clock = &sim.clock;
+  runtime.view = a.view;
+  runtime.seed = 7;
+  bool had_debug = false;
+  runtime.log = std::make_shared<Logger>(
+      LogFormat::text, LogLevel::info, [this] { return sim.clock.now(); },
+      [&](const std::string& line) {
+        had_debug = a.view->debug != nullptr;
+        if (line.find("Started") != std::string::npos) throw std::runtime_error("the log is full");
+      });
+  std::string thrown;
+  boost::asio::co_spawn(sim.io, run_operator(runtime, a.options),
+                        [&thrown](const std::exception_ptr& error, const k8s::Result<void>&) {
+                          if (error == nullptr) return;
+                          try {
+                            std::rethrow_exception(error);
+                          } catch (const std::exception& e) {
+                            thrown = e.what();
+                          }
+                        });
+  run(1s);
+  EXPECT_EQ(thrown, "the log is full");
+  EXPECT_TRUE(had_debug);
+  EXPECT_FALSE(a.view->debug);
 }
 
 }  // namespace
