@@ -9,6 +9,7 @@
 #include <boost/system/system_error.hpp>
 #include <exception>
 #include <list>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,7 @@ void TaskGroup::cancel() {
 
 asio::awaitable<void> TaskGroup::join() {
   co_await join_until(k8s::MonoTime::never());
+  if (!state_->report && !state_->failure.empty()) throw std::runtime_error(state_->failure);
 }
 
 asio::awaitable<bool> TaskGroup::join_until(k8s::MonoTime deadline) {

@@ -32,7 +32,8 @@ class TaskGroup {
   void spawn(boost::asio::any_io_executor executor, boost::asio::awaitable<void> task);
   // Cancels (Asio, terminal) the tasks of now: their current wait ends, and they unwind.
   void cancel();
-  // Ends when no task is left. More may be spawned meanwhile. Not cancelled itself by its caller's cancellation.
+  // Ends when no task is left. More may be spawned meanwhile. Not cancelled itself by its caller's cancellation. Throws
+  // what failure() says, unless on_failure() has somebody who hears of it: no failure of a task is dropped.
   boost::asio::awaitable<void> join();
 
   // The same until `deadline`; false when tasks are left then.
