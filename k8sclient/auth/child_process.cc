@@ -13,7 +13,6 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -23,6 +22,8 @@
 #include <map>
 #include <memory>
 #include <string_view>
+
+#include "k8sclient/rethrow.h"
 
 namespace k8s {
 namespace {
@@ -226,9 +227,9 @@ asio::awaitable<Result<ProcessResult>> run_process(ProcessSpec spec, Clock* cloc
   if (!started) co_return std::unexpected(started.error());
   const std::shared_ptr<Child> child = *started;
   const FinishAtEnd guard{child};
-  asio::co_spawn(executor, drain(child, &Child::out), asio::detached);
-  asio::co_spawn(executor, drain(child, &Child::err), asio::detached);
-  asio::co_spawn(executor, await_exit(child), asio::detached);
+  asio::co_spawn(executor, drain(child, &Child::out), kRethrow);
+  asio::co_spawn(executor, drain(child, &Child::err), kRethrow);
+  asio::co_spawn(executor, await_exit(child), kRethrow);
 
   const MonoTime deadline = clock->monotonic() + spec.time_limit;
   co_await child->changed->wait_until(deadline);

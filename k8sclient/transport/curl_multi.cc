@@ -15,7 +15,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
@@ -23,6 +22,8 @@
 #include <csignal>
 #include <utility>
 #include <vector>
+
+#include "k8sclient/rethrow.h"
 
 namespace k8s {
 namespace asio = boost::asio;
@@ -83,7 +84,7 @@ std::shared_ptr<CurlMulti> CurlMulti::create(asio::any_io_executor executor, Clo
   initialise_libcurl();
   std::shared_ptr<CurlMulti> self(new CurlMulti(executor, clock, sharing));
   self->start();
-  asio::co_spawn(executor, run_timer(self->timer_, self, executor), asio::detached);
+  asio::co_spawn(executor, run_timer(self->timer_, self, executor), kRethrow);
   return self;
 }
 
@@ -138,7 +139,8 @@ CurlMulti::Transfers CurlMulti::take_transfers() {
 
 void CurlMulti::add(std::shared_ptr<CurlTransfer> transfer) {
   if (inside_libcurl_ > 0) {
-    asio::post(executor_, [self = shared_from_this(), transfer = std::move(transfer)] { self->add(transfer); });
+    waiting_.push_back(std::move(transfer));
+    asio::post(executor_, [self = shared_from_this()] { self->add_waiting(); });
     return;
   }
   if (stopped_) {
@@ -159,7 +161,12 @@ void CurlMulti::add(std::shared_ptr<CurlTransfer> transfer) {
   transfers_.emplace(easy, std::move(transfer));
 }
 
+void CurlMulti::add_waiting() {
+  for (std::shared_ptr<CurlTransfer>& transfer : std::exchange(waiting_, {})) add(std::move(transfer));
+}
+
 void CurlMulti::remove(const std::shared_ptr<CurlTransfer>& transfer) {
+  if (std::erase(waiting_, transfer) > 0) return;
   if (inside_libcurl_ > 0) {
     asio::post(executor_, [self = shared_from_this(), transfer] { self->remove(transfer); });
     return;
@@ -178,6 +185,7 @@ void CurlMulti::stop() {
   close_multi();
   const Error error{Reason::cancelled, 0, "the transport is closed"};
   for (const auto& [easy, transfer] : transfers) transfer->on_abandoned(error);
+  for (const auto& transfer : std::exchange(waiting_, {})) transfer->on_abandoned(error);
 }
 
 void CurlMulti::rebuild(CURLMcode why) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
@@ -39,8 +40,9 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   // Transfers still here are dropped without a call.
   ~CurlMulti();
 
+  // Called from inside libcurl (it is not meant to be), it takes effect when libcurl has returned.
   void add(std::shared_ptr<CurlTransfer> transfer);
-  // Forgets the transfer, if it is still here. Called from inside libcurl (it is not meant to be), it is posted.
+  // Forgets the transfer, also one whose add() has not taken effect yet. Called from inside libcurl, it is posted.
   void remove(const std::shared_ptr<CurlTransfer>& transfer);
   // Abandons all transfers with Reason::cancelled, and every later one too.
   void stop();
@@ -61,6 +63,7 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   CurlMulti(boost::asio::any_io_executor executor, Clock* clock, Sharing sharing);
   void start();
   void close_multi();
+  void add_waiting();
   Transfers take_transfers();  // All of them, their handles removed.
   void act(curl_socket_t fd, int bits);
   void report_ended();
@@ -78,6 +81,7 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   CURLM* multi_ = nullptr;
   std::shared_ptr<Timer> timer_;
   Transfers transfers_;
+  std::vector<std::shared_ptr<CurlTransfer>> waiting_;  // Added from inside libcurl.
   std::unordered_map<Socket*, std::shared_ptr<Socket>> sockets_;
   int inside_libcurl_ = 0;
   bool stopped_ = false;

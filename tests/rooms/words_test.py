@@ -36,6 +36,7 @@ INSTEAD = {
     r"giv(?:e|es|en|ing) back|gave back": "uncordons and queues again, releases, returns",
     r"puts? off|mends?|mended|be had|done with|h(?:o|e)ld(?:s|ing)? (?:back|up)": "a standard verb",
     r"for ever": "forever",
+    r"detached": "k8s::kRethrow: asio::detached drops what a coroutine throws",
     r"of which|what stands|nobody waits for": "a sentence that names the thing",
     r"kailookups|notingtransport|kaichecks|forgone|unjudged|says_nothing|turn_switch|add_once|watchask":
         "the name that replaced it",
@@ -54,6 +55,7 @@ ALLOWED = [
     ("controller/writes/executor.", r"flight", "write requests that have no answer yet, not nodes"),
     ("tests/sim/apiserver/", r"\"[^\"]*may not", "messages of the real API server"),
     ("tests/sim/story/", r"\b[Tt]old\b|\b[Tt]ells?\b|\btelling\b|tell_short", "stories are told"),
+    ("k8sclient/rethrow.h", r"asio::detached", "why it is not used"),
     ("docs/", r"max-in-flight|writes_in_flight", "the public setting and the public metric"),
     ("k8sclient/value/time.cc", r"[Uu]nit", "units of time"),
     ("reconcilers/profile/", r"[Uu]nit", "units of durations and quantities, and in names of MIG profiles"),

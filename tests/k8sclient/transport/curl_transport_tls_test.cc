@@ -1,4 +1,4 @@
-// Who is at the other end: certificates, names, proxies, addresses that lead nowhere, and libcurl's adapter itself.
+// Who is at the other end: certificates, names, proxies, and addresses that lead nowhere.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -320,76 +320,6 @@ TEST_F(TlsTest, ALoopbackServerIsReachedWithoutTheEnvironmentsProxy) {
   auto response = ask(connection_to(peer.url()));
   unsetenv("https_proxy");
   EXPECT_TRUE(response) << response.error().message;
-}
-
-// The multi adapter, with transfers of its own.
-class CountingTransfer final : public CurlTransfer {
- public:
-  explicit CountingTransfer(const std::string& url) : easy_(curl_easy_init()) {
-    curl_easy_setopt(easy_, CURLOPT_URL, url.c_str());
-    curl_easy_setopt(easy_, CURLOPT_PROXY, "");
-    curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, &CountingTransfer::discard);
-  }
-  ~CountingTransfer() override { curl_easy_cleanup(easy_); }
-  CountingTransfer(const CountingTransfer&) = delete;
-  CountingTransfer& operator=(const CountingTransfer&) = delete;
-  CURL* easy() const override { return easy_; }
-  void on_done(CURLcode code) override { ended.push_back(curl_easy_strerror(code)); }
-  void on_abandoned(Error error) override { ended.push_back(error.message); }
-  std::vector<std::string> ended;
-
- private:
-  static std::size_t discard(char*, std::size_t size, std::size_t count, void*) { return size * count; }
-  CURL* easy_;
-};
-
-TEST_F(TlsTest, AfterAnErrorOfTheMultiEveryTransferIsNotifiedAndNewOnesWork) {
-  bool answer = false;
-  TcpServer server(io, [&](const TcpConnectionPtr& client) {
-    client->on_data = [&](TcpConnection& from) {
-      if (answer) from.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
-    };
-  });
-  const auto multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::multiplexed);
-  std::vector<std::shared_ptr<CountingTransfer>> lost;
-  for (int i = 0; i < 3; ++i) {
-    lost.push_back(std::make_shared<CountingTransfer>(local("http", server.port())));
-    multi->add(lost.back());
-  }
-  run_until([&] { return server.connections().size() == 3; });
-  EXPECT_EQ(multi->sockets(), 3U);
-  multi->rebuild(CURLM_INTERNAL_ERROR);
-  for (const auto& one : lost) {
-    ASSERT_EQ(one->ended.size(), 1U);
-    EXPECT_THAT(one->ended[0], testing::HasSubstr("lost track"));
-  }
-  EXPECT_EQ(multi->sockets(), 0U);
-  answer = true;
-  const auto next = std::make_shared<CountingTransfer>(local("http", server.port()));
-  multi->add(next);
-  run_until([&] { return !next->ended.empty(); });
-  EXPECT_EQ(next->ended[0], curl_easy_strerror(CURLE_OK));
-  EXPECT_EQ(multi->transfers(), 0U);
-}
-
-TEST_F(TlsTest, AMultiThatIsStoppedOrGoneNotifiesOrForgetsItsTransfers) {
-  TcpServer silent(io, [](const TcpConnectionPtr&) {});
-  const auto transfer = std::make_shared<CountingTransfer>(local("http", silent.port()));
-  auto multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::one_connection_each);
-  multi->add(transfer);
-  run_until([&] { return silent.connections().size() == 1; });
-  multi->stop();
-  EXPECT_EQ(transfer->ended.size(), 1U);
-  multi->add(transfer);
-  EXPECT_EQ(transfer->ended.size(), 2U);
-  multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::one_connection_each);
-  multi->add(transfer);
-  run_until([&] { return silent.connections().size() == 2; });
-  multi.reset();
-  settle();
-  EXPECT_EQ(transfer->ended.size(), 2U);
-  EXPECT_EQ(transfer.use_count(), 1);
 }
 
 }  // namespace

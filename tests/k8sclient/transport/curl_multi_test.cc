@@ -1,0 +1,143 @@
+// libcurl's multi adapter with transfers of its own, and what becomes of an exception that nobody awaits.
+#include <gmock/gmock.h>
+
+#include <boost/asio/post.hpp>
+#include <stdexcept>
+
+#include "k8sclient/rethrow.h"
+#include "k8sclient/transport/curl_multi.h"
+#include "tests/k8sclient/transport/scripted_tcp.h"
+#include "tests/k8sclient/transport/transport_fixture.h"
+
+namespace k8s::test {
+namespace {
+
+class MultiTest : public TransportTest {
+ protected:
+  static std::string url_of(const TcpServer& server) { return "http://127.0.0.1:" + std::to_string(server.port()); }
+};
+
+class CountingTransfer : public CurlTransfer {
+ public:
+  explicit CountingTransfer(const std::string& url) : easy_(curl_easy_init()) {
+    curl_easy_setopt(easy_, CURLOPT_URL, url.c_str());
+    curl_easy_setopt(easy_, CURLOPT_PROXY, "");
+    curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, &CountingTransfer::discard);
+  }
+  ~CountingTransfer() override { curl_easy_cleanup(easy_); }
+  CountingTransfer(const CountingTransfer&) = delete;
+  CountingTransfer& operator=(const CountingTransfer&) = delete;
+  CURL* easy() const override { return easy_; }
+  void on_done(CURLcode code) override { ended.push_back(curl_easy_strerror(code)); }
+  void on_abandoned(Error error) override { ended.push_back(error.message); }
+  std::vector<std::string> ended;
+
+ private:
+  static std::size_t discard(char*, std::size_t size, std::size_t count, void*) { return size * count; }
+  CURL* easy_;
+};
+
+TEST_F(MultiTest, AfterAnErrorOfTheMultiEveryTransferIsNotifiedAndNewOnesWork) {
+  bool answer = false;
+  TcpServer server(io, [&](const TcpConnectionPtr& client) {
+    client->on_data = [&](TcpConnection& from) {
+      if (answer) from.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    };
+  });
+  const auto multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::multiplexed);
+  std::vector<std::shared_ptr<CountingTransfer>> lost;
+  for (int i = 0; i < 3; ++i) {
+    lost.push_back(std::make_shared<CountingTransfer>(url_of(server)));
+    multi->add(lost.back());
+  }
+  run_until([&] { return server.connections().size() == 3; });
+  EXPECT_EQ(multi->sockets(), 3U);
+  multi->rebuild(CURLM_INTERNAL_ERROR);
+  for (const auto& one : lost) {
+    ASSERT_EQ(one->ended.size(), 1U);
+    EXPECT_THAT(one->ended[0], testing::HasSubstr("lost track"));
+  }
+  EXPECT_EQ(multi->sockets(), 0U);
+  answer = true;
+  const auto next = std::make_shared<CountingTransfer>(url_of(server));
+  multi->add(next);
+  run_until([&] { return !next->ended.empty(); });
+  EXPECT_EQ(next->ended[0], curl_easy_strerror(CURLE_OK));
+  EXPECT_EQ(multi->transfers(), 0U);
+}
+
+TEST_F(MultiTest, AMultiThatIsStoppedOrGoneNotifiesOrForgetsItsTransfers) {
+  TcpServer silent(io, [](const TcpConnectionPtr&) {});
+  const auto transfer = std::make_shared<CountingTransfer>(url_of(silent));
+  auto multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::one_connection_each);
+  multi->add(transfer);
+  run_until([&] { return silent.connections().size() == 1; });
+  multi->stop();
+  EXPECT_EQ(transfer->ended.size(), 1U);
+  multi->add(transfer);
+  EXPECT_EQ(transfer->ended.size(), 2U);
+  multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::one_connection_each);
+  multi->add(transfer);
+  run_until([&] { return silent.connections().size() == 2; });
+  multi.reset();
+  settle();
+  EXPECT_EQ(transfer->ended.size(), 2U);
+  EXPECT_EQ(transfer.use_count(), 1);
+}
+
+// Calls a function from inside libcurl, when the first bytes of its answer come.
+class CallingTransfer final : public CountingTransfer {
+ public:
+  CallingTransfer(const std::string& url, std::function<void()> call) : CountingTransfer(url), call_(std::move(call)) {
+    curl_easy_setopt(easy(), CURLOPT_WRITEFUNCTION, &CallingTransfer::on_bytes);
+    curl_easy_setopt(easy(), CURLOPT_WRITEDATA, this);
+  }
+
+ private:
+  static std::size_t on_bytes(char*, std::size_t size, std::size_t count, void* self) {
+    static_cast<CallingTransfer*>(self)->call_();
+    return size * count;
+  }
+  std::function<void()> call_;
+};
+
+TEST_F(MultiTest, ATransferThatIsRemovedBeforeItsAdditionTakesEffectIsNeverSent) {
+  int requests = 0;
+  TcpServer server(io, [&](const TcpConnectionPtr& client) {
+    client->on_data = [&](TcpConnection& from) {
+      if (take_request_head(from).empty()) return;
+      ++requests;
+      from.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    };
+  });
+  const auto multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::one_connection_each);
+  const auto unwanted = std::make_shared<CountingTransfer>(url_of(server));
+  const auto wanted = std::make_shared<CountingTransfer>(url_of(server));
+  const auto first = std::make_shared<CallingTransfer>(url_of(server), [&] {
+    boost::asio::post(io, [&] { multi->remove(unwanted); });  // Runs before what add() posts.
+    multi->add(unwanted);
+    multi->add(wanted);
+  });
+  multi->add(first);
+  run_until([&] { return !wanted->ended.empty(); });
+  settle();
+  EXPECT_EQ(requests, 2);
+  EXPECT_TRUE(unwanted->ended.empty());
+  EXPECT_EQ(unwanted.use_count(), 1);
+  EXPECT_EQ(multi->transfers(), 0U);
+}
+
+boost::asio::awaitable<void> fail_loudly() {
+  throw std::runtime_error("out of memory");
+  co_return;
+}
+
+TEST_F(MultiTest, WhatACoroutineThrowsThatNobodyAwaitsLeavesThroughRun) {
+  boost::asio::io_context own;
+  boost::asio::co_spawn(own, fail_loudly(), kRethrow);
+  EXPECT_THROW(own.run(), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace k8s::test
