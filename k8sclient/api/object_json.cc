@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "k8sclient/value/json_scratch.h"
+
 namespace k8s {
 namespace {
 
@@ -35,12 +37,10 @@ simdjson::error_code read_object(ondemand::document& document, ObjectKey* key) {
 }  // namespace
 
 Result<ObjectKey> read_object_key(std::string_view json) {
-  // One parser for the thread: its buffers grow to the largest object once.
-  thread_local ondemand::parser parser;
   ondemand::document document;
   ObjectKey key;
-  auto error =
-      parser.iterate(simdjson::padded_string_view(json.data(), json.size(), json.size() + kJsonPadding)).get(document);
+  auto error = JsonScratch::of_thread().open(
+      simdjson::padded_string_view(json.data(), json.size(), json.size() + kJsonPadding), document);
   if (error == simdjson::SUCCESS) error = read_object(document, &key);
   if (error != simdjson::SUCCESS) {
     return fail(Reason::decode, fmt::format("object metadata is not readable: {}", simdjson::error_message(error)));

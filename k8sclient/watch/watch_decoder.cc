@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "k8sclient/value/json_scratch.h"
 #include "k8sclient/value/utf8.h"
 
 namespace k8s {
@@ -109,12 +110,10 @@ std::string quoted(std::string_view text) {
 
 // `line` is followed by kJsonPadding readable bytes. The message of a failure, or the event.
 std::expected<WatchEvent, std::string> decode(std::string_view line) {
-  // Shared by all watches of the thread; nothing that it lends out leaves this function.
-  thread_local ondemand::parser parser;
-  ondemand::document document;
+  ondemand::document document;  // Nothing that it lends out leaves this function.
   Line read;
-  auto error =
-      parser.iterate(simdjson::padded_string_view(line.data(), line.size(), line.size() + kJsonPadding)).get(document);
+  auto error = JsonScratch::of_thread().open(
+      simdjson::padded_string_view(line.data(), line.size(), line.size() + kJsonPadding), document);
   if (error == simdjson::SUCCESS) error = read_line(document, &read);
   if (error != simdjson::SUCCESS) {
     return std::unexpected(

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "k8sclient/value/json_scratch.h"
+
 namespace gso::json {
 
 using simdjson::ondemand::json_type;
@@ -234,33 +236,10 @@ bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::Objec
   return read_meta(fields, value, filter, meta, [](std::string_view, Value) { return true; });
 }
 
-namespace {
-// One parser and one buffer for the process' one thread; both keep the size of the largest object seen.
-struct Scratch {
-  simdjson::ondemand::parser parser;
-  std::string buffer;
-};
-Scratch& scratch() {
-  static thread_local Scratch instance;
-  return instance;
-}
-// An object larger than this releases its buffer afterwards, so that one outlier does not use memory forever.
-constexpr std::size_t kKeepBytes = std::size_t{256} << 10;
-}  // namespace
-
 Document::Document(std::string_view kind, std::string_view text) : kind_(kind), text_(text) {}
 
 simdjson::error_code Document::iterate(simdjson::ondemand::document& document) {
-  Scratch& used = scratch();
-  if (used.buffer.capacity() > kKeepBytes && text_.size() + simdjson::SIMDJSON_PADDING <= kKeepBytes) {
-    used.buffer = {};
-    used.parser = simdjson::ondemand::parser();
-  }
-  used.buffer.reserve(text_.size() + simdjson::SIMDJSON_PADDING);
-  used.buffer.assign(text_);
-  used.buffer.append(simdjson::SIMDJSON_PADDING, '\0');
-  return used.parser.iterate(simdjson::padded_string_view(used.buffer.data(), text_.size(), used.buffer.size()))
-      .get(document);
+  return k8s::JsonScratch::of_thread().open_copy(text_, document);
 }
 
 k8s::Result<void> Document::finish(const k8s::ObjectMeta& meta) const {

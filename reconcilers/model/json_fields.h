@@ -112,7 +112,7 @@ bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::Objec
   });
 }
 
-// The root object of one text, copied into a buffer with padding that is reused from call to call (one thread).
+// The root object of one text, copied into the thread's JsonScratch: no Document is read inside another one.
 // Calls on_field(fields, key, value) for each root field; afterwards the text must be at its end and `meta.name` set.
 class Document {
  public:
