@@ -158,7 +158,7 @@ Command make_audit_command() {
   const auto describe = [audit](CLI::App& app, OptionFlags& settings) {
     add_manifests(app, audit->files);
     add_output(app, audit->form, {"text", "json", "yaml"});
-    settings.add_to(&app, is_connection);
+    add_connection(app, settings);
     app.footer(
         "Reads only; the operator need not be installed. Reports drift, invalid profiles, defects of the plugin's\n"
         "release and reservations without consumers. " +

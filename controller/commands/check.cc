@@ -268,9 +268,8 @@ Command make_check_command() {
         ->default_str(k8s::format_go_duration(CheckOptions().timeout));
     app.add_flag("--writes", given->check.writes,
                  "Also whether this account may send the operator's writes: for the operator's own, as `helm test`");
-    settings.add_to(&app, [](const OptionSpec& spec) {
-      return is_connection(spec) || spec.name == "lease-name" || spec.name == "max-mode";
-    });
+    add_connection(app, settings);
+    settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name" || spec.name == "max-mode"; });
   };
   const auto check = [given](const Options&) {
     return read_any_duration("--timeout", given->timeout, "30s", given->check.timeout);

@@ -289,7 +289,7 @@ Command make_explain_command() {
         ->expected(1, 2);
     add_manifests(app, explain->files);
     add_output(app, explain->form, {"text", "json", "yaml"});
-    settings.add_to(&app, is_connection);
+    add_connection(app, settings);
     app.footer(
         "Reads only; the operator need not be installed. Exit status: 0 no problem found; 1 the node is Failed or\n"
         "Blocked or has an error, or the pod cannot run; 2 the object does not exist, or the cluster or the ConfigMap\n"

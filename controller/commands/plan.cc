@@ -156,9 +156,8 @@ void describe_plan(CLI::App& app, OptionFlags& settings, PlanArguments& given) {
              "Files without any manifest are unreadable; an empty List is a cluster without such objects.");
   add_output(app, given.plan.json);
   settings.add_config_to(&app);
-  settings.add_to(&app, [](const OptionSpec& spec) {
-    return spec.group.starts_with("Planning") || spec.name == "namespace" || is_connection(spec);
-  });
+  add_connection(app, settings);
+  settings.add_to(&app, [](const OptionSpec& spec) { return spec.group.starts_with("Planning"); });
 }
 
 k8s::Result<void> check_plan(PlanArguments& given, const Options& options) {

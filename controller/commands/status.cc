@@ -295,7 +295,7 @@ Command make_status_command() {
   const auto describe = [status](CLI::App& app, OptionFlags& settings) {
     add_output(app, status->form, {"text", "wide", "json", "yaml"});
     app.add_flag("-w,--watch", status->watch, "Watch: refresh on every change of nodes or rollouts");
-    settings.add_to(&app, is_connection);
+    add_connection(app, settings);
   };
   return {.name = "status",
           .summary = "State of every GPU node, read from the live cluster",

@@ -242,7 +242,8 @@ Command make_support_bundle_command() {
     app.add_option("-o,--output", bundle->file, "Where the tar archive goes, - for stdout")
         ->default_str(bundle->file)
         ->type_name("FILE");
-    settings.add_to(&app, [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
+    add_connection(app, settings);
+    settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name"; });
     app.footer(
         "Reads only. Objects of GPU sharing, findings, the plan, and the operator's logs; managed fields, last "
         "applied\n"

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <fstream>
 #include <iterator>
 
@@ -28,8 +29,17 @@ void OptionFlags::add_config_to(CLI::App* app) {
                 ->type_name("FILE");
 }
 
+void OptionFlags::add_request_timeout(CLI::App* app) {
+  app->add_option("--request-timeout", request_timeout_, "How long one request may take, 1s to 1h")
+      ->type_name("DURATION")
+      ->default_str(k8s::format_go_duration(Options().request_timeout))
+      ->group("Connection");
+}
+
 k8s::Result<Options> OptionFlags::resolve() const {
   Options out;
+  const k8s::Result<void> timeout = read_duration("--request-timeout", request_timeout_, out.request_timeout);
+  if (!timeout) return std::unexpected(timeout.error());
   std::vector<std::string> given;
   for (const auto& [spec, option] : options_) {
     if (option->count() == 0) continue;
@@ -51,6 +61,28 @@ k8s::Result<Options> OptionFlags::resolve() const {
   const k8s::Result<void> applied = apply_config_file(out, config_file_, text, given);
   if (!applied) return std::unexpected(applied.error());
   return out;
+}
+
+k8s::Result<void> read_any_duration(const char* flag, const std::string& text, const char* example,
+                                    k8s::Duration& out) {
+  if (text.empty()) return {};
+  const auto parsed = k8s::parse_go_duration(text);
+  if (!parsed || *parsed < k8s::Duration::zero()) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: '{}' is not a duration such as {}", flag, text, example));
+  }
+  out = *parsed;
+  return {};
+}
+
+k8s::Result<void> read_duration(const char* flag, const std::string& text, k8s::Duration& out) {
+  if (text.empty()) return {};
+  const auto parsed = k8s::parse_go_duration(text);
+  if (!parsed || *parsed < std::chrono::seconds(1) || *parsed > std::chrono::hours(1)) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("{}: '{}' is not a duration from 1s to 1h, such as 30s", flag, text));
+  }
+  out = *parsed;
+  return {};
 }
 
 }  // namespace gso

@@ -26,6 +26,8 @@ struct Options {
   // Where the Lease and the state ConfigMap live. Empty: the in-cluster namespace, else "gpu-sharing-operator".
   std::string namespace_;
   std::string config;  // YAML file with these same names.
+  // How long one request of a person's command may take: --request-timeout of these commands, no setting.
+  Duration request_timeout = std::chrono::seconds(30);
 
   // --- Leader election (coordination.k8s.io/v1 Lease). lease_duration > renew_deadline > 1.2 * retry_period.
   bool leader_elect = true;

@@ -58,7 +58,7 @@ void add_undo(CLI::App& app, RolloutOptions& rollout) {
 // Completion offers the options in this order.
 void describe_verb(CLI::App& app, OptionFlags& settings, RolloutOptions& rollout, const char* argument) {
   if (argument != nullptr) app.add_option("NAME", rollout.name, argument);
-  settings.add_to(&app, is_connection);
+  add_connection(app, settings);
   switch (rollout.verb) {
     case Verb::pause:
     case Verb::resume:
@@ -115,7 +115,7 @@ Command make_diff_command() {
   const auto describe = [rollout](CLI::App& app, OptionFlags& settings) {
     add_diff(app, *rollout);
     add_output(app, rollout->json);
-    settings.add_to(&app, is_connection);
+    add_connection(app, settings);
   };
   return {.name = "diff",
           .summary = "Which nodes an edit would restart, and which pods block them; same as `rollout diff`",

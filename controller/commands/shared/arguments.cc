@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <chrono>
-
 namespace gso {
 namespace {
 
@@ -49,26 +47,9 @@ void add_manifests(CLI::App& app, std::vector<std::string>& files) {
       ->type_name("FILE");
 }
 
-k8s::Result<void> read_any_duration(const char* flag, const std::string& text, const char* example,
-                                    k8s::Duration& out) {
-  if (text.empty()) return {};
-  const auto parsed = k8s::parse_go_duration(text);
-  if (!parsed || *parsed < k8s::Duration::zero()) {
-    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: '{}' is not a duration such as {}", flag, text, example));
-  }
-  out = *parsed;
-  return {};
-}
-
-k8s::Result<void> read_duration(const char* flag, const std::string& text, k8s::Duration& out) {
-  if (text.empty()) return {};
-  const auto parsed = k8s::parse_go_duration(text);
-  if (!parsed || *parsed < std::chrono::seconds(1) || *parsed > std::chrono::hours(1)) {
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("{}: '{}' is not a duration from 1s to 1h, such as 30s", flag, text));
-  }
-  out = *parsed;
-  return {};
+void add_connection(CLI::App& app, OptionFlags& settings) {
+  settings.add_to(&app, is_connection);
+  settings.add_request_timeout(&app);
 }
 
 }  // namespace gso

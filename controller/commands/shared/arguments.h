@@ -8,8 +8,6 @@
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/output_form.h"
 #include "controller/config/options.h"
-#include "k8sclient/value/error.h"
-#include "k8sclient/value/time.h"
 
 namespace gso {
 
@@ -26,10 +24,7 @@ void add_output(CLI::App& app, OutputForm& form, const std::vector<std::string>&
 // -f, --file: manifests instead of the live cluster.
 void add_manifests(CLI::App& app, std::vector<std::string>& files);
 
-// The value of a flag into `out`, which an empty text leaves as it is. Errors (`invalid`) name the flag and `example`.
-[[nodiscard]] k8s::Result<void> read_any_duration(const char* flag, const std::string& text, const char* example,
-                                                  k8s::Duration& out);
-// The same from 1s to 1h.
-[[nodiscard]] k8s::Result<void> read_duration(const char* flag, const std::string& text, k8s::Duration& out);
+// Settings that say which cluster is meant, and --request-timeout. For people's commands.
+void add_connection(CLI::App& app, OptionFlags& settings);
 
 }  // namespace gso

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <boost/asio/co_spawn.hpp>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <ostream>
@@ -92,6 +93,7 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   session.transport = &recorder;
   k8s::ClientOptions client_options;
   client_options.max_retries = 1;
+  client_options.request_timeout = std::chrono::ceil<std::chrono::milliseconds>(options.request_timeout);
   // Fields that a person sets by a command have a field manager other than the operator's.
   client_options.field_manager = std::string(kFieldManager) + "-cli";
   k8s::ApiClient client(&recorder, clock.get(), client_options);

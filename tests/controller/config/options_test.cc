@@ -213,6 +213,15 @@ TEST(CommandLineTest, TheShortFormOfNamespaceIsTheOperatorsAndThatOfAPodNamedAlo
   EXPECT_FALSE(names_a_pod_alone({"node"}));
 }
 
+TEST(CommandLineTest, PeopleChooseHowLongARequestMayTake) {
+  EXPECT_EQ(parse({"status"}).invocation.options.request_timeout, 30s);
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"status"}, {"rollout", "undo"}, {"check"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.emplace_back("--request-timeout=2m");
+    EXPECT_EQ(parse(arguments).invocation.options.request_timeout, 2min) << command.front();
+  }
+}
+
 TEST(OptionsTest, DefaultsOfTheFlagsAreThoseOfThePlanners) {
   const PlannerSettings flags = Options().planner_settings();
   const PlannerSettings planners;
@@ -252,6 +261,10 @@ TEST(CliTest, WrongUsageIsExitStatusTwo) {
       {"no file", {"plan"}, "FILE"},
       {"bad output form", {"plan", "-o", "xml", "-"}, "xml"},
       {"bad duration", {"plan", "--assume-observed-for", "x", "-"}, "'x' is not a duration"},
+      {"bad request timeout",
+       {"status", "--request-timeout", "0s"},
+       "--request-timeout: '0s' is not a duration from 1s"},
+      {"no setting of the operator", {"run", "--request-timeout", "5s"}, "--request-timeout"},
       {"negative duration", {"plan", "--assume-observed-for", "-1h", "-"}, "'-1h' is not a duration"},
       {"expect without GPUs", {"expect", "--config", "c"}, "exactly one of --devices and --node"},
       {"a config file that is not there", {"run", "--config", "/does/not/exist"}, "/does/not/exist: cannot be read"},
