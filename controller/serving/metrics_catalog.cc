@@ -160,7 +160,8 @@ std::vector<Metrics::Family> metrics_catalog() {
       {"gpusharing_writes_in_flight", gauge, "Write requests that are not answered yet.", {}},
       {"gpusharing_writes_deferred_total",
        counter,
-       "Planned writes that were deferred, by cause (backoff, terminal, stale-view, held, status-rate, lease).",
+       "Planned writes that were deferred, by cause (backoff, earlier-failure, last-look, lease, no-place, record, "
+       "stale-view, status-rate, under-way).",
        {"cause"}},
       {"gpusharing_throttled_total", counter, "Answers 429 from the API server.", {}},
       {"gpusharing_events_total", counter, "Events by result (sent, merged, dropped, failed).", {"result"}},

@@ -158,8 +158,15 @@ boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
   });
   std::vector<Chain> reservations(std::make_move_iterator(rest), std::make_move_iterator(nodes.end()));
   nodes.erase(rest, nodes.end());
-  if (!reservations.empty()) co_await add_to_pool(run, {std::string(kLastLook), "", {}}, std::move(reservations));
-  for (Chain& chain : nodes) co_await add_to_pool(run, std::move(chain), {});
+  // Arguments have names: g++ 12 destroys a braced temporary of a co_await expression twice.
+  if (!reservations.empty()) {
+    Chain last_look{std::string(kLastLook), "", {}};
+    co_await add_to_pool(run, std::move(last_look), std::move(reservations));
+  }
+  for (Chain& chain : nodes) {
+    std::vector<Chain> none;
+    co_await add_to_pool(run, std::move(chain), std::move(none));
+  }
   // As long as one after the other ends: only those that are slower than the others are left behind.
   bool one_ended = true;
   while (run->beside > 0 && one_ended && !crashed_) {

@@ -73,7 +73,8 @@ class LookCommands : public OurClusterWithoutCrds {
                                                       {"/apis/apps/v1/daemonsets", "apps/v1", "DaemonSet"},
                                                       {"/api/v1/pods", "v1", "Pod"}};
     for (const std::vector<std::string>& kind : kinds) {
-      for (Json item : get(kind[0])["items"]) {
+      const Json list = get(kind[0]);
+      for (Json item : list["items"]) {
         item["apiVersion"] = kind[1];
         item["kind"] = kind[2];
         items.push_back(std::move(item));

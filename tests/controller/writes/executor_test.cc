@@ -72,8 +72,17 @@ TEST_F(ExecutorTest, AtMostSixteenRequestsAreUnanswered) {
   EXPECT_EQ(transport.most_in_flight, 16);
 }
 
+// With the patience of the operator.
+class SlowNodes : public ExecutorTest {
+ protected:
+  SlowNodes() {
+    options.patience = ExecutorOptions().patience;
+    make_executor();
+  }
+};
+
 // Behind a webhook that takes eight seconds for one node.
-TEST_F(ExecutorTest, ANodeThatIsSlowerThanTheOthersIsLeftBehindAndReportedWithTheNextPlan) {
+TEST_F(SlowNodes, ANodeThatIsSlowerThanTheOthersIsLeftBehindAndReportedWithTheNextPlan) {
   script["PATCH /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 8s); };
   const MonoTime begun = sim.clock.monotonic();
   const Execution first = execute({patch("n1", {{"a", "1"}}), patch("n2", {{"a", "1"}}), status_of("Progressing", 1)});
@@ -95,7 +104,7 @@ TEST_F(ExecutorTest, ANodeThatIsSlowerThanTheOthersIsLeftBehindAndReportedWithTh
   EXPECT_EQ(execute({}).succeeded, 1U) << "of n1";
 }
 
-TEST_F(ExecutorTest, NodesForWhichNoPlaceIsFreeArePlannedAgain) {
+TEST_F(SlowNodes, NodesForWhichNoPlaceIsFreeArePlannedAgain) {
   script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
   std::vector<PlannedAction> actions;
   for (int i = 0; i < 20; ++i) actions.push_back(patch("node" + std::to_string(i), {{"a", "1"}}));
@@ -107,7 +116,7 @@ TEST_F(ExecutorTest, NodesForWhichNoPlaceIsFreeArePlannedAgain) {
   EXPECT_EQ(ended_late, 16);
 }
 
-TEST_F(ExecutorTest, FinishSaysWhetherAnythingIsStillUnanswered) {
+TEST_F(SlowNodes, FinishSaysWhetherAnythingIsStillUnanswered) {
   script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
   execute({patch("n1", {{"a", "1"}})});
   EXPECT_FALSE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
@@ -203,6 +212,14 @@ TEST_F(ExecutorTest, APartOfTheRecordCarriesTheLabelThatItsWatchFindsItBy) {
   const WriteConfigMap head{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
   execute({{"sharing.rollout", head, "Baseline", "", false, ""}});
   EXPECT_FALSE(Json::parse(transport.seen.back().request.body)["metadata"].contains("labels"));
+}
+
+TEST_F(ExecutorTest, ADeletionNamesTheUidOfTheObjectThatIsMeant) {
+  const DeleteObject action{{"gpusharing.dev/v1alpha1", "SharingRollout", "", "r1", "u7"}};
+  execute({{"sharing.rollout", action, "HistoryTrimmed", "", false, ""}});
+  ASSERT_THAT(writes(), ElementsAre("DELETE /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1"));
+  const Json body = Json::parse(transport.seen.back().request.body);
+  EXPECT_EQ(body["preconditions"]["uid"], "u7") << "another one of that name might have been created since";
 }
 
 TEST_F(ExecutorTest, ADryRunSendsNothing) {

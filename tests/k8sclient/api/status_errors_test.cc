@@ -1,6 +1,7 @@
 // metav1.Status and other answers: the reason that a caller acts on, and the words for people.
 #include "k8sclient/api/status.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <string>
@@ -65,9 +66,9 @@ TEST(StatusErrors, are_utf8_whatever_the_body_is) {
                               "", "list nodes")
                 .message,
             "list nodes: HTTP 504: Zeit\ufffdberschreitung");
-  const std::string long_text = std::string(199, 'x') + "\u20ac" + std::string(50, 'x');
-  EXPECT_EQ(error_from_answer(502, long_text, "", "x").message,
-            "x: HTTP 502: " + std::string(199, 'x') + "\u20ac\u2026");
+  const std::string start(199, 'x');
+  const std::string long_text = fmt::format("{}\u20ac{}", start, std::string(50, 'x'));
+  EXPECT_EQ(error_from_answer(502, long_text, "", "x").message, fmt::format("x: HTTP 502: {}\u20ac\u2026", start));
 }
 
 TEST(StatusErrors, quote_a_body_that_is_no_status_and_survive_any) {
