@@ -98,6 +98,7 @@ playground() { timeout 300 "$here/playground_test.sh" "$cluster" "$build"; }
 
 bad-input() {
   up
+  "$here/controlplane/build.sh" helm >/dev/null
   timeout 900 "$here/bad_input_test.sh" "$cluster" "$build"
 }
 
@@ -112,6 +113,7 @@ rollout-stories-4() { tell rollouts:4/4; }
 seeds() { tell seeds; }
 tell() {
   up
+  "$here/controlplane/build.sh" helm >/dev/null
   timeout 900 "$here/story_test.sh" "$cluster" "$build" "$1"
 }
 
