@@ -55,10 +55,15 @@ asio::awaitable<k8s::Result<void>> list_pods(k8s::ApiClient* client, k8s::ListOp
                                   of_what, first_names(unreadable)));
 }
 
-// The answer to a pod's eviction is remembered while the pod exists.
-void keep_refusals(const NodeConsumers& before, NodeConsumers& found) {
-  for (const Pod& pod : found.pods) {
+// The answer to a pod's eviction is remembered while the pod exists. A pod that is ending goes on ending: a listing
+// that does not say so has been read before the pod was evicted.
+void keep_answers(const NodeConsumers& before, NodeConsumers& found) {
+  for (Pod& pod : found.pods) {
     const std::string uid(pod.meta.uid);
+    const auto known = std::ranges::find(before.pods, pod.meta.uid, [](const Pod& one) { return one.meta.uid; });
+    if (known != before.pods.end() && !pod.meta.deletion_timestamp) {
+      pod.meta.deletion_timestamp = known->meta.deletion_timestamp;
+    }
     if (const auto answer = before.refused.find(uid); answer != before.refused.end()) found.refused.insert(*answer);
     if (const auto answer = before.forbidden.find(uid); answer != before.forbidden.end())
       found.forbidden.insert(*answer);
@@ -174,7 +179,7 @@ asio::awaitable<void> NodeConsumersReader::work(std::shared_ptr<Run> run) {
     run->nodes.pop_back();
     k8s::Result<NodeConsumers> found = co_await read_with_jobs(node);
     if (found) {
-      keep_refusals(listings_[node], *found);
+      keep_answers(listings_[node], *found);
       listings_[node] = *std::move(found);
       run->outcome.listed = true;
     } else {

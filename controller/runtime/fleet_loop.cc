@@ -177,6 +177,11 @@ void FleetLoop::note_sync() {
   }
 }
 
+void FleetLoop::note_late(const Execution& result) {
+  parts_.consumers->note_evictions(result);
+  wake(Duration::zero());
+}
+
 boost::asio::awaitable<void> FleetLoop::pass() {
   note_forbidden();
   update_scopes();

@@ -83,6 +83,8 @@ class FleetLoop {
   void wake(Duration after);
   // Something that a store holds or a watch has reported has changed: a pass after batch_window.
   void note_change() { wake(options_.batch_window); }
+  // Actions of a node have ended after their pass: a pass that plans from their result.
+  void note_late(const Execution& result);
   // The namespaces that are watched have changed.
   void note_scopes_changed();
   // This replica does not lead any more: timers start again when it leads the next time.

@@ -189,7 +189,7 @@ void Manager::make_writers() {
   };
   parts.hooks = runtime_.hooks;
   parts.view = view_;
-  parts.ended_late = [this] { loop_->wake(Duration::zero()); };
+  parts.ended_late = [this](const Execution& result) { loop_->note_late(result); };
   plan_executor_ = std::make_unique<Executor>(std::move(parts), std::move(execution));
 }
 

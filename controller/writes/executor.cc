@@ -66,7 +66,7 @@ Executor::Executor(Parts parts, ExecutorOptions options)
       reservations_(parts_.clock),
       pool_(parts_.clock, static_cast<std::size_t>(options_.max_in_flight)) {
   // The next execute() throws it.
-  pool_.on_failure([this](const std::string&) { parts_.ended_late(); });
+  pool_.on_failure([this](const std::string&) { parts_.ended_late({}); });
 }
 
 void Execution::add(Execution&& other) {
@@ -204,8 +204,8 @@ boost::asio::awaitable<void> Executor::run_beside(RunPtr run, Chain chain, std::
       --run->beside;
       run->ended->notify();
       if (!run->left) return;
+      executor->parts_.ended_late(run->result);
       executor->late_.add(std::exchange(run->result, {}));
-      executor->parts_.ended_late();
     }
   };
   const Leaves leaves{this, run.get()};

@@ -99,8 +99,9 @@ class Executor {
     std::function<boost::asio::awaitable<std::set<ObjectKey>>(std::vector<PlannedAction> deletions)> still_due;
     RuntimeHooks hooks;
     std::shared_ptr<RuntimeView> view;
-    // Called when actions of a node have ended after their execute() had returned: there is a result to plan from.
-    std::function<void()> ended_late = [] {};
+    // Called when actions of a node have ended after their execute() had returned. Note what it says of evictions
+    // before the next plan: no store shows them. The next execute() returns it, too.
+    std::function<void(const Execution& result)> ended_late = [](const Execution&) {};
   };
   Executor(Parts parts, ExecutorOptions options);
 

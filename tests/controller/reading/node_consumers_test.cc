@@ -119,6 +119,18 @@ TEST_F(NodeConsumersTest, AListingThatCannotBeReadLeavesTheFormerOneAndIsLogged)
   EXPECT_THAT(log, AllOf(HasSubstr("Could not list the pods of a node"), HasSubstr("Pod team/odd: ")));
 }
 
+// The eviction was answered while the list was on its way.
+TEST_F(NodeConsumersTest, APodThatWasEvictedIsEndingWhateverAnOlderListSays) {
+  answer({pod("job", "1")});
+  EXPECT_TRUE(refresh().listed);
+  Execution execution;
+  execution.evictions["n1"]["uid-job"] = {};
+  reader.note_evictions(execution);
+  sim.clock.run_for(1s);
+  EXPECT_TRUE(refresh().listed);
+  EXPECT_TRUE(reader.listings().at("n1").pods.at(0).meta.deletion_timestamp.has_value());
+}
+
 TEST_F(NodeConsumersTest, AnswersToEvictionsAreKeptWhileThePodExists) {
   answer({pod("kept", "1"), pod("gone", "1")});
   EXPECT_TRUE(refresh().listed);

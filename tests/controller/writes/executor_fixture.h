@@ -75,7 +75,10 @@ class ExecutorTest : public testing::Test {
     parts.log = log;
     parts.metrics = metrics;
     parts.view = view;
-    parts.ended_late = [this] { ++ended_late; };
+    parts.ended_late = [this](const Execution& result) {
+      ++ended_late;
+      for (const auto& [node, answers] : result.evictions) late_evictions.insert(node);
+    };
     parts.gate.check = [this]() -> k8s::Result<void> {
       if (!leading) return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
       return {};
@@ -115,6 +118,7 @@ class ExecutorTest : public testing::Test {
   }
 
   int ended_late = 0;
+  std::set<std::string> late_evictions;  // Nodes.
   Sim sim;
   std::map<std::string, std::function<ScriptedAnswer()>> script;  // Part of "METHOD path" -> answer.
   ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest& r) { return answer(r); }};

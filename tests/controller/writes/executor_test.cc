@@ -104,6 +104,16 @@ TEST_F(SlowNodes, ANodeThatIsSlowerThanTheOthersIsLeftBehindAndReportedWithTheNe
   EXPECT_EQ(execute({}).succeeded, 1U) << "of n1";
 }
 
+// The next plan is made before the next execute(): it would evict once more.
+TEST_F(SlowNodes, ALateEvictionIsKnownBeforeTheNextPlan) {
+  script["POST /api/v1/namespaces/team/pods/train/eviction"] = [] { return ScriptedAnswer::json(201, "{}", 5s); };
+  execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "train"}, "u9"}, "Evict", "", true, "n1"}});
+  EXPECT_THAT(late_evictions, testing::IsEmpty());
+  sim.clock.run_for(5s);
+  EXPECT_THAT(late_evictions, ElementsAre("n1"));
+  EXPECT_TRUE(execute({}).evictions.contains("n1")) << "for the report";
+}
+
 TEST_F(SlowNodes, NodesForWhichNoPlaceIsFreeArePlannedAgain) {
   script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
   std::vector<PlannedAction> actions;
