@@ -9,7 +9,8 @@ namespace gso::sim {
 
 class MpsDaemon final : public Program {
  public:
-  using Program::Program;
+  // It takes `late` longer than usual (in the fleet's time) to serve.
+  MpsDaemon(ProgramHost* host, k8s::Duration late) : Program(host), late_(late) {}
   void start() override { load(); }
   void hang_up() override;
   void terminate() override;
@@ -19,6 +20,7 @@ class MpsDaemon final : public Program {
 
  private:
   void load();
+  k8s::Duration late_;
   bool serving_ = false;
 };
 
