@@ -42,8 +42,10 @@ Complaints config_map_missing(const Setup& setup) {
 Complaints key_not_found(const Setup& setup) {
   if (!has_key_error(setup) || !setup.labelled) return {};
   const std::string where = fmt::format("ConfigMap {}: {}", setup.installation.id(), setup.key.error);
-  return {{"", fmt::format("{} The pods of the node crash-loop. Correct the label {}, or add the key", sentence(where),
-                           setup.plugin.node_label)}};
+  return {{"", fmt::format(
+                   "{} Pods that start there crash-loop; those that run keep what they have loaded. Correct the label "
+                   "{} (or the policy that sets it), or add the key",
+                   sentence(where), setup.plugin.node_label)}};
 }
 
 Complaints default_key_not_found(const Setup& setup) {

@@ -21,6 +21,7 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {
@@ -104,6 +105,9 @@ void add_node(const World& world, const Node& node, const FleetIndex& index, Aud
 // The command that lifts the pause.
 std::string resume_command(RolloutView& rollout) {
   const std::string command = "gpu-sharing-operator rollout resume";
+  const bool gone = rollout.pass.s.world.policies.find(rollout.key.policy) == nullptr;
+  if (gone && rollout.pass.index.held_policies.contains(rollout.key.policy))
+    return forget_policies_command(rollout.pass.s.settings);
   const PausedBy by = pause_of_rollout(rollout).by;
   if (by == PausedBy::policy) return fmt::format("{} policy/{}", command, rollout.key.policy);
   const bool has_name = by == PausedBy::rollout && rollout.object != nullptr;

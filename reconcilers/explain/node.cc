@@ -12,6 +12,7 @@
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
@@ -269,6 +270,18 @@ std::string blocking_pods_of(const World& world, std::string_view node) {
 
 namespace {
 
+// The stop of a policy that is not there any more; empty: it has none.
+std::string gone_policy_of(const FleetIndex::Impl& index, const NodeAssessment& a) {
+  const auto held = index.held_policies.find(std::string(a.policy.view()));
+  if (held == index.held_policies.end() || !index.record) return {};
+  const SharingPolicy& policy = held->second;
+  if (!has_recorded_stop(*index.record, policy)) return {};
+  const std::string stop = stops_of(policy);
+  return fmt::format("{}: SharingPolicy {} does not exist any more, and its stop ({}) still applies",
+                     policy.gone ? kPolicyGone : kCrdsGone, a.policy.view(),
+                     stop.empty() ? "a paused or aborted rollout" : stop);
+}
+
 // What a node that needs a change waits for: why the operator must not change it now, else the text of the rollout's
 // status, or of the policy's status if the rollout's status has none.
 std::string waits_for(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
@@ -284,6 +297,7 @@ std::string waits_for(const World& world, const FleetIndex::Impl& index, const N
   if (rollout != nullptr && !has_ended(rollout->phase)) out = progressing(rollout->status_json);
   const SharingPolicy* policy = world.policies.find(a.policy.view());
   if (out.empty() && policy != nullptr) out = progressing(policy->status_json);
+  if (out.empty() && policy == nullptr) out = gone_policy_of(index, a);
   return out;
 }
 

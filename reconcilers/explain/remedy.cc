@@ -140,6 +140,9 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   if (known != blocked_reasons().end() && !known->command.empty()) return chooser.fill(known->command);
   const bool deferred = a->phase == Phase::pending && index.nodes_in(Bucket::deferred).contains(node.meta.name);
   if (a->phase == Phase::failed || deferred) return chooser.fill("gpu-sharing-operator rollout start {policy}");
+  const bool policy_is_gone =
+      index.held_policies.contains(std::string(a->policy.view())) && world.policies.find(a->policy.view()) == nullptr;
+  if (a->phase == Phase::pending && policy_is_gone) return "gpu-sharing-operator audit";
   if (a->phase == Phase::pending || a->in_change()) return "gpu-sharing-operator rollout status";
   if (state == kPreexistingDrift || state == kUnproven)
     return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");

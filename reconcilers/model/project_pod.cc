@@ -23,10 +23,18 @@ bool keeps_pod_annotation(std::string_view key) {
          key == kSafeToEvict || kai::names_nv_fraction(key) || names_a_job(key);
 }
 
-bool read_name_value(Fields& fields, Value value, std::string_view field, std::string& name, std::string& text) {
-  return fields.object(value, field, [&](std::string_view key, Value inner) {
-    if (key == "name") return fields.text(inner, field, name);
-    if (key == "value") return fields.text(inner, field, text);
+// A variable of a container.
+struct Variable {
+  std::string name;
+  std::string text;
+  bool from_elsewhere = false;  // valueFrom: of a ConfigMap, for example.
+};
+
+bool read_variable(Fields& fields, Value value, Variable& out) {
+  return fields.object(value, "env", [&](std::string_view key, Value inner) {
+    if (key == "name") return fields.text(inner, "env", out.name);
+    if (key == "value") return fields.text(inner, "env", out.text);
+    if (key == "valueFrom") out.from_elsewhere = !Fields::is_null(inner);
     return true;
   });
 }
@@ -65,6 +73,7 @@ struct ContainerUse {
   Variables variables;
   std::vector<Mount> mounts;
   std::string pipe_directory;    // CUDA_MPS_PIPE_DIRECTORY, clean.
+  bool other_pipe = false;       // The same, with a value that the pod does not contain (valueFrom).
   bool visible_devices = false;  // NVIDIA_VISIBLE_DEVICES names devices.
   bool sidecar = false;          // Of an init container: restartPolicy Always.
 };
@@ -72,6 +81,7 @@ struct ContainerUse {
 struct Volume {
   std::string name;
   std::string host_path;  // Clean (paths.h). Empty: another kind of volume.
+  bool of_pod = false;    // Made for the pod: no daemon outside of it uses the same directory.
 };
 
 bool read_path(Fields& fields, Value value, std::string_view field, std::string& out) {
@@ -94,15 +104,19 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
     }
     if (key == "env") {
       return fields.array(inner, "env", [&](Value item) {
-        std::string name;
-        std::string text;
-        if (!read_name_value(fields, item, "env", name, text)) return false;
+        Variable variable;
+        if (!read_variable(fields, item, variable)) return false;
         // A variable refers to earlier ones.
-        text = with_variables(text, use.variables);
-        if (name == "NVIDIA_VISIBLE_DEVICES") use.visible_devices = !text.empty() && text != "void" && text != "none";
-        if (name == "CUDA_MPS_PIPE_DIRECTORY") use.pipe_directory = clean_path(text);
+        std::string text = with_variables(variable.text, use.variables);
+        const bool elsewhere = variable.from_elsewhere;  // It counts as set: the pod does not show that it is not.
+        if (variable.name == "NVIDIA_VISIBLE_DEVICES")
+          use.visible_devices = elsewhere || (!text.empty() && text != "void" && text != "none");
+        if (variable.name == "CUDA_MPS_PIPE_DIRECTORY") {
+          use.pipe_directory = clean_path(text);
+          use.other_pipe = elsewhere;
+        }
         if (!text.empty() && text.size() <= kLongestExpansion)
-          use.variables.emplace_back(std::move(name), std::move(text));
+          use.variables.emplace_back(std::move(variable.name), std::move(text));
         return true;
       });
     }
@@ -130,6 +144,8 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
 bool read_pod_volume(Fields& fields, Value value, Volume& volume) {
   return fields.object(value, "spec.volumes", [&](std::string_view key, Value inner) {
     if (key == "name") return fields.text(inner, "spec.volumes.name", volume.name);
+    constexpr std::string_view kOfPod[] = {"emptyDir", "configMap", "secret", "projected", "downwardAPI", "ephemeral"};
+    volume.of_pod = volume.of_pod || std::ranges::find(kOfPod, key) != std::end(kOfPod);
     if (key != "hostPath") return true;
     return fields.object(inner, "spec.volumes.hostPath", [&](std::string_view field, Value path) {
       return field == "path" ? read_path(fields, path, "spec.volumes.hostPath.path", volume.host_path) : true;
@@ -167,12 +183,11 @@ bool is_usual_mps_path(std::string_view path) {
   return std::ranges::any_of(kUsual, [&](std::string_view usual) { return is_at_or_below(path, usual); });
 }
 
-// Whether the mount shows the directory to the container: any volume is mounted at the directory, or a host path is
-// mounted above it (an emptyDir above it belongs to the pod).
+// Whether the mount shows the directory to the container: any volume is mounted at the directory, or one that other
+// pods can share is mounted above it (an emptyDir above it belongs to the pod).
 bool shows(const Mount& mount, const Volume* volume, std::string_view directory) {
   if (mount.path == directory) return true;
-  return volume != nullptr && !volume->host_path.empty() && !mount.path.empty() &&
-         is_at_or_below(directory, mount.path);
+  return volume != nullptr && !volume->of_pod && !mount.path.empty() && is_at_or_below(directory, mount.path);
 }
 
 // A client of an MPS daemon outside of the pod. A directory that one container names also counts for the mounts of the
@@ -180,6 +195,7 @@ bool shows(const Mount& mount, const Volume* volume, std::string_view directory)
 bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vector<Volume>& volumes) {
   if (std::ranges::any_of(volumes, [](const Volume& volume) { return is_usual_mps_path(volume.host_path); }))
     return true;
+  if (std::ranges::any_of(uses, [](const ContainerUse* use) { return use->other_pipe; })) return true;
   std::vector<std::string_view> directories;
   for (const ContainerUse* use : uses) {
     if (!use->pipe_directory.empty()) directories.emplace_back(use->pipe_directory);
@@ -288,9 +304,13 @@ bool read_container_status(Fields& fields, Value value, ContainerStatus& status)
 
 // The kubelet's clock can be ahead of the API server's. It cannot see the pod before the API server creates it, so its
 // clock is ahead by at most the difference of the two times: this difference is subtracted from the kubelet's times of
-// containers.
+// containers. A pod without the kubelet's time has no times of containers that prove anything.
 void correct_start_times(Pod& pod, std::optional<WallTime> seen_by_kubelet) {
-  if (!seen_by_kubelet || *seen_by_kubelet <= pod.meta.creation_timestamp) return;
+  if (!seen_by_kubelet) {
+    for (ContainerStatus& status : pod.containers) status.started_at.reset();
+    return;
+  }
+  if (*seen_by_kubelet <= pod.meta.creation_timestamp) return;
   const auto ahead = *seen_by_kubelet - pod.meta.creation_timestamp;
   for (ContainerStatus& status : pod.containers) {
     if (status.started_at) *status.started_at -= ahead;

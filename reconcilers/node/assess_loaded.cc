@@ -90,6 +90,16 @@ bool Assessor::waits_for_deletion() const {
   });
 }
 
+bool Assessor::created_from_an_older_template(const NodeChange& change) const {
+  const auto created = [&](const Pod& pod) {
+    return std::ranges::none_of(change.pods, [&](const auto& listed) { return listed.second.contains(pod.meta.uid); });
+  };
+  const auto is_outdated = [&](const Operand* operand, const Pod* pod) {
+    return pod != nullptr && operand->on_delete && created(*pod) && is_old_template(*operand, *pod);
+  };
+  return std::ranges::any_of(loaders(), [&](const auto& loader) { return is_outdated(loader.first, loader.second); });
+}
+
 // Its pod might mount a ConfigMap that is deleted with the old template, and would not start again.
 void Assessor::include_old_mps() {
   const Pod* pod = wants_mps() ? newest(Component::mps) : nullptr;

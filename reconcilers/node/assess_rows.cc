@@ -68,7 +68,7 @@ bool Assessor::c1_to_c12_change() {
 // pod.
 void Assessor::try_again() {
   const bool asked_again = out_.change->failed->retry != retry();
-  const bool new_template = waits_for_deletion();
+  const bool new_template = created_from_an_older_template(*out_.change);
   if (out_.change->to == out_.target.view() && !asked_again && !new_template) return;
   // It shows its target with pods that have read it: it needs no second change.
   const bool is_done =

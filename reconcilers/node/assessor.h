@@ -65,6 +65,9 @@ class Assessor {
   // Under updateStrategy OnDelete: pods whose template has changed since the baseline, which only the operator
   // replaces.
   [[nodiscard]] bool waits_for_deletion() const;
+  // OnDelete: a pod that the change has created does not have the newest template. Pods that it lists and has not
+  // deleted do not count: it began, and failed, beside them.
+  [[nodiscard]] bool created_from_an_older_template(const NodeChange& change) const;
   void include_old_mps();
   [[nodiscard]] bool pods_are_fresh() const;
   // Every pod that loads the profile was created after the fleet's baseline was recorded.

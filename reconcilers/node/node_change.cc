@@ -170,6 +170,10 @@ bool was_sound(const NodeChange& change) {
   return change.served && change.from != change.to;
 }
 
+std::string profile_ref_of(const NodeChange& change) {
+  return fmt::format("{}/{}", change.config_map.substr(change.config_map.find('/') + 1), change.key);
+}
+
 std::string print_change(const NodeChange& change) {
   Json out = Json::object();
   out["v"] = NodeChange::kVersion;

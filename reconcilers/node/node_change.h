@@ -69,6 +69,9 @@ struct NodeChange {
 // The node served and showed its profile before this change: the change was for another revision, no repair.
 [[nodiscard]] bool was_sound(const NodeChange& change);
 
+// "<configmap>/<key>" of the profile that the change was begun for, as in gpusharing.dev/profile.
+[[nodiscard]] std::string profile_ref_of(const NodeChange& change);
+
 // The annotation's text; equal changes give equal text.
 [[nodiscard]] std::string print_change(const NodeChange& change);
 // Errors (`decode`) name the field that is missing, of the wrong type or unknown, or the newer version.

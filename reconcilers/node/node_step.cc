@@ -241,8 +241,14 @@ bool ChangeStep::c10_verified() {
 }
 
 bool ChangeStep::c11_time_is_over() {
-  if (expired_) give_up();
-  return expired_;
+  if (!expired_) return false;
+  if (node_.ready && facts_.pods_ready && all_replaced() && !facts_.labels_missing.empty()) {
+    finding(Severity::warning, kLabelsMissing,
+            fmt::format("the change to {} waits: {}", change_.to, facts_.labels_missing.view()));
+  } else {
+    give_up();
+  }
+  return true;
 }
 
 bool ChangeStep::c12_reload() {

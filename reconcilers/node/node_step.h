@@ -72,7 +72,8 @@
 //       have shown what they read for the  read. If that is no longer the target, N8 applies
 //       status lag                         If the text was edited and edited back since, pods that may have read the
 //                                          one in between are listed again
-//   C11 verifyTimeout has passed           Fewer devices than GFD counts: leaves the change (VerifiedDegraded). More
+//   C11 verifyTimeout has passed           Waits while the node serves with Ready pods and its labels are missing.
+//                                          Fewer devices than GFD counts: leaves the change (VerifiedDegraded). More
 //                                          than recorded: leaves the change. Pods older than the text: listed again.
 //                                          Otherwise Failed, and autoscalers are allowed to remove the node
 //   C12 the label was written, and the     The pods are listed; then C6

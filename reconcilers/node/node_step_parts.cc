@@ -219,6 +219,8 @@ void ChangeStep::finish(std::string_view reason) {
   const bool present = loaded_the_present();
   const std::string revision = present ? std::string(facts_.target.view()) : change_.to;
   record_on(patch, node_, facts_, revision);
+  // The pods have the key for which they were replaced, also if the ConfigMap is missing now or the node's key changed.
+  if (!present) patch.set_annotations[std::string(kProfileAnnotation)] = profile_ref_of(change_);
   if (present && facts_.expectation) {
     add_to(patch, label_change_to(node_, *facts_.expectation, facts_.has_labeller(), snapshot_.settings));
   }

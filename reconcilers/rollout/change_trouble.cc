@@ -24,8 +24,8 @@ using Kind = ChangeTrouble::Kind;
 constexpr Duration kUsual = std::chrono::minutes(2);
 constexpr std::size_t kMostLookedAt = 200;  // Of the nodes that load a profile by themselves.
 
-// What prevents the next step of a node in progress, while no deadline runs. The step is asked for its row without a stop
-// and without blocking pods: neither matters for the row once a pod of the node has been deleted.
+// What prevents the next step of a node in progress, while no deadline runs. The step is asked for its row without a
+// stop and without blocking pods: neither matters for the row once a pod of the node has been deleted.
 std::optional<ChangeTrouble> obstacle_of(Pass& pass, const NodeView& view) {
   const NodeAssessment& a = view.facts;
   if (a.phase != Phase::restarting) return std::nullopt;
@@ -111,6 +111,8 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
                          Kind::container};
   }
   if (!is_late(pass, name, a)) return std::nullopt;
+  if (!a.labels_missing.empty())
+    return ChangeTrouble{std::string(kLabelsMissing), std::string(a.labels_missing.view()), Kind::late};
   return ChangeTrouble{std::string(to_string(a.phase)), shown_difference(a), Kind::late};
 }
 

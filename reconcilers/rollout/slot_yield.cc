@@ -24,6 +24,8 @@ std::optional<Stop> SlotYield::stop_for(const std::string& name, const NodeAsses
   const RolloutSpec& spec = pass_.index.policy(pass_.s.world, a.policy.view()).rollout;
   if (a.phase != Phase::draining || !a.holder.empty() || spec.workloads != WorkloadMode::wait_for_idle)
     return std::nullopt;
+  // Out of service without the operator's cordon, too, for example by a person's: it would go on holding the slot.
+  if (a.unavailable && !a.change->cordoned) return std::nullopt;
   for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
     if (profile_rollout.tally.of(Phase::pending) == 0) continue;
     RolloutView& rollout = rollout_of(pass_, key);

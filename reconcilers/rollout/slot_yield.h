@@ -19,8 +19,8 @@ class SlotYield {
 
   // Why a node leaves its change before a pod of it is deleted; nullopt: it keeps its slot. It leaves if its policy
   // waits for workloads, some still use it, and no slot is free for a Pending node that is certainly idle, and would be
-  // free without it. Pending nodes that were not listed lately are listed first, a few per pass. Each idle node takes
-  // one slot.
+  // free without it. A node that stays out of service keeps its slot anyway. Pending nodes that were not listed lately
+  // are listed first, a few per pass. Each idle node takes one slot.
   [[nodiscard]] std::optional<Stop> stop_for(const std::string& name, const NodeAssessment& a, const BlockedBy& who);
 
  private:

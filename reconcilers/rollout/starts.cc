@@ -126,8 +126,27 @@ class Starter {
   void repair_unavailable(const Candidates& candidates) {
     for (const auto& [available, name] : candidates.group.pending) {
       if (available || !pass_.takes_more()) return;
-      if (!deferred_.contains(name) && is_repair(name)) (void)try_start(candidates.rollout, name, true);
+      if (!is_repair(name)) continue;
+      if (deferred_.contains(name) && !has_become_idle(candidates.rollout, name)) continue;
+      (void)try_start(candidates.rollout, name, true);
     }
+  }
+
+  // A deferred node that went out of service holds the slot that the nodes before it in the queue could need: it does
+  // not wait for them once its workloads are gone.
+  [[nodiscard]] bool has_become_idle(const RolloutView& rollout, const std::string& name) {
+    if (busy_.known(name)) return false;
+    const NodeAssessment& a = *pass_.index.find(name);
+    const Drain drain = drain_for(a, a.transition, rollout.policy.rollout.workloads);
+    if (drain == Drain::nothing) return true;
+    const NodeUse use = use_of(pass_.s, name, WallTime::min());
+    if (!use.fresh) {
+      pass_.plan.consumers_wanted.insert(name);
+      return false;
+    }
+    if (drained(drain, use, a)) return true;
+    busy_.note(name, a);
+    return false;
   }
 
   // The canary lets no further node of the group start.
@@ -137,9 +156,16 @@ class Starter {
            left_in_canary(rollout, candidates.product) <= started_[{rollout.key, candidates.product}];
   }
 
+  // A node with missing devices shows less of a profile than a whole one: it is a canary only where no other node is.
   void start_idle(Candidates& candidates) {
+    start_idle(candidates, false);
+    if (!candidates.ended) start_idle(candidates, true);
+  }
+
+  void start_idle(Candidates& candidates, bool with_missing_devices) {
     const RolloutKey& key = candidates.rollout.key;
     for (const auto& [available, name] : candidates.group.pending) {
+      if (reports_missing_devices(*pass_.index.find(name)) != with_missing_devices) continue;
       candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
       if (candidates.ended) return;
       if (deferred_.contains(name) || is_repair(name)) continue;
@@ -199,8 +225,8 @@ class Starter {
 
   enum class Outcome { started, no_slot, busy, skipped };
 
-  // A Node gets one patch at a time: an earlier one is not answered yet, or the marks of an earlier obstacle are removed
-  // from it in this pass.
+  // A Node gets one patch at a time: an earlier one is not answered yet, or the marks of an earlier obstacle are
+  // removed from it in this pass.
   [[nodiscard]] bool gets_another_patch(const std::string& name) const {
     return pass_.s.world.nodes_being_written.contains(name) ||
            pass_.index.nodes_in(Bucket::stale_marks).contains(name) ||

@@ -207,11 +207,6 @@ bool holds_a_switch(const Pass& pass, const SharingRollout& rollout) {
 namespace {
 
 // The command that clears the stops of policies that are deleted by now.
-std::string forget_command(const Pass& pass) {
-  return fmt::format("kubectl annotate configmap --namespace {} {} --overwrite {}=$(date -u +%Y-%m-%dT%H:%M:%SZ)",
-                     pass.s.settings.operator_namespace, pass.s.settings.state_config_map, kForgetPoliciesAnnotation);
-}
-
 ObjectRef gone_policy_ref(const std::string& name) {
   return {std::string(kApiVersion), "SharingPolicy", "", name, ""};
 }
@@ -222,7 +217,7 @@ std::string gone_policy_text(const Pass& pass, const std::string& name) {
       "SharingPolicy {} was deleted while it had a stop ({}): the stop still applies to the nodes that it selected. "
       "Create the policy again, or create another policy for these nodes with at least the same priority. To forget "
       "the stops of all deleted policies: {}",
-      name, stop.empty() ? "a paused or aborted rollout" : stop, forget_command(pass));
+      name, stop.empty() ? "a paused or aborted rollout" : stop, forget_policies_command(pass.s.settings));
 }
 
 std::string gone_crds_text(const Pass& pass) {
@@ -237,10 +232,15 @@ std::string gone_crds_text(const Pass& pass) {
   return fmt::format(
       "The SharingPolicy/SharingRollout CRDs are not installed in this cluster, or no SharingPolicy is in the input of "
       "`plan`: the last known specs of these policies apply: {}. Install the CRDs again. To forget the policies: {}",
-      names, forget_command(pass));
+      names, forget_policies_command(pass.s.settings));
 }
 
 }  // namespace
+
+std::string forget_policies_command(const PlannerSettings& settings) {
+  return fmt::format("kubectl annotate configmap --namespace {} {} --overwrite {}=$(date -u +%Y-%m-%dT%H:%M:%SZ)",
+                     settings.operator_namespace, settings.state_config_map, kForgetPoliciesAnnotation);
+}
 
 void report_gone_policy(Pass& pass, const std::string& name) {
   pass.event(gone_policy_ref(name), true, kPolicyGone, "Hold", gone_policy_text(pass, name));

@@ -28,6 +28,9 @@ struct Switches {
 // a new attempt begins, or by `rollout start`.
 [[nodiscard]] std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpdate& policies);
 
+// The command that lifts the stops of all deleted policies.
+[[nodiscard]] std::string forget_policies_command(const PlannerSettings& settings);
+
 // Whether a switch of this rollout is still in effect: then its object is not history.
 [[nodiscard]] bool holds_a_switch(const Pass& pass, const SharingRollout& rollout);
 // Another valid revision has replaced this one, or its policy is deleted and forgotten. While the policy governs no

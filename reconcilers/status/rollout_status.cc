@@ -90,6 +90,13 @@ RolloutPhase rollout_phase_of(RolloutView& view, const SharingRollout& rollout) 
       return {"Paused", std::string(kPreexistingDrift), preexisting_drift_text(join_names(drifted), rollout.policy)};
     if (!view.assumed().empty())
       return {"Paused", std::string(kUnproven), unproven_text(join_names(view.assumed()), rollout.policy)};
+    const auto unlabelled = profile_rollout.blocked.find(std::string(kLabelsMissing));
+    if (!completed && unlabelled != profile_rollout.blocked.end()) {
+      return {"Paused", std::string(kLabelsMissing),
+              fmt::format("waits for the labels of {}. Check the pods of GPU Feature Discovery and Node Feature "
+                          "Discovery",
+                          join_names({unlabelled->second.begin(), unlabelled->second.end()}))};
+    }
     if (other == 0 || completed)
       return {"Completed", "Completed", "every node that can be changed has the revision" + failed_before(view)};
   }

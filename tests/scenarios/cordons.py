@@ -1,5 +1,5 @@
 """A cordon of the operator that a person took away, and a cordon that the person set later (S7)."""
-from scenario import expect, expect_that, fleet, mps, scenario
+from scenario import expect, expect_that, fleet, mps, one, scenario
 
 
 def failed_canary():
@@ -63,3 +63,51 @@ def a_persons_cordon_of_a_node_half_way_outlives_its_change():
         c.after("2m")
     expect("state", c.state("n01"), "")
     expect("whether the person's cordon is there", c.cordoned("n01"), True)
+
+
+@scenario
+def a_busy_node_that_a_person_cordoned_is_not_started_and_given_back_again_and_again():
+    """A person cordoned a node whose job runs on, then an MPS edit: giving its slot back would free nothing."""
+    c = fleet(10, mps(4))
+    c.consumer("j", "n02")
+    c.cordon("n02")
+    c.after("1m")
+    c.edit(any=mps(8))
+    ticks = [c.after("5m") for _ in range(36)]
+    patches = [patch["reason"] for tick in ticks for patch in tick.patched("n02")]
+    expect_that(len(patches) <= 6, "at most a few patches of n02 in 3 h", "%d: %s" % (len(patches), patches[:6]))
+
+
+def with_a_deferred_node():
+    """One slot; the drain of the node that held it was given up, since its job went on."""
+    c = fleet(6, mps(4), rollout={"idleTimeout": "10m"})
+    for name in c.nodes():
+        c.consumer("j-" + name, name)
+    c.edit(any=mps(8))
+    c.after("2m")
+    c.after("2m")
+    name = one(c.in_progress())
+    c.after("2m", held="12m")
+    expect("nodes in progress", c.in_progress(), [])
+    return c, name
+
+
+@scenario
+def a_deferred_node_that_is_drained_by_hand_is_changed():
+    """On-call drains the deferred node, and all jobs end: it has the only slot, so it is changed, and then the others."""
+    c, name = with_a_deferred_node()
+    c.cordon(name)
+    for node in c.nodes():
+        c.end("j-" + node)
+    ticks = [c.after("30m") for _ in range(24)]
+    started = sum([tick.started() for tick in ticks], [])
+    expect_that(name in started, name + " starts within 12 h", c.condition("default", "Progressing"))
+
+
+@scenario
+def a_deferred_node_that_is_still_in_use_is_left_alone_though_it_is_cordoned():
+    """The same while its job runs on: it is not started again for the cordon alone."""
+    c, name = with_a_deferred_node()
+    c.cordon(name)
+    ticks = [c.after("1m") for _ in range(5)]
+    expect("starts", [n for tick in ticks for n in tick.started() if n == name], [])

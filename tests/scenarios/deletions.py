@@ -1,5 +1,5 @@
 """The objects of the CRDs are deleted first and their kinds some seconds later, as the API server does it."""
-from scenario import Cluster, expect, expect_that, fleet, mps, none, numbered, scenario, ts
+from scenario import Cluster, expect, expect_that, fleet, mps, none, numbered, one, scenario, ts
 
 WIDE = ["--cluster-max-unavailable", "100%"]
 
@@ -136,3 +136,21 @@ def a_key_that_nodes_still_use_comes_back_although_its_sharing_rollout_is_gone()
     c.after("1m")
     c.after("1m")
     expect_that(key in c.data(), "key %s in the ConfigMap" % key, sorted(c.data()))
+
+
+@scenario
+def a_config_map_that_comes_back_with_the_same_text_while_a_node_verifies_restarts_nothing():
+    """The ConfigMap is deleted while a node is Verifying, and restored as it was: the node's new plugin stays."""
+    c = fleet(3, ts(4))
+    c.edit(any=ts(8))
+    c.after("2m")
+    name = one(c.in_progress())
+    data, plugin = dict(c.data()), c.plugin(name)
+    expect("the text that the new plugin runs", c.loaded[plugin], ts(8))
+    c.delete_config_map()
+    for _ in range(3):
+        c.after("2m")
+    c.configure(data)
+    for _ in range(6):
+        c.after("2m")
+    expect("whether the plugin of the node is the same as before", c.plugin(name) == plugin, True)

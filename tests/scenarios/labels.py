@@ -249,3 +249,37 @@ def missing_labels_strand_no_pods():
     vanish(c)
     ticks = [c.after("20s"), c.after("20s")]
     expect("nodes with stranded pods", sum([tick.found_on("RenameStrandsPods") for tick in ticks], []), [])
+
+
+def take_labels_away(c, *names):
+    for name in names:
+        for key in GFD_LABELS:
+            c.labels(name).pop(key, None)
+        c.machines[name].frozen = True
+        c.touch(c.node(name))
+
+
+@scenario
+def labels_that_are_away_do_not_fail_a_canary_that_serves():
+    """The labels of a canary are away for 12 minutes while it is verified: it waits for them, and does not fail."""
+    c = fleet(6, ts(4))
+    c.edit(any=ts(8))
+    c.after("2m")
+    name = one(c.in_progress())
+    take_labels_away(c, name)
+    ticks = [c.after("2m") for _ in range(6)]
+    expect_that(c.state(name) != "Failed", "a canary that is not Failed", c.annotations(name).get("gpusharing.dev/message"))
+    expect_that(any(tick.findings("LabelsMissing") for tick in ticks), "LabelsMissing", ticks[-1].all_findings)
+
+
+@scenario
+def a_repair_beside_nodes_without_labels_completes_no_rollout():
+    """Labels are away, and an edit waits; the one node that serves nothing is repaired: the rollout is not Completed."""
+    c = fleet(6, ts(4))
+    take_labels_away(c, *c.nodes())
+    c.after("1m")
+    c.serve("n02", 0)
+    c.edit(any=ts(8))
+    for _ in range(6):
+        c.after("1m")
+    expect("rollouts that are Completed with 5 of 6 nodes unchanged", len(c.rollouts("Completed")), 0)

@@ -1,5 +1,7 @@
 """Texts that the pods cannot have read (S11)."""
-from scenario import Cluster, expect, expect_that, fleet, mps, numbered, scenario, ts
+import datetime
+
+from scenario import Cluster, expect, expect_that, fleet, mps, numbered, scenario, stamp, ts
 
 
 def loaded(c, name):
@@ -157,3 +159,21 @@ def an_edit_whose_time_is_unknown_is_rolled_out_once_under_on_delete():
     c = edited_without_its_time(ts(4), ts(8), on_delete=True)
     expect("capacity", {c.capacity(name) for name in c.nodes()}, {16})
     every_node_is_restarted_once(c)
+
+
+@scenario
+def a_container_that_was_restarted_by_a_clock_that_is_ahead_has_not_read_a_later_edit():
+    """Containers of n01 were restarted long ago, and their startedAt is five minutes ahead; no time shows the kubelet's
+    clock. An edit that no label shows follows 90 s later: it is rolled to all nodes."""
+    edit = ts(4, fail=True)
+    c = fleet(3, ts(4))
+    c.wait("1h")
+    for pod in c.operand_pods("n01"):
+        for status in pod["status"]["containerStatuses"]:
+            status.update(restartCount=1, state={"running": {"startedAt": stamp(c.clock + datetime.timedelta(minutes=5))}})
+        c.touch(pod)
+    c.wait("90s")
+    c.edit(any=edit)
+    c.after("10s")
+    c.converge()
+    expect("what the plugins run", [loaded(c, name) for name in c.nodes()], [edit] * 3)
