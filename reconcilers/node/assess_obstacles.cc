@@ -77,8 +77,7 @@ void Assessor::find_obstacle() {
   out_.phase = Phase::held;
 }
 
-// A node that runs its target, or loads it by itself, is not Blocked without its labels, but it is not restarted
-// either.
+// A node that runs its target, or is being verified, is not Blocked without its labels, but it is not restarted either.
 void Assessor::find_missing_labels() {
   const bool unlabelled = out_.has_labeller() && !node_.meta.labels.contains(kGpuProduct);
   if (!unlabelled || (out_.phase != Phase::up_to_date && out_.phase != Phase::verifying)) return;

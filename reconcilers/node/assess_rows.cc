@@ -88,6 +88,7 @@ void Assessor::note_obstacle() {
   find_own_obstacle();
   out_.phase = phase_in_change(out_, pods_);
   out_.write_blocked = false;
+  find_missing_labels();
 }
 
 bool Assessor::n4_no_target() {
