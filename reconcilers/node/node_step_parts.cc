@@ -134,6 +134,13 @@ void ChangeStep::defer(Deferral::By by, std::string_view reason, std::string mes
 }
 
 void ChangeStep::write_label() {
+  if (change_.touched && same_target_) {
+    finding(Severity::warning, kLabelOwnedByOther,
+            fmt::format("the label {} does not have the value {} any more, which policy {} wants; the operator sets it "
+                        "again. If this repeats, another client writes it: `kubectl get node {} --output yaml "
+                        "--show-managed-fields` names it",
+                        config_label(view_.installation, node_), facts_.label->view(), facts_.policy.view(), name()));
+  }
   PatchNode patch;
   patch.name = name();
   patch.resource_version = node_.meta.resource_version;
@@ -256,6 +263,10 @@ void ChangeStep::give_up() {
   if (is_back && shown.surplus && facts_.measured_gpus > 0) return finish("Verified");
   std::string why = shown.ok ? "" : shown.mismatch;
   if (!facts_.pods_ready) why = first_problem(pods_);
+  if (facts_.had_devices > 0 && facts_.pods_ready && node_.ready && !serves_gpus(node_)) {
+    why += fmt::format("; the machine had {} GPU{} before, and its pods find none now", facts_.had_devices,
+                       facts_.had_devices == 1 ? "" : "s");
+  }
   if (!node_.ready) why = fmt::format("the node is not Ready{}{}", why.empty() ? "" : "; ", why);
   fail(why.empty() ? "did not verify" : why);
 }

@@ -1,5 +1,5 @@
 """A GPU that died is forgotten without GFD at the next edit, and not reported while an edit waits."""
-from scenario import Cluster, expect, fleet, mps, numbered, one, scenario, ts
+from scenario import Cluster, expect, expect_that, fleet, mps, numbered, one, scenario, ts
 
 
 def fleet_of(layout):
@@ -75,3 +75,15 @@ def a_draining_node_with_all_its_gpus_is_not_reported():
     """The neighbour: a node waits for its pods with all of its GPUs."""
     found, _ = found_while_a_node_drains(gpus_left=8)
     expect("nodes with UnhealthyDevices", found, [])
+
+
+@scenario
+def a_machine_whose_only_gpu_died_fails_with_that_reason():
+    """A machine with one GPU is rebooted and finds none: the message of the failed node says what the machine had."""
+    c = fleet(6, ts(4), gpus=1)
+    c.reboot("n02", gpus=0)
+    for _ in range(12):
+        c.after("5m")
+    expect("the state of n02", c.state("n02"), "Failed")
+    message = c.annotations("n02").get("gpusharing.dev/message", "")
+    expect_that("the machine had 1 GPU before" in message, "the message to say what the machine had", message)

@@ -1,5 +1,5 @@
 """A label is moved seconds after an edit of its key that no label shows: recorded with a text that was not read."""
-from scenario import CONFIG_LABEL, Cluster, expect, fleet, numbered, scenario, ts
+from scenario import CONFIG_LABEL, Cluster, expect, expect_that, fleet, numbered, scenario, ts
 
 
 def moved_after_an_edit(looks, layout="gpu-operator"):
@@ -108,3 +108,30 @@ def a_plugin_that_does_not_follow_its_label_is_restarted_where_another_key_was_e
 def a_plugin_that_follows_its_label_is_recorded_where_there_is_no_gfd():
     """The neighbour: the sidecar reloads the plugin, and the node comes to rest with the new key."""
     moved_without_gfd(True, follows=True)
+
+
+def fight_over_a_label(value, takeover):
+    """Another client writes the profile label of n01 each minute: what the operator says of n01 within an hour."""
+    c = Cluster({"any": ts(4), "a": ts(6)})
+    c.add_nodes(*numbered(3))
+    c.policy("p", priority=5, takeover=takeover, profile={"configMapKey": "a"})
+    c.install()
+    c.converge(most=40)
+    said = []
+    for _ in range(60):
+        c.set_label("n01", CONFIG_LABEL, value)
+        tick = c.after("1m", held="11m")
+        said += [finding["reason"] for finding in tick.all_findings if finding["object"]["name"] == "n01"]
+    expect_that("LabelOwnedByOther" in said, "a finding that names the conflict", said)
+
+
+@scenario
+def another_client_that_takes_the_label_away_again_and_again_is_reported():
+    """It removes the label: the operator sets it again, and says so."""
+    fight_over_a_label(None, False)
+
+
+@scenario
+def another_client_that_overwrites_the_label_again_and_again_is_reported():
+    """It sets another value, and the policy takes labels over."""
+    fight_over_a_label("any", True)
