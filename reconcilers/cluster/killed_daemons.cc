@@ -27,9 +27,10 @@ void follow_killed_daemons(World& world) {
     if (daemon == nullptr) return;
     const std::string node(pod->node_name.view());
     if (daemon->running && daemon->ready && !pod->meta.deletion_timestamp) {
-      world.killed_daemons.erase(node);  // A running daemon sets the compute mode itself.
+      const auto killed = world.killed_daemons.find(node);
+      if (killed != world.killed_daemons.end()) killed->second.replaced = true;
     } else if (pod->meta.deletion_timestamp && daemon->terminated && daemon->terminated->exit_code == kKilled) {
-      world.killed_daemons[node] = {pod->meta.name, *pod->meta.deletion_timestamp};
+      world.killed_daemons[node] = {.pod = pod->meta.name, .deleted_at = *pod->meta.deletion_timestamp};
     }
   });
   world.nodes.add_listener([&world](const ObjectKey& key, const auto&, const auto& node) {

@@ -23,6 +23,9 @@ namespace gso {
 struct KilledDaemon {
   std::string pod;
   WallTime deleted_at{};  // The pod's deletionTimestamp: the deadline for its end.
+  // Another daemon runs there now, which sets the compute mode itself: nothing is wrong any more, and people still hear
+  // of it once, however soon that daemon came.
+  bool replaced = false;
 };
 
 struct PatchNode;  // reconcilers/model/plan.h

@@ -111,10 +111,11 @@ void plan_unclean_exits(Pass& pass) {
     pass.look_again_in(kUncleanExitReported - age + std::chrono::seconds(1));
     const std::string message = fmt::format(
         "MPS control daemon pod {} was killed (exit code 137): the node's GPUs might be left in compute mode "
-        "EXCLUSIVE_PROCESS. Run `nvidia-smi -c DEFAULT` on the node or reboot it",
+        "EXCLUSIVE_PROCESS until an MPS control daemon runs there again. If none is to run there, run "
+        "`nvidia-smi -c DEFAULT` on the node or reboot it",
         killed.pod);
-    pass.finding(Severity::warning, node_ref(name), kMpsUncleanExit, message);
     pass.event(node_ref(name), true, kMpsUncleanExit, "Restart", message);
+    if (!killed.replaced) pass.finding(Severity::warning, node_ref(name), kMpsUncleanExit, message);
   }
 }
 

@@ -43,5 +43,25 @@ TEST(KilledDaemons, AreRecognisedByTheirPresentStateAlone) {
   }
 }
 
+TEST(KilledDaemons, ArePassedOnToTheNextPassHoweverSoonAnotherDaemonRuns) {
+  World world;
+  follow_killed_daemons(world);
+  for (const auto* pod_text : {
+           R"({"kind":"Pod","metadata":{"name":"mps-1","namespace":"gpu","deletionTimestamp":"2026-03-01T08:00:00Z"},
+               "spec":{"nodeName":"n1"},"status":{"containerStatuses":[{"name":"mps-control-daemon-ctr","ready":false,
+               "state":{"terminated":{"exitCode":137,"reason":"Error"}}}]}})",
+           R"({"kind":"Pod","metadata":{"name":"mps-2","namespace":"gpu"},"spec":{"nodeName":"n1"},
+               "status":{"containerStatuses":[{"name":"mps-control-daemon-ctr","ready":true,
+               "state":{"running":{"startedAt":"2026-03-01T08:00:01Z"}}}]}})",
+       }) {
+    const auto pod = project_operand_pod(pod_text);
+    ASSERT_TRUE(pod.has_value()) << pod.error().message;
+    world.operand_pods.apply(*pod);
+  }
+  ASSERT_TRUE(world.killed_daemons.contains("n1"));
+  EXPECT_EQ(world.killed_daemons.at("n1").pod, "mps-1");
+  EXPECT_TRUE(world.killed_daemons.at("n1").replaced);
+}
+
 }  // namespace
 }  // namespace gso

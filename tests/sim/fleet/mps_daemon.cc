@@ -14,7 +14,7 @@ void MpsDaemon::load() {
   if (const std::string error = mps_daemon_error(*config, host().machine().gpus()); !error.empty()) {
     return host().exit(1, error);
   }
-  host().after(host().timing().mps_init + late_, [this, config = *config] {
+  host().after(host().timing().mps_init, [this, config = *config] {
     for (const PluginConfig::Resource& resource : config.resources) {
       if (resource.name != "nvidia.com/gpu" || host().machine().gpus().empty()) continue;  // No such device here.
       host().machine().start_mps(config.registered_name(resource.name), config.replicas_largest(resource.name));

@@ -9,8 +9,7 @@ namespace gso::sim {
 
 class MpsDaemon final : public Program {
  public:
-  // It takes `late` longer than usual (in the fleet's time) to serve.
-  MpsDaemon(ProgramHost* host, k8s::Duration late) : Program(host), late_(late) {}
+  using Program::Program;
   void start() override { load(); }
   void hang_up() override;
   void terminate() override;
@@ -20,7 +19,6 @@ class MpsDaemon final : public Program {
 
  private:
   void load();
-  k8s::Duration late_;
   bool serving_ = false;
 };
 

@@ -64,7 +64,7 @@ std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s:
   };
   if (is("nvidia-device-plugin")) return std::make_unique<DevicePlugin>(host);
   if (is("gpu-feature-discovery")) return std::make_unique<FeatureDiscovery>(host);
-  if (is("mps-control-daemon")) return std::make_unique<MpsDaemon>(host, faults.late_mps_start);
+  if (is("mps-control-daemon")) return std::make_unique<MpsDaemon>(host);
   if (!spec.gpus.empty()) return std::make_unique<GpuWorkload>(host, run_for, uses_mps);
   return std::make_unique<Forever>(host);
 }

@@ -18,7 +18,6 @@ namespace gso::sim {
 // All off by default. May be changed at any time.
 struct FleetFaults {
   k8s::Duration late_projection{0};    // Added to each volume sync of a running pod (scaled).
-  k8s::Duration late_mps_start{0};     // Added to each start of an MPS daemon (scaled).
   bool mps_unclean_exit = false;       // MPS daemons are killed instead of stopping: GPUs stay EXCLUSIVE_PROCESS.
   bool init_hangs_unlabelled = false;  // v0.18.1 and older: config-manager's init container waits for a label forever.
   bool nfd_down = false;               // NFD's master does nothing: labels freeze.

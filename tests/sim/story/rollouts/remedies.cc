@@ -141,10 +141,8 @@ asio::awaitable<void> unclean_exits(Scene* scene) {
   const OperatorSettings as_usual;
   co_await scene->begin(mps_profile(4), as_usual);
   if (!scene->failure().empty()) co_return;
-  // Daemons that do not hear SIGTERM are killed when their grace period is over. What they leave behind is reported
-  // until the next daemon runs: where time is shortened, that would be between two passes.
+  // Daemons that do not hear SIGTERM are killed when their grace period is over.
   scene->fleet().faults().mps_unclean_exit = true;
-  scene->fleet().faults().late_mps_start = 20s;
   const Stage::Seen before = scene->seen();
   co_await scene->edit("any", mps_profile(6));
   co_await scene->until("an Event about GPUs that are left in exclusive mode", 20min,
@@ -154,7 +152,6 @@ asio::awaitable<void> unclean_exits(Scene* scene) {
   const std::set<std::string> all = scene->all_nodes();
   scene->require(scene->restarts_problem(before, all, true));
   scene->fleet().faults().mps_unclean_exit = false;
-  scene->fleet().faults().late_mps_start = 0s;
   co_await lose_node_in_change(scene);
 }
 
