@@ -2,6 +2,8 @@
 // Sources of names, labels and buckets: controller-runtime pkg/internal/controller/metrics and pkg/metrics (v0.22),
 // client-go tools/metrics; process_* as the Prometheus client libraries spell them.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "controller/serving/metrics.h"
 
@@ -23,12 +25,10 @@ std::vector<double> convergence_buckets() {
   return {1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400};
 }
 
-}  // namespace
-
-std::vector<Metrics::Family> metrics_catalog() {
+// As controller-runtime names them.
+std::vector<Metrics::Family> controller_runtime_families() {
   using enum Metrics::Type;
   return {
-      // controller-runtime
       {"controller_runtime_reconcile_total",
        counter,
        "Total number of reconciliations per controller.",
@@ -55,7 +55,13 @@ std::vector<Metrics::Family> metrics_catalog() {
        gauge,
        "Maximum number of concurrent reconciles per controller.",
        {"controller"}},
-      // client-go's workqueue
+  };
+}
+
+// As client-go's workqueue names them.
+std::vector<Metrics::Family> workqueue_families() {
+  using enum Metrics::Type;
+  return {
       {"workqueue_depth",
        gauge,
        "Current depth of workqueue by workqueue and priority.",
@@ -80,7 +86,13 @@ std::vector<Metrics::Family> metrics_catalog() {
        gauge,
        "How many seconds has the longest running processor for workqueue been running.",
        {"name", "controller"}},
-      // client-go's client and election
+  };
+}
+
+// As client-go's client and election name them.
+std::vector<Metrics::Family> client_families() {
+  using enum Metrics::Type;
+  return {
       {"rest_client_requests_total",
        counter,
        "Number of HTTP requests, partitioned by status code, method, and host.",
@@ -98,7 +110,13 @@ std::vector<Metrics::Family> metrics_catalog() {
        gauge,
        "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
        {"name"}},
-      // The operator's own metrics.
+  };
+}
+
+// Nodes and rollouts.
+std::vector<Metrics::Family> node_families() {
+  using enum Metrics::Type;
+  return {
       {"gpusharing_build_info", gauge, "Always 1; the operator's version is in the labels.", {"version", "compiler"}},
       {"gpusharing_nodes",
        gauge,
@@ -130,6 +148,13 @@ std::vector<Metrics::Family> metrics_catalog() {
        {"reason"}},
       {"gpusharing_rollouts", gauge, "SharingRollouts by phase.", {"phase"}},
       {"gpusharing_rollout_nodes", gauge, "Nodes of a rollout that has not ended, by state.", {"rollout", "state"}},
+  };
+}
+
+// What the planning passes find.
+std::vector<Metrics::Family> pass_families() {
+  using enum Metrics::Type;
+  return {
       {"gpusharing_convergence_seconds",
        histogram,
        "Time from the first change of the inputs to the moment when nothing was left to do.",
@@ -153,6 +178,13 @@ std::vector<Metrics::Family> metrics_catalog() {
        "Stale KAI reservations that were due for deletion, by result: deleted, kept (by the final check), failed.",
        {"decision"}},
       {"gpusharing_findings", gauge, "Findings of the last planning pass.", {"severity", "reason"}},
+  };
+}
+
+// The operator's own reads and writes.
+std::vector<Metrics::Family> traffic_families() {
+  using enum Metrics::Type;
+  return {
       {"gpusharing_writes_total",
        counter,
        "Write requests by verb, kind and result (ok, or the error's reason).",
@@ -179,12 +211,29 @@ std::vector<Metrics::Family> metrics_catalog() {
       {"gpusharing_store_objects", gauge, "Objects kept in memory by resource.", {"resource"}},
       {"gpusharing_store_bytes", gauge, "Bytes of the objects kept in memory by resource, estimated.", {"resource"}},
       {"gpusharing_interned_bytes", gauge, "Bytes of label and annotation texts shared between objects.", {}},
-      // process
+  };
+}
+
+// As the Prometheus client libraries name them.
+std::vector<Metrics::Family> process_families() {
+  using enum Metrics::Type;
+  return {
       {"process_resident_memory_bytes", gauge, "Resident memory size in bytes.", {}},
       {"process_cpu_seconds_total", counter, "Total user and system CPU time spent in seconds.", {}},
       {"process_start_time_seconds", gauge, "Start time of the process since unix epoch in seconds.", {}},
       {"process_open_fds", gauge, "Number of open file descriptors.", {}},
   };
+}
+
+}  // namespace
+
+std::vector<Metrics::Family> metrics_catalog() {
+  std::vector<Metrics::Family> all;
+  for (auto* const families : {&controller_runtime_families, &workqueue_families, &client_families, &node_families,
+                               &pass_families, &traffic_families, &process_families}) {
+    for (Metrics::Family& family : families()) all.push_back(std::move(family));
+  }
+  return all;
 }
 
 }  // namespace gso

@@ -1,8 +1,8 @@
-// The rows. The rows of the checks' codes are in chain.cc and object_checks.cc.
+// The codes. Those of the checks are in chain.cc and object_checks.cc, the reasons of Blocked nodes in
+// blocked_reasons.cc.
 #include "reconcilers/checks/catalogue.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "reconcilers/checks/check.h"
@@ -23,315 +23,264 @@ CodeEntry of_check(std::string_view code) {
   return check == nullptr ? CodeEntry{} : CodeEntry{{check->code}, check->severity, check->meaning, check->remedy};
 }
 
-constexpr BlockedReason kBlockedReasons[] = {
-    {kBudgetExhausted, "as many nodes are out of service as the budget allows, whatever the cause",
-     "the message names the nodes that use the budget: return them to service, or raise `maxUnavailable`",
-     "gpu-sharing-operator status"},
-    {kWaitingForWorkloads,
-     "pods use the node's GPUs, and the change would break them; under `Evict` the message names the pods without a "
-     "controller",
-     "wait, delete the pods, or set `workloads: Evict` or `Interrupt`; for pods without a controller set "
-     "`rollout.evictBarePods: true`",
-     "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
-    {kDeferred,
-     "the change of the node was deferred, because its pods did not end within `idleTimeout` or a person uncordoned "
-     "it; the message names the time of the retry",
-     "no action needed: the operator retries the node at that time, if no other node of its group waits; or retry now",
-     "gpu-sharing-operator rollout start {policy}"},
-    {kPdbRefuses, "a PodDisruptionBudget refuses an eviction; the message names the pod and the budget's answer",
-     "scale the workload up, or change its budget", "kubectl get poddisruptionbudgets --all-namespaces"},
-    {kForbidden,
-     "`workloads: Evict` is set, but the operator is not allowed to evict pods; the message names the pods, the "
-     "server's answer and the chart value",
-     "set `eviction.enabled=true`, or set `workloads: WaitForIdle` or `Interrupt`"},
-    {kLabelOwnedByOther, "someone other than the operator set the label `nvidia.com/device-plugin.config` on the node",
-     "remove that label, or set `takeover: true`", "kubectl label node {node} {label}-"},
-    {kMigEnabled, "MPS does not work where MIG is enabled or `migStrategy` is mixed", "use time-slicing on that node"},
-    {kMpsByLabelUnsupported, "from device plugin v0.18.2 on, an MPS profile selected by label is never loaded",
-     "make the MPS key the default (`devicePlugin.config.default`), and label the nodes that must run another profile"},
-    {kDriverUpgrade, "the driver manager has paused the node's operands", "wait until it is finished",
-     "kubectl get node {node} -L nvidia.com/gpu-driver-upgrade-state"},
-    {kMigChange, "the MIG manager has paused the node's operands", "wait until it is finished",
-     "kubectl get node {node} -L nvidia.com/mig.config.state"},
-    {kQuarantined,
-     "a remediation system has taken the node out of service, by the label or taint that the message names "
-     "(NVSentinel, SageMaker HyperPod, GKE, AKS, medik8s, Karpenter, `node.kubernetes.io/out-of-service`): the "
-     "operator neither changes nor repairs the node",
-     "wait until that system returns the node to service; if it left the label or taint behind, remove it",
-     "kubectl describe node {node}"},
-    {kRenameStrandsPods, "running pods request the resource name that the change would remove",
-     "delete or change those pods first", "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
-    {kKaiReservations,
-     "KAI shares GPUs of the node by reservations, and the profile shares them by replicas: the two cannot be combined",
-     "drain the fraction pods, or keep KAI off the node ([kai.md](kai.md))",
-     "kubectl get pods --all-namespaces -l runai-gpu-group --field-selector spec.nodeName={node}"},
-    {kOutsideWindow,
-     "the policy's maintenance windows are closed; the message says when the next one opens, or that none will open",
-     "wait, or change `rollout.maintenanceWindows`"},
-    {kHeld, "the node has `gpusharing.dev/hold=true` as an annotation or as a label",
-     "remove it: `kubectl annotate node NODE gpusharing.dev/hold-`, or `kubectl label node NODE gpusharing.dev/hold-`"},
-    {kConfigInvalid, "a component would exit on the profile, or a policy's `configMapKey` is not in the ConfigMap",
-     "the message names key, line and reason; fix the profile or the policy's key. No pod was restarted with this "
-     "profile"},
-    {kProviderUnsupported,
-     "the components on the node cannot load the profile: no MPS DaemonSet selects the node, the plugin exits on its "
-     "own flags or variables, a GFD with another ConfigMap does not write `nvidia.com/mps.capable`, DRA shares the "
-     "GPUs, or the plugin is a managed one",
-     "the message says what is missing"},
-    {kTaintNotTolerated,
-     "the node has a taint (NoSchedule or NoExecute) that a plugin, GFD or MPS DaemonSet does not tolerate, while its "
-     "pod still runs there: the node is counted, but no pod on it is restarted, because a deleted pod would not start "
-     "again",
-     "the message names the taint and the DaemonSet: remove the taint, or add the toleration "
-     "(`spec.daemonsets.tolerations` of the ClusterPolicy; `tolerations` of the device plugin's chart). A node whose "
-     "pods the taint has already evicted is no longer a node of the plugin"},
-    {kDraDoubleOffer,
-     "a DRA driver also offers the node's GPUs, and a DeviceClass has `extendedResourceName: nvidia.com/gpu`: during a "
-     "restart of the plugin the scheduler would assign the same GPU a second time",
-     "remove `extendedResourceName` from the DeviceClass, or keep the DRA driver off nodes of the device plugin",
-     "kubectl get deviceclasses --output "
-     "custom-columns=NAME:.metadata.name,RESOURCE:.spec.extendedResourceName"},
-    {kLabelsMissing,
-     "GPU Feature Discovery runs for the node, but its label `nvidia.com/gpu.product` is missing (briefly while NFD or "
-     "GFD restarts): its group, budget and canary are unknown, so its change does not start",
-     "no action needed if the label returns; otherwise check the pods of GPU Feature Discovery and Node Feature "
-     "Discovery",
-     "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
-    {kDevicesUnreadable,
-     "the node's annotation `gpusharing.dev/devices` cannot be read; the message says why. A change could not be "
-     "verified, so it does not start",
-     "correct the annotation, or remove it: `kubectl annotate node NODE gpusharing.dev/devices-`",
-     "kubectl describe node {node}"},
-};
+CodeSection yaml_section() {
+  return {
+      "YAML",
+      "",
+      {
+          {{"SyntaxError"},
+           error,
+           "the plugin's YAML library cannot parse the text",
+           "correct the line; an unclosed bracket or quote is reported where it opens or where the next token is "
+           "missing; if either of two lines can be wrong (`mps: 4` with a value nested below it), each has an error"},
+          {{"UnknownAnchor"},
+           error,
+           "`*name` without an `&name` before it",
+           "define the anchor, or write the value out"},
+          {{"AliasContainsItself"}, error, "an anchor's value refers to itself", "write the value out"},
+          {{"TooManyAliases"}, error, "aliases make up nearly all of the document", "write the values out"},
+          {{"MergeNeedsMapping"},
+           error,
+           "`<<` with a value that is not a mapping",
+           "give it a mapping, or a list of mappings"},
+          {{"KeyNotScalar"}, error, "a list or mapping as a key", "use a string"},
+          {{"KeyNotString"}, error, "null or a number beyond 63 bits as a key", "use a string"},
+          {{"ValueContradictsTag"}, error, "`!!int four`", "correct the value, or leave the tag out"},
+          {{"NumberNotFinite"}, error, "`.inf` or `.nan`, which JSON does not have", "write a number"},
+          {{"TooDeep"}, error, "more than 500 levels", "flatten the document"},
+          {{"TooLarge"}, error, "more than 1 MiB in one profile", "split it; a ConfigMap holds at most 1 MiB"},
+          {{"DuplicateKey"}, warning, "a key appears twice; the last one is used", "remove one"},
+          {{"MergeOverridesKey"}, warning, "a `<<` after a key overwrites it", "put `<<` first"},
+          {{"FurtherDocumentIgnored", "FurtherTextIgnored"},
+           warning,
+           "only the first document of a profile is read",
+           "remove the text after it, or make it a key of its own"},
+      }};
+}
+
+CodeSection parser_section() {
+  return {
+      "Profiles: what the parser refuses",
+      "",
+      {
+          {{"WrongType"},
+           error,
+           "a list instead of a mapping, a quoted number, …",
+           "write the type that the message names"},
+          {{"UnknownVersion"}, error, "`version` is not `v1`", "write `version: v1`"},
+          {{"InvalidDuration"}, error, "not a Go duration", "write `60s`, `1h30m` or `infinite`"},
+          {{"NoResources"}, error, "a section without entries", "add one; to disable sharing, leave the section out"},
+          {{"NameMissing", "PatternMissing"}, error, "an entry lacks the field", "add it"},
+          {{"NameInvalid"},
+           error,
+           "not a resource of `nvidia.com/`, or characters that are not allowed in a name",
+           "use `nvidia.com/gpu` or `nvidia.com/mig-<profile>`"},
+          {{"NameTooLong"}, error, "more than 63 characters with `nvidia.com/`", "shorten it"},
+          {{"ReplicasMissing"}, error, "no `replicas`", "add it"},
+          {{"ReplicasNotInteger"}, error, "4.5, or beyond 63 bits", "write a whole number"},
+          {{"ReplicasBelowMinimum"}, error, "below 2", "write 2 or more; to disable sharing, leave the section out"},
+          {{"DevicesInvalid"}, error, "not an allowed form of `devices`", "leave it out"},
+      }};
+}
+
+CodeSection exit_section() {
+  return {
+      "Profiles: what makes a component exit",
+      "",
+      {
+          {{"UnknownMigStrategy"}, error, "not `none`, `single` or `mixed`: plugin and GFD exit", "use one of them"},
+          {{"UnknownDiscoveryStrategy"}, error, "not `auto`, `nvml` or `tegra`: the plugin exits", "use one of them"},
+          {{"UnknownDeviceIDStrategy"}, error, "not `uuid` or `index`: the plugin exits", "use one of them"},
+          {{"UnknownDeviceListStrategy"},
+           error,
+           "not `envvar`, `volume-mounts`, `cdi-annotations` or `cdi-cri`: the plugin exits",
+           "use one or more of them"},
+          {{"UnknownAllocationPolicy"}, error, "not `distributed` or `packed`: the plugin exits", "use one of them"},
+          {{"InvalidImexChannels"}, error, "not `[]` or `[0]`: the plugin exits", "use one of them"},
+          of_check("MPSWithMixedMIG"),
+          of_check("MPSReplicasAboveMaximum"),
+          of_check("MPSMatchesNothing"),
+      }};
+}
+
+CodeSection ignored_section() {
+  return {"Profiles: what is silently ignored, or worth knowing",
+          "",
+          {
+              {{"UnknownField"},
+               warning,
+               "no such field; in a SharingPolicy the API server drops it",
+               "correct the name or the place that the message suggests"},
+              {{"WrongCase"}, warning, "the name is case-sensitive", "write it as the message says"},
+              {{"UnusualCase"}, info, "accepted in spite of its upper and lower case", "write it in the usual case"},
+              {{"DuplicateEntry"},
+               warning,
+               "two entries for one resource: GFD uses the first, the plugin uses the largest",
+               "keep one"},
+              of_check("NameMatchesNothing"),
+              {{"RenameIgnored"}, warning, "`rename` is not supported", "use `renameByDefault: true`"},
+              {{"DevicesIgnored"}, warning, "`devices` is not supported", "leave it out: all GPUs are shared"},
+              {{"ResourcesIgnored"}, warning, "custom `resources` are not supported", "leave them out"},
+              {{"TimeSlicingIgnored"}, warning, "both sections are set: only `mps` is used", "remove one"},
+              {{"DurationWithoutUnit"}, warning, "a number without a unit means nanoseconds", "add a unit"},
+              {{"ReplicasBeyondReason"},
+               warning,
+               "the device list would be too long for the kubelet",
+               "use fewer replicas"},
+              {{"EmptySection"}, info, "`mps:` without a value means no MPS", "remove it"},
+              {{"MPSWithSingleMIG"}, info, "works only where no GPU has MIG enabled", "check the nodes"},
+              {{"MPSReplicasNeedTuring"}, info, "more than 16 replicas need compute capability 7.5", "check the nodes"},
+              {{"FailRequestsByVersion"},
+               info,
+               "`failRequestsGreaterThanOne: false` under MPS is honoured from v0.20.0 on",
+               "upgrade the plugin"},
+              {{"NothingWritten"},
+               info,
+               "the file is empty or has only comments; the plugin treats that as a profile without sharing",
+               "no action needed if the nodes must not share GPUs"},
+              {{kPartitionedByNos},
+               info,
+               "not checked: according to the Nodes and DaemonSets in the input, nos wrote this profile for its own "
+               "device plugin",
+               "no action needed"},
+              {{"MoreNotShown"},
+               info,
+               "more than 100 errors or 100 other diagnostics in a document",
+               "correct the diagnostics that are shown"},
+              {{"NotChecked"}, info, "a kind that lint does not check", "no action needed"},
+          }};
+}
+
+CodeSection chain_section() {
+  return {kOfTheChain,
+          "Reported about the Node (once about the DaemonSet if many nodes are affected) by `lint` of manifests, by "
+          "`plan`, and by the operator before it changes the node. If a code blocks a node, `explain` also shows the "
+          "reason of the block.",
+          {}};
+}
+
+CodeSection objects_section() {
+  return {
+      kOfObjects,
+      "`plan` and the operator also report `NodesWouldBreak` about a Node that would lose its GPUs by a change of the "
+      "ClusterPolicy that the DaemonSets do not have yet: correct it before the GPU Operator applies it.",
+      {
+          {{"BinaryDataInvalid"},
+           error,
+           "a value of `binaryData` that the API server refuses",
+           "encode it, or write the profile under `data`"},
+          {{"KeyTwice"}, error, "a key is in `data` and in `binaryData`, which the API server refuses", "keep one"},
+          {{"NameNoVolumeName"},
+           info,
+           "the same as `ConfigMapNameNoVolume`, if no ClusterPolicy is known",
+           "rename it"},
+      }};
+}
+
+CodeSection pods_section() {
+  return {
+      "Pods",
+      "",
+      {
+          {{"KAICannotPlace"},
+           error,
+           "KAI cannot place the pod with the Nodes, kai-config and RuntimeClasses in the input: too much memory or "
+           "too many devices, no `nvidia.com/gpu.memory` label, a missing RuntimeClass, an unscheduled scaling pod",
+           "see the message"},
+          {{"KAIReservationWithoutToleration"},
+           error,
+           "a Node in the input has a NoExecute taint that the pod tolerates and KAI's reservation does not",
+           "keep the pod off that node, or upgrade KAI"},
+          {{"KAISharingDisabled"},
+           error,
+           "a fraction is requested and KAI's GPU sharing is off",
+           "enable it, or request whole GPUs"},
+          {{"MPSWithoutFraction"}, error, "`mps: \"true\"` without a fraction or memory", "add one"},
+          {{"FractionWithWholeGPU"}, error, "a fraction and a limit of `nvidia.com/gpu`", "remove one"},
+          {{"MemoryWithOtherRequest"}, error, "`gpu-memory` and a fraction or limit", "remove one"},
+          {{"DevicesWithoutFraction"}, error, "`gpu-fraction-num-devices` alone", "add a fraction or memory"},
+          {{"GPUMemoryInvalid"},
+           error,
+           "not a whole number of MiB above 0 that the binder can read",
+           "write MiB without a unit"},
+          {{"GPUFractionInvalid"}, error, "not above 0 and below 1", "write `\"0.5\"`"},
+          {{"NumDevicesInvalid"}, error, "not a whole number of 1 or more", "write one"},
+          {{"ContainerNotFound"}, error, "no container of that name", "correct the name"},
+          {{"AnnotationNoString", "SelectorNoString"}, error, "the value is not a string", "put it in quotes"},
+          {{"AnnotationIgnored"}, warning, "the annotation has no effect there", "remove it"},
+          {{"FractionWithOtherGPUResource"},
+           warning,
+           "a fraction together with another GPU resource gives the pod two GPUs",
+           "use one of the two"},
+          {{kMemoryFractionAboveSlice},
+           warning,
+           "vLLM, SGLang or TensorRT-LLM reserves a fraction of the whole GPU, and MPS gives each client only "
+           "1/replicas of "
+           "its memory",
+           "set the flag to the number that the message names"},
+          {{kMemoryFractionUnknown},
+           info,
+           "such a server takes the fraction from a variable or a file whose content is not in the manifest",
+           "make sure that it is at most the number that the message names"},
+          {{"PipeDirectoryMisspelt"}, warning, "`/tmp/nvidia-smp`", "`/tmp/nvidia-mps`"},
+          {{"NoPipeDirectory", "NoHostIPC"},
+           info,
+           "the pod would run without using MPS",
+           "mount the pipe directory, set `hostIPC`"},
+      }};
+}
+
+CodeSection policies_section() {
+  return {
+      "SharingPolicies",
+      "",
+      {
+          {{kSelectorOnSharingLabel},
+           error,
+           "`nodeSelector` uses a label that sharing or the operator itself changes (`nvidia.com/gpu.replicas`, "
+           "`nvidia.com/gpu.sharing-strategy`, `nvidia.com/mps.capable`, …): each change would remove a node from the "
+           "policy or add it again. The policy governs no node; with a stop (mode Observe or Approve, paused, "
+           "windows) it "
+           "keeps its nodes as they are",
+           "select by a label that never changes, for example the label of a node pool"},
+          {{"SelectorInvalid"},
+           error,
+           "the API server refuses the `nodeSelector`: a label or value that Kubernetes does not allow, or values "
+           "that "
+           "do not fit the operator",
+           "see the message"},
+          {{kSelectorOnGpuCount},
+           warning,
+           "`nodeSelector` uses the number of GPUs, which changes when a GPU dies: the node leaves its policy",
+           "select by a label that never changes, for example the label of a node pool"},
+          {{kSharedSuffixIgnored},
+           warning,
+           "products are compared without `-SHARED`, which sharing adds",
+           "leave the suffix out"},
+          {{"ProfileNotUnique"}, error, "not exactly one of `configMapKey` and `inline`", "keep one"},
+          {{"UnknownValue"}, error, "not an allowed word", "use one that the message names"},
+          {{"OutOfRange"}, error, "a number that is not allowed", "see the message"},
+          {{"EvictNeedsCordon"}, error, "`workloads: Evict` with `cordon: false`", "drop `cordon: false`"},
+          {{"DaemonSetRestartInterrupts", "DaemonSetRestartHasNoCanary", "DaemonSetRestartHasNoWindows",
+            "DaemonSetRestartPauses"},
+           error,
+           "mechanism `DaemonSetRestart` cannot gate single nodes",
+           "`workloads: Interrupt`, `canary.nodesPerGroup: 0`, no windows, `onFailure: Pause`"},
+          {{"InvalidWindow"},
+           error,
+           "a maintenance window whose cron expression, duration or time zone cannot be read: it would never open",
+           "see the message and [sharing-objects.md](sharing-objects.md)"},
+          {{"NothingShared"}, error, "`strategy: none` with `replicas`", "drop `replicas`, or name a strategy"},
+          {{"MPSSharesGPUsOnly"},
+           error,
+           "`strategy: mps` for a resource other than `nvidia.com/gpu`",
+           "`strategy: time-slicing`, or `nvidia.com/gpu`"},
+      }};
+}
 
 std::vector<CodeSection> sections() {
-  return {
-      {"YAML",
-       "",
-       {
-           {{"SyntaxError"},
-            error,
-            "the plugin's YAML library cannot parse the text",
-            "correct the line; an unclosed bracket or quote is reported where it opens or where the next token is "
-            "missing; if either of two lines can be wrong (`mps: 4` with a value nested below it), each has an error"},
-           {{"UnknownAnchor"},
-            error,
-            "`*name` without an `&name` before it",
-            "define the anchor, or write the value out"},
-           {{"AliasContainsItself"}, error, "an anchor's value refers to itself", "write the value out"},
-           {{"TooManyAliases"}, error, "aliases make up nearly all of the document", "write the values out"},
-           {{"MergeNeedsMapping"},
-            error,
-            "`<<` with a value that is not a mapping",
-            "give it a mapping, or a list of mappings"},
-           {{"KeyNotScalar"}, error, "a list or mapping as a key", "use a string"},
-           {{"KeyNotString"}, error, "null or a number beyond 63 bits as a key", "use a string"},
-           {{"ValueContradictsTag"}, error, "`!!int four`", "correct the value, or leave the tag out"},
-           {{"NumberNotFinite"}, error, "`.inf` or `.nan`, which JSON does not have", "write a number"},
-           {{"TooDeep"}, error, "more than 500 levels", "flatten the document"},
-           {{"TooLarge"}, error, "more than 1 MiB in one profile", "split it; a ConfigMap holds at most 1 MiB"},
-           {{"DuplicateKey"}, warning, "a key appears twice; the last one is used", "remove one"},
-           {{"MergeOverridesKey"}, warning, "a `<<` after a key overwrites it", "put `<<` first"},
-           {{"FurtherDocumentIgnored", "FurtherTextIgnored"},
-            warning,
-            "only the first document of a profile is read",
-            "remove the text after it, or make it a key of its own"},
-       }},
-      {"Profiles: what the parser refuses",
-       "",
-       {
-           {{"WrongType"},
-            error,
-            "a list instead of a mapping, a quoted number, …",
-            "write the type that the message names"},
-           {{"UnknownVersion"}, error, "`version` is not `v1`", "write `version: v1`"},
-           {{"InvalidDuration"}, error, "not a Go duration", "write `60s`, `1h30m` or `infinite`"},
-           {{"NoResources"}, error, "a section without entries", "add one; to disable sharing, leave the section out"},
-           {{"NameMissing", "PatternMissing"}, error, "an entry lacks the field", "add it"},
-           {{"NameInvalid"},
-            error,
-            "not a resource of `nvidia.com/`, or characters that are not allowed in a name",
-            "use `nvidia.com/gpu` or `nvidia.com/mig-<profile>`"},
-           {{"NameTooLong"}, error, "more than 63 characters with `nvidia.com/`", "shorten it"},
-           {{"ReplicasMissing"}, error, "no `replicas`", "add it"},
-           {{"ReplicasNotInteger"}, error, "4.5, or beyond 63 bits", "write a whole number"},
-           {{"ReplicasBelowMinimum"}, error, "below 2", "write 2 or more; to disable sharing, leave the section out"},
-           {{"DevicesInvalid"}, error, "not an allowed form of `devices`", "leave it out"},
-       }},
-      {"Profiles: what makes a component exit",
-       "",
-       {
-           {{"UnknownMigStrategy"}, error, "not `none`, `single` or `mixed`: plugin and GFD exit", "use one of them"},
-           {{"UnknownDiscoveryStrategy"}, error, "not `auto`, `nvml` or `tegra`: the plugin exits", "use one of them"},
-           {{"UnknownDeviceIDStrategy"}, error, "not `uuid` or `index`: the plugin exits", "use one of them"},
-           {{"UnknownDeviceListStrategy"},
-            error,
-            "not `envvar`, `volume-mounts`, `cdi-annotations` or `cdi-cri`: the plugin exits",
-            "use one or more of them"},
-           {{"UnknownAllocationPolicy"}, error, "not `distributed` or `packed`: the plugin exits", "use one of them"},
-           {{"InvalidImexChannels"}, error, "not `[]` or `[0]`: the plugin exits", "use one of them"},
-           of_check("MPSWithMixedMIG"),
-           of_check("MPSReplicasAboveMaximum"),
-           of_check("MPSMatchesNothing"),
-       }},
-      {"Profiles: what is silently ignored, or worth knowing",
-       "",
-       {
-           {{"UnknownField"},
-            warning,
-            "no such field; in a SharingPolicy the API server drops it",
-            "correct the name or the place that the message suggests"},
-           {{"WrongCase"}, warning, "the name is case-sensitive", "write it as the message says"},
-           {{"UnusualCase"}, info, "accepted in spite of its upper and lower case", "write it in the usual case"},
-           {{"DuplicateEntry"},
-            warning,
-            "two entries for one resource: GFD uses the first, the plugin uses the largest",
-            "keep one"},
-           of_check("NameMatchesNothing"),
-           {{"RenameIgnored"}, warning, "`rename` is not supported", "use `renameByDefault: true`"},
-           {{"DevicesIgnored"}, warning, "`devices` is not supported", "leave it out: all GPUs are shared"},
-           {{"ResourcesIgnored"}, warning, "custom `resources` are not supported", "leave them out"},
-           {{"TimeSlicingIgnored"}, warning, "both sections are set: only `mps` is used", "remove one"},
-           {{"DurationWithoutUnit"}, warning, "a number without a unit means nanoseconds", "add a unit"},
-           {{"ReplicasBeyondReason"},
-            warning,
-            "the device list would be too long for the kubelet",
-            "use fewer replicas"},
-           {{"EmptySection"}, info, "`mps:` without a value means no MPS", "remove it"},
-           {{"MPSWithSingleMIG"}, info, "works only where no GPU has MIG enabled", "check the nodes"},
-           {{"MPSReplicasNeedTuring"}, info, "more than 16 replicas need compute capability 7.5", "check the nodes"},
-           {{"FailRequestsByVersion"},
-            info,
-            "`failRequestsGreaterThanOne: false` under MPS is honoured from v0.20.0 on",
-            "upgrade the plugin"},
-           {{"NothingWritten"},
-            info,
-            "the file is empty or has only comments; the plugin treats that as a profile without sharing",
-            "no action needed if the nodes must not share GPUs"},
-           {{kPartitionedByNos},
-            info,
-            "not checked: according to the Nodes and DaemonSets in the input, nos wrote this profile for its own "
-            "device plugin",
-            "no action needed"},
-           {{"MoreNotShown"},
-            info,
-            "more than 100 errors or 100 other diagnostics in a document",
-            "correct the diagnostics that are shown"},
-           {{"NotChecked"}, info, "a kind that lint does not check", "no action needed"},
-       }},
-      {kOfTheChain,
-       "Reported about the Node (once about the DaemonSet if many nodes are affected) by `lint` of manifests, by "
-       "`plan`, and by the operator before it changes the node. If a code blocks a node, `explain` also shows the "
-       "reason of the block.",
-       {}},
-      {kOfObjects,
-       "`plan` and the operator also report `NodesWouldBreak` about a Node that would lose its GPUs by a change of the "
-       "ClusterPolicy that the DaemonSets do not have yet: correct it before the GPU Operator applies it.",
-       {
-           {{"BinaryDataInvalid"},
-            error,
-            "a value of `binaryData` that the API server refuses",
-            "encode it, or write the profile under `data`"},
-           {{"KeyTwice"}, error, "a key is in `data` and in `binaryData`, which the API server refuses", "keep one"},
-           {{"NameNoVolumeName"},
-            info,
-            "the same as `ConfigMapNameNoVolume`, if no ClusterPolicy is known",
-            "rename it"},
-       }},
-      {"Pods",
-       "",
-       {
-           {{"KAICannotPlace"},
-            error,
-            "KAI cannot place the pod with the Nodes, kai-config and RuntimeClasses in the input: too much memory or "
-            "too many devices, no `nvidia.com/gpu.memory` label, a missing RuntimeClass, an unscheduled scaling pod",
-            "see the message"},
-           {{"KAIReservationWithoutToleration"},
-            error,
-            "a Node in the input has a NoExecute taint that the pod tolerates and KAI's reservation does not",
-            "keep the pod off that node, or upgrade KAI"},
-           {{"KAISharingDisabled"},
-            error,
-            "a fraction is requested and KAI's GPU sharing is off",
-            "enable it, or request whole GPUs"},
-           {{"MPSWithoutFraction"}, error, "`mps: \"true\"` without a fraction or memory", "add one"},
-           {{"FractionWithWholeGPU"}, error, "a fraction and a limit of `nvidia.com/gpu`", "remove one"},
-           {{"MemoryWithOtherRequest"}, error, "`gpu-memory` and a fraction or limit", "remove one"},
-           {{"DevicesWithoutFraction"}, error, "`gpu-fraction-num-devices` alone", "add a fraction or memory"},
-           {{"GPUMemoryInvalid"},
-            error,
-            "not a whole number of MiB above 0 that the binder can read",
-            "write MiB without a unit"},
-           {{"GPUFractionInvalid"}, error, "not above 0 and below 1", "write `\"0.5\"`"},
-           {{"NumDevicesInvalid"}, error, "not a whole number of 1 or more", "write one"},
-           {{"ContainerNotFound"}, error, "no container of that name", "correct the name"},
-           {{"AnnotationNoString", "SelectorNoString"}, error, "the value is not a string", "put it in quotes"},
-           {{"AnnotationIgnored"}, warning, "the annotation has no effect there", "remove it"},
-           {{"FractionWithOtherGPUResource"},
-            warning,
-            "a fraction together with another GPU resource gives the pod two GPUs",
-            "use one of the two"},
-           {{kMemoryFractionAboveSlice},
-            warning,
-            "vLLM, SGLang or TensorRT-LLM reserves a fraction of the whole GPU, and MPS gives each client only "
-            "1/replicas of "
-            "its memory",
-            "set the flag to the number that the message names"},
-           {{kMemoryFractionUnknown},
-            info,
-            "such a server takes the fraction from a variable or a file whose content is not in the manifest",
-            "make sure that it is at most the number that the message names"},
-           {{"PipeDirectoryMisspelt"}, warning, "`/tmp/nvidia-smp`", "`/tmp/nvidia-mps`"},
-           {{"NoPipeDirectory", "NoHostIPC"},
-            info,
-            "the pod would run without using MPS",
-            "mount the pipe directory, set `hostIPC`"},
-       }},
-      {"SharingPolicies",
-       "",
-       {
-           {{kSelectorOnSharingLabel},
-            error,
-            "`nodeSelector` uses a label that sharing or the operator itself changes (`nvidia.com/gpu.replicas`, "
-            "`nvidia.com/gpu.sharing-strategy`, `nvidia.com/mps.capable`, …): each change would remove a node from the "
-            "policy or add it again. The policy governs no node; with a stop (mode Observe or Approve, paused, "
-            "windows) it "
-            "keeps its nodes as they are",
-            "select by a label that never changes, for example the label of a node pool"},
-           {{"SelectorInvalid"},
-            error,
-            "the API server refuses the `nodeSelector`: a label or value that Kubernetes does not allow, or values "
-            "that "
-            "do not fit the operator",
-            "see the message"},
-           {{kSelectorOnGpuCount},
-            warning,
-            "`nodeSelector` uses the number of GPUs, which changes when a GPU dies: the node leaves its policy",
-            "select by a label that never changes, for example the label of a node pool"},
-           {{kSharedSuffixIgnored},
-            warning,
-            "products are compared without `-SHARED`, which sharing adds",
-            "leave the suffix out"},
-           {{"ProfileNotUnique"}, error, "not exactly one of `configMapKey` and `inline`", "keep one"},
-           {{"UnknownValue"}, error, "not an allowed word", "use one that the message names"},
-           {{"OutOfRange"}, error, "a number that is not allowed", "see the message"},
-           {{"EvictNeedsCordon"}, error, "`workloads: Evict` with `cordon: false`", "drop `cordon: false`"},
-           {{"DaemonSetRestartInterrupts", "DaemonSetRestartHasNoCanary", "DaemonSetRestartHasNoWindows",
-             "DaemonSetRestartPauses"},
-            error,
-            "mechanism `DaemonSetRestart` cannot gate single nodes",
-            "`workloads: Interrupt`, `canary.nodesPerGroup: 0`, no windows, `onFailure: Pause`"},
-           {{"InvalidWindow"},
-            error,
-            "a maintenance window whose cron expression, duration or time zone cannot be read: it would never open",
-            "see the message and [sharing-objects.md](sharing-objects.md)"},
-           {{"NothingShared"}, error, "`strategy: none` with `replicas`", "drop `replicas`, or name a strategy"},
-           {{"MPSSharesGPUsOnly"},
-            error,
-            "`strategy: mps` for a resource other than `nvidia.com/gpu`",
-            "`strategy: time-slicing`, or `nvidia.com/gpu`"},
-       }},
-  };
+  return {yaml_section(),  parser_section(),  exit_section(), ignored_section(),
+          chain_section(), objects_section(), pods_section(), policies_section()};
 }
 
 std::vector<CodeSection> complete() {
@@ -373,14 +322,10 @@ const CodeEntry* find_code(std::string_view code) {
   return nullptr;
 }
 
-std::span<const BlockedReason> blocked_reasons() {
-  return kBlockedReasons;
-}
-
 std::string_view remedy_of(std::string_view code_or_reason) {
   if (const CodeEntry* entry = find_code(code_or_reason)) return entry->remedy;
-  const auto* reason = std::ranges::find(kBlockedReasons, code_or_reason, &BlockedReason::reason);
-  return reason == std::end(kBlockedReasons) ? std::string_view() : reason->remedy;
+  const auto reason = std::ranges::find(blocked_reasons(), code_or_reason, &BlockedReason::reason);
+  return reason == blocked_reasons().end() ? std::string_view() : reason->remedy;
 }
 
 }  // namespace gso

@@ -2,78 +2,64 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 namespace gso {
 
+namespace {
+
+struct Name {
+  Timer timer;
+  std::string_view text;
+};
+
+// In the order of the enumerators.
+constexpr auto kNames = std::to_array<Name>({
+    {Timer::draining, "draining"},
+    {Timer::not_ready, "not-ready"},
+    {Timer::busy, "busy"},
+    {Timer::gang_waits, "gang-waits"},
+    {Timer::retargeting, "retargeting"},
+    {Timer::unchanged, "unchanged"},
+    {Timer::verifying, "verifying"},
+    {Timer::shown, "shown"},
+    {Timer::reloading, "reloading"},
+    {Timer::loading, "loading"},
+    {Timer::serving, "serving"},
+    {Timer::drifting, "drifting"},
+    {Timer::changing, "changing"},
+    {Timer::leaving, "leaving"},
+    {Timer::abandoned, "abandoned"},
+    {Timer::pod_fault, "pod-fault"},
+    {Timer::mps_ready, "mps-ready"},
+    {Timer::mps_gone, "mps-gone"},
+    {Timer::kai_mismatch, "kai-mismatch"},
+    {Timer::kai_turn, "kai-turn"},
+    {Timer::settled, "settled"},
+    {Timer::key_text, "key-text"},
+    {Timer::projecting, "projecting"},
+    {Timer::key_unused, "key-unused"},
+    {Timer::left_behind, "left-behind"},
+    {Timer::daemonset_stalls, "daemonset-stalls"},
+    {Timer::differing, "differing"},
+    {Timer::mixed_config, "mixed-config"},
+    {Timer::soaking, "soaking"},
+    {Timer::unsettled, "unsettled"},
+    {Timer::kai_orphan, "kai-orphan"},
+    {Timer::kai_duplicate, "kai-duplicate"},
+    {Timer::kai_stable, "kai-stable"},
+});
+static_assert(std::ranges::all_of(kNames, [](const Name& name) {
+  return &name == &kNames.at(std::to_underlying(name.timer));
+}));
+
+}  // namespace
+
 std::string_view to_string(Timer timer) {
-  switch (timer) {
-    case Timer::not_ready:
-      return "not-ready";
-    case Timer::draining:
-      return "draining";
-    case Timer::busy:
-      return "busy";
-    case Timer::gang_waits:
-      return "gang-waits";
-    case Timer::retargeting:
-      return "retargeting";
-    case Timer::unchanged:
-      return "unchanged";
-    case Timer::verifying:
-      return "verifying";
-    case Timer::shown:
-      return "shown";
-    case Timer::reloading:
-      return "reloading";
-    case Timer::serving:
-      return "serving";
-    case Timer::loading:
-      return "loading";
-    case Timer::drifting:
-      return "drifting";
-    case Timer::changing:
-      return "changing";
-    case Timer::leaving:
-      return "leaving";
-    case Timer::abandoned:
-      return "abandoned";
-    case Timer::pod_fault:
-      return "pod-fault";
-    case Timer::mps_ready:
-      return "mps-ready";
-    case Timer::mps_gone:
-      return "mps-gone";
-    case Timer::kai_mismatch:
-      return "kai-mismatch";
-    case Timer::kai_turn:
-      return "kai-turn";
-    case Timer::settled:
-      return "settled";
-    case Timer::key_text:
-      return "key-text";
-    case Timer::projecting:
-      return "projecting";
-    case Timer::key_unused:
-      return "key-unused";
-    case Timer::left_behind:
-      return "left-behind";
-    case Timer::daemonset_stalls:
-      return "daemonset-stalls";
-    case Timer::differing:
-      return "differing";
-    case Timer::mixed_config:
-      return "mixed-config";
-    case Timer::soaking:
-      return "soaking";
-    case Timer::unsettled:
-      return "unsettled";
-    case Timer::kai_orphan:
-      return "kai-orphan";
-    case Timer::kai_duplicate:
-      return "kai-duplicate";
-    case Timer::kai_stable:
-      return "kai-stable";
-  }
-  return "unknown";
+  const auto index = std::to_underlying(timer);
+  return index < kNames.size() ? kNames.at(index).text : "unknown";
 }
 
 std::string to_string(const TimerKey& key) {

@@ -1,0 +1,95 @@
+// Why a node is Blocked.
+#include "reconcilers/checks/catalogue.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+namespace {
+
+constexpr BlockedReason kBlockedReasons[] = {
+    {kBudgetExhausted, "as many nodes are out of service as the budget allows, whatever the cause",
+     "the message names the nodes that use the budget: return them to service, or raise `maxUnavailable`",
+     "gpu-sharing-operator status"},
+    {kWaitingForWorkloads,
+     "pods use the node's GPUs, and the change would break them; under `Evict` the message names the pods without a "
+     "controller",
+     "wait, delete the pods, or set `workloads: Evict` or `Interrupt`; for pods without a controller set "
+     "`rollout.evictBarePods: true`",
+     "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
+    {kDeferred,
+     "the change of the node was deferred, because its pods did not end within `idleTimeout` or a person uncordoned "
+     "it; the message names the time of the retry",
+     "no action needed: the operator retries the node at that time, if no other node of its group waits; or retry now",
+     "gpu-sharing-operator rollout start {policy}"},
+    {kPdbRefuses, "a PodDisruptionBudget refuses an eviction; the message names the pod and the budget's answer",
+     "scale the workload up, or change its budget", "kubectl get poddisruptionbudgets --all-namespaces"},
+    {kForbidden,
+     "`workloads: Evict` is set, but the operator is not allowed to evict pods; the message names the pods, the "
+     "server's answer and the chart value",
+     "set `eviction.enabled=true`, or set `workloads: WaitForIdle` or `Interrupt`"},
+    {kLabelOwnedByOther, "someone other than the operator set the label `nvidia.com/device-plugin.config` on the node",
+     "remove that label, or set `takeover: true`", "kubectl label node {node} {label}-"},
+    {kMigEnabled, "MPS does not work where MIG is enabled or `migStrategy` is mixed", "use time-slicing on that node"},
+    {kMpsByLabelUnsupported, "from device plugin v0.18.2 on, an MPS profile selected by label is never loaded",
+     "make the MPS key the default (`devicePlugin.config.default`), and label the nodes that must run another profile"},
+    {kDriverUpgrade, "the driver manager has paused the node's operands", "wait until it is finished",
+     "kubectl get node {node} -L nvidia.com/gpu-driver-upgrade-state"},
+    {kMigChange, "the MIG manager has paused the node's operands", "wait until it is finished",
+     "kubectl get node {node} -L nvidia.com/mig.config.state"},
+    {kQuarantined,
+     "a remediation system has taken the node out of service, by the label or taint that the message names "
+     "(NVSentinel, SageMaker HyperPod, GKE, AKS, medik8s, Karpenter, `node.kubernetes.io/out-of-service`): the "
+     "operator neither changes nor repairs the node",
+     "wait until that system returns the node to service; if it left the label or taint behind, remove it",
+     "kubectl describe node {node}"},
+    {kRenameStrandsPods, "running pods request the resource name that the change would remove",
+     "delete or change those pods first", "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
+    {kKaiReservations,
+     "KAI shares GPUs of the node by reservations, and the profile shares them by replicas: the two cannot be combined",
+     "drain the fraction pods, or keep KAI off the node ([kai.md](kai.md))",
+     "kubectl get pods --all-namespaces -l runai-gpu-group --field-selector spec.nodeName={node}"},
+    {kOutsideWindow,
+     "the policy's maintenance windows are closed; the message says when the next one opens, or that none will open",
+     "wait, or change `rollout.maintenanceWindows`"},
+    {kHeld, "the node has `gpusharing.dev/hold=true` as an annotation or as a label",
+     "remove it: `kubectl annotate node NODE gpusharing.dev/hold-`, or `kubectl label node NODE gpusharing.dev/hold-`"},
+    {kConfigInvalid, "a component would exit on the profile, or a policy's `configMapKey` is not in the ConfigMap",
+     "the message names key, line and reason; fix the profile or the policy's key. No pod was restarted with this "
+     "profile"},
+    {kProviderUnsupported,
+     "the components on the node cannot load the profile: no MPS DaemonSet selects the node, the plugin exits on its "
+     "own flags or variables, a GFD with another ConfigMap does not write `nvidia.com/mps.capable`, DRA shares the "
+     "GPUs, or the plugin is a managed one",
+     "the message says what is missing"},
+    {kTaintNotTolerated,
+     "the node has a taint (NoSchedule or NoExecute) that a plugin, GFD or MPS DaemonSet does not tolerate, while its "
+     "pod still runs there: the node is counted, but no pod on it is restarted, because a deleted pod would not start "
+     "again",
+     "the message names the taint and the DaemonSet: remove the taint, or add the toleration "
+     "(`spec.daemonsets.tolerations` of the ClusterPolicy; `tolerations` of the device plugin's chart). A node whose "
+     "pods the taint has already evicted is no longer a node of the plugin"},
+    {kDraDoubleOffer,
+     "a DRA driver also offers the node's GPUs, and a DeviceClass has `extendedResourceName: nvidia.com/gpu`: during a "
+     "restart of the plugin the scheduler would assign the same GPU a second time",
+     "remove `extendedResourceName` from the DeviceClass, or keep the DRA driver off nodes of the device plugin",
+     "kubectl get deviceclasses --output "
+     "custom-columns=NAME:.metadata.name,RESOURCE:.spec.extendedResourceName"},
+    {kLabelsMissing,
+     "GPU Feature Discovery runs for the node, but its label `nvidia.com/gpu.product` is missing (briefly while NFD or "
+     "GFD restarts): its group, budget and canary are unknown, so its change does not start",
+     "no action needed if the label returns; otherwise check the pods of GPU Feature Discovery and Node Feature "
+     "Discovery",
+     "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
+    {kDevicesUnreadable,
+     "the node's annotation `gpusharing.dev/devices` cannot be read; the message says why. A change could not be "
+     "verified, so it does not start",
+     "correct the annotation, or remove it: `kubectl annotate node NODE gpusharing.dev/devices-`",
+     "kubectl describe node {node}"},
+};
+
+}  // namespace
+
+std::span<const BlockedReason> blocked_reasons() {
+  return kBlockedReasons;
+}
+
+}  // namespace gso
