@@ -25,14 +25,15 @@ bool still_starts(const Pass& pass, const Node& node, const NodeAssessment& a) {
   return !a.matches() && !runs_older_text && pass.s.now - node.meta.creation_timestamp < rollout.verify_timeout;
 }
 
-void add_node(FleetRecord& record, const Pass& pass, const std::string& name, const NodeAssessment& a) {
+void add_node(FleetRecord& record, LoadedEntries& loaded, const Pass& pass, const std::string& name,
+              const NodeAssessment& a) {
   const Node* node = pass.s.world.nodes.find(name);
   if (node == nullptr) return;
   const std::int64_t measured = gpus_to_remember(*node, a);
   MachineRecord entry;
   entry.measured = measured > 0;
   entry.devices = entry.measured ? measured : a.counted_devices;
-  note_annotation(pass, a, entry);
+  loaded.enter(a, entry);
   if (a.loaded.proof != Proof::annotation && !still_starts(pass, *node, a)) {
     const bool valid = a.profile && a.profile->valid;
     entry.config_map = k8s::Interned(pass.index.installation_of(a).id());
@@ -62,10 +63,11 @@ std::string describe(const FleetRecord& record) {
 template <class In>
 void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
   std::map<std::string, ShownKey> keys;
+  LoadedEntries loaded(pass);
   for (const std::string& name : pass.index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *pass.index.find(name);
     if (!in(pass.index.installation_of(a).ns)) continue;
-    add_node(record, pass, name, a);
+    add_node(record, loaded, pass, name, a);
     const std::string id = fmt::format("{}/{}", pass.index.installation_of(a).id(), a.key.view());
     ShownKey& key = keys.try_emplace(id, std::string(a.target.view())).first->second;
     key.by_all = key.by_all && a.matches();
@@ -95,16 +97,24 @@ void complete_baseline(Pass& pass) {
 
 }  // namespace
 
-void note_annotation(const Pass& pass, const NodeAssessment& a, MachineRecord& entry) {
+std::optional<LoadedEntries::Profile> LoadedEntries::read(const NodeAssessment& a) const {
   const std::string_view profile = a.loaded.profile.view();  // "<configmap>/<key>"
   const std::size_t slash = profile.rfind('/');
-  if (a.loaded.proof != Proof::annotation || slash == std::string_view::npos) return;
-  // Whoever can write Nodes can write a text there that would make the record too large.
+  if (slash == std::string_view::npos) return std::nullopt;
   const bool is_name = is_dns1123_subdomain(profile.substr(0, slash)) && profile.size() - slash - 1 <= kLongestKey;
-  if (!is_name) return;
-  const std::string& ns = pass.index.installation_of(a).ns;
-  entry.config_map = k8s::Interned(fmt::format("{}/{}", ns, profile.substr(0, slash)));
-  entry.key = k8s::Interned(profile.substr(slash + 1));
+  if (!is_name) return std::nullopt;
+  const std::string& ns = pass_.index.installation_of(a).ns;
+  return Profile{k8s::Interned(fmt::format("{}/{}", ns, profile.substr(0, slash))),
+                 k8s::Interned(profile.substr(slash + 1))};
+}
+
+void LoadedEntries::enter(const NodeAssessment& a, MachineRecord& entry) {
+  if (a.loaded.proof != Proof::annotation) return;
+  const auto [known, is_new] = profiles_.try_emplace({a.installation, a.loaded.profile});
+  if (is_new) known->second = read(a);
+  if (!known->second) return;
+  entry.config_map = known->second->config_map;
+  entry.key = known->second->key;
   entry.revision = a.loaded.revision;
   entry.drift = entry.unproven = false;
 }

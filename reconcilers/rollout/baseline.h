@@ -2,8 +2,12 @@
 // nothing. The writes of the record, whatever their cause, are planned here too.
 #pragma once
 
+#include <cstddef>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "reconcilers/fleet/pass.h"
 
@@ -11,9 +15,26 @@ namespace gso {
 
 void plan_baseline(Pass& pass);
 
-// The entry gets what the node's annotation shows as loaded: if somebody removes the annotation, the node still runs
-// that, and is not restarted (S9). Unchanged if no annotation shows it, or the annotation names no key of a ConfigMap.
-void note_annotation(const Pass& pass, const NodeAssessment& assessment, MachineRecord& entry);
+// Enters what the annotations of nodes show as loaded: if somebody removes an annotation, the node still runs that, and
+// is not restarted (S9). Remembers the few profiles of a fleet between the nodes of one pass.
+class LoadedEntries {
+ public:
+  explicit LoadedEntries(const Pass& pass) : pass_(pass) {}
+  // Unchanged if no annotation shows it, or the annotation names no key of a ConfigMap.
+  void enter(const NodeAssessment& assessment, MachineRecord& entry);
+
+ private:
+  struct Profile {
+    k8s::Interned config_map;  // "namespace/configmap"
+    k8s::Interned key;
+  };
+  // nullopt: not the name of a key. Whoever can write Nodes can write a text that would make the record too large.
+  [[nodiscard]] std::optional<Profile> read(const NodeAssessment& assessment) const;
+
+  const Pass& pass_;
+  // By installation and the annotation's text.
+  std::map<std::pair<std::size_t, k8s::Interned>, std::optional<Profile>> profiles_;
+};
 
 // Plans the writes after which the ConfigMaps of the record contain `next`.
 void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/recorded_policies.h"
@@ -23,7 +24,7 @@ namespace {
 // The next record, copied at the first change, because it can hold thousands of nodes.
 class Outcomes {
  public:
-  explicit Outcomes(Pass& pass) : pass_(pass) {}
+  explicit Outcomes(Pass& pass) : pass_(pass), loaded_(pass) {}
 
   void run() {
     find_verified();
@@ -280,12 +281,14 @@ class Outcomes {
       if (is_due || !next_->machines.shares(i, pass_.index.record->machines)) written.insert(i);
     }
     if (written.empty()) return;
-    std::set<MachineId> present;
+    std::vector<MachineId> present;
+    present.reserve(pass_.s.world.nodes.size());
     for (const auto& [key, node] : pass_.s.world.nodes.all()) {
       const MachineId machine = machine_id(node->meta.uid.str());
-      present.insert(machine);
+      present.push_back(machine);
       if (written.contains(MachineRecords::shard_of(machine))) note_loaded(machine, node->meta.name);
     }
+    std::ranges::sort(present);
     for (const std::size_t shard : written) forget_in(shard, present);
   }
 
@@ -294,19 +297,20 @@ class Outcomes {
     if (a == nullptr) return;
     const MachineRecord* known = next_->machines.find(machine);
     MachineRecord entry = known == nullptr ? MachineRecord() : *known;
-    note_annotation(pass_, *a, entry);
+    loaded_.enter(*a, entry);
     next_->machines.set(machine, entry);
   }
 
-  void forget_in(std::size_t shard, const std::set<MachineId>& present) {
+  void forget_in(std::size_t shard, const std::vector<MachineId>& present) {
     std::vector<MachineId> gone;
     for (const auto& [machine, entry] : next_->machines.shard(shard)) {
-      if (!present.contains(machine)) gone.push_back(machine);
+      if (!std::ranges::binary_search(present, machine)) gone.push_back(machine);
     }
     for (const MachineId machine : gone) next_->machines.erase(machine);
   }
 
   Pass& pass_;
+  LoadedEntries loaded_;
   std::optional<FleetRecord> next_;
   std::set<std::pair<std::string, std::string>> newly_verified_;  // "namespace/configmap/key" and revision.
   std::string_view reason_;
