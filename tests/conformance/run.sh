@@ -132,6 +132,7 @@ run_part() {
   printf '  %-28s %5d passed %4d failed %4d skipped %5d s\n' "$part" "$good" "$bad" "$skipped" $((SECONDS - began))
   # What failed comes first: the end of a log may be about something else, and long.
   if ((bad)); then
+    grep -E '^(✗|FAILED |S[0-9]+[a-z]* +FAILED)' "$logs/$part.log" | head -n 10 | cut -c1-600 >"$work/$part.failed" || true
     grep -E -A 3 '^(✗|FAILED |S[0-9]+[a-z]* +FAILED)' "$logs/$part.log" | head -n 60 | cut -c1-600 || true
     grep -vE '^ok ' "$logs/$part.log" | tail -n 60 | cut -c1-600
   fi
@@ -154,6 +155,10 @@ for part in "${parts[@]}"; do
   good=0 bad=1 left_out=0
   [ ! -s "$work/$part.counts" ] || read -r good bad left_out <"$work/$part.counts"
   passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + left_out))
+done
+# Once more, because what is above can be cut off where only the end of an output is kept.
+for part in "${parts[@]}"; do
+  [ ! -s "$work/$part.failed" ] || sed "s/^/$part: /" "$work/$part.failed"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 ((failed == 0))
