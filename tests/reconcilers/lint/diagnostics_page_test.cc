@@ -61,7 +61,8 @@ Codes codes_in_the_code() {
   for (const char* folder : {"reconcilers/checks", "reconcilers/profile", "reconcilers/lint"}) {
     for (const auto& entry : std::filesystem::directory_iterator(source_dir() / folder)) {
       const std::string name = entry.path().filename().string();
-      if ((name.ends_with(".cc") || name.ends_with(".h")) && name != "catalogue.cc") {
+      if ((name.ends_with(".cc") || name.ends_with(".h")) && name != "catalogue.cc" &&
+          name != "blocked_reasons.cc") {  // Both are the list itself.
         out.merge(matches(read_file(entry.path()), kLiteral));
       }
     }
