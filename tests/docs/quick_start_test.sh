@@ -96,11 +96,12 @@ serve_shared() {
   ((gpus > 0 && served == gpus * $1)) || { echo "$served of $gpus x $1"; return 1; }
 }
 
-# Everywhere but on mig-01, where MPS is blocked.
+# Everywhere but on mig-01, where MPS is blocked. The first rollout may still run when the edit comes; a minute is not enough
+# for all nodes where other control planes run on the same two cores.
 the_edit_is_rolled() {
   follow 'Edit'
-  await 120 serve_shared 8
-  await 60 up_to_date 11
+  await 180 serve_shared 8
+  await 180 up_to_date 11
   kubectl get node "$node" --output 'jsonpath={.status.allocatable.nvidia\.com/gpu}' | grep -x 0
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "tests/sim/fleet/nfd_master.h"
@@ -23,12 +24,15 @@ class NfdWorker {
 
  private:
   void look(const std::string& node);
+  void report(const std::string& node);
+  [[nodiscard]] bool gap_is_to_be_seen(const std::string& node) const;
   void look_after(const std::string& node, k8s::Duration delay);
 
   Site* site_;
   NfdMaster* master_;
   std::map<std::string, std::optional<std::map<std::string, std::string>>> files_;  // By node.
   std::map<std::string, std::shared_ptr<int>> looks_;                               // The next one of each node.
+  std::set<std::string> in_gap_;  // The last report was made while the file was away, because of the fault.
 };
 
 }  // namespace gso::sim
