@@ -117,7 +117,7 @@ NodeAssessment Assessor::run() {
   out_.product = Interned(facts_.product);
   out_.ready = node_.ready;
   foreign_holder_ = foreign_holder(node_, installation_);
-  out_.holder = holder_of(node_, installation_);
+  out_.holder = holder_of(node_, foreign_holder_);
   if (gfd_ != nullptr) {
     out_.labeller = Labeller::gfd;
   } else if (find_stray(context_.strays, Component::gfd, node_) != nullptr) {

@@ -21,6 +21,8 @@ const RecordedSwitches* recorded(const Index& index, const SharingRollout& rollo
 }  // namespace
 
 bool says_left(const SharingRollout& rollout) {
+  // Few rollouts have the condition, and every pass asks for all of them: the whole status is parsed only where it is.
+  if (!std::string_view(rollout.status_json).contains(kCurrentCondition)) return false;
   return !text_at(condition_in(parse_status(rollout.status_json), kCurrentCondition), "status").empty();
 }
 
