@@ -82,7 +82,8 @@ void add_running(std::vector<OptionSpec>& out) {
       "page-size", kRunning, "Objects in one page of a list", [](Options& o) -> auto& { return o.page_size; }, 1,
       10'000));
   out.push_back(integer(
-      "max-in-flight", kRunning, "Concurrent writes", [](Options& o) -> auto& { return o.max_in_flight; }, 1, 64));
+      "max-in-flight", kRunning, "Most concurrent writes; fewer while the API server is slow or refuses",
+      [](Options& o) -> auto& { return o.max_in_flight; }, 1, 64));
   out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)",
                         [](Options& o) -> auto& { return o.dry_run; }));
   out.push_back(duration("batch-window", kRunning, "Events that arrive within this time share one planning pass",

@@ -31,6 +31,7 @@ k8s::ClientOptions client_options(const Runtime& runtime, const Options& options
   k8s::ClientOptions out;
   out.field_manager = std::string(kFieldManager);
   out.page_limit = static_cast<int>(options.page_size);
+  out.most_writes = static_cast<int>(options.max_in_flight);
   out.seed = runtime.seed;
   out.on_request = [metrics = runtime.metrics, host = runtime.host, outages](const k8s::RequestRecord& record) {
     const std::string code = record.status == 0 ? "<error>" : std::to_string(record.status);
@@ -224,6 +225,7 @@ void Manager::make_loop() {
 void Manager::make_pages() {
   FleetMetrics::Parts metrics;
   metrics.clock = clock_;
+  metrics.client = &client_;
   metrics.world = &world_;
   metrics.index = &index_;
   metrics.cluster = &cluster_;

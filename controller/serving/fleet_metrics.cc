@@ -91,6 +91,11 @@ struct ShownNodes {
   }
 };
 
+void fill_lane(Metrics& metrics, const char* name, const k8s::RequestLane& lane) {
+  metrics.set("gpusharing_requests_limit", {{"lane", name}}, static_cast<double>(lane.limit()));
+  metrics.set("gpusharing_requests_waiting", {{"lane", name}}, static_cast<double>(lane.waiting()));
+}
+
 }  // namespace
 
 void FleetMetrics::declare_zeros(Metrics& metrics) {
@@ -151,6 +156,8 @@ void FleetMetrics::fill_runtime(Metrics& metrics) const {
   metrics.set("leader_election_master_status", {{"name", parts_.lease_name}}, parts_.leading() ? 1 : 0);
   metrics.set("gpusharing_watch_lag_seconds", {}, seconds(parts_.expectations->lag()));
   metrics.set("gpusharing_interned_bytes", {}, static_cast<double>(k8s::Interned::pool_bytes()));
+  fill_lane(metrics, "reads", parts_.client->reads());
+  fill_lane(metrics, "writes", parts_.client->writes());
 }
 
 void FleetMetrics::fill_kai(Metrics& metrics) const {

@@ -17,6 +17,7 @@
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/kai_watches.h"
+#include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/snapshot.h"
@@ -28,6 +29,7 @@ class FleetMetrics {
   // Everything that is passed as a pointer must outlive this object.
   struct Parts {
     k8s::Clock* clock = nullptr;
+    const k8s::ApiClient* client = nullptr;
     const World* world = nullptr;
     const FleetIndex* index = nullptr;
     const ClusterWatches* cluster = nullptr;

@@ -44,9 +44,9 @@
 namespace gso {
 
 struct ExecutorOptions {
-  std::int64_t max_in_flight = 16;
+  std::int64_t max_in_flight = 32;
   bool dry_run = false;
-  Duration write_timeout = std::chrono::seconds(10);  // Of one write, all its attempts together.
+  Duration write_timeout = std::chrono::seconds(10);  // Of one write, the wait for its turn included.
   // How long execute() waits after the last answer about a node for the next one. Nodes that are slower than that are
   // left behind; one pass can plan from the results of all others.
   Duration patience = std::chrono::milliseconds(250);
@@ -177,6 +177,9 @@ class Executor {
   [[nodiscard]] std::optional<Duration> status_wait(const PlannedAction& planned) const;
   Outcome succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer);
   Outcome fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
+  // Not sent again for `wait`.
+  void wait_out(const RunPtr& run, const PlannedAction& planned, Duration wait);
+  // The same for longer after each failure of the object, for `wait` at least.
   void back_off(const RunPtr& run, const PlannedAction& planned, std::optional<Duration> wait);
   void give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
   void report(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);

@@ -64,6 +64,13 @@ bool is_budget(const k8s::Error& error) {
          error.message.find("PodDisruptionBudget") != std::string::npos;
 }
 
+// Nothing was done, and not for the object's sake: the client's lanes slow down all writes (RequestLane), so this one
+// need not wait longer each time.
+constexpr Duration kOverloadWait = std::chrono::seconds(1);
+bool is_overload(const k8s::Error& error) {
+  return error.reason == k8s::Reason::too_many_requests || (error.http_status == 503 && error.retry_after);
+}
+
 // The server might have done the write although no answer has arrived.
 bool ambiguous(k8s::Reason reason) {
   return reason == k8s::Reason::timeout || reason == k8s::Reason::transport || reason == k8s::Reason::decode ||
@@ -82,6 +89,7 @@ std::string phase_of_status(const std::string& status_json) {
 boost::asio::awaitable<k8s::Result<std::string>> Executor::send(PlannedAction planned) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
+  options.max_retries = 0;  // What is refused is planned again; meanwhile its place is another node's.
   const bool once = is_reservation_deletion(planned);
   int attempts = 0;
   options.before_send = [this, &planned, once, attempts]() mutable -> k8s::Result<void> {
@@ -281,12 +289,17 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
   } else {
     parts_.log->warning("Write failed", {{"action", subject_of(planned)}, {"error", error.message}});
     std::optional<Duration> wait = error.retry_after;
-    if (std::holds_alternative<EvictPod>(planned.action) && is_budget(error)) {
+    const bool budget = std::holds_alternative<EvictPod>(planned.action) && is_budget(error);
+    if (budget) {
       wait = std::max<Duration>(wait.value_or(Duration::zero()), options_.eviction_retry);
       run->result.findings.push_back({Severity::warning, target, std::string(kPdbRefuses), error.message});
       run->result.evictions[planned.node][target.uid] = {error.message, false};
     }
-    back_off(run, planned, wait);
+    if (is_overload(error) && !budget) {
+      wait_out(run, planned, wait.value_or(kOverloadWait));
+    } else {
+      back_off(run, planned, wait);
+    }
     // After a conflict nothing was written, but the view of the object is old.
     const bool maybe_written = ambiguous(error.reason);
     if (maybe_written || error.reason == k8s::Reason::conflict) {
@@ -297,12 +310,13 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
 }
 
 void Executor::back_off(const RunPtr& run, const PlannedAction& planned, std::optional<Duration> wait) {
-  const std::string subject = subject_of(planned);
-  const MonoTime now = parts_.clock->monotonic();
-  const Duration grown = backoff_.when(subject, now);
-  const Duration chosen = std::max(grown, wait.value_or(Duration::zero()));
-  retry_at_[subject] = now + chosen;
-  run->result.requeue_after = std::min(run->result.requeue_after.value_or(chosen), chosen);
+  const Duration grown = backoff_.when(subject_of(planned), parts_.clock->monotonic());
+  wait_out(run, planned, std::max(grown, wait.value_or(Duration::zero())));
+}
+
+void Executor::wait_out(const RunPtr& run, const PlannedAction& planned, Duration wait) {
+  retry_at_[subject_of(planned)] = parts_.clock->monotonic() + wait;
+  run->result.requeue_after = std::min(run->result.requeue_after.value_or(wait), wait);
 }
 
 void Executor::give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {

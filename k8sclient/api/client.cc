@@ -28,10 +28,22 @@ std::chrono::milliseconds attempt_timeout(std::chrono::milliseconds most, MonoTi
   return std::min(most, std::chrono::ceil<std::chrono::milliseconds>(deadline - now));
 }
 
+AdaptiveLimitSettings width_up_to(int most) {
+  AdaptiveLimitSettings out;
+  out.most = std::max(1, most);
+  out.start = std::min(out.start, out.most);
+  return out;
+}
+
 }  // namespace
 
 ApiClient::ApiClient(Transport* transport, Clock* clock, ClientOptions options)
-    : transport_(transport), clock_(clock), options_(std::move(options)), random_(options_.seed) {}
+    : transport_(transport),
+      clock_(clock),
+      options_(std::move(options)),
+      random_(options_.seed),
+      reads_(std::make_shared<RequestLane>(clock, width_up_to(options_.most_reads))),
+      writes_(std::make_shared<RequestLane>(clock, width_up_to(options_.most_writes))) {}
 
 Duration ApiClient::backoff(int attempt) {
   Duration delay = options_.first_backoff;
@@ -65,36 +77,69 @@ asio::awaitable<Result<void>> ApiClient::wait_before_retry(Duration delay) {
   co_return Result<void>{};
 }
 
-asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call call) {
+// Which end of a request says that the server has too much to do, or is broken. A write's 429 can be the answer of a
+// PodDisruptionBudget (retry_429 is false then).
+bool ApiClient::is_overload(const Call& call, const Error& error) {
+  if (error.reason == Reason::too_many_requests) return call.retry_429;
+  return error.reason == Reason::transport || error.reason == Reason::timeout || error.http_status >= 500;
+}
+
+asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Call> call, bool retry) {
+  std::shared_ptr<RequestLane::Place> place;
+  if (call->request.channel != Channel::lease) {
+    place = std::make_shared<RequestLane::Place>(call->write ? writes_ : reads_);
+    RequestLane* const lane = call->write ? writes_.get() : reads_.get();
+    Result<void> turn = co_await lane->enter(place, call->deadline);
+    if (!turn) {
+      Error error = turn.error();
+      error.message = fmt::format("{}: {}", call->what, error.message);
+      co_return Attempt{std::unexpected(error), error};
+    }
+  }
+  if (call->before_send) {
+    Result<void> allowed = call->before_send();
+    if (!allowed) co_return Attempt{std::unexpected(allowed.error()), allowed.error()};
+  }
+  const MonoTime begun = clock_->monotonic();
+  HttpRequest request = call->request;
+  request.timeout = attempt_timeout(options_.request_timeout, begun, call->deadline);
+  request.before_resend = call->before_send;
+  Result<HttpResponse> answer = co_await transport_->send(std::move(request));
+  record(*call, answer ? answer->status : 0, begun, retry);
+  Attempt out{std::move(answer), {}};
+  if (!out.answer) {
+    out.error = out.answer.error();
+    out.error.message = fmt::format("{}: {}", call->what, out.error.message);
+  } else if (out.answer->status >= 300) {
+    const HttpResponse& refusal = *out.answer;
+    out.error = error_from_answer(refusal.status, refusal.body, refusal.header("retry-after"), call->what);
+  }
+  const bool failed = !out.answer || out.answer->status >= 300;
+  if (place == nullptr || (failed && out.error.reason == Reason::cancelled)) co_return out;
+  if (failed && is_overload(*call, out.error)) {
+    place->refused(out.error.retry_after);
+  } else {
+    place->served();
+  }
+  co_return out;
+}
+
+asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call planned) {
+  const auto call = std::make_shared<const Call>(std::move(planned));
   Duration waited{0};
   std::string last_failure;
-  for (int attempt = 0;; ++attempt) {
-    const MonoTime begun = clock_->monotonic();
-    if (begun >= call.deadline) {
-      co_return fail(Reason::timeout, fmt::format("{}: the deadline passed before it was sent{}", call.what,
+  for (int attempts = 0;; ++attempts) {
+    if (clock_->monotonic() >= call->deadline) {
+      co_return fail(Reason::timeout, fmt::format("{}: the deadline passed before it was sent{}", call->what,
                                                   last_failure.empty() ? "" : "; before that: " + last_failure));
     }
-    if (call.before_send) {
-      if (Result<void> allowed = call.before_send(); !allowed) co_return std::unexpected(allowed.error());
-    }
-    HttpRequest request = call.request;
-    request.timeout = attempt_timeout(options_.request_timeout, begun, call.deadline);
-    request.before_resend = call.before_send;
-    Result<HttpResponse> answer = co_await transport_->send(std::move(request));
-    record(call, answer ? answer->status : 0, begun, attempt > 0);
-    if (answer && answer->status < 300) co_return answer;
-
-    Error error;
-    if (answer) {
-      error = error_from_answer(answer->status, answer->body, answer->header("retry-after"), call.what);
-    } else {
-      error = answer.error();
-      error.message = fmt::format("{}: {}", call.what, error.message);
-    }
-    if (!may_retry(call, error) || attempt >= options_.max_retries) co_return std::unexpected(std::move(error));
+    Attempt made = co_await attempt(call, attempts > 0);
+    if (made.answer && made.answer->status < 300) co_return std::move(made.answer);
+    Error error = std::move(made.error);
+    if (!may_retry(*call, error) || attempts >= call->max_retries) co_return std::unexpected(std::move(error));
     const Duration asked = error.retry_after.value_or(std::chrono::milliseconds(0));
-    const Duration delay = std::max(backoff(attempt), asked);
-    const bool too_late = call.deadline != MonoTime::never() && clock_->monotonic() + delay >= call.deadline;
+    const Duration delay = std::max(backoff(attempts), asked);
+    const bool too_late = call->deadline != MonoTime::never() && clock_->monotonic() + delay >= call->deadline;
     if (too_late || waited + delay > options_.max_retry_wait) co_return std::unexpected(std::move(error));
     waited += delay;
     last_failure = std::move(error.message);
@@ -113,6 +158,7 @@ asio::awaitable<Result<HttpResponse>> ApiClient::read(std::string_view verb, std
   call.resource = std::move(resource);
   call.what = std::move(what);
   call.deadline = options.deadline;
+  call.max_retries = options_.max_retries;
   Result<HttpResponse> answer = co_await execute(std::move(call));
   co_return answer;
 }

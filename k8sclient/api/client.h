@@ -7,7 +7,9 @@
 // Retries (waiting on Clock, jittered, Retry-After honoured, bounded by ClientOptions and by the call's deadline):
 //   reads   429, 5xx, no answer
 //   writes  429 (never executed), 503 with Retry-After; nothing else, since the write may have happened
-// One-thread only. The Transport and the Clock must outlive the client, the client its calls.
+// Reads and writes wait for their turn in a lane each, whose width follows the server's answers (request_lane.h). What
+// is sent again gives up its place meanwhile. Requests on Channel::lease and watches never wait. One-thread only. The
+// Transport and the Clock must outlive the client, the client its calls.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "k8sclient/api/request_lane.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
 #include "k8sclient/value/error.h"
@@ -46,6 +49,8 @@ struct ClientOptions {
   Duration first_backoff = std::chrono::milliseconds(200);  // Doubled each time, up to last_backoff, times 1..1.5.
   Duration last_backoff = std::chrono::seconds(10);
   std::uint64_t seed = 0;                                // Of the jitter.
+  int most_reads = 16;                                   // Open at once, without watches and the Lease.
+  int most_writes = 32;                                  // Open at once, without the Lease.
   std::function<void(const RequestRecord&)> on_request;  // Metrics hook, after each exchange.
 };
 
@@ -66,6 +71,7 @@ struct WriteOptions {
   std::string field_manager;  // Empty: ClientOptions::field_manager.
   bool force = false;         // apply() only: take over fields that another manager owns.
   bool dry_run = false;
+  std::optional<int> max_retries;  // Empty: ClientOptions::max_retries. 0: the caller tries again by itself.
 };
 
 struct DeleteOptions {
@@ -165,6 +171,8 @@ class ApiClient {
   // Requests that the server answered with a status below 500.
   [[nodiscard]] std::uint64_t answers() const { return answers_; }
   [[nodiscard]] const ClientOptions& options() const { return options_; }
+  [[nodiscard]] const RequestLane& reads() const { return *reads_; }
+  [[nodiscard]] const RequestLane& writes() const { return *writes_; }
   [[nodiscard]] Clock* clock() const { return clock_; }
 
  private:
@@ -177,9 +185,17 @@ class ApiClient {
     std::string what;       // "patch nodes n1", leads error messages.
     MonoTime deadline = MonoTime::never();
     bool write = false;
-    bool retry_429 = true;
+    bool retry_429 = true;  // False: a 429 is an answer about the object, not about the server.
+    int max_retries = 0;
     std::function<Result<void>()> before_send;
   };
+  // An answer with its error, where it is one.
+  struct Attempt {
+    Result<HttpResponse> answer;
+    Error error;
+  };
+  // One attempt, from the lane to the answer.
+  boost::asio::awaitable<Attempt> attempt(std::shared_ptr<const Call> call, bool retry);
   boost::asio::awaitable<Result<HttpResponse>> execute(Call call);
   boost::asio::awaitable<Result<HttpResponse>> read(std::string_view verb, std::string resource, std::string path,
                                                     std::string what, CallOptions options);
@@ -189,6 +205,7 @@ class ApiClient {
   boost::asio::awaitable<Result<std::string>> send_write(Call call, WriteOptions options);
   boost::asio::awaitable<Result<void>> wait_before_retry(Duration delay);
   static bool may_retry(const Call& call, const Error& error);
+  static bool is_overload(const Call& call, const Error& error);
   Duration backoff(int attempt);
   void record(const Call& call, int status, MonoTime begun, bool retry);
 
@@ -196,6 +213,8 @@ class ApiClient {
   Clock* clock_;
   ClientOptions options_;
   std::mt19937_64 random_;
+  std::shared_ptr<RequestLane> reads_;
+  std::shared_ptr<RequestLane> writes_;
   std::uint64_t answers_ = 0;
 };
 

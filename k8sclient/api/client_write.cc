@@ -37,6 +37,7 @@ std::string dump(const Json& json) {
 asio::awaitable<Result<std::string>> ApiClient::send_write(Call call, WriteOptions options) {
   call.write = true;
   call.deadline = options.deadline;
+  call.max_retries = options.max_retries.value_or(options_.max_retries);
   call.before_send = std::move(options.before_send);
   call.request.channel = options.channel;
   Result<HttpResponse> answer = co_await execute(std::move(call));

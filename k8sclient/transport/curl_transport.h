@@ -41,8 +41,9 @@ struct TransportStats {
 };
 
 struct CurlTransportOptions {
-  // Unary requests on the wire at once (the rest wait in order). Far below the API server's 100 streams a connection.
-  std::size_t max_unary_in_flight = 16;
+  // Unary requests on the wire at once (the rest wait in order): what one connection carries, below the API server's
+  // 100 streams. How many the server bears is a matter of the client's lanes (request_lane.h).
+  std::size_t max_unary_in_flight = 80;
   std::chrono::milliseconds connect_timeout{10'000};   // DNS, TCP and TLS together.
   std::chrono::seconds tcp_keepalive_idle{30};         // A silent connection is probed after this long…
   std::chrono::seconds tcp_keepalive_interval{10};     // …and then this often.

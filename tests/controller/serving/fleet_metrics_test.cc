@@ -31,6 +31,16 @@ TEST_F(FleetMetricsTest, AStandbyReportsNoStateOfTheFleetThatItKnewAsTheLeader) 
   EXPECT_EQ(a.metric("gpusharing_findings", missing), 0);
 }
 
+TEST_F(FleetMetricsTest, TheLanesOfTheOperatorsRequestsAreShown) {
+  install_crds();
+  create_plugin("gpu-operator");
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  EXPECT_EQ(a.metric("gpusharing_requests_limit", {{"lane", "reads"}}), 16);
+  EXPECT_EQ(a.metric("gpusharing_requests_limit", {{"lane", "writes"}}), 16) << "it grows when it is used in full";
+  EXPECT_EQ(a.metric("gpusharing_requests_waiting", {{"lane", "reads"}}), 0);
+}
+
 TEST_F(FleetMetricsTest, AFleetThatHasComeToRestHasConverged) {
   install_crds();
   create_plugin("gpu-operator");

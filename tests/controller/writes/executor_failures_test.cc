@@ -333,13 +333,24 @@ TEST_F(ExecutorTest, ADeletionOfAReservationIsSentOncePerLookWhateverTheAnswer) 
   }
 }
 
-TEST_F(ExecutorTest, TheLeaseIsAskedAgainBeforeEveryAttemptOfOneWrite) {
-  script["DELETE"] = [&] {
-    leading = false;  // Lost while the client waits for the next attempt.
-    return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1");
+TEST_F(ExecutorTest, AWriteThatTheServerRefusesForItsLoadGivesItsPlaceToTheNextNode) {
+  script["DELETE"] = [this] {
+    script.clear();
+    return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "2");
   };
-  EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).succeeded, 0U);
-  EXPECT_EQ(writes().size(), 1U);
+  const Execution done = execute({drop_pod("n1", "p1", "u1"), drop_pod("n2", "p2", "u2")});
+  EXPECT_EQ(writes().size(), 2U) << "the refused one is not sent again by itself";
+  EXPECT_EQ(done.succeeded, 1U);
+  EXPECT_EQ(done.failed, 1U);
+  EXPECT_LE(done.requeue_after, 2s);
+}
+
+TEST_F(ExecutorTest, TheWaitOfAWriteThatTheServerRefusesForItsLoadDoesNotGrow) {
+  script["DELETE"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1"); };
+  for (int refusals = 1; refusals <= 8; ++refusals) {
+    EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 1s) << refusals;
+    sim.clock.run_for(10s);  // As long as the lane pauses at most.
+  }
 }
 
 TEST_F(ExecutorTest, EveryWriteThatIsPutOffIsCounted) {
@@ -356,6 +367,9 @@ TEST_F(ExecutorTest, AnotherPodsDeletionIsSentAgainWhenTheServerAskedForThat) {
     if (++answers == 1) return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1");
     return ScriptedAnswer::json(200, R"({"metadata":{}})");
   };
+  EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 1s);
+  EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).deferred, 1U) << "not before";
+  sim.clock.run_for(1s);
   EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).succeeded, 1U);
   EXPECT_EQ(writes().size(), 2U);
 }

@@ -26,6 +26,7 @@ std::optional<FaultRule> Faults::pick(Fault fault, const std::string& verb, cons
     const bool verb_matches = rule.verb.empty() || rule.verb == verb || (rule.verb == "write" && is_write(verb));
     if (!verb_matches || (!rule.resource.empty() && rule.resource != resource)) continue;
     if (!rule.name.empty() && rule.name != name) continue;
+    if (!rule.spared.empty() && rule.spared == resource) continue;
     if (s.seen++ < rule.skip) continue;
     if (std::uniform_real_distribution<double>(0.0, 1.0)(random_) >= rule.probability) continue;
     ++s.applied;

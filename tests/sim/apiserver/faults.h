@@ -40,6 +40,7 @@ struct FaultRule {
   std::string verb = {};      // get, list, watch, create, update, patch, delete; "write" is every write; empty: any.
   std::string resource = {};  // "nodes"; empty: any.
   std::string name = {};      // Of the object; empty: any.
+  std::string spared = {};    // Not for this resource.
   double probability = 1.0;
   int skip = 0;
   int times = 1'000'000'000;

@@ -1,0 +1,139 @@
+// What waits for its turn, and what does not.
+#include "k8sclient/api/request_lane.h"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "tests/k8sclient/api/client_fixture.h"
+
+namespace k8s::test {
+namespace {
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+
+ClientOptions narrow() {
+  ClientOptions out;
+  out.most_reads = 1;
+  out.most_writes = 2;
+  out.max_retries = 0;
+  return out;
+}
+
+Answer slow(Duration takes) {
+  Answer out = Answer::ok("{}");
+  out.takes = takes;
+  return out;
+}
+
+struct RequestLaneTest : ClientFixture {
+  ApiClient client{&transport, &clock, narrow()};
+  int ended = 0;
+
+  template <class T>
+  void begin(asio::awaitable<Result<T>> call) {
+    asio::co_spawn(io, std::move(call), [this](const std::exception_ptr& thrown, const Result<T>&) {
+      if (thrown) std::rethrow_exception(thrown);
+      ++ended;
+    });
+  }
+  void run(Duration time) { clock.run_for(time); }
+};
+
+TEST_F(RequestLaneTest, OnlyAsManyWritesAsTheLimitAllowsAreOpenAndTheOthersWaitInOrder) {
+  transport.otherwise(slow(1s));
+  for (const char* node : {"a", "b", "c", "d", "e"}) begin(client.merge_patch(kNodes, {"", node}, "{}"));
+  run(500ms);
+  EXPECT_EQ(transport.requests.size(), 2U);
+  EXPECT_EQ(client.writes().open(), 2U);
+  EXPECT_EQ(client.writes().waiting(), 3U);
+  run(1s);
+  ASSERT_EQ(transport.requests.size(), 4U);
+  EXPECT_TRUE(transport.requests[2].path.starts_with("/api/v1/nodes/c")) << transport.requests[2].path;
+  run(10s);
+  EXPECT_EQ(ended, 5);
+  EXPECT_EQ(client.writes().open(), 0U);
+}
+
+TEST_F(RequestLaneTest, ReadsDoNotWaitForWritesNorTheLeaseForAnybody) {
+  transport.otherwise(slow(1s));
+  for (int i = 0; i < 5; ++i) begin(client.merge_patch(kNodes, {"", "a"}, "{}"));
+  begin(client.get(kNodes, {"", "a"}));
+  begin(client.get(kNodes, {"", "b"}));
+  WriteOptions renewal;
+  renewal.channel = Channel::lease;
+  begin(client.update(kNodes, {"", "lease"}, "{}", renewal));
+  run(500ms);
+  EXPECT_EQ(transport.requests.size(), 4U) << "two writes, one read, the Lease";
+}
+
+TEST_F(RequestLaneTest, ARefusalHoldsBackTheLaneForAsLongAsTheServerAsksAndNoOther) {
+  transport.then(Answer::retry_after(429, "5"));
+  transport.otherwise(Answer::ok("{}"));
+  const auto refused = await(client.merge_patch(kNodes, {"", "a"}, "{}"));
+  ASSERT_FALSE(refused.has_value());
+  const MonoTime begun = clock.monotonic();
+  EXPECT_TRUE(await(client.get(kNodes, {"", "a"})));
+  EXPECT_EQ(clock.monotonic(), begun);
+  EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "b"}, "{}")));
+  EXPECT_EQ(clock.monotonic() - begun, 5s);
+}
+
+TEST_F(RequestLaneTest, AWriteWhoseDeadlinePassesInLineIsNotSentAndSaysWhenToTryAgain) {
+  transport.then(Answer::retry_after(429, "20"));
+  const auto refused = await(client.merge_patch(kNodes, {"", "a"}, "{}"));
+  WriteOptions options;
+  options.deadline = clock.monotonic() + 2s;
+  const auto late = await(client.merge_patch(kNodes, {"", "b"}, "{}", options));
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().reason, Reason::too_many_requests);
+  EXPECT_EQ(late.error().retry_after, 18s);
+  EXPECT_TRUE(late.error().message.starts_with("patch nodes b: not sent: ")) << late.error().message;
+  EXPECT_EQ(transport.requests.size(), 1U);
+}
+
+TEST_F(RequestLaneTest, TheRefusalOfABudgetDoesNotSlowDownOtherWrites) {
+  transport.then(Answer::retry_after(429, "10"));
+  transport.otherwise(Answer::ok("{}"));
+  const auto refused = await(client.evict({"ns", "p"}));
+  EXPECT_FALSE(refused.has_value());
+  const MonoTime begun = clock.monotonic();
+  EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "b"}, "{}")));
+  EXPECT_EQ(clock.monotonic(), begun);
+}
+
+TEST_F(RequestLaneTest, ACallThatWaitsToBeSentAgainGivesItsPlaceToTheNext) {
+  ClientOptions options = narrow();
+  options.max_retries = 3;
+  ApiClient patient(&transport, &clock, options);
+  transport.then(Answer::code(500));  // The only read lane; the call waits 200 to 300 ms.
+  transport.otherwise(Answer::ok("{}"));
+  begin(patient.get(kNodes, {"", "a"}));
+  run(1ms);
+  EXPECT_EQ(patient.reads().open(), 0U);
+  run(10s);
+  EXPECT_EQ(ended, 1);
+}
+
+TEST_F(RequestLaneTest, ACancelledCallLeavesTheLine) {
+  transport.otherwise(slow(10s));
+  begin(client.get(kNodes, {"", "a"}));
+  asio::cancellation_signal cancel;
+  bool gone = false;
+  asio::co_spawn(io, client.get(kNodes, {"", "b"}),
+                 asio::bind_cancellation_slot(
+                     cancel.slot(), [&gone](const std::exception_ptr&, const Result<std::string>&) { gone = true; }));
+  run(1s);
+  EXPECT_EQ(client.reads().waiting(), 1U);
+  cancel.emit(asio::cancellation_type::terminal);
+  run(1s);
+  EXPECT_TRUE(gone);
+  EXPECT_EQ(client.reads().waiting(), 0U);
+}
+
+}  // namespace
+}  // namespace k8s::test
