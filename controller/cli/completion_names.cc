@@ -51,7 +51,7 @@ asio::awaitable<int> ask(Session session, std::vector<NameQuestion> questions, s
 
 }  // namespace
 
-asio::awaitable<std::vector<std::string>> list_names(k8s::ApiClient* client, k8s::Clock* clock,
+asio::awaitable<std::vector<std::string>> list_names(k8s::Reader* client, k8s::Clock* clock,
                                                      std::vector<NameQuestion> questions, std::string ns) {
   std::vector<std::string> out;
   const k8s::MonoTime deadline = clock->monotonic() + kPatience;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 
 namespace gso {
@@ -32,7 +32,7 @@ using NameSource = std::function<std::vector<std::string>(const std::vector<Name
                                                         const NameConnection& connection);
 
 // The same on a given client. `ns`: of a pod's question without one.
-boost::asio::awaitable<std::vector<std::string>> list_names(k8s::ApiClient* client, k8s::Clock* clock,
+boost::asio::awaitable<std::vector<std::string>> list_names(k8s::Reader* client, k8s::Clock* clock,
                                                             std::vector<NameQuestion> questions, std::string ns);
 
 }  // namespace gso

@@ -122,8 +122,8 @@ int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime
   return code;
 }
 
-asio::awaitable<int> audit_cluster(k8s::ApiClient* client, k8s::Clock* clock, AuditOptions audit,
-                                   PlannerSettings settings, std::ostream* out, std::ostream* err) {
+asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, AuditOptions audit, PlannerSettings settings,
+                                   std::ostream* out, std::ostream* err) {
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, settings, &view);
   if (!read) {
@@ -148,7 +148,7 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
     if (!view) return refuse(view.error());
     return audit_view(*view, settings, now, audit.form, out);
   }
-  return run_on_cluster("audit", options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+  return run_on_cluster("audit", options, err, [&](k8s::Reader* client, k8s::Clock* clock) {
     return audit_cluster(client, clock, audit, settings, &out, &err);
   });
 }

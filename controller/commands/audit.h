@@ -25,7 +25,7 @@ struct AuditOptions {
                             std::ostream& err);
 
 // The same on a given client.
-boost::asio::awaitable<int> audit_cluster(k8s::ApiClient* client, k8s::Clock* clock, AuditOptions audit,
+boost::asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, AuditOptions audit,
                                           PlannerSettings settings, std::ostream* out, std::ostream* err);
 
 // Of what has been read. `view` gets a record where it has none.

@@ -35,7 +35,7 @@ struct Findings {
   std::optional<k8s::Error> unreachable;
 };
 
-asio::awaitable<void> check_leader(k8s::ApiClient* client, k8s::Clock* clock, k8s::ObjectKey key, Duration timeout,
+asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey key, Duration timeout,
                                    Findings* found) {
   const k8s::MonoTime begun = clock->monotonic();
   LeaseWatch watch;
@@ -129,7 +129,7 @@ std::string in_words(const Attempt& attempt) {
                      attempt.subresource, attempt.ns.empty() ? "" : " in namespace " + attempt.ns);
 }
 
-asio::awaitable<void> check_writes(k8s::ApiClient* client, std::vector<Attempt> wanted, Findings* found) {
+asio::awaitable<void> check_writes(k8s::Writer* client, std::vector<Attempt> wanted, Findings* found) {
   const k8s::Gvr reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
   std::size_t allowed = 0;
   for (const Attempt& attempt : wanted) {
@@ -193,7 +193,7 @@ asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock,
   co_return fine ? 0 : 1;
 }
 
-asio::awaitable<std::string> why_no_operator(k8s::ApiClient* client, k8s::Clock* clock, k8s::ObjectKey lease) {
+asio::awaitable<std::string> why_no_operator(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey lease) {
   const k8s::MonoTime end = clock->monotonic() + kGlance;
   LeaseWatch watch;
   for (;;) {

@@ -34,7 +34,7 @@ boost::asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock*
 // Why no operator is at work, by its Lease; empty if one renews it, or if the Lease cannot be read. Takes no time if
 // the Lease looks fresh by this machine's clock; otherwise, as clocks differ, it is watched for five seconds: leaders
 // renew every two seconds unless they are configured otherwise.
-boost::asio::awaitable<std::string> why_no_operator(k8s::ApiClient* client, k8s::Clock* clock, k8s::ObjectKey lease);
+boost::asio::awaitable<std::string> why_no_operator(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey lease);
 
 // What the text of a Lease says about its holder.
 struct LeaseFacts {

@@ -125,7 +125,7 @@ asio::awaitable<k8s::Result<std::string>> send(CleanupRun* run, PlannedAction pl
 }
 
 template <class T>
-asio::awaitable<k8s::Result<void>> list_all(k8s::ApiClient* client, k8s::Gvr gvr,
+asio::awaitable<k8s::Result<void>> list_all(k8s::Reader* client, k8s::Gvr gvr,
                                             k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
   k8s::ItemFunction sink([=](std::optional<std::string_view> json) -> k8s::Result<void> {
     k8s::Result<T> object =
@@ -140,7 +140,7 @@ asio::awaitable<k8s::Result<void>> list_all(k8s::ApiClient* client, k8s::Gvr gvr
 }
 
 // Nodes, DaemonSets and SharingPolicies: no ConfigMap and no operand pod is needed.
-asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::ApiClient* client, World* world) {
+asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::Reader* client, World* world) {
   const k8s::Gvr nodes{"", "v1", "nodes"};
   const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
   const k8s::Gvr policies{std::string(kGroup), "v1alpha1", "sharingpolicies"};
@@ -353,7 +353,7 @@ asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, 
 }
 
 int run_cleanup(const CleanupOptions& cleanup, const Options& options, std::ostream& out, std::ostream& err) {
-  return run_on_cluster("cleanup", options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+  return change_cluster("cleanup", options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
     return cleanup_command(client, clock, cleanup, options, &out, &err);
   });
 }

@@ -190,9 +190,8 @@ k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, 
   return out;
 }
 
-asio::awaitable<int> explain_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, ExplainTarget target,
-                                        OutputForm form, PlannerSettings settings, std::ostream* out,
-                                        std::ostream* err) {
+asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, ExplainTarget target, OutputForm form,
+                                        PlannerSettings settings, std::ostream* out, std::ostream* err) {
   Question question;
   question.target = target;
   question.form = form;

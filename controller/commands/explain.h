@@ -40,12 +40,12 @@ struct ExplainTarget {
 
 // A pod, for somebody who may read neither nodes nor device plugins: its Events and its namespace are read instead.
 // `pod_json`: the pod. What cannot be read is added to `incomplete`. In explain_pod_alone.cc.
-boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::ApiClient* client, k8s::ObjectKey pod,
+boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, k8s::ObjectKey pod,
                                                                   std::string pod_json, PlannerSettings settings,
                                                                   std::vector<std::string>* incomplete);
 
 // The same on a given client.
-boost::asio::awaitable<int> explain_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, ExplainTarget target,
+boost::asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, ExplainTarget target,
                                                OutputForm form, PlannerSettings settings, std::ostream* out,
                                                std::ostream* err);
 

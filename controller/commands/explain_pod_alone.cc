@@ -36,7 +36,7 @@ std::optional<std::pair<std::string, std::string>> read_event(std::string_view j
   return std::pair(when, fmt::format("{} {}: {}", when, reason, text_at(event, "message")));
 }
 
-asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::ApiClient* client, k8s::ObjectKey pod) {
+asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::Reader* client, k8s::ObjectKey pod) {
   std::vector<std::pair<std::string, std::string>> found;
   k8s::ItemFunction sink([&found](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {
@@ -59,7 +59,7 @@ asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::ApiClient*
   co_return out;
 }
 
-asio::awaitable<k8s::Result<std::vector<Pod>>> pods_beside(k8s::ApiClient* client, std::string ns) {
+asio::awaitable<k8s::Result<std::vector<Pod>>> pods_beside(k8s::Reader* client, std::string ns) {
   std::vector<Pod> found;
   k8s::ItemFunction sink([&found](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {
@@ -80,7 +80,7 @@ asio::awaitable<k8s::Result<std::vector<Pod>>> pods_beside(k8s::ApiClient* clien
 
 }  // namespace
 
-asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::ApiClient* client, k8s::ObjectKey pod,
+asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, k8s::ObjectKey pod,
                                                            std::string pod_json, PlannerSettings settings,
                                                            std::vector<std::string>* incomplete) {
   PodSurroundings around;

@@ -105,8 +105,8 @@ int plan_files(const PlanOptions& options, WallTime now, std::istream& in, std::
 
 }  // namespace
 
-boost::asio::awaitable<int> plan_cluster(k8s::ApiClient* client, k8s::Clock* clock, PlanOptions options,
-                                         std::ostream* out, std::ostream* err) {
+boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock, PlanOptions options, std::ostream* out,
+                                         std::ostream* err) {
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, options.settings, &view);
   if (!read) co_return refuse(*err, read.error().message);
@@ -130,7 +130,7 @@ int run_plan(const PlanOptions& options, const Options& connection, std::istream
   if (!now)
     return refuse(err, fmt::format("--now '{}' is not a time; write it like 2026-01-02T03:04:05Z", options.now));
   if (!options.from_cluster) return plan_files(options, *now, in, out, err);
-  return run_on_cluster("plan", connection, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+  return run_on_cluster("plan", connection, err, [&](k8s::Reader* client, k8s::Clock* clock) {
     return plan_cluster(client, clock, options, &out, &err);
   });
 }

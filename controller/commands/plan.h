@@ -33,8 +33,8 @@ struct PlanOptions {
                            std::ostream& err);
 
 // The live cluster's plan, on a given client.
-boost::asio::awaitable<int> plan_cluster(k8s::ApiClient* client, k8s::Clock* clock, PlanOptions options,
-                                         std::ostream* out, std::ostream* err);
+boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock, PlanOptions options, std::ostream* out,
+                                         std::ostream* err);
 
 [[nodiscard]] Command make_plan_command();
 

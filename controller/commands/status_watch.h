@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/snapshot.h"
@@ -19,7 +19,7 @@ using ShowFleet = std::function<bool(const World& world, FleetIndex& index, cons
                                      std::ostream& out)>;
 
 struct FleetWatch {
-  k8s::ApiClient* client = nullptr;
+  k8s::Reader* client = nullptr;
   k8s::Clock* clock = nullptr;
   k8s::Signal* stop = nullptr;  // notify() ends it.
   PlannerSettings settings;

@@ -47,7 +47,7 @@ struct Wanted {
 };
 
 struct Bundle {
-  k8s::ApiClient* client = nullptr;
+  k8s::Reader* client = nullptr;
   TarArchive archive;
   std::vector<std::string> incomplete;
   std::vector<k8s::ObjectKey> operator_pods;
@@ -197,7 +197,7 @@ asio::awaitable<int> write_bundle(Session session, SupportBundleOptions bundle, 
 
 }  // namespace
 
-asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::ApiClient* client, k8s::Clock* clock, Options options,
+asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8s::Clock* clock, Options options,
                                                          std::vector<std::string>* incomplete) {
   const PlannerSettings settings = options.planner_settings();
   ClusterView view;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "controller/config/options.h"
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 
 namespace gso {
@@ -26,8 +26,7 @@ struct SupportBundleOptions {
 // The archive's bytes. Without the right to read Nodes or DaemonSets it holds what can be read: no status, plan and
 // audit then. `incomplete` gets what is missing, each with the missing rule; it can be null. Errors: the API server
 // does not answer, or knows nobody of that name (401).
-boost::asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::ApiClient* client, k8s::Clock* clock,
-                                                                Options options,
+boost::asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8s::Clock* clock, Options options,
                                                                 std::vector<std::string>* incomplete = nullptr);
 
 [[nodiscard]] Command make_support_bundle_command();

@@ -9,7 +9,7 @@
 
 #include "controller/config/logging.h"
 #include "controller/runtime/task_group.h"
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
@@ -19,7 +19,7 @@ namespace gso {
 class KaiReader {
  public:
   // Everything passed must outlive this object. `world` gets the refusals (LookupResults::refusals).
-  KaiReader(k8s::ApiClient* client, k8s::Clock* clock, World* world, const KaiSettings* settings,
+  KaiReader(k8s::Reader* client, k8s::Clock* clock, World* world, const KaiSettings* settings,
             std::shared_ptr<Logger> log)
       : client_(client), clock_(clock), world_(world), settings_(settings), log_(std::move(log)), readers_(clock) {}
 
@@ -65,7 +65,7 @@ class KaiReader {
   std::set<k8s::ObjectKey> conclude(const Look& look);
   void refuse(const DeletePod& action, const std::string& why);
 
-  k8s::ApiClient* client_;
+  k8s::Reader* client_;
   k8s::Clock* clock_;
   World* world_;
   const KaiSettings* settings_;

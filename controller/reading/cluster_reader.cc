@@ -36,7 +36,7 @@ const k8s::Gvr kPods{"", "v1", "pods"};
 
 // Lists one scope into a store. `into` keeps what is there; objects that cannot be read are skipped.
 template <class T>
-asio::awaitable<k8s::Result<void>> list_into(k8s::ApiClient* client, k8s::Gvr gvr, k8s::ListOptions options,
+asio::awaitable<k8s::Result<void>> list_into(k8s::Reader* client, k8s::Gvr gvr, k8s::ListOptions options,
                                              k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
   k8s::ItemFunction sink([=](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) return {};
@@ -51,7 +51,7 @@ asio::awaitable<k8s::Result<void>> list_into(k8s::ApiClient* client, k8s::Gvr gv
 
 // The same for a kind that might not be served; returns true if it is served.
 template <class T>
-asio::awaitable<k8s::Result<bool>> list_if_served(k8s::ApiClient* client, k8s::Gvr gvr,
+asio::awaitable<k8s::Result<bool>> list_if_served(k8s::Reader* client, k8s::Gvr gvr,
                                                   k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
   store->mark_absent();
   const k8s::Result<bool> served = co_await client->served(gvr);
@@ -65,7 +65,7 @@ asio::awaitable<k8s::Result<bool>> list_if_served(k8s::ApiClient* client, k8s::G
   co_return true;
 }
 
-asio::awaitable<k8s::Result<void>> list_scope(k8s::ApiClient* client, WatchScope scope, World* world) {
+asio::awaitable<k8s::Result<void>> list_scope(k8s::Reader* client, WatchScope scope, World* world) {
   k8s::ListOptions options;
   options.ns = scope.ns;
   for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);
@@ -93,7 +93,7 @@ bool speaks_of_gpus(std::string_view json, std::string_view scaling) {
 }
 
 // `scaling`: the namespace of KAI's scaling pods.
-asio::awaitable<k8s::Result<void>> list_pods(k8s::ApiClient* client, std::string scaling, ClusterPods* pods) {
+asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, std::string scaling, ClusterPods* pods) {
   k8s::ItemFunction sink([pods, &scaling](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {
       pods->clear();
@@ -110,7 +110,7 @@ asio::awaitable<k8s::Result<void>> list_pods(k8s::ApiClient* client, std::string
 
 // The binder's Deployment and the schemas of KAI's CRDs: what the collection of reservations rests on. The first thing
 // that cannot be read is said.
-asio::awaitable<k8s::Result<void>> read_binder(k8s::ApiClient* client, KaiSettings settings, KaiWorld* kai) {
+asio::awaitable<k8s::Result<void>> read_binder(k8s::Reader* client, KaiSettings settings, KaiWorld* kai) {
   const KaiView view = view_kai(*kai, settings);
   const k8s::Gvr deployments{"apps", "v1", "deployments"};
   const k8s::Gvr crds{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
@@ -135,7 +135,7 @@ asio::awaitable<k8s::Result<void>> read_binder(k8s::ApiClient* client, KaiSettin
 }
 
 // KAI's kinds beside kai-config. What is missing holds its planners.
-asio::awaitable<k8s::Result<void>> read_kai(k8s::ApiClient* client, KaiSettings settings, KaiWorld* kai) {
+asio::awaitable<k8s::Result<void>> read_kai(k8s::Reader* client, KaiSettings settings, KaiWorld* kai) {
   const k8s::Gvr requests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
   const k8s::Result<bool> served =
       co_await list_if_served<BindRequest>(client, requests, &project_bind_request, &kai->bind_requests);
@@ -157,7 +157,7 @@ KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings, Wall
 }
 
 // What KAI's planners want to know besides. What one answer leads to is asked in the next round.
-asio::awaitable<void> look_up(k8s::ApiClient* client, k8s::Clock* clock, PlannerSettings settings, ClusterView* view) {
+asio::awaitable<void> look_up(k8s::Reader* client, k8s::Clock* clock, PlannerSettings settings, ClusterView* view) {
   constexpr int kMostRounds = 4;
   constexpr std::chrono::seconds kPatience(30);
   KaiReader checks(client, clock, &view->world, &settings.kai, Logger::silent());
@@ -192,7 +192,7 @@ Served note(const k8s::Result<bool>& served, std::vector<std::string>* incomplet
 }
 
 // Who serves GPUs by claims.
-asio::awaitable<void> read_dra(k8s::ApiClient* client, World* world, std::vector<std::string>* incomplete) {
+asio::awaitable<void> read_dra(k8s::Reader* client, World* world, std::vector<std::string>* incomplete) {
   const k8s::Gvr gpuclusters{"nvidia.com", "v1alpha1", "gpuclusters"};
   const k8s::Gvr deviceclasses{"resource.k8s.io", "v1", "deviceclasses"};
   const k8s::Gvr resourceslices{"resource.k8s.io", "v1", "resourceslices"};
@@ -207,7 +207,7 @@ asio::awaitable<void> read_dra(k8s::ApiClient* client, World* world, std::vector
   note(resource_slices, incomplete);
 }
 
-asio::awaitable<void> read_kai_config(k8s::ApiClient* client, KaiWorld* kai, std::vector<std::string>* incomplete) {
+asio::awaitable<void> read_kai_config(k8s::Reader* client, KaiWorld* kai, std::vector<std::string>* incomplete) {
   const k8s::Gvr configs{"kai.scheduler", "v1", "configs"};
   const k8s::Gvr classes{"node.k8s.io", "v1", "runtimeclasses"};
   const k8s::Result<bool> served =
@@ -221,7 +221,7 @@ asio::awaitable<void> read_kai_config(k8s::ApiClient* client, KaiWorld* kai, std
 
 }  // namespace
 
-asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
+asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettings settings, World* world,
                                               std::vector<std::string>* incomplete, SharingKinds* sharing_kinds) {
   const k8s::Gvr nodes{"", "v1", "nodes"};
   const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
@@ -273,7 +273,7 @@ std::string coverage_gap(const World& world, const PlannerSettings& settings) {
       fmt::join(namespaces, ", "));
 }
 
-asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clock* clock, PlannerSettings settings,
+asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock* clock, PlannerSettings settings,
                                                 ClusterView* view) {
   k8s::Result<void> read = co_await read_world(client, settings, &view->world, &view->incomplete);
   if (!read) co_return read;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/model/snapshot.h"
@@ -23,7 +23,7 @@ struct SharingKinds {
 // Reads what planners read into `world`, once. Kinds that are not served stay empty; a kind or namespace that cannot be
 // read is named in `incomplete`, once and with the missing rule, and left out. `sharing_kinds` may be null. Errors:
 // Nodes or DaemonSets cannot be read.
-boost::asio::awaitable<k8s::Result<void>> read_world(k8s::ApiClient* client, PlannerSettings settings, World* world,
+boost::asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettings settings, World* world,
                                                      std::vector<std::string>* incomplete,
                                                      SharingKinds* sharing_kinds = nullptr);
 
@@ -41,7 +41,7 @@ struct ClusterView {
 // One list of all pods (those without a word of GPUs are dropped as they come), besides read_world(). If pods cannot be
 // listed across namespaces, consumers and reservations are unknown; `incomplete` says so, and no planner concludes
 // anything about them.
-boost::asio::awaitable<k8s::Result<void>> read_cluster(k8s::ApiClient* client, k8s::Clock* clock,
-                                                       PlannerSettings settings, ClusterView* view);
+boost::asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock* clock, PlannerSettings settings,
+                                                       ClusterView* view);
 
 }  // namespace gso

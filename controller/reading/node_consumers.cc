@@ -30,7 +30,7 @@ constexpr Duration kPatience = std::chrono::seconds(15);
 
 // Lists pods and hands over each; calls `restart` where the list starts over. Pods that cannot be decoded do not end
 // the list, so that the error names all of them. `of_what`: whose pods these are, for that error.
-asio::awaitable<k8s::Result<void>> list_pods(k8s::ApiClient* client, k8s::ListOptions options, std::string of_what,
+asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, k8s::ListOptions options, std::string of_what,
                                              std::function<void()> restart, std::function<void(Pod)> take) {
   std::vector<std::string> unreadable;
   k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
@@ -72,9 +72,9 @@ void keep_answers(const NodeConsumers& before, NodeConsumers& found) {
 
 }  // namespace
 
-asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
-                                                           const World* world, const PlannerSettings* settings,
-                                                           std::string node, k8s::CallOptions limits) {
+asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, k8s::Clock* clock, const World* world,
+                                                           const PlannerSettings* settings, std::string node,
+                                                           k8s::CallOptions limits) {
   NodeConsumers found;
   found.listed_at = clock->now();
   k8s::ListOptions options;

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "controller/config/logging.h"
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/fleet/fleet.h"
@@ -30,7 +30,7 @@ struct Execution;  // controller/writes/executor.h
 // The pods of one node that use its GPUs, and those that the kubelet rejected there, as of now. `limits`: of each
 // request. Errors: the list's, with the missing rule where it is forbidden; `decode` names the node and the pods that
 // cannot be read.
-boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient* client, k8s::Clock* clock,
+boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, k8s::Clock* clock,
                                                                   const World* world, const PlannerSettings* settings,
                                                                   std::string node, k8s::CallOptions limits);
 
@@ -39,7 +39,7 @@ boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::ApiClient
 class NodeConsumersReader {
  public:
   struct Parts {
-    k8s::ApiClient* client = nullptr;
+    k8s::Reader* client = nullptr;
     k8s::Clock* clock = nullptr;
     const World* world = nullptr;
     const FleetIndex* index = nullptr;  // Says which policy governs a node: jobs are followed under `workloads: Evict`.

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
@@ -31,7 +31,7 @@ using k8s::MonoTime;
 class Expectations {
  public:
   // `patience`: how long a watch may take to bring our write before a live GET.
-  Expectations(k8s::ApiClient* client, k8s::Clock* clock, World* world, Duration patience = std::chrono::seconds(5))
+  Expectations(k8s::Reader* client, k8s::Clock* clock, World* world, Duration patience = std::chrono::seconds(5))
       : client_(client), clock_(clock), world_(world), patience_(patience) {}
 
   // The node whose change the write belongs to; without a name it concerns the whole fleet.
@@ -64,7 +64,7 @@ class Expectations {
   // Settles what is expected of the object by a live GET. An object that is gone leaves the store; an object that can
   // no longer be read (forbidden) is dropped, and its error is returned for reporting.
   boost::asio::awaitable<std::optional<k8s::Error>> settle(ObjectRef object);
-  // GETs one object into its store now, whatever is expected of it. Errors: as ApiClient::get.
+  // GETs one object into its store now, whatever is expected of it. Errors: as Reader::get.
   boost::asio::awaitable<k8s::Result<void>> refresh_one(ObjectRef object);
 
  private:
@@ -85,7 +85,7 @@ class Expectations {
   [[nodiscard]] bool met(const Expected& expected) const;
   Expected& slot(const ObjectRef& object, OfNode of);
 
-  k8s::ApiClient* client_;
+  k8s::Reader* client_;
   k8s::Clock* clock_;
   World* world_;
   Duration patience_;

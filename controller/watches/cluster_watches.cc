@@ -43,7 +43,7 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   watches_.push_back(std::move(watch));
 }
 
-ClusterWatches::ClusterWatches(k8s::ApiClient* client, k8s::Clock* clock, World* world, k8s::WatcherOptions defaults,
+ClusterWatches::ClusterWatches(k8s::Reader* client, k8s::Clock* clock, World* world, k8s::WatcherOptions defaults,
                                Reports reports)
     : client_(client),
       clock_(clock),

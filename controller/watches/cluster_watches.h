@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "controller/runtime/task_group.h"
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/watch/watcher.h"
@@ -32,8 +32,7 @@ class ClusterWatches {
     std::function<void(const std::string& resource, const k8s::Error&)> failed;
   };
   // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
-  ClusterWatches(k8s::ApiClient* client, k8s::Clock* clock, World* world, k8s::WatcherOptions defaults,
-                 Reports reports);
+  ClusterWatches(k8s::Reader* client, k8s::Clock* clock, World* world, k8s::WatcherOptions defaults, Reports reports);
   ~ClusterWatches();
   ClusterWatches(const ClusterWatches&) = delete;
   ClusterWatches& operator=(const ClusterWatches&) = delete;
@@ -69,7 +68,7 @@ class ClusterWatches {
   template <class T>
   void add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view));
 
-  k8s::ApiClient* client_;
+  k8s::Reader* client_;
   k8s::Clock* clock_;
   k8s::WatcherOptions defaults_;
   Reports reports_;

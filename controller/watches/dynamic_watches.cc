@@ -33,7 +33,7 @@ std::string to_string(const WatchScope& scope) {
   return fmt::format("{} of {}{}", resource, scope.ns, selector.empty() ? "" : " (" + selector + ")");
 }
 
-DynamicWatches::DynamicWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
+DynamicWatches::DynamicWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
                                boost::asio::any_io_executor executor, Reports reports)
     : client_(client),
       world_(world),

@@ -27,7 +27,7 @@ class DynamicWatches {
     std::function<void(const WatchScope&, const k8s::Error&)> failed;
   };
   // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
-  DynamicWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
+  DynamicWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
                  boost::asio::any_io_executor executor, Reports reports);
   DynamicWatches(const DynamicWatches&) = delete;
   DynamicWatches& operator=(const DynamicWatches&) = delete;
@@ -50,7 +50,7 @@ class DynamicWatches {
   std::shared_ptr<ScopedWatch> start(const WatchScope& scope);
   void update();
 
-  k8s::ApiClient* client_;
+  k8s::Reader* client_;
   World* world_;
   k8s::WatcherOptions defaults_;
   TaskGroup* tasks_;

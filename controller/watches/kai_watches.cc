@@ -49,7 +49,7 @@ std::string to_string(const KaiScope& scope) {
   return {};
 }
 
-KaiWatches::KaiWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
+KaiWatches::KaiWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
                        boost::asio::any_io_executor executor, Reports reports)
     : client_(client),
       world_(world),

@@ -17,7 +17,7 @@
 #include "controller/runtime/task_group.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/scoped_watch.h"
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/snapshot.h"
 
@@ -39,7 +39,7 @@ class KaiWatches {
     std::function<void(const KaiScope&, const k8s::Error&)> failed;
   };
   // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
-  KaiWatches(k8s::ApiClient* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
+  KaiWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
              boost::asio::any_io_executor executor, Reports reports);
   KaiWatches(const KaiWatches&) = delete;
   KaiWatches& operator=(const KaiWatches&) = delete;
@@ -58,7 +58,7 @@ class KaiWatches {
   std::shared_ptr<ScopedWatch> start(const KaiScope& scope);
   [[nodiscard]] std::string find_gap(const ClusterWatches& cluster) const;
 
-  k8s::ApiClient* client_;
+  k8s::Reader* client_;
   World* world_;
   k8s::WatcherOptions defaults_;
   TaskGroup* tasks_;

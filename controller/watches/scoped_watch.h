@@ -22,7 +22,7 @@
 
 #include "controller/runtime/task_group.h"
 #include "controller/watches/reporting_sink.h"
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/watch/store.h"
 #include "k8sclient/watch/watcher.h"
@@ -177,7 +177,7 @@ class ScopedWatch {
     objects_ = std::move(sink);
   }
   // Runs in `tasks`, which keeps `self` alive until the watch has ended. All that is passed must outlive it.
-  static void start(std::shared_ptr<ScopedWatch> self, k8s::ApiClient* client, k8s::Gvr resource,
+  static void start(std::shared_ptr<ScopedWatch> self, k8s::Reader* client, k8s::Gvr resource,
                     k8s::WatcherOptions options, TaskGroup* tasks, boost::asio::any_io_executor executor,
                     Reports reports) {
     ReportingSink::Reports inner;  // Held by the sink, which `self` owns.

@@ -44,7 +44,7 @@ std::string cut_note(const std::string& note) {
   return note.substr(0, end) + std::string(kEllipsis);
 }
 
-EventRecorder::EventRecorder(k8s::ApiClient* client, k8s::Clock* clock, EventRecorderOptions options,
+EventRecorder::EventRecorder(k8s::Writer* client, k8s::Clock* clock, EventRecorderOptions options,
                              EventRecorderHooks hooks)
     : client_(client),
       clock_(clock),

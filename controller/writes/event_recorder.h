@@ -17,7 +17,7 @@
 #include <tuple>
 #include <vector>
 
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/writer.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/model/plan.h"
@@ -51,7 +51,7 @@ struct EventRecorderHooks {
 
 class EventRecorder {
  public:
-  EventRecorder(k8s::ApiClient* client, k8s::Clock* clock, EventRecorderOptions options, EventRecorderHooks hooks = {});
+  EventRecorder(k8s::Writer* client, k8s::Clock* clock, EventRecorderOptions options, EventRecorderHooks hooks = {});
   EventRecorder(const EventRecorder&) = delete;
   EventRecorder& operator=(const EventRecorder&) = delete;
 
@@ -93,7 +93,7 @@ class EventRecorder {
   boost::asio::awaitable<k8s::Result<std::string>> send_once(std::string ns, Known known);
   MonoTime take_token();
 
-  k8s::ApiClient* client_;
+  k8s::Writer* client_;
   k8s::Clock* clock_;
   EventRecorderOptions options_;
   EventRecorderHooks hooks_;

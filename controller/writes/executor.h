@@ -36,7 +36,7 @@
 #include "controller/serving/metrics.h"
 #include "controller/writes/chain_pool.h"
 #include "controller/writes/schedule.h"
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/writer.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
@@ -87,7 +87,7 @@ struct Execution {
 class Executor {
  public:
   struct Parts {
-    k8s::ApiClient* client = nullptr;
+    k8s::Writer* client = nullptr;
     k8s::Clock* clock = nullptr;
     World* world = nullptr;
     Expectations* expectations = nullptr;

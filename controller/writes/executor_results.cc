@@ -130,7 +130,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(Action actio
 }
 
 boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action action, k8s::WriteOptions options) {
-  k8s::ApiClient* client = parts_.client;
+  k8s::Writer* client = parts_.client;
   const ObjectRef target = target_of(action);
   const k8s::Gvr resource = resource_of(target);
   const ObjectKey key = key_of(target);

@@ -1,5 +1,5 @@
-// ApiClient: the Kubernetes verbs over a Transport. Builds paths and bodies, retries what is safe to retry, decodes
-// metav1.Status into Error. Objects go in and out as JSON text; nothing here knows a kind's fields.
+// ApiClient: the Kubernetes verbs (reader.h, writer.h) over a Transport. Builds paths and bodies, retries what is safe
+// to retry, decodes metav1.Status into Error. Objects go in and out as JSON text; nothing here knows a kind's fields.
 //
 //   auto node = co_await client.get(nodes, {"", "n1"});
 //   if (!node) co_return std::unexpected(node.error());
@@ -22,12 +22,13 @@
 #include <string>
 #include <string_view>
 
+#include "k8sclient/api/reader.h"
 #include "k8sclient/api/request_lane.h"
+#include "k8sclient/api/writer.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/object.h"
-#include "k8sclient/value/selectors.h"
 
 namespace k8s {
 
@@ -54,126 +55,36 @@ struct ClientOptions {
   std::function<void(const RequestRecord&)> on_request;  // Metrics hook, after each exchange.
 };
 
-struct CallOptions {
-  CallOptions() = default;                // No aggregate: see object.h.
-  MonoTime deadline = MonoTime::never();  // No attempt starts after it, and none outlives it (`timeout`).
-  Channel channel = Channel::unary;
-};
-
-struct WriteOptions {
-  WriteOptions() = default;  // No aggregate: see object.h.
-  MonoTime deadline = MonoTime::never();
-  Channel channel = Channel::unary;
-  std::string subresource;  // "status", "scale", …; empty for the object itself.
-  // Consulted just before each attempt is handed to the transport, and before the transport sends one a second time
-  // (HttpRequest::before_resend): the lease check happens then. Its error ends the call unsent. Copied.
-  std::function<Result<void>()> before_send;
-  std::string field_manager;  // Empty: ClientOptions::field_manager.
-  bool force = false;         // apply() only: take over fields that another manager owns.
-  bool dry_run = false;
-  std::optional<int> max_retries;  // Empty: ClientOptions::max_retries. 0: the caller tries again by itself.
-};
-
-struct DeleteOptions {
-  DeleteOptions() = default;     // No aggregate: see object.h.
-  std::string uid;               // Preconditions; empty for none.
-  std::string resource_version;  // A mismatch is `conflict`.
-  std::optional<std::int64_t> grace_period_seconds;
-  std::string propagation_policy;  // "Background", "Foreground", "Orphan"; empty: the kind's default.
-};
-
-struct ListOptions {
-  ListOptions() = default;  // No aggregate: see object.h.
-  std::string ns;           // Empty: all namespaces, or a cluster-scoped kind.
-  LabelSelector label_selector;
-  FieldSelector field_selector;
-  std::string resource_version;        // Empty: most recent (a consistent read).
-  std::string resource_version_match;  // "NotOlderThan", "Exact" or empty.
-  int page_limit = 0;                  // 0: ClientOptions::page_limit.
-  CallOptions call;
-};
-
-// Receives a list's items one by one, each as the raw JSON of the object (without apiVersion and kind, as the API
-// server sends items). kJsonPadding bytes past its end are readable.
-class ItemSink {
- public:
-  virtual ~ItemSink() = default;
-  // The list starts over (its continue token expired): forget what was delivered.
-  virtual void restart() = 0;
-  // An error ends the list with that error.
-  virtual Result<void> item(std::string_view json) = 0;
-};
-
-// ItemSink over a function, which must also forget everything when called with nullopt.
-class ItemFunction final : public ItemSink {
- public:
-  explicit ItemFunction(std::function<Result<void>(std::optional<std::string_view>)> f) : f_(std::move(f)) {}
-  void restart() override { (void)f_(std::nullopt).has_value(); }
-  Result<void> item(std::string_view json) override { return f_(json); }
-
- private:
-  std::function<Result<void>(std::optional<std::string_view>)> f_;
-};
-
-struct ListPage {
-  std::string resource_version;
-  std::string continue_token;  // Empty on the last page.
-};
-
-struct WatchOptions {
-  WatchOptions() = default;  // No aggregate: see object.h.
-  std::string ns;
-  LabelSelector label_selector;
-  FieldSelector field_selector;
-  std::string resource_version;
-  bool send_initial_events = false;   // WatchList: resourceVersionMatch=NotOlderThan is added.
-  std::chrono::seconds timeout{290};  // `timeoutSeconds`: the server ends the watch then.
-};
-
-class ApiClient {
+class ApiClient final : public Reader, public Writer {
  public:
   ApiClient(Transport* transport, Clock* clock, ClientOptions options);
 
-  // The object's JSON. Errors: not_found, …
-  boost::asio::awaitable<Result<std::string>> get(Gvr gvr, ObjectKey key, CallOptions options = {});
-  // GET of any path ("/version", "/openapi/v3"), body as it came.
-  boost::asio::awaitable<Result<std::string>> get_path(std::string path, CallOptions options = {});
-  // All pages; memory is bounded by one page. Returns the list's resourceVersion. A continue token that expired
-  // (410) restarts the list once.
-  boost::asio::awaitable<Result<std::string>> list(Gvr gvr, ListOptions options, ItemSink* sink);
-  // One page.
+  boost::asio::awaitable<Result<std::string>> get(Gvr gvr, ObjectKey key, CallOptions options = {}) override;
+  boost::asio::awaitable<Result<std::string>> get_path(std::string path, CallOptions options = {}) override;
+  boost::asio::awaitable<Result<std::string>> list(Gvr gvr, ListOptions options, ItemSink* sink) override;
   boost::asio::awaitable<Result<ListPage>> list_page(Gvr gvr, ListOptions options, std::string continue_token,
-                                                     ItemSink* sink);
-  // Opens a watch with bookmarks. An HTTP status >= 300 is returned as its Error. Not retried: the watcher's business.
-  boost::asio::awaitable<Result<std::unique_ptr<ByteStream>>> open_watch(Gvr gvr, WatchOptions options);
+                                                     ItemSink* sink) override;
+  boost::asio::awaitable<Result<std::unique_ptr<ByteStream>>> open_watch(Gvr gvr, WatchOptions options) override;
+  boost::asio::awaitable<Result<bool>> served(Gvr gvr, CallOptions options = {}) override;
 
-  // Writes return the object as the server stored it.
   boost::asio::awaitable<Result<std::string>> create(Gvr gvr, std::string ns, std::string json,
-                                                     WriteOptions options = {});
+                                                     WriteOptions options = {}) override;
   boost::asio::awaitable<Result<std::string>> update(Gvr gvr, ObjectKey key, std::string json,
-                                                     WriteOptions options = {});
+                                                     WriteOptions options = {}) override;
   boost::asio::awaitable<Result<std::string>> merge_patch(Gvr gvr, ObjectKey key, std::string json,
-                                                          WriteOptions options = {});
-  // Server-side apply under the field manager; `json` carries apiVersion, kind and metadata.name.
+                                                          WriteOptions options = {}) override;
   boost::asio::awaitable<Result<std::string>> apply(Gvr gvr, ObjectKey key, std::string json,
-                                                    WriteOptions options = {});
+                                                    WriteOptions options = {}) override;
   boost::asio::awaitable<Result<void>> remove(Gvr gvr, ObjectKey key, DeleteOptions preconditions = {},
-                                              WriteOptions options = {});
-  // policy/v1 Eviction of a pod. `too_many_requests` when a PodDisruptionBudget refuses; that answer is never retried
-  // here (the planner decides when to ask again).
+                                              WriteOptions options = {}) override;
   boost::asio::awaitable<Result<void>> evict(ObjectKey pod, DeleteOptions preconditions = {},
-                                             WriteOptions options = {});
+                                             WriteOptions options = {}) override;
 
-  // Whether one resource is served: false only when well-formed discovery documents say so (404 of the group version
-  // that the group list does not name either), an error when they could not be read.
-  boost::asio::awaitable<Result<bool>> served(Gvr gvr, CallOptions options = {});
-
-  // Requests that the server answered with a status below 500.
-  [[nodiscard]] std::uint64_t answers() const { return answers_; }
+  [[nodiscard]] std::uint64_t answers() const override { return answers_; }
   [[nodiscard]] const ClientOptions& options() const { return options_; }
   [[nodiscard]] const RequestLane& reads() const { return *reads_; }
   [[nodiscard]] const RequestLane& writes() const { return *writes_; }
-  [[nodiscard]] Clock* clock() const { return clock_; }
+  [[nodiscard]] Clock* clock() const override { return clock_; }
 
  private:
   // One call: what is sent and how its attempts are retried.

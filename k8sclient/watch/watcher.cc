@@ -32,7 +32,7 @@ class Watcher::PageSink final : public ItemSink {
   Watcher* watcher_;
 };
 
-Watcher::Watcher(ApiClient* client, Gvr gvr, WatcherOptions options, WatchSink* sink)
+Watcher::Watcher(Reader* client, Gvr gvr, WatcherOptions options, WatchSink* sink)
     : client_(client),
       clock_(client->clock()),
       gvr_(std::move(gvr)),

@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
 #include "k8sclient/value/error.h"
@@ -86,7 +86,7 @@ struct WatcherStats {
 class Watcher {
  public:
   // Everything passed must outlive run().
-  Watcher(ApiClient* client, Gvr gvr, WatcherOptions options, WatchSink* sink);
+  Watcher(Reader* client, Gvr gvr, WatcherOptions options, WatchSink* sink);
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
@@ -126,7 +126,7 @@ class Watcher {
   Duration jittered(Duration base, double most);
   [[nodiscard]] bool is_stale() const;
 
-  ApiClient* client_;
+  Reader* client_;
   Clock* clock_;
   Gvr gvr_;
   WatcherOptions options_;

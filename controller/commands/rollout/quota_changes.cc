@@ -124,8 +124,7 @@ std::map<std::string, OfferChange> offer_changes(const World& world, const std::
   return out;
 }
 
-asio::awaitable<std::vector<QuotaChange>> quota_changes(k8s::ApiClient* client,
-                                                        std::map<std::string, OfferChange> offers,
+asio::awaitable<std::vector<QuotaChange>> quota_changes(k8s::Reader* client, std::map<std::string, OfferChange> offers,
                                                         std::vector<std::string>* incomplete) {
   std::vector<QuotaChange> out;
   if (offers.empty()) co_return out;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "reconcilers/explain/what_if.h"
 
 namespace gso {
@@ -33,7 +33,7 @@ struct QuotaChange {
                                                  const std::map<std::string, OfferChange>& offers);
 // Quotas that count one of these resources. KAI's queues count whole GPUs, each one nvidia.com/gpu.
 // `incomplete` gets the resources that the caller is not allowed to read; an API that is not served has no queues.
-boost::asio::awaitable<std::vector<QuotaChange>> quota_changes(k8s::ApiClient* client,
+boost::asio::awaitable<std::vector<QuotaChange>> quota_changes(k8s::Reader* client,
                                                                std::map<std::string, OfferChange> offers,
                                                                std::vector<std::string>* incomplete);
 

@@ -283,7 +283,7 @@ int run_rollout(const RolloutOptions& rollout, const Options& options, std::istr
   const PlannerSettings settings = options.planner_settings();
   RolloutOptions asked = rollout;
   asked.lease_name = options.lease_name;
-  return run_on_cluster(command_of(rollout.verb), options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+  return change_cluster(command_of(rollout.verb), options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
     return rollout_command(client, clock, asked, settings, input, &out, &err);
   });
 }

@@ -110,7 +110,12 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   return exit_status;
 }
 
-int run_on_cluster(const std::string& command, const Options& options, std::ostream& err, const ClusterTask& task) {
+int run_on_cluster(const std::string& command, const Options& options, std::ostream& err, const ReadingTask& task) {
+  return run_connected("gpu-sharing-operator " + command, options, k8s::terminal_of_process(), err,
+                       [&task](const Session& session) { return task(session.client, session.clock); });
+}
+
+int change_cluster(const std::string& command, const Options& options, std::ostream& err, const ChangingTask& task) {
   return run_connected("gpu-sharing-operator " + command, options, k8s::terminal_of_process(), err,
                        [&task](const Session& session) { return task(session.client, session.clock); });
 }

@@ -21,7 +21,7 @@ struct Session {
   boost::asio::io_context* io = nullptr;
   k8s::Clock* clock = nullptr;
   k8s::Transport* transport = nullptr;
-  k8s::ApiClient* client = nullptr;  // A client for interactive use: it retries once.
+  k8s::ApiClient* client = nullptr;  // For interactive use: it retries once. Give readers a k8s::Reader of it.
   std::string server;                // "https://host:port/prefix"
   std::string namespace_name;        // Of the kubeconfig's context, or the pod's own.
 };
@@ -38,9 +38,14 @@ using SessionBody = std::function<boost::asio::awaitable<int>(Session session)>;
 // What is said once the API server has answered 401. `identity`: k8s::Connection's.
 [[nodiscard]] std::string login_hint(const std::string& server, const std::string& identity);
 
-// The same for a person's command that needs the client and the clock alone. `command` is the subcommand's name.
-using ClusterTask = std::function<boost::asio::awaitable<int>(k8s::ApiClient* client, k8s::Clock* clock)>;
+// The same for a person's command that only reads and needs no more than a reader and the clock. `command` is the
+// subcommand's name.
+using ReadingTask = std::function<boost::asio::awaitable<int>(k8s::Reader* reader, k8s::Clock* clock)>;
 [[nodiscard]] int run_on_cluster(const std::string& command, const Options& options, std::ostream& err,
-                                 const ClusterTask& task);
+                                 const ReadingTask& task);
+// The same for one that changes the cluster.
+using ChangingTask = std::function<boost::asio::awaitable<int>(k8s::ApiClient* client, k8s::Clock* clock)>;
+[[nodiscard]] int change_cluster(const std::string& command, const Options& options, std::ostream& err,
+                                 const ChangingTask& task);
 
 }  // namespace gso
