@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "controller/writes/executor.h"
+#include "k8sclient/api/object_json.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 
@@ -16,17 +16,6 @@ namespace gso {
 namespace {
 
 using Json = nlohmann::json;
-
-// metadata.resourceVersion of a written object; empty when it cannot be read.
-std::string resource_version_of(const std::string& kind, const std::string& json) {
-  const auto version = [](const auto& object) { return object ? object->meta.resource_version : std::string(); };
-  if (kind == "Node") return version(project_node(json));
-  if (kind == "ConfigMap") return version(project_configmap(json));
-  if (kind == "SharingPolicy") return version(project_sharing_policy(json));
-  if (kind == "SharingRollout") return version(project_sharing_rollout(json));
-  if (kind == "DaemonSet") return version(project_daemonset(json));
-  return {};
-}
 
 ObjectKey key_of(const ObjectRef& object) {
   return {object.ns, object.name};
@@ -89,7 +78,8 @@ std::string phase_of_status(const std::string& status_json) {
 boost::asio::awaitable<k8s::Result<std::string>> Executor::send(PlannedAction planned) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
-  options.max_retries = 0;  // What is refused is planned again; meanwhile its place is another node's.
+  options.metadata_only = true;  // expectations wait for its version.
+  options.max_retries = 0;       // What is refused is planned again; meanwhile its place is another node's.
   const bool once = is_reservation_deletion(planned);
   int attempts = 0;
   options.before_send = [this, &planned, once, attempts]() mutable -> k8s::Result<void> {
@@ -236,7 +226,7 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   if (std::holds_alternative<DeletePod>(planned.action) || std::holds_alternative<EvictPod>(planned.action) ||
       std::holds_alternative<DeleteObject>(planned.action)) {
     parts_.expectations->deleted(target, target.uid, {planned.node, nullptr});
-  } else if (const std::string version = resource_version_of(target.kind, answer); !version.empty()) {
+  } else if (const std::string version = k8s::read_resource_version(answer); !version.empty()) {
     parts_.expectations->written(target, version, {planned.node, change_in(planned)});
   } else {
     parts_.expectations->unknown(target, {planned.node, change_in(planned)});

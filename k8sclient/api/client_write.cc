@@ -59,6 +59,8 @@ ApiClient::Call ApiClient::object_call(Method method, std::string_view verb, std
   call.request.method = method;
   call.request.path = (post ? collection_path(gvr, key.ns) : object_path(gvr, key, options.subresource)) + query.str();
   call.request.content_type = "application/json";
+  if (options.metadata_only)
+    call.request.accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
   return call;
 }
 

@@ -10,28 +10,42 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-simdjson::error_code read_metadata(ondemand::object metadata, ObjectKey* key) {
+// The texts of metadata that are asked for; null: not wanted.
+struct Wanted {
+  std::string* name = nullptr;
+  std::string* ns = nullptr;
+  std::string* resource_version = nullptr;
+
+  [[nodiscard]] std::string* of(std::string_view field) const {
+    if (field == "name") return name;
+    if (field == "namespace") return ns;
+    return field == "resourceVersion" ? resource_version : nullptr;
+  }
+};
+
+simdjson::error_code read_metadata(ondemand::object metadata, const Wanted& wanted) {
   for (auto field : metadata) {
     std::string_view name;
     ondemand::value value;
     if (auto error = field.unescaped_key().get(name)) return error;
     if (auto error = field.value().get(value)) return error;
-    if (name != "name" && name != "namespace") continue;
+    std::string* const target = wanted.of(name);
+    if (target == nullptr) continue;
     std::string_view text;
     if (auto error = value.get_string().get(text)) return error;
-    (name == "name" ? key->name : key->ns) = std::string(text);
+    *target = std::string(text);
   }
   return simdjson::SUCCESS;
 }
 
-simdjson::error_code read_object(ondemand::document& document, ObjectKey* key) {
+simdjson::error_code read_object(ondemand::document& document, const Wanted& wanted) {
   ondemand::object root;
   if (auto error = document.get_object().get(root)) return error;
   ondemand::value metadata;
   if (auto error = root.find_field("metadata").get(metadata)) return error;
   ondemand::object fields;
   if (auto error = metadata.get_object().get(fields)) return error;
-  return read_metadata(fields, key);
+  return read_metadata(fields, wanted);
 }
 
 }  // namespace
@@ -41,12 +55,20 @@ Result<ObjectKey> read_object_key(std::string_view json) {
   ObjectKey key;
   auto error = JsonScratch::of_thread().open(
       simdjson::padded_string_view(json.data(), json.size(), json.size() + kJsonPadding), document);
-  if (error == simdjson::SUCCESS) error = read_object(document, &key);
+  if (error == simdjson::SUCCESS) error = read_object(document, {.name = &key.name, .ns = &key.ns});
   if (error != simdjson::SUCCESS) {
     return fail(Reason::decode, fmt::format("object metadata is not readable: {}", simdjson::error_message(error)));
   }
   if (key.name.empty()) return fail(Reason::decode, "object has no metadata.name");
   return key;
+}
+
+std::string read_resource_version(std::string_view json) {
+  ondemand::document document;
+  std::string version;
+  auto error = JsonScratch::of_thread().open_copy(json, document);
+  if (error == simdjson::SUCCESS) error = read_object(document, {.resource_version = &version});
+  return error == simdjson::SUCCESS ? version : std::string();
 }
 
 }  // namespace k8s

@@ -17,4 +17,7 @@ inline constexpr std::size_t kJsonPadding = 64;
 // metadata.namespace and metadata.name. `json` must be followed by kJsonPadding readable bytes. Errors: `decode`.
 [[nodiscard]] Result<ObjectKey> read_object_key(std::string_view json);
 
+// metadata.resourceVersion of an object, or of a PartialObjectMetadata; empty if it cannot be read.
+[[nodiscard]] std::string read_resource_version(std::string_view json);
+
 }  // namespace k8s

@@ -26,6 +26,9 @@ struct WriteOptions {
   std::string field_manager;  // Empty: ClientOptions::field_manager.
   bool force = false;         // apply() only: take over fields that another manager owns.
   bool dry_run = false;
+  // The answer is the object's metadata alone (PartialObjectMetadata) where the server offers that: a Node of 50 KB is
+  // not sent back to say its new resourceVersion.
+  bool metadata_only = false;
   std::optional<int> max_retries;  // Empty: ClientOptions::max_retries. 0: the caller tries again by itself.
 };
 

@@ -219,5 +219,17 @@ TEST_F(ClientTest, coroutines_may_pass_temporaries_and_default_arguments) {
                                    "/api/v1/nodes/n?fieldManager=tester"));
 }
 
+TEST_F(ClientTest, AWriteCanAskForTheMetadataOfTheObjectAlone) {
+  transport.otherwise(Answer::ok("{}"));
+  WriteOptions options;
+  EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "a"}, "{}", options)));
+  options.metadata_only = true;
+  EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "a"}, "{}", options)));
+  ASSERT_EQ(transport.requests.size(), 2U);
+  EXPECT_EQ(transport.requests[0].accept, "application/json");
+  EXPECT_EQ(transport.requests[1].accept,
+            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json");
+}
+
 }  // namespace
 }  // namespace k8s::test
