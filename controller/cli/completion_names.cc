@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "controller/commands/shared/session.h"
+#include "k8sclient/api/client.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 

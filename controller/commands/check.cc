@@ -17,6 +17,7 @@
 #include "controller/commands/shared/session.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
+#include "k8sclient/api/client.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 

@@ -21,6 +21,7 @@
 #include "controller/runtime/leader_election.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/schedule.h"
+#include "k8sclient/api/client.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/json_access.h"

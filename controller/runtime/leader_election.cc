@@ -1,5 +1,6 @@
 // The elector's loop and the Lease's JSON.
 #include "controller/runtime/leader_election.h"
+#include "k8sclient/api/client.h"
 
 #include <fmt/format.h>
 

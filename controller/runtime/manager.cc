@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "k8sclient/api/client.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

@@ -46,11 +46,12 @@ std::string restart_body(const RestartDaemonSet& restart) {
   return body.dump();
 }
 
-// A budget that has nothing to spare (429), or several of them for one pod, which the API server refuses (500). A 429
-// without that word is its own overload.
+// A budget that has nothing to spare: 429 with a cause, which an overloaded server does not give
+// (pkg/registry/core/pod/ rest/eviction.go). Several budgets of one pod are refused with 500, and nothing but the
+// message says so.
 bool is_budget(const k8s::Error& error) {
-  return error.message.find("disruption budget") != std::string::npos ||
-         error.message.find("PodDisruptionBudget") != std::string::npos;
+  if (error.reason == k8s::Reason::too_many_requests) return k8s::has_cause(error, "DisruptionBudget");
+  return error.http_status == 500 && error.message.find("more than one PodDisruptionBudget") != std::string::npos;
 }
 
 // Nothing was done, and not for the object's sake: the client's lanes slow down all writes (RequestLane), so this one

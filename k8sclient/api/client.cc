@@ -77,10 +77,10 @@ asio::awaitable<Result<void>> ApiClient::wait_before_retry(Duration delay) {
   co_return Result<void>{};
 }
 
-// Which end of a request says that the server has too much to do, or is broken. A write's 429 can be the answer of a
-// PodDisruptionBudget (retry_429 is false then).
-bool ApiClient::is_overload(const Call& call, const Error& error) {
-  if (error.reason == Reason::too_many_requests) return call.retry_429;
+// Which end of a request says that the server has too much to do, or is broken. The 429 of a PodDisruptionBudget says
+// nothing about the server.
+bool ApiClient::is_overload(const Error& error) {
+  if (error.reason == Reason::too_many_requests) return !has_cause(error, "DisruptionBudget");
   return error.reason == Reason::transport || error.reason == Reason::timeout || error.http_status >= 500;
 }
 
@@ -116,7 +116,7 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
   }
   const bool failed = !out.answer || out.answer->status >= 300;
   if (place == nullptr || (failed && out.error.reason == Reason::cancelled)) co_return out;
-  if (failed && is_overload(*call, out.error)) {
+  if (failed && is_overload(out.error)) {
     place->refused(out.error.retry_after);
   } else {
     place->served();

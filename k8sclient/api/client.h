@@ -96,7 +96,7 @@ class ApiClient final : public Reader, public Writer {
     std::string what;       // "patch nodes n1", leads error messages.
     MonoTime deadline = MonoTime::never();
     bool write = false;
-    bool retry_429 = true;  // False: a 429 is an answer about the object, not about the server.
+    bool retry_429 = true;
     int max_retries = 0;
     std::function<Result<void>()> before_send;
   };
@@ -116,7 +116,7 @@ class ApiClient final : public Reader, public Writer {
   boost::asio::awaitable<Result<std::string>> send_write(Call call, WriteOptions options);
   boost::asio::awaitable<Result<void>> wait_before_retry(Duration delay);
   static bool may_retry(const Call& call, const Error& error);
-  static bool is_overload(const Call& call, const Error& error);
+  static bool is_overload(const Error& error);
   Duration backoff(int attempt);
   void record(const Call& call, int status, MonoTime begun, bool retry);
 

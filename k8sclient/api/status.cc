@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "k8sclient/value/utf8.h"
 
@@ -90,17 +91,32 @@ std::string excerpt(std::string_view body) {
   return replace_invalid_utf8(std::move(out));
 }
 
-// Causes that the message does not contain already, as "field: message".
-std::string causes_text(const Json& details, std::string_view message) {
+// A server can send anything: the text of a field name or a type is short.
+std::string short_text_at(const Json& object, const char* key) {
+  constexpr std::size_t kMost = 256;
+  const std::string text = text_at(object, key);
+  return text.size() <= kMost ? text : excerpt(text);
+}
+
+std::vector<Cause> causes_in(const Json& details) {
+  std::vector<Cause> out;
   const auto causes = details.find("causes");
-  if (causes == details.end() || !causes->is_array()) return {};
-  std::string out;
+  if (causes == details.end() || !causes->is_array()) return out;
   for (const Json& cause : *causes) {
-    if (!cause.is_object()) continue;
-    const std::string text = text_at(cause, "message");
-    if (text.empty() || message.find(text) != std::string_view::npos) continue;
-    const std::string field = text_at(cause, "field");
-    out += fmt::format("{}{}{}{}", out.empty() ? "" : "; ", field, field.empty() ? "" : ": ", text);
+    if (out.size() == kMostCauses) break;
+    if (cause.is_object())
+      out.push_back({short_text_at(cause, "reason"), short_text_at(cause, "field"), text_at(cause, "message")});
+  }
+  return out;
+}
+
+// Those that the message does not contain already, as "field: message".
+std::string causes_text(const std::vector<Cause>& causes, std::string_view message) {
+  std::string out;
+  for (const Cause& cause : causes) {
+    if (cause.message.empty() || message.find(cause.message) != std::string_view::npos) continue;
+    out +=
+        fmt::format("{}{}{}{}", out.empty() ? "" : "; ", cause.field, cause.field.empty() ? "" : ": ", cause.message);
   }
   return out;
 }
@@ -136,7 +152,8 @@ Error error_from_answer(int http_status, std::string_view body, std::string_view
   std::string message = text_at(status, "message");
   const auto details = status.find("details");
   if (details != status.end() && details->is_object()) {
-    const std::string causes = causes_text(*details, message);
+    error.causes = causes_in(*details);
+    const std::string causes = causes_text(error.causes, message);
     if (!causes.empty()) message += fmt::format(" ({})", causes);
     const auto seconds = details->find("retryAfterSeconds");
     if (!error.retry_after && seconds != details->end() && seconds->is_number_unsigned() &&

@@ -1,6 +1,12 @@
 #include "k8sclient/value/error.h"
 
+#include <algorithm>
+
 namespace k8s {
+
+bool has_cause(const Error& error, std::string_view reason) {
+  return std::ranges::any_of(error.causes, [&](const Cause& cause) { return cause.reason == reason; });
+}
 
 bool retryable(Reason reason) {
   switch (reason) {

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace k8s {
 
@@ -30,14 +32,28 @@ enum class Reason {
   cancelled,          // We are shutting down.
 };
 
+// One of metav1.Status.details.causes: what exactly was refused, for programs.
+struct Cause {
+  std::string reason;   // metav1.CauseType: "DisruptionBudget", "FieldManagerConflict", "FieldValueInvalid", …
+  std::string field;    // Path of the field, if it is about one.
+  std::string message;  // For people; its words change between releases.
+  friend bool operator==(const Cause&, const Cause&) = default;
+};
+
 struct Error {
   Reason reason = Reason::transport;
   int http_status = 0;  // 0 when there was no HTTP answer.
   std::string message;  // Names the object, what is wrong, and what would be right.
   std::optional<std::chrono::milliseconds> retry_after = std::nullopt;  // From Retry-After, if the server sent one.
+  std::vector<Cause> causes = {};  // At most kMostCauses; the message has their texts.
 
   friend bool operator==(const Error&, const Error&) = default;
 };
+
+inline constexpr std::size_t kMostCauses = 32;
+
+// One of the causes has this reason. Decide by that and not by the words of a message.
+[[nodiscard]] bool has_cause(const Error& error, std::string_view reason);
 
 // True when the same request may succeed later without anybody changing anything.
 [[nodiscard]] bool retryable(Reason reason);

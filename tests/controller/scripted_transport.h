@@ -25,14 +25,21 @@ struct ScriptedAnswer {
     response.body = std::move(body);
     return {std::move(response), delay};
   }
-  // A metav1.Status, as the API server sends it.
+  // A metav1.Status, as the API server sends it. `cause`: the reason of its one cause, if any.
   static ScriptedAnswer status(int code, const std::string& reason, const std::string& message,
-                               const std::string& retry_after = {}) {
+                               const std::string& retry_after = {}, const std::string& cause = {}) {
+    const std::string causes =
+        cause.empty() ? std::string() : R"("details":{"causes":[{"reason":")" + cause + R"(","message":"why"}]},)";
     ScriptedAnswer out =
         json(code, R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":")" + message +
-                       R"(","reason":")" + reason + R"(","code":)" + std::to_string(code) + "}");
+                       R"(","reason":")" + reason + R"(",)" + causes + R"("code":)" + std::to_string(code) + "}");
     if (!retry_after.empty()) out.response->headers.emplace_back("retry-after", retry_after);
     return out;
+  }
+  // A PodDisruptionBudget refuses an eviction.
+  static ScriptedAnswer budget(const std::string& retry_after = {}) {
+    return status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.",
+                  retry_after, "DisruptionBudget");
   }
   // No HTTP answer at all.
   static ScriptedAnswer broken() { return {k8s::fail(k8s::Reason::transport, "connection reset"), {}}; }

@@ -17,6 +17,7 @@
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/input_file.h"
+#include "k8sclient/api/client.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"

@@ -9,6 +9,7 @@
 
 #include "controller/commands/rollout/rollout.h"
 #include "controller/reading/cluster_reader.h"
+#include "k8sclient/api/client.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {

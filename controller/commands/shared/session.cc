@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "controller/config/version.h"
+#include "k8sclient/api/client.h"
 #include "k8sclient/auth/load_connection.h"
 #include "k8sclient/transport/curl_transport.h"
 #include "reconcilers/model/labels.h"

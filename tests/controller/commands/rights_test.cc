@@ -21,6 +21,7 @@
 #include "controller/commands/status.h"
 #include "controller/commands/support_bundle.h"
 #include "controller/reading/cluster_reader.h"
+#include "k8sclient/api/client.h"
 #include "reconcilers/cluster/manifests.h"
 #include "tests/controller/authorizing_transport.h"
 #include "tests/controller/our_cluster.h"

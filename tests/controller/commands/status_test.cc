@@ -12,6 +12,7 @@
 
 #include "controller/commands/status.h"
 #include "controller/reading/cluster_reader.h"
+#include "k8sclient/api/client.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/cluster/record_text.h"

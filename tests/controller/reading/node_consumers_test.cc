@@ -10,6 +10,7 @@
 #include "controller/config/logging.h"
 #include "controller/reading/node_consumers.h"
 #include "controller/writes/executor.h"
+#include "k8sclient/api/client.h"
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 

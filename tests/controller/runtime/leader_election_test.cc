@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "k8sclient/api/client.h"
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "controller/watches/cluster_watches.h"
+#include "k8sclient/api/client.h"
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"

@@ -8,6 +8,7 @@
 
 #include "controller/runtime/held_since.h"
 #include "controller/watches/dynamic_watches.h"
+#include "k8sclient/api/client.h"
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"

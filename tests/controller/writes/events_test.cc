@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "controller/writes/event_recorder.h"
+#include "k8sclient/api/client.h"
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 

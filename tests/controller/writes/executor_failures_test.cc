@@ -145,10 +145,7 @@ TEST_F(ExecutorTest, AServerErrorBacksOffLongerEachTimeAndSuccessForgets) {
 }
 
 TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
-  script["eviction"] = [] {
-    return ScriptedAnswer::status(429, "TooManyRequests",
-                                  "Cannot evict pod as it would violate the pod's disruption budget.", "10");
-  };
+  script["eviction"] = [] { return ScriptedAnswer::budget("10"); };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
   const Execution done = execute({evict});
   ASSERT_EQ(done.findings.size(), 1U);
@@ -166,7 +163,7 @@ TEST_F(ExecutorTest, APodThatWasEvictedHasAnEventThatSaysWhy) {
   ASSERT_EQ(done.events.size(), 1U);
   const ObjectRef pod{"v1", "Pod", "default", "train", "u9"};
   EXPECT_EQ(done.events[0], (RecordEvent{pod, false, "Evicted", "Evict", "evicted from node n1"}));
-  script["eviction"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "disruption budget", "10"); };
+  script["eviction"] = [] { return ScriptedAnswer::budget("10"); };
   EXPECT_THAT(execute({evict}).events, IsEmpty()) << "not where it stays";
 }
 
@@ -174,10 +171,7 @@ TEST_F(ExecutorTest, APodThatWasEvictedHasAnEventThatSaysWhy) {
 TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAskedAgainAtItsOwnPace) {
   options.eviction_retry = 20s;
   make_executor();
-  script["eviction"] = [] {
-    return ScriptedAnswer::status(429, "TooManyRequests",
-                                  "Cannot evict pod as it would violate the pod's disruption budget.");
-  };
+  script["eviction"] = [] { return ScriptedAnswer::budget(); };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
   EXPECT_EQ(execute({evict}).requeue_after, 20s);
   sim.clock.run_for(19s);
@@ -198,10 +192,7 @@ TEST_F(ExecutorTest, AnEvictionThatTheAccountIsNotAllowedToRequestIsRememberedWi
 }
 
 TEST_F(ExecutorTest, ABudgetThatKeepsOnePodKeepsNoOtherOfItsNode) {
-  script["eviction"] = [] {
-    return ScriptedAnswer::status(429, "TooManyRequests",
-                                  "Cannot evict pod as it would violate the pod's disruption budget.", "10");
-  };
+  script["eviction"] = [] { return ScriptedAnswer::budget("10"); };
   PlannedAction first{"sharing.rollout", EvictPod{{"default", "aaa"}, "u8"}, "Drain", "", true, "n1"};
   PlannedAction second{"sharing.rollout", EvictPod{{"default", "bbb"}, "u9"}, "Drain", "", true, "n1"};
   const Execution done = execute({first, second, patch("n1", {{"a", "1"}})});
@@ -209,8 +200,18 @@ TEST_F(ExecutorTest, ABudgetThatKeepsOnePodKeepsNoOtherOfItsNode) {
   EXPECT_EQ(writes().size(), 2U) << "what comes after the evictions waits";
 }
 
+TEST_F(ExecutorTest, ABudgetIsRecognisedByItsCauseWhateverItsWords) {
+  script["eviction"] = [] {
+    return ScriptedAnswer::status(429, "TooManyRequests", "Le pod reste.", "10", "DisruptionBudget");
+  };
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  EXPECT_EQ(execute({evict}).findings.size(), 1U);
+}
+
 TEST_F(ExecutorTest, AnEvictionThatAnOverloadedServerRefusesIsNoBudgets) {
-  script["eviction"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "too many requests", "1"); };
+  script["eviction"] = [] {
+    return ScriptedAnswer::status(429, "TooManyRequests", "too many requests; no disruption budget was read", "1");
+  };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
   const Execution done = execute({evict});
   EXPECT_THAT(done.findings, IsEmpty());

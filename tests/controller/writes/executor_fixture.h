@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "controller/writes/executor.h"
+#include "k8sclient/api/client.h"
 #include "reconcilers/model/project.h"
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"

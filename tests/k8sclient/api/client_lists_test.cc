@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "k8sclient/api/client.h"
 #include "tests/k8sclient/api/client_fixture.h"
 
 namespace k8s::test {

@@ -1,4 +1,5 @@
 // What waits for its turn, and what does not.
+#include "k8sclient/api/client.h"
 #include "k8sclient/api/request_lane.h"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -97,7 +98,10 @@ TEST_F(RequestLaneTest, AWriteWhoseDeadlinePassesInLineIsNotSentAndSaysWhenToTry
 }
 
 TEST_F(RequestLaneTest, TheRefusalOfABudgetDoesNotSlowDownOtherWrites) {
-  transport.then(Answer::retry_after(429, "10"));
+  Answer budget = Answer::retry_after(429, "10");
+  budget.body = R"({"kind":"Status","reason":"TooManyRequests","message":"no","code":429,
+                    "details":{"causes":[{"reason":"DisruptionBudget","message":"b needs 2"}]}})";
+  transport.then(std::move(budget));
   transport.otherwise(Answer::ok("{}"));
   const auto refused = await(client.evict({"ns", "p"}));
   EXPECT_FALSE(refused.has_value());

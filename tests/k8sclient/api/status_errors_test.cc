@@ -45,6 +45,24 @@ TEST(StatusErrors, give_the_reason_that_the_caller_acts_on) {
   for (const auto& c : cases) EXPECT_EQ(reason_of(c.code, c.status_reason), c.reason) << c.code << c.status_reason;
 }
 
+TEST(StatusErrors, keep_their_causes_for_programs) {
+  const Error error = error_from_answer(429, R"({"kind":"Status","message":"m","code":429,"details":{"causes":[
+           {"reason":"DisruptionBudget","message":"b needs 2 and has 2"},{"reason":"FieldValueInvalid","field":"spec"}]}})",
+                                        "", "evict");
+  ASSERT_EQ(error.causes.size(), 2U);
+  EXPECT_EQ(error.causes[0], (Cause{"DisruptionBudget", "", "b needs 2 and has 2"}));
+  EXPECT_EQ(error.causes[1], (Cause{"FieldValueInvalid", "spec", ""}));
+  EXPECT_TRUE(has_cause(error, "DisruptionBudget"));
+  EXPECT_FALSE(has_cause(error, "FieldManagerConflict"));
+}
+
+TEST(StatusErrors, keep_a_bounded_number_of_causes) {
+  std::string causes;
+  for (int i = 0; i < 1000; ++i) causes += std::string(i == 0 ? "" : ",") + R"({"reason":"FieldValueInvalid"})";
+  const std::string body = R"({"kind":"Status","code":422,"details":{"causes":[)" + causes + "]}}";
+  EXPECT_EQ(error_from_answer(422, body, "", "patch").causes.size(), kMostCauses);
+}
+
 TEST(StatusErrors, show_message_causes_and_retry_after) {
   const Error error = error_from_answer(
       422, R"({"kind":"Status","message":"Node \"n\" is invalid","reason":"Invalid","code":422,"details":{"causes":[

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "k8sclient/api/client.h"
 #include "k8sclient/watch/store_sink.h"
 #include "k8sclient/watch/watcher.h"
 #include "tests/k8sclient/scripted_transport.h"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "k8sclient/api/client.h"
 #include "k8sclient/watch/watcher.h"
 #include "tests/sim/fleet/daemonset_controller.h"
 #include "tests/sim/fleet/gpu_operator.h"

@@ -1,4 +1,5 @@
 #include "tests/sim/fleet/outbox.h"
+#include "k8sclient/api/client.h"
 
 #include <utility>
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "k8sclient/api/client.h"
 #include "reconcilers/model/kai_names.h"
 #include "tests/sim/kai/kai_checks_fixture.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "controller/kai/lookup_queue.h"
+#include "k8sclient/api/client.h"
 #include "tests/sim/kai/kai_checks_fixture.h"
 
 namespace gso::sim {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "k8sclient/api/client.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {

@@ -6,6 +6,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <utility>
 
+#include "k8sclient/api/client.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/fleet/workload.h"
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "k8sclient/api/client.h"
 #include "tests/sim/fleet/fleet.h"
 #include "tests/sim/story/stage.h"
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "k8sclient/api/client.h"
 #include "tests/sim/story/child_operator.h"
 #include "tests/sim/story/short_story.h"
 

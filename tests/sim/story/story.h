@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "k8sclient/api/client.h"
 #include "tests/sim/story/stage.h"
 
 namespace gso::sim {
