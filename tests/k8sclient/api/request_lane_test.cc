@@ -1,6 +1,6 @@
 // What waits for its turn, and what does not.
-#include "k8sclient/api/client.h"
 #include "k8sclient/api/request_lane.h"
+#include "k8sclient/api/client.h"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
