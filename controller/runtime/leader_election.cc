@@ -1,12 +1,13 @@
 // The elector's loop and the Lease's JSON.
 #include "controller/runtime/leader_election.h"
-#include "k8sclient/api/client.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "k8sclient/api/client.h"
 
 namespace gso {
 namespace {

@@ -71,6 +71,8 @@ class LeaderElector {
 
   // Acquires, renews, and after a loss acquires again, until stop(). Call once.
   boost::asio::awaitable<void> run();
+  // Somebody has seen the Lease change: the next attempt is made now. Changes nothing else; rules and clocks stay.
+  void look_now() { wake_->notify(); }
   // Ends run() without releasing. Idempotent.
   void stop();
   // After stop(), once no write is in flight: waits for run() to end, then releases the Lease if this replica still

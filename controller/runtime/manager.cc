@@ -147,7 +147,23 @@ void Manager::make_elector() {
   events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kLeaseFailed, subject, error); };
   events.recovered = [this, subject] { outages_.worked(kLeaseFailed, subject); };
   events.written = [this] { ++view_->lease_writes; };
+  const k8s::ObjectKey lease = election.lease;
   elector_ = std::make_unique<LeaderElector>(&client_, clock_, std::move(election), std::move(events));
+  make_lease_watch(lease);
+}
+
+void Manager::make_lease_watch(const k8s::ObjectKey& lease) {
+  const std::string subject = fmt::format("Lease {}/{}", lease.ns, lease.name);
+  LeaseWatchEvents events;
+  events.changed = [this](std::optional<std::string_view> holder) {
+    const bool free = !holder || holder->empty();
+    const bool taken = elector_->leading() && holder && *holder != options_.identity;
+    if (free || taken) elector_->look_now();
+  };
+  events.synced = [this, subject] { outages_.worked(kWatchFailed, subject); };
+  // Without the watch the Lease is read every few seconds.
+  events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kWatchFailed, subject, error); };
+  lease_watch_ = std::make_unique<LeaseWatch>(&client_, lease, watcher_options(runtime_, options_), std::move(events));
 }
 
 void Manager::make_writers() {
@@ -265,7 +281,10 @@ void Manager::start() {
   services_.spawn(executor_, cluster_.rediscover(options_.discovery_period));
   services_.spawn(executor_, recorder_->run());
   services_.spawn(executor_, loop_->resync());
-  if (elector_ != nullptr) services_.spawn(executor_, elector_->run());
+  if (elector_ != nullptr) {
+    services_.spawn(executor_, elector_->run());
+    services_.spawn(executor_, lease_watch_->run());
+  }
   workers_.spawn(executor_, loop_->run());
 }
 
@@ -299,7 +318,10 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
   crashed_ = crash;
   stop_planning();
   if (crash) plan_executor_->crash();
-  if (elector_ != nullptr) elector_->stop();
+  if (elector_ != nullptr) {
+    elector_->stop();
+    lease_watch_->stop();
+  }
   recorder_->stop();
   cluster_.stop();
   dynamic_.stop();

@@ -22,6 +22,7 @@
 #include "controller/runtime/expectations.h"
 #include "controller/runtime/fleet_loop.h"
 #include "controller/runtime/leader_election.h"
+#include "controller/runtime/lease_watch.h"
 #include "controller/runtime/outage_log.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/runtime/task_group.h"
@@ -72,6 +73,7 @@ class Manager {
 
  private:
   void make_elector();
+  void make_lease_watch(const k8s::ObjectKey& lease);
   void make_writers();
   void make_loop();
   void make_pages();
@@ -104,7 +106,8 @@ class Manager {
   KaiReader kai_reader_;
   LookupQueue lookup_queue_;
   NodeConsumersReader consumers_;
-  std::unique_ptr<LeaderElector> elector_;  // Null: this replica leads without a Lease.
+  std::unique_ptr<LeaderElector> elector_;   // Null: this replica leads without a Lease.
+  std::unique_ptr<LeaseWatch> lease_watch_;  // Null where elector_ is.
   std::unique_ptr<EventRecorder> recorder_;
   std::unique_ptr<Executor> plan_executor_;
   std::unique_ptr<FleetLoop> loop_;

@@ -12,7 +12,7 @@ import sys
 import yaml
 
 # What the runtime does beside the reconcilers: leader election, and reading back what it wrote when a watch lags.
-RUNTIME = [{"reconciler": "leader election", "group": "coordination.k8s.io", "resource": "leases", "verbs": ["get", "create", "update"]}] + [
+RUNTIME = [{"reconciler": "leader election", "group": "coordination.k8s.io", "resource": "leases", "verbs": ["get", "list", "watch", "create", "update"]}] + [
     {"reconciler": "reading back", "group": group, "resource": resource, "verbs": ["get"]}
     for group, resource in [("", "nodes"), ("", "pods"), ("", "configmaps"),
                             ("gpusharing.dev", "sharingpolicies"), ("gpusharing.dev", "sharingrollouts")]]
@@ -29,6 +29,8 @@ NAMESPACED = {
     ("apps", "daemonsets", "patch"): {"operands"},
     ("", "configmaps", "list"): {"release", "operands"},
     ("coordination.k8s.io", "leases", "update"): {"release"},
+    ("coordination.k8s.io", "leases", "list"): {"release"},
+    ("coordination.k8s.io", "leases", "watch"): {"release"},
 }
 # Where KAI is served by values (kai.reservationNamespaces, kai.consumerNamespaces): fraction pods may be anywhere.
 WITH_KAI = {("", "pods", "watch"): {"cluster", "operands"}, ("", "configmaps", "get"): {"release", "operands"}}

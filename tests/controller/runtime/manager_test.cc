@@ -185,10 +185,37 @@ TEST_F(ManagerTest, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelis
   ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 10s));
   EXPECT_TRUE(a.result->has_value());
   EXPECT_TRUE(a.view->finished);
-  EXPECT_TRUE(eventually([&] { return b.view->leading; }, 5s));
+  EXPECT_TRUE(eventually([&] { return b.view->leading; }, 200ms)) << "its watch shows that the Lease is free";
+  run(5s);
   EXPECT_LE(b.transport.requests() - requests, 8U) << "nothing but the Lease";
   run(10min);
   EXPECT_EQ(created_policies(), 1U);
+}
+
+TEST_F(ManagerTest, AStandbyThatIsNotAllowedToWatchTheLeaseTakesOverALittleLater) {
+  install_crds();
+  for (const char* verb : {"watch", "list"}) {
+    sim::FaultRule denied = always(sim::Fault::forbidden, "leases");
+    denied.verb = verb;
+    b.transport.faults().add(denied);
+  }
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  b.start(sim);
+  ASSERT_TRUE(eventually([&] { return b.view->synced; }));
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 10s));
+  EXPECT_TRUE(eventually([&] { return b.view->leading; }, 5s));
+}
+
+TEST_F(ManagerTest, ALeaderWhoseLeaseIsDeletedCreatesItAnewAtOnceAndGoesOn) {
+  install_crds();
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
+  remove("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
+  EXPECT_TRUE(eventually([&] { return server.get(kLeases, lease) != nullptr; }, 200ms));
+  EXPECT_TRUE(a.view->leading);
 }
 
 // A successor that leads at once could write beside the write that was cancelled here (S4).

@@ -1,7 +1,8 @@
 #include "tests/sim/fleet/outbox.h"
-#include "k8sclient/api/client.h"
 
 #include <utility>
+
+#include "k8sclient/api/client.h"
 
 namespace gso::sim {
 namespace {

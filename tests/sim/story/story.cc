@@ -1,11 +1,12 @@
 // The order of the story's steps; what happens in them is in story_steps.cc and story_profiles.cc.
 #include "tests/sim/story/story.h"
-#include "k8sclient/api/client.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <utility>
+
+#include "k8sclient/api/client.h"
 
 namespace gso::sim {
 
