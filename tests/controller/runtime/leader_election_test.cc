@@ -241,6 +241,19 @@ TEST_F(LeaderElectionTest, ASlowServerCostsTheLeadershipAtTheDeadlineNotLater) {
   EXPECT_FALSE(one.elector->leading());
 }
 
+// The API server counts from when it has written the renewal, which is before the answer arrives.
+TEST_F(LeaderElectionTest, ARenewalThatIsAnsweredLateCountsFromWhenItWasSent) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(20s);
+  server.after = [](ScriptedAnswer& answer) { answer.delay = 4s; };
+  sim.clock.run_for(3s);
+  const MonoTime sent = one.transport.seen.back().at;
+  EXPECT_LT(sent, sim.clock.monotonic());
+  sim.clock.run_until([&] { return one.elector->takeover_after() != sent - 2s + 15s; }, 4s);
+  EXPECT_EQ(one.elector->takeover_after(), sent + 15s);
+  EXPECT_GE(sim.clock.monotonic(), sent + 4s) << "known only now";
+}
+
 TEST_F(LeaderElectionTest, AFewFailedRenewalsAreSurvived) {
   sim.start(one.elector->run());
   sim.clock.run_for(20s);

@@ -347,9 +347,9 @@ TEST_F(ExecutorTest, AWriteThatTheServerRefusesForItsLoadGivesItsPlaceToTheNextN
 }
 
 TEST_F(ExecutorTest, TheWaitOfAWriteThatTheServerRefusesForItsLoadDoesNotGrow) {
-  script["DELETE"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1"); };
+  script["DELETE"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "3"); };
   for (int refusals = 1; refusals <= 8; ++refusals) {
-    EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 1s) << refusals;
+    EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 3s) << refusals;
     sim.clock.run_for(10s);  // As long as the lane pauses at most.
   }
 }
