@@ -14,6 +14,8 @@ namespace gso {
 namespace {
 
 const std::string kWatchFailed = "Watch failed";
+// A stop waits so long for Events that are queued.
+constexpr Duration kMostForEvents = std::chrono::seconds(1);
 const std::string kLeaseFailed = "Lease could not be acquired or renewed";
 constexpr std::size_t kLongList = 200;
 
@@ -137,6 +139,7 @@ void Manager::make_elector() {
   events.started_leading = [this] {
     log_->info("Became leader", {{"identity", options_.identity}});
     view_->leading = true;
+    record_leader();
     loop_->wake(Duration::zero());
   };
   events.stopped_leading = [this] { stopped_leading(); };
@@ -150,6 +153,16 @@ void Manager::make_elector() {
   const k8s::ObjectKey lease = election.lease;
   elector_ = std::make_unique<LeaderElector>(&client_, clock_, std::move(election), std::move(events));
   make_lease_watch(lease);
+}
+
+// As client-go's election does, so that `kubectl describe lease` shows who led when.
+void Manager::record_leader() {
+  recorder_->record(
+      {.regarding = {"coordination.k8s.io/v1", "Lease", settings_.operator_namespace, options_.lease_name, ""},
+       .warning = false,
+       .reason = "LeaderElection",
+       .action = "LeaderElection",
+       .note = options_.identity + " became leader"});
 }
 
 void Manager::make_lease_watch(const k8s::ObjectKey& lease) {
@@ -182,7 +195,13 @@ void Manager::make_writers() {
     if (std::string_view(result) == "sent") ++view_->event_writes;
   };
   hooks.failed = [this](const k8s::Error& error) { outages_.failed("Event was not sent", "events", error); };
-  hooks.before_send = gate.check;
+  // Events about the last writes are sent during a stop as well, as long as the Lease is held.
+  hooks.before_send = [this]() -> k8s::Result<void> {
+    if (crashed_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
+    if (elector_ != nullptr && !elector_->may_write())
+      return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
+    return {};
+  };
   EventRecorderOptions recording;
   recording.reporting_instance = runtime_.instance;
   recording.seed = runtime_.seed;
@@ -309,6 +328,8 @@ boost::asio::awaitable<bool> Manager::finish_writes(MonoTime deadline) {
 }
 
 boost::asio::awaitable<void> Manager::release_lease() {
+  // A successor would not know of what this replica has done last.
+  co_await recorder_->flush(clock_->monotonic() + kMostForEvents);
   if (elector_ == nullptr) co_return;
   elector_->stop();
   co_await elector_->release();

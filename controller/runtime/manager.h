@@ -73,6 +73,7 @@ class Manager {
 
  private:
   void make_elector();
+  void record_leader();
   void make_lease_watch(const k8s::ObjectKey& lease);
   void make_writers();
   void make_loop();

@@ -15,17 +15,8 @@ Duration RateLimiter::exponential(const std::string& key) {
   return std::min(wait, settings_.longest);
 }
 
-Duration RateLimiter::bucket(MonoTime now) {
-  const double passed = std::chrono::duration<double>(now - refilled_at_).count();
-  tokens_ = std::min(settings_.burst, tokens_ + passed * settings_.refill_per_second);
-  refilled_at_ = now;
-  tokens_ -= 1;  // A debt is the wait: later keys queue behind earlier ones.
-  if (tokens_ >= 0) return Duration::zero();
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(-tokens_ / settings_.refill_per_second));
-}
-
 Duration RateLimiter::when(const std::string& key, MonoTime now) {
-  return std::max(exponential(key), bucket(now));
+  return std::max(exponential(key), bucket_.take(now));
 }
 
 int RateLimiter::num_requeues(const std::string& key) const {

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "controller/runtime/token_bucket.h"
 #include "k8sclient/clock.h"
 
 namespace gso {
@@ -38,7 +39,7 @@ class RateLimiter {
     double burst = 100;
   };
   RateLimiter() = default;
-  explicit RateLimiter(Settings settings) : settings_(settings), tokens_(settings.burst) {}
+  explicit RateLimiter(Settings settings) : settings_(settings), bucket_(settings.refill_per_second, settings.burst) {}
 
   // The wait for this failure of `key`; counts it.
   [[nodiscard]] Duration when(const std::string& key, MonoTime now);
@@ -50,12 +51,10 @@ class RateLimiter {
 
  private:
   Duration exponential(const std::string& key);
-  Duration bucket(MonoTime now);
 
   Settings settings_;
   std::unordered_map<std::string, int> failures_;
-  double tokens_ = 100;
-  MonoTime refilled_at_;
+  TokenBucket bucket_{settings_.refill_per_second, settings_.burst};
 };
 
 // Observes a queue; metrics.h connects it to workqueue_*. All durations are of the Clock.

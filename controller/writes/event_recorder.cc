@@ -16,7 +16,8 @@ const k8s::Gvr kEvents{"events.k8s.io", "v1", "events"};
 constexpr std::size_t kNoteLimit = 1024;  // events.k8s.io/v1: note.
 constexpr std::size_t kNameLimit = 128;   // reason, action, reportingInstance.
 constexpr int kAttempts = 3;
-constexpr std::size_t kKnownLimit = 20'000;
+// Between two looks at what can be forgotten.
+constexpr Duration kForgetEvery = std::chrono::minutes(1);
 
 std::string cut(const std::string& text, std::size_t limit) {
   return text.substr(0, limit);
@@ -25,6 +26,17 @@ std::string cut(const std::string& text, std::size_t limit) {
 // Events live beside a namespaced object; those of cluster-scoped objects in "default" (as kubelet does for Nodes).
 std::string namespace_of(const ObjectRef& regarding) {
   return regarding.ns.empty() ? "default" : regarding.ns;
+}
+
+// As client-go names them: the object's name and a number that is unique enough. A name has at most 253 characters.
+std::string name_of(const RecordEvent& event, std::uint64_t stamp) {
+  const std::string suffix = fmt::format(".{:x}", stamp);
+  return cut(event.regarding.name, 253 - suffix.size()) + suffix;
+}
+
+std::string series_json(std::uint32_t count, k8s::WallTime last) {
+  Json series{{"count", count}, {"lastObservedTime", k8s::format_micro_time(last)}};
+  return Json{{"series", std::move(series)}}.dump();
 }
 
 Json regarding_json(const ObjectRef& object) {
@@ -51,12 +63,9 @@ EventRecorder::EventRecorder(k8s::Writer* client, k8s::Clock* clock, EventRecord
       options_(std::move(options)),
       hooks_(std::move(hooks)),
       wake_(clock->make_signal()),
+      sent_(clock->make_signal()),
       name_counter_(options_.seed),
-      tokens_(options_.burst) {}
-
-EventRecorder::Key EventRecorder::key_of(const RecordEvent& event) {
-  return {event.regarding, event.reason, event.note};
-}
+      bucket_(options_.refill_per_second, options_.burst) {}
 
 void EventRecorder::record_pass(const std::vector<RecordEvent>& events) {
   ++pass_;
@@ -70,61 +79,65 @@ void EventRecorder::record(const RecordEvent& event) {
 
 void EventRecorder::occurrence(const RecordEvent& event, std::uint64_t pass) {
   const MonoTime now = clock_->monotonic();
-  const Key key = key_of(event);
-  auto [it, fresh] = known_.try_emplace(key);
+  const EventId id = event_id(event);
+  auto [it, fresh] = known_.try_emplace(id);
   Known& known = it->second;
   const bool same_occurrence = !fresh && pass != 0 && (known.pass == pass || known.pass + 1 == pass);
   known.pass = pass;
   known.last_seen = now;
   if (same_occurrence) return;
-  if (fresh) {
-    known.event = event;
-    known.event.note = cut_note(event.note);
-    known.name = new_name(event);
-    known.first_time = clock_->now();
+  if (fresh && queue_.size() >= options_.queue_limit) {
+    hooks_.counted("dropped");
+    known_.erase(it);  // The next pass that still has it tries again.
+    return;
+  }
+  const EventCorrelator::Verdict verdict = correlator_.judge(event, now);
+  if (verdict.dropped) return hooks_.counted("dropped");
+  RecordEvent reported = event;
+  if (verdict.combined) reported.note = std::string(EventCorrelator::kCombinedPrefix) + event.note;
+  report(verdict.id, std::move(reported));
+}
+
+void EventRecorder::report(const EventId& id, RecordEvent event) {
+  Known& known = known_[id];
+  known.last_seen = clock_->monotonic();
+  known.last_time = clock_->now();
+  if (known.stamp == 0) {
+    known.stamp = new_stamp();
+    known.first_time = known.last_time;
   } else {
     ++known.count;
     hooks_.counted("merged");
   }
-  known.last_time = clock_->now();
-  // Not remembered when there is no room: the next pass that still has it tries again.
-  if (!enqueue(key, known) && fresh) known_.erase(it);
-}
-
-bool EventRecorder::enqueue(const Key& key, Known& known) {
-  if (known.queued) return true;
-  if (queue_.size() >= options_.queue_limit) {
-    hooks_.counted("dropped");
-    return false;
-  }
+  if (known.queued) return;
+  if (queue_.size() >= options_.queue_limit) return hooks_.counted("dropped");
   known.queued = true;
-  queue_.push_back(key);
+  event.note = cut_note(event.note);
+  queue_.push_back({id, std::move(event)});
   wake_->notify();
-  return true;
 }
 
 void EventRecorder::forget_old() {
   const MonoTime now = clock_->monotonic();
-  const bool crowded = known_.size() > kKnownLimit;
+  if (now - forgot_at_ < kForgetEvery) return;
+  forgot_at_ = now;
+  // What the passes still repeat stays: there are as many as causes that hold.
   std::erase_if(known_, [&](const auto& entry) {
     const Known& known = entry.second;
-    if (known.queued || known.pass == pass_) return false;
-    return crowded || now - known.last_seen > options_.series_window;
+    return !known.queued && known.pass != pass_ && now - known.last_seen > options_.series_window;
   });
+  correlator_.forget_old(now);
 }
 
-std::string EventRecorder::new_name(const RecordEvent& event) {
-  // As client-go: the object's name and a number that is unique enough. A name has at most 253 characters.
-  const auto stamp = static_cast<std::uint64_t>(clock_->now().time_since_epoch().count());
-  const std::string suffix = fmt::format(".{:x}{:04x}", stamp, ++name_counter_ & 0xffff);
-  return cut(event.regarding.name, 253 - suffix.size()) + suffix;
+std::uint64_t EventRecorder::new_stamp() {
+  const auto milliseconds = static_cast<std::uint64_t>(clock_->now().time_since_epoch().count());
+  return (milliseconds << 16U) | (++name_counter_ & 0xffffU);
 }
 
-std::string EventRecorder::event_json(const Known& known) const {
-  const RecordEvent& event = known.event;
+std::string EventRecorder::event_json(const Known& known, const RecordEvent& event) const {
   Json out{{"apiVersion", "events.k8s.io/v1"},
            {"kind", "Event"},
-           {"metadata", {{"name", known.name}, {"namespace", namespace_of(event.regarding)}}},
+           {"metadata", {{"name", name_of(event, known.stamp)}, {"namespace", namespace_of(event.regarding)}}},
            {"eventTime", k8s::format_micro_time(known.first_time)},
            {"reportingController", options_.reporting_controller},
            {"reportingInstance", cut(options_.reporting_instance, kNameLimit)},
@@ -136,34 +149,21 @@ std::string EventRecorder::event_json(const Known& known) const {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string EventRecorder::series_json(const Known& known) const {
-  Json series{{"count", known.count}, {"lastObservedTime", k8s::format_micro_time(known.last_time)}};
-  return Json{{"series", std::move(series)}}.dump();
-}
-
-// The moment from which the next Event may be sent; counts it.
-MonoTime EventRecorder::take_token() {
-  const MonoTime now = clock_->monotonic();
-  const double passed = std::chrono::duration<double>(now - refilled_at_).count();
-  tokens_ = std::min(options_.burst, tokens_ + passed * options_.refill_per_second) - 1;
-  refilled_at_ = now;
-  if (tokens_ >= 0) return now;
-  const std::chrono::duration<double> wait(-tokens_ / options_.refill_per_second);
-  return now + std::chrono::duration_cast<Duration>(wait);
-}
-
 boost::asio::awaitable<void> EventRecorder::run() {
   while (!stopping_) {
     if (queue_.empty()) {
       co_await wake_->wait();
       continue;
     }
-    const MonoTime ready = take_token();
+    const MonoTime ready = clock_->monotonic() + bucket_.take(clock_->monotonic());
     while (!stopping_ && clock_->monotonic() < ready) co_await wake_->wait_until(ready);
     if (stopping_) break;
-    const Key key = queue_.front();
+    Queued next = std::move(queue_.front());
     queue_.pop_front();
-    co_await send(key);
+    sending_ = true;
+    co_await send(std::move(next));
+    sending_ = false;
+    if (queue_.empty()) sent_->notify();
   }
 }
 
@@ -172,36 +172,42 @@ void EventRecorder::stop() {
   wake_->notify();
 }
 
-boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(std::string ns, Known known) {
+boost::asio::awaitable<void> EventRecorder::flush(MonoTime deadline) {
+  while (!stopping_ && (sending_ || !queue_.empty()) && clock_->monotonic() < deadline) {
+    co_await sent_->wait_until(deadline);
+  }
+}
+
+boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(Known known, RecordEvent event) {
   k8s::WriteOptions options;
   options.before_send = hooks_.before_send;
   options.deadline = clock_->monotonic() + std::chrono::seconds(10);
+  const std::string ns = namespace_of(event.regarding);
   if (known.created) {
-    const std::string body = series_json(known);
-    const k8s::ObjectKey key{ns, known.name};
+    const std::string body = series_json(known.count, known.last_time);
+    const k8s::ObjectKey key{ns, name_of(event, known.stamp)};
     k8s::Result<std::string> patched = co_await client_->merge_patch(kEvents, key, body, options);
     if (patched || patched.error().reason != k8s::Reason::not_found) co_return patched;
     // The Event expired and was deleted: a new Event of the same name reports the occurrence.
   }
-  const std::string body = event_json(known);
+  const std::string body = event_json(known, event);
   k8s::Result<std::string> created = co_await client_->create(kEvents, ns, body, options);
   co_return created;
 }
 
-boost::asio::awaitable<void> EventRecorder::send(Key key) {
-  auto found = known_.find(key);
+boost::asio::awaitable<void> EventRecorder::send(Queued next) {
+  auto found = known_.find(next.id);
   if (found == known_.end()) co_return;
   // A series that was updated a moment ago waits in `count` for its next occurrence after series_update.
   found->second.queued = false;
   const bool repeated = found->second.created;
   if (repeated && clock_->monotonic() - found->second.series_sent < options_.series_update) co_return;
   const Known copy = found->second;
-  const std::string ns = namespace_of(copy.event.regarding);
   for (int attempt = 1; attempt <= kAttempts && !stopping_; ++attempt) {
-    k8s::Result<std::string> sent = co_await send_once(ns, copy);
+    k8s::Result<std::string> sent = co_await send_once(copy, next.event);
     const bool exists = !sent && sent.error().reason == k8s::Reason::already_exists;
     if (sent || exists) {
-      found = known_.find(key);
+      found = known_.find(next.id);
       if (found != known_.end()) {
         found->second.created = true;
         found->second.series_sent = clock_->monotonic();

@@ -3,7 +3,8 @@
 //
 // Planners are level-based, so they repeat an Event in every pass for as long as its cause holds. The recorder makes
 // that into one Event per change: an Event that was in the previous pass too is the same occurrence, and silent. One
-// that comes back after it was gone becomes the next occurrence of a series (one PATCH a minute at most).
+// that comes back after it was gone becomes the next occurrence of a series (one PATCH a minute at most). What one
+// object can cause is bounded as client-go bounds it (event_correlator.h).
 // Source of the rules: events.k8s.io/v1 and the community's event style guide.
 #pragma once
 
@@ -11,12 +12,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
+#include "controller/runtime/token_bucket.h"
+#include "controller/writes/event_correlator.h"
 #include "k8sclient/api/writer.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
@@ -63,47 +65,52 @@ class EventRecorder {
   // Sends what is queued until stop(); a failed Event is tried three times, then dropped.
   boost::asio::awaitable<void> run();
   void stop();
+  // Returns when everything that is queued was sent, or at the deadline. run() goes on.
+  boost::asio::awaitable<void> flush(MonoTime deadline);
 
   [[nodiscard]] std::size_t queued() const { return queue_.size(); }
 
  private:
-  // (regarding, reason, note): what makes two Events the same.
-  using Key = std::tuple<ObjectRef, std::string, std::string>;
+  // What is remembered of an Event: about 100 bytes, so that one for each node of 50,000 costs 5 MB.
   struct Known {
-    RecordEvent event;
-    std::string name;  // Of the Event object.
-    bool created = false;
-    std::uint64_t pass = 0;  // Last pass it was in.
+    std::uint64_t stamp = 0;  // The end of the Event object's name.
+    std::uint64_t pass = 0;   // Last pass it was in.
     MonoTime last_seen;
     k8s::WallTime first_time{};
     k8s::WallTime last_time{};
-    std::int64_t count = 1;
     MonoTime series_sent;
+    std::uint32_t count = 1;
+    bool created = false;
     bool queued = false;
   };
+  struct Queued {
+    EventId id;
+    RecordEvent event;
+  };
 
-  static Key key_of(const RecordEvent& event);
   void occurrence(const RecordEvent& event, std::uint64_t pass);
-  bool enqueue(const Key& key, Known& known);  // False when the queue is full.
+  // Queues the Event, or the next one of its series.
+  void report(const EventId& id, RecordEvent event);
   void forget_old();
-  std::string new_name(const RecordEvent& event);
-  [[nodiscard]] std::string event_json(const Known& known) const;
-  [[nodiscard]] std::string series_json(const Known& known) const;
-  boost::asio::awaitable<void> send(Key key);
-  boost::asio::awaitable<k8s::Result<std::string>> send_once(std::string ns, Known known);
-  MonoTime take_token();
+  [[nodiscard]] std::uint64_t new_stamp();
+  [[nodiscard]] std::string event_json(const Known& known, const RecordEvent& event) const;
+  boost::asio::awaitable<void> send(Queued next);
+  boost::asio::awaitable<k8s::Result<std::string>> send_once(Known known, RecordEvent event);
 
   k8s::Writer* client_;
   k8s::Clock* clock_;
   EventRecorderOptions options_;
   EventRecorderHooks hooks_;
-  std::map<Key, Known> known_;
-  std::deque<Key> queue_;
+  EventCorrelator correlator_;
+  std::unordered_map<EventId, Known, EventIdHash> known_;
+  std::deque<Queued> queue_;
   std::unique_ptr<k8s::Signal> wake_;
+  std::unique_ptr<k8s::Signal> sent_;  // The queue is empty, and nothing is on its way.
   std::uint64_t pass_ = 0;
   std::uint64_t name_counter_;
-  double tokens_;
-  MonoTime refilled_at_;
+  TokenBucket bucket_;
+  MonoTime forgot_at_;
+  bool sending_ = false;
   bool stopping_ = false;
 };
 

@@ -192,6 +192,18 @@ TEST_F(ManagerTest, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelis
   EXPECT_EQ(created_policies(), 1U);
 }
 
+TEST_F(ManagerTest, TheLeasesEventsSayWhoBecameTheLeader) {
+  install_crds();
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  run(1min);
+  std::vector<std::string> notes;
+  for (const auto& event : server.list({"events.k8s.io", "v1", "events"})) {
+    if (event.at("reason") == "LeaderElection") notes.push_back(event.at("note"));
+  }
+  EXPECT_EQ(notes, std::vector<std::string>{"a became leader"});
+}
+
 TEST_F(ManagerTest, AStandbyThatIsNotAllowedToWatchTheLeaseTakesOverALittleLater) {
   install_crds();
   for (const char* verb : {"watch", "list"}) {
@@ -214,7 +226,7 @@ TEST_F(ManagerTest, ALeaderWhoseLeaseIsDeletedCreatesItAnewAtOnceAndGoesOn) {
   ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
   const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
   remove("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
-  EXPECT_TRUE(eventually([&] { return server.get(kLeases, lease) != nullptr; }, 200ms));
+  EXPECT_TRUE(eventually([&] { return server.get(kLeases, lease).has_value(); }, 200ms));
   EXPECT_TRUE(a.view->leading);
 }
 

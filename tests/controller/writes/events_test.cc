@@ -180,5 +180,58 @@ TEST_F(EventsTest, AFloodIsSpreadOutAndBounded) {
   EXPECT_EQ(transport.seen.size(), 1024U);
 }
 
+TEST_F(EventsTest, NotesThatDifferInANumberAreCombinedAfterTen) {
+  for (int i = 0; i < 30; ++i) {
+    RecordEvent counting = event("a");
+    counting.note = std::to_string(i) + " nodes wait";
+    pass({counting}, 2s);
+  }
+  ASSERT_EQ(transport.seen.size(), 11U) << "ten as they are, one for all others; its series is updated once a minute";
+  EXPECT_EQ(sent(10)["note"], "(combined from similar events): 10 nodes wait");
+  for (int i = 30; i < 60; ++i) {
+    RecordEvent counting = event("a");
+    counting.note = std::to_string(i) + " nodes wait";
+    pass({counting}, 2s);
+  }
+  EXPECT_LE(transport.seen.size(), 13U);
+  EXPECT_TRUE(transport.lines().back().starts_with("PATCH ")) << transport.lines().back();
+}
+
+TEST_F(EventsTest, AnObjectHasTwentyFiveEventsAtOnceAndThenOneInFiveMinutes) {
+  std::vector<RecordEvent> many;
+  for (int i = 0; i < 40; ++i) many.push_back(event("a", "Reason" + std::to_string(i)));
+  pass(many, 1min);
+  EXPECT_EQ(transport.seen.size(), 25U);
+  EXPECT_EQ(counted["dropped"], 15);
+  pass({event("b")}, 1min);
+  EXPECT_EQ(transport.seen.size(), 26U) << "of another object";
+  pass({}, 10min);
+  pass({event("a", "LaterA"), event("a", "LaterB"), event("a", "LaterC"), event("a", "LaterD")}, 1min);
+  EXPECT_EQ(transport.seen.size(), 28U) << "twelve minutes later, two more";
+}
+
+TEST_F(EventsTest, AStopSendsWhatIsQueuedUpToItsDeadline) {
+  next = [] { return ScriptedAnswer::json(201, "{}", 300ms); };
+  recorder->record_pass({event("a"), event("b"), event("c"), event("d"), event("e")});
+  const MonoTime begun = sim.clock.monotonic();
+  auto flushed = sim.start(recorder->flush(begun + 1s));
+  ASSERT_TRUE(sim.clock.run_until([&] { return *flushed; }, 10s));
+  EXPECT_EQ(sim.clock.monotonic() - begun, 1s);
+  EXPECT_EQ(transport.seen.size(), 4U) << "one after the other";
+  auto rest = sim.start(recorder->flush(begun + 1h));
+  ASSERT_TRUE(sim.clock.run_until([&] { return *rest; }, 10s));
+  EXPECT_EQ(sim.clock.monotonic() - begun, 1500ms) << "no longer than it takes";
+}
+
+TEST_F(EventsTest, WhatIsNoLongerRepeatedIsForgotten) {
+  EventCorrelator correlator;
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_FALSE(correlator.judge(event("cm" + std::to_string(i)), sim.clock.monotonic()).dropped);
+  }
+  EXPECT_EQ(correlator.size(), 2000U);
+  correlator.forget_old(sim.clock.monotonic() + 11min);
+  EXPECT_EQ(correlator.size(), 0U);
+}
+
 }  // namespace
 }  // namespace gso
