@@ -208,13 +208,13 @@ void Manager::make_writers() {
   recorder_ = std::make_unique<EventRecorder>(&client_, clock_, std::move(recording), std::move(hooks));
 
   ExecutorOptions execution;
-  execution.max_in_flight = options_.max_in_flight;
   execution.status_interval = options_.status_interval;
   execution.dry_run = options_.dry_run;
   execution.state_config_map = {settings_.operator_namespace, settings_.state_config_map};
   execution.state_in_memory = settings_.rollouts == PolicyMode::observe;
   Executor::Parts parts;
   parts.client = &client_;
+  parts.places = [this] { return client_.writes().limit(); };
   parts.clock = clock_;
   parts.world = &world_;
   parts.expectations = &expectations_;

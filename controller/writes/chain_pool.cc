@@ -13,7 +13,7 @@ boost::asio::awaitable<void> ChainPool::add(Chain chain, Run run) {
 }
 
 void ChainPool::begin_waiting(const boost::asio::any_io_executor& executor) {
-  while (!waiting_.empty() && running_.size() < places_) {
+  while (!waiting_.empty() && running_.size() < places_()) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
     running_.emplace(next.chain.subject, next.chain);

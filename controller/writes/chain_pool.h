@@ -6,7 +6,7 @@
 //   for (Chain& chain : pool.take_back()) …  // those that have not begun: the next pass plans them anew
 //
 // Guarantees
-//  - At most `places` chains run at a time; two chains of one subject never do.
+//  - No chain begins while `places` of them run; two chains of one subject never do.
 //  - A chain that has begun runs to its end, whatever pass is planned meanwhile, until cancel().
 // One thread only.
 #pragma once
@@ -30,7 +30,8 @@ class ChainPool {
  public:
   using Run = std::function<boost::asio::awaitable<void>(Chain chain)>;
 
-  ChainPool(k8s::Clock* clock, std::size_t places) : places_(places), tasks_(clock) {}
+  // `places` is asked whenever a chain could begin: it may change, down to 1.
+  ChainPool(k8s::Clock* clock, std::function<std::size_t()> places) : places_(std::move(places)), tasks_(clock) {}
 
   // Queues the chain and begins it if a place is free. Not while has(chain.subject).
   boost::asio::awaitable<void> add(Chain chain, Run run);
@@ -58,7 +59,7 @@ class ChainPool {
   void begin_waiting(const boost::asio::any_io_executor& executor);
   boost::asio::awaitable<void> run_to_end(boost::asio::any_io_executor executor, Waiting next);
 
-  std::size_t places_;
+  std::function<std::size_t()> places_;
   std::deque<Waiting> waiting_;
   std::map<std::string, Chain> running_;
   TaskGroup tasks_;

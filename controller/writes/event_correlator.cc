@@ -43,15 +43,17 @@ bool EventCorrelator::is_one_of_many(const EventId& id_of_group, const EventId& 
   return false;
 }
 
-EventCorrelator::Verdict EventCorrelator::judge(const RecordEvent& event, k8s::MonoTime now) {
-  Verdict out{.id = event_id(event)};
+EventCorrelator::Reporter EventCorrelator::reporter_of(const RecordEvent& event, k8s::MonoTime now) {
+  const EventId id = event_id(event);
   const EventId group = hash_of(group_text(event));
-  out.combined = is_one_of_many(group, out.id, now);
-  if (out.combined) out.id = group;
+  if (is_one_of_many(group, id, now)) return {.id = group, .combined = true};
+  return {.id = id, .combined = false};
+}
+
+bool EventCorrelator::allows(const RecordEvent& event, k8s::MonoTime now) {
   const double per_second = 1 / std::chrono::duration<double>(kObjectRefill).count();
   const auto object = objects_.try_emplace(hash_of(object_text(event)), per_second, kObjectBurst).first;
-  out.dropped = !object->second.try_take(now);
-  return out;
+  return object->second.try_take(now);
 }
 
 void EventCorrelator::forget_old(k8s::MonoTime now) {

@@ -43,13 +43,14 @@ class EventCorrelator {
   static constexpr k8s::Duration kObjectRefill = std::chrono::minutes(5);
   static constexpr std::string_view kCombinedPrefix = "(combined from similar events): ";
 
-  // What becomes of an occurrence. `id`: of the Event that reports it.
-  struct Verdict {
+  // The Event that reports an occurrence: its own, or the one of all similar ones.
+  struct Reporter {
     EventId id;
     bool combined = false;
-    bool dropped = false;  // Its object has had too many.
   };
-  [[nodiscard]] Verdict judge(const RecordEvent& event, k8s::MonoTime now);
+  [[nodiscard]] Reporter reporter_of(const RecordEvent& event, k8s::MonoTime now);
+  // The object may have one more request about it; counts it. False: it has had too many.
+  [[nodiscard]] bool allows(const RecordEvent& event, k8s::MonoTime now);
 
   // Forgets groups that are older than kSimilarWindow, and objects that have all their Events again.
   void forget_old(k8s::MonoTime now);

@@ -91,11 +91,10 @@ void EventRecorder::occurrence(const RecordEvent& event, std::uint64_t pass) {
     known_.erase(it);  // The next pass that still has it tries again.
     return;
   }
-  const EventCorrelator::Verdict verdict = correlator_.judge(event, now);
-  if (verdict.dropped) return hooks_.counted("dropped");
+  const EventCorrelator::Reporter reporter = correlator_.reporter_of(event, now);
   RecordEvent reported = event;
-  if (verdict.combined) reported.note = std::string(EventCorrelator::kCombinedPrefix) + event.note;
-  report(verdict.id, std::move(reported));
+  if (reporter.combined) reported.note = std::string(EventCorrelator::kCombinedPrefix) + event.note;
+  report(reporter.id, std::move(reported));
 }
 
 void EventRecorder::report(const EventId& id, RecordEvent event) {
@@ -109,8 +108,12 @@ void EventRecorder::report(const EventId& id, RecordEvent event) {
     ++known.count;
     hooks_.counted("merged");
   }
-  if (known.queued) return;
-  if (queue_.size() >= options_.queue_limit) return hooks_.counted("dropped");
+  // A series that was updated a moment ago waits in `count` for its next occurrence after series_update.
+  const bool too_soon = known.created && known.last_seen - known.series_sent < options_.series_update;
+  if (known.queued || too_soon) return;
+  if (queue_.size() >= options_.queue_limit || !correlator_.allows(event, known.last_seen)) {
+    return hooks_.counted("dropped");
+  }
   known.queued = true;
   event.note = cut_note(event.note);
   queue_.push_back({id, std::move(event)});
@@ -198,10 +201,7 @@ boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(Known 
 boost::asio::awaitable<void> EventRecorder::send(Queued next) {
   auto found = known_.find(next.id);
   if (found == known_.end()) co_return;
-  // A series that was updated a moment ago waits in `count` for its next occurrence after series_update.
   found->second.queued = false;
-  const bool repeated = found->second.created;
-  if (repeated && clock_->monotonic() - found->second.series_sent < options_.series_update) co_return;
   const Known copy = found->second;
   for (int attempt = 1; attempt <= kAttempts && !stopping_; ++attempt) {
     k8s::Result<std::string> sent = co_await send_once(copy, next.event);

@@ -64,7 +64,7 @@ Executor::Executor(Parts parts, ExecutorOptions options)
       backoff_(backoff_settings()),
       workers_(parts_.clock),
       reservations_(parts_.clock),
-      pool_(parts_.clock, static_cast<std::size_t>(options_.max_in_flight)) {
+      pool_(parts_.clock, parts_.places) {
   // The next execute() throws it.
   pool_.on_failure([this](const std::string&) { parts_.ended_late({}); });
 }
@@ -239,7 +239,7 @@ boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain>
   all->run = run;
   all->chains = std::move(chains);
   const auto executor = co_await boost::asio::this_coro::executor;
-  const std::size_t workers = std::min(static_cast<std::size_t>(options_.max_in_flight), all->chains.size());
+  const std::size_t workers = std::min(parts_.places(), all->chains.size());
   for (std::size_t i = 0; i < workers; ++i) tasks->spawn(executor, work(all));
   co_await tasks->join();
 }

@@ -1,8 +1,8 @@
 // Executor: sends a plan's actions to the API server, each with its precondition, and returns their results.
 //
 // Guarantees
-//  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (at
-//    most max_in_flight of them); statuses last. A disruptive action is sent only after every earlier action of its
+//  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (as
+//    many as Parts::places says); statuses last. A disruptive action is sent only after every earlier action of its
 //    node and every creation and ConfigMap write of the plan has succeeded.
 //  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
 //    go on beside the next passes. nodes_being_written() names it until the stores show the result, and nothing is sent
@@ -44,7 +44,6 @@
 namespace gso {
 
 struct ExecutorOptions {
-  std::int64_t max_in_flight = 32;
   bool dry_run = false;
   Duration write_timeout = std::chrono::seconds(10);  // Of one write, the wait for its turn included.
   // How long execute() waits after the last answer about a node for the next one. Nodes that are slower than that are
@@ -94,6 +93,8 @@ class Executor {
     std::shared_ptr<Logger> log;
     std::shared_ptr<Metrics> metrics;
     WriteGate gate;
+    // How many chains of writes run side by side, at least 1: as many as the API server bears (RequestLane::limit).
+    std::function<std::size_t()> places = [] { return std::size_t{16}; };
     // The final check before KAI reservations are deleted: which deletions are still justified. None is deleted without
     // it.
     std::function<boost::asio::awaitable<std::set<ObjectKey>>(std::vector<PlannedAction> deletions)> still_due;

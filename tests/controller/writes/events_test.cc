@@ -226,7 +226,9 @@ TEST_F(EventsTest, AStopSendsWhatIsQueuedUpToItsDeadline) {
 TEST_F(EventsTest, WhatIsNoLongerRepeatedIsForgotten) {
   EventCorrelator correlator;
   for (int i = 0; i < 1000; ++i) {
-    EXPECT_FALSE(correlator.judge(event("cm" + std::to_string(i)), sim.clock.monotonic()).dropped);
+    const RecordEvent one = event("cm" + std::to_string(i));
+    EXPECT_FALSE(correlator.reporter_of(one, sim.clock.monotonic()).combined);
+    EXPECT_TRUE(correlator.allows(one, sim.clock.monotonic()));
   }
   EXPECT_EQ(correlator.size(), 2000U);
   correlator.forget_old(sim.clock.monotonic() + 11min);

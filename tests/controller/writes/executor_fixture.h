@@ -76,6 +76,7 @@ class ExecutorTest : public testing::Test {
     parts.log = log;
     parts.metrics = metrics;
     parts.view = view;
+    parts.places = [this] { return places; };
     parts.ended_late = [this](const Execution& result) {
       ++ended_late;
       for (const auto& [node, answers] : result.evictions) late_evictions.insert(node);
@@ -118,6 +119,7 @@ class ExecutorTest : public testing::Test {
     return out;
   }
 
+  std::size_t places = 16;
   int ended_late = 0;
   std::set<std::string> late_evictions;  // Nodes.
   Sim sim;

@@ -63,13 +63,19 @@ TEST_F(ExecutorTest, RecordsComeFirstThenEachNodeInOrderStatusesLast) {
   EXPECT_EQ(done.succeeded, 4U);
 }
 
-TEST_F(ExecutorTest, AtMostSixteenRequestsAreUnanswered) {
+TEST_F(ExecutorTest, AsManyRequestsAreUnansweredAsThereArePlaces) {
   script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 50ms); };
   std::vector<PlannedAction> actions;
   for (int i = 0; i < 100; ++i) actions.push_back(patch("node" + std::to_string(i), {{"a", "1"}}));
   const Execution done = execute(std::move(actions));
   EXPECT_EQ(done.succeeded, 100U);
   EXPECT_EQ(transport.most_in_flight, 16);
+  places = 3;
+  transport.most_in_flight = 0;
+  std::vector<PlannedAction> more;
+  for (int i = 0; i < 10; ++i) more.push_back(patch("node" + std::to_string(i), {{"b", "1"}}));
+  EXPECT_EQ(execute(std::move(more)).succeeded, 10U);
+  EXPECT_EQ(transport.most_in_flight, 3) << "the API server bears less by now";
 }
 
 // With the patience of the operator.
