@@ -191,20 +191,65 @@ Served note(const k8s::Result<bool>& served, std::vector<std::string>* incomplet
   return !served ? Served::unknown : *served ? Served::yes : Served::no;
 }
 
-// Who serves GPUs by claims.
-asio::awaitable<void> read_dra(k8s::Reader* client, World* world, std::vector<std::string>* incomplete) {
-  const k8s::Gvr gpuclusters{"nvidia.com", "v1alpha1", "gpuclusters"};
-  const k8s::Gvr deviceclasses{"resource.k8s.io", "v1", "deviceclasses"};
-  const k8s::Gvr resourceslices{"resource.k8s.io", "v1", "resourceslices"};
-  const k8s::Result<bool> gpu_clusters =
-      co_await list_if_served<GpuCluster>(client, gpuclusters, &project_gpu_cluster, &world->gpu_clusters);
-  note(gpu_clusters, incomplete);
-  const k8s::Result<bool> device_classes =
-      co_await list_if_served<DeviceClass>(client, deviceclasses, &project_device_class, &world->device_classes);
-  note(device_classes, incomplete);
-  const k8s::Result<bool> resource_slices =
-      co_await list_if_served<ResourceSlice>(client, resourceslices, &project_resource_slice, &world->resource_slices);
-  note(resource_slices, incomplete);
+// Four lists at once keep the API server's share of one person small (client-go's discovery uses as many).
+constexpr std::size_t kListsAtOnce = 4;
+
+asio::awaitable<void> read_in_turn(std::vector<asio::awaitable<void>>* readings, std::size_t* next) {
+  while (*next < readings->size()) co_await std::move((*readings)[(*next)++]);
+}
+
+// Returns when all have ended.
+asio::awaitable<void> read_side_by_side(k8s::Clock* clock, std::vector<asio::awaitable<void>> readings) {
+  const auto executor = co_await asio::this_coro::executor;
+  std::size_t next = 0;
+  TaskGroup tasks(clock);
+  for (std::size_t i = 0; i < std::min(kListsAtOnce, readings.size()); ++i) {
+    tasks.spawn(executor, read_in_turn(&readings, &next));
+  }
+  co_await tasks.join();
+}
+
+template <class T>
+asio::awaitable<void> keep(asio::awaitable<T> reading, T* result) {
+  *result = co_await std::move(reading);
+}
+
+// What the lists of the kinds that may be missing have said.
+struct OptionalKinds {
+  k8s::Result<bool> cluster_policies, gpu_clusters, device_classes, resource_slices, policies, rollouts;
+};
+
+// Lists everything that does not depend on what another list shows. Errors: of the kinds without which nothing is
+// known.
+asio::awaitable<k8s::Result<void>> list_kinds(k8s::Reader* client, World* world, OptionalKinds* kinds) {
+  const k8s::ListOptions everything;
+  k8s::Result<void> nodes;
+  k8s::Result<void> daemonsets;
+  const auto optional = [&]<class T>(const char* group, const char* version, const char* resource,
+                                     k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store,
+                                     k8s::Result<bool>* result) {
+    return keep(list_if_served<T>(client, k8s::Gvr{group, version, resource}, project, store), result);
+  };
+  std::vector<asio::awaitable<void>> readings;
+  readings.push_back(
+      keep(list_into<Node>(client, k8s::Gvr{"", "v1", "nodes"}, everything, &project_node, &world->nodes), &nodes));
+  readings.push_back(keep(list_into<DaemonSet>(client, k8s::Gvr{"apps", "v1", "daemonsets"}, everything,
+                                               &project_daemonset, &world->daemonsets),
+                          &daemonsets));
+  readings.push_back(optional("nvidia.com", "v1", "clusterpolicies", &project_clusterpolicy, &world->clusterpolicies,
+                              &kinds->cluster_policies));
+  readings.push_back(optional("nvidia.com", "v1alpha1", "gpuclusters", &project_gpu_cluster, &world->gpu_clusters,
+                              &kinds->gpu_clusters));
+  readings.push_back(optional("resource.k8s.io", "v1", "deviceclasses", &project_device_class, &world->device_classes,
+                              &kinds->device_classes));
+  readings.push_back(optional("resource.k8s.io", "v1", "resourceslices", &project_resource_slice,
+                              &world->resource_slices, &kinds->resource_slices));
+  readings.push_back(optional("gpusharing.dev", "v1alpha1", "sharingpolicies", &project_sharing_policy,
+                              &world->policies, &kinds->policies));
+  readings.push_back(optional("gpusharing.dev", "v1alpha1", "sharingrollouts", &project_sharing_rollout,
+                              &world->rollouts, &kinds->rollouts));
+  co_await read_side_by_side(client->clock(), std::move(readings));
+  co_return nodes ? daemonsets : nodes;
 }
 
 asio::awaitable<void> read_kai_config(k8s::Reader* client, KaiWorld* kai, std::vector<std::string>* incomplete) {
@@ -223,42 +268,35 @@ asio::awaitable<void> read_kai_config(k8s::Reader* client, KaiWorld* kai, std::v
 
 asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettings settings, World* world,
                                               std::vector<std::string>* incomplete, SharingKinds* sharing_kinds) {
-  const k8s::Gvr nodes{"", "v1", "nodes"};
-  const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
-  const k8s::Gvr clusterpolicies{"nvidia.com", "v1", "clusterpolicies"};
-  const k8s::Gvr policies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
-  const k8s::Gvr rollouts{"gpusharing.dev", "v1alpha1", "sharingrollouts"};
   world->nodes.mark_absent();
   world->daemonsets.mark_absent();
   world->operand_pods.mark_absent();
   world->configmaps.mark_absent();
   world->revisions.mark_absent();
-  const k8s::ListOptions everything;
-  k8s::Result<void> listed = co_await list_into<Node>(client, nodes, everything, &project_node, &world->nodes);
+  OptionalKinds read;
+  k8s::Result<void> listed = co_await list_kinds(client, world, &read);
   if (!listed) co_return listed;
-  listed = co_await list_into<DaemonSet>(client, daemonsets, everything, &project_daemonset, &world->daemonsets);
-  if (!listed) co_return listed;
-  const k8s::Result<bool> cluster_policies =
-      co_await list_if_served<ClusterPolicy>(client, clusterpolicies, &project_clusterpolicy, &world->clusterpolicies);
-  note(cluster_policies, incomplete);
-  world->clusterpolicies_forbidden = !cluster_policies;
-  co_await read_dra(client, world, incomplete);
-  const k8s::Result<bool> our_policies =
-      co_await list_if_served<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
-  const k8s::Result<bool> our_rollouts =
-      co_await list_if_served<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
-  const SharingKinds kinds{note(our_policies, incomplete), note(our_rollouts, incomplete)};
+  // In this order, whatever list has ended first.
+  note(read.cluster_policies, incomplete);
+  world->clusterpolicies_forbidden = !read.cluster_policies;
+  for (const auto* of_dra : {&read.gpu_clusters, &read.device_classes, &read.resource_slices})
+    note(*of_dra, incomplete);
+  const SharingKinds kinds{note(read.policies, incomplete), note(read.rollouts, incomplete)};
   world->policies_served = kinds.policies == Served::yes && kinds.rollouts == Served::yes;
   if (sharing_kinds != nullptr) *sharing_kinds = kinds;
   co_await read_kai_config(client, &world->kai, incomplete);
   const std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
-  for (const WatchScope& scope : scopes) {
-    listed = co_await list_scope(client, scope, world);
-    if (!listed) {
-      append_unique(*incomplete, listed.error().message);
-      world->unsynced_namespaces.insert(scope.ns);
-      if (listed.error().reason == k8s::Reason::forbidden) world->refused_namespaces.insert(scope.ns);
-    }
+  std::vector<k8s::Result<void>> of_scopes(scopes.size());
+  std::vector<asio::awaitable<void>> readings;
+  for (std::size_t i = 0; i < scopes.size(); ++i) {
+    readings.push_back(keep(list_scope(client, scopes[i], world), &of_scopes[i]));
+  }
+  co_await read_side_by_side(client->clock(), std::move(readings));
+  for (std::size_t i = 0; i < scopes.size(); ++i) {
+    if (of_scopes[i]) continue;
+    append_unique(*incomplete, of_scopes[i].error().message);
+    world->unsynced_namespaces.insert(scopes[i].ns);
+    if (of_scopes[i].error().reason == k8s::Reason::forbidden) world->refused_namespaces.insert(scopes[i].ns);
   }
   co_return k8s::Result<void>{};
 }

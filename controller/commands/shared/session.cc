@@ -94,6 +94,9 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   session.transport = &recorder;
   k8s::ClientOptions client_options;
   client_options.max_retries = 1;
+  // As kubectl. Without a resourceVersion such pages come from the watch cache since Kubernetes 1.31 (KEP-2340); with
+  // resourceVersion=0 the limit would be ignored, and the answer would be one page of the whole cluster.
+  client_options.page_limit = 500;
   client_options.request_timeout = std::chrono::ceil<std::chrono::milliseconds>(options.request_timeout);
   // Fields that a person sets by a command have a field manager other than the operator's.
   client_options.field_manager = std::string(kFieldManager) + "-cli";

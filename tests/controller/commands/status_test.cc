@@ -244,5 +244,19 @@ TEST_F(StatusTest, WithoutNodesThereIsNothingToShow) {
   EXPECT_EQ(result.error().reason, k8s::Reason::forbidden);
 }
 
+// On a far server every list costs a round trip.
+TEST_F(StatusTest, ListsThatDoNotDependOnEachOtherAreReadFourAtOnce) {
+  sim::FaultRule far;
+  far.fault = sim::Fault::latency;
+  far.verb = "list";
+  far.delay = std::chrono::seconds(1);
+  transport.faults().add(far);
+  const k8s::MonoTime begun = sim.clock.monotonic();
+  ASSERT_TRUE(read().has_value());
+  const auto lists = transport.faults().count(sim::Fault::latency);
+  EXPECT_GE(lists, 7U);
+  EXPECT_LE(sim.clock.monotonic() - begun, std::chrono::seconds(3)) << lists << " lists";
+}
+
 }  // namespace
 }  // namespace gso
