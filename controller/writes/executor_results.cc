@@ -79,7 +79,7 @@ std::string phase_of_status(const std::string& status_json) {
 boost::asio::awaitable<k8s::Result<std::string>> Executor::send(PlannedAction planned) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
-  options.metadata_only = true;  // expectations wait for its version.
+  options.metadata_only = true;  // The expectations need its version only.
   options.max_retries = 0;       // What is refused is planned again; meanwhile its place is another node's.
   const bool once = is_reservation_deletion(planned);
   int attempts = 0;
@@ -134,6 +134,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action ac
     // The operator owns every key that is sent: all keys of the state ConfigMap, and in the plugin's ConfigMap the keys
     // named here.
     options.force = true;
+    options.metadata_only = false;  // What an apply leaves behind is in its answer alone: the audit log shows it.
     answer = co_await client->apply(resource, key, body, options);
   } else if (const auto* create = std::get_if<CreateObject>(&action)) {
     answer = co_await client->create(resource, target.ns, create->json, options);

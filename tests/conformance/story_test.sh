@@ -76,7 +76,7 @@ nothing_was_refused_as_invalid() {
 
 # The safety invariants at every write: a line for each, and a check for each that has judged something.
 judge() {
-  local code=0 line
+  local code=0 line before=$failed
   "$here/invariants/judge.py" "$cluster/audit.log" --account "$account" >"$work/judged" 2>&1 || code=$?
   cat "$work/judged"
   while IFS= read -r line; do
@@ -85,7 +85,8 @@ judge() {
       S*" FAILED "*) failed=$((failed + 1)) ;;
     esac
   done <"$work/judged"
-  if ((code > 1)); then
+  # Also where it died half-way, and has said nothing of any invariant.
+  if ((code > 0 && failed == before)); then
     failed=$((failed + 1))
     echo "the judge ended with exit code $code"
   fi

@@ -25,6 +25,19 @@ QUARANTINE_TAINTS = ("sagemaker.amazonaws.com/node-health-status", "cloud.google
 KEPT = ("nodes", "pods", "daemonsets", "configmaps", "sharingpolicies", "sharingrollouts", "clusterpolicies", "leases")
 
 
+def merged(thing, patch):
+    """The JSON merge patch (RFC 7386) of the thing, which stays as it is."""
+    if not isinstance(patch, dict):
+        return patch
+    out = dict(thing) if isinstance(thing, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            out.pop(key, None)
+        else:
+            out[key] = merged(out.get(key), value)
+    return out
+
+
 def says_no(value):
     return value.lower() in ("false", "0", "no", "off")
 
@@ -161,6 +174,12 @@ class Cluster:
         return None if config_map is None else (config_map.get("data") or {}).get(change.get("key"))
 
     # --- Writing.
+    def complete(self, write):
+        """Where the answer to a merge patch or a creation was the metadata alone, the rest is what the request left."""
+        if write.response.get("kind") == "PartialObjectMetadata":
+            whole = merged(self.objects.get(write.resource, {}).get(write.key) or {}, write.request)
+            write.response = {**whole, "metadata": metadata(write.response)}
+
     def apply(self, write):
         """Takes over what a successful write left behind."""
         if write.resource not in self.objects or not write.has_body or write.changed_nothing:

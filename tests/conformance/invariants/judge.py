@@ -65,6 +65,7 @@ def judge(writes, rules, account):
     for write in writes:
         if not write.succeeded:
             continue
+        cluster.complete(write)
         if write.user == account and write.resource not in ("leases", "events"):
             own += 1
             for rule in rules:

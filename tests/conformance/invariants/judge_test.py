@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Each rule of the judge can fail, and none fails on an operator that does as it should: on made-up audit lines."""
+import json
 import sys
 import tempfile
 import unittest
@@ -53,7 +54,33 @@ class JudgeTest(unittest.TestCase):
         self.log.edit()
         return self.log
 
+    def answer_with_metadata_alone(self):
+        """As the API server answers the operator's merge patches of Nodes."""
+        for i, line in enumerate(self.log.lines):
+            event = json.loads(line)
+            of_operator = event["user"]["username"] == OPERATOR and event["objectRef"].get("resource") == "nodes"
+            if of_operator and event["verb"] == "patch":
+                event["responseObject"] = {"kind": "PartialObjectMetadata",
+                                           "metadata": event["responseObject"]["metadata"]}
+                self.log.lines[i] = json.dumps(event)
+
     # --- As it should be.
+    def test_answers_with_the_metadata_alone_leave_the_rest_of_the_object(self):
+        log = self.begin()
+        log.start("n1")
+        log.replace_pods("n1")
+        log.finish("n1")
+        log.start("n2")
+        self.answer_with_metadata_alone()
+        self.holds("S1", "S2", "S3", "S6")
+
+    def test_an_answer_with_the_metadata_alone_hides_no_violation(self):
+        log = self.begin()
+        log.start("n1")
+        log.start("n2")
+        self.answer_with_metadata_alone()
+        self.breaks("S1", "n2")
+
     def test_a_change_of_a_node_violates_nothing(self):
         log = self.begin()
         log.start("n1")
