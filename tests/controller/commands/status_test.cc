@@ -255,7 +255,8 @@ TEST_F(StatusTest, ListsThatDoNotDependOnEachOtherAreReadFourAtOnce) {
   ASSERT_TRUE(read().has_value());
   const auto lists = transport.faults().count(sim::Fault::latency);
   EXPECT_GE(lists, 7U);
-  EXPECT_LE(sim.clock.monotonic() - begun, std::chrono::seconds(3)) << lists << " lists";
+  // Three round trips, and the milliseconds that the simulated transport adds to each.
+  EXPECT_LT(sim.clock.monotonic() - begun, std::chrono::milliseconds(3500)) << lists << " lists";
 }
 
 }  // namespace
