@@ -30,11 +30,12 @@ S7    who set the cordon that is lifted, holds, taints,       quarantines by mar
       quarantines, resourceVersion of each cordon
 S8    starts on Nodes with KAI's pods                         BindRequests
 S9    starts before or without an input since the record      upgrades: a story has one version
-S10   starts and first deletions under pause, abort, hold,    maintenance windows, undo
-      quarantine, Observe, or without approval
+S10   starts and first deletions under pause, abort, hold,    undo; windows that are not daily ones
+      quarantine, Observe, outside windows, or unapproved
 S11   what is recorded as done: old pods gone, new ones       whether the new pods have read the newest text
       Ready, Node Ready and serving
-S12   not judged: which canary proved what is in the operator's record alone
+S12   what stops a rollout as MaxFailures: a node that        which canary proved what: that is in the operator's
+      served before its change has failed                     record alone
 """
 import argparse
 import sys
@@ -46,16 +47,17 @@ from cluster import Cluster
 from node_rules import Baseline, Budgets, Cordons, FewPatches, ForeignMarks, Stops, Verified
 from pod_rules import Deletions, Evictions, KaiNodes, RunningClients, ValidTargets
 from process_rules import EffectiveWrites, Leader, Synced
+from rollout_rules import ServedBefore
 
 ACCOUNT = "system:serviceaccount:gpu-sharing-operator:gpu-sharing-operator"
 SHOWN = 5
-# Not every story has consumers, MPS or KAI.
-OPTIONAL = ("S2b", "S2c", "S8")
+# Not every story has consumers, MPS, KAI or failures.
+OPTIONAL = ("S2b", "S2c", "S8", "S12")
 
 
 def all_rules(watches=()):
     return [Budgets(), Deletions(), Evictions(), RunningClients(), ForeignMarks(), Leader(), Synced(watches), ValidTargets(),
-            EffectiveWrites(), FewPatches(), Cordons(), KaiNodes(), Baseline(), Stops(), Verified()]
+            EffectiveWrites(), FewPatches(), Cordons(), KaiNodes(), Baseline(), Stops(), Verified(), ServedBefore()]
 
 
 def judge(writes, rules, account):

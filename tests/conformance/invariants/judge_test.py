@@ -479,6 +479,59 @@ class JudgeTest(unittest.TestCase):
         log.delete("n1", "plugin")
         self.holds("S10")
 
+    def with_window(self, cron):
+        """The log's first moment is 20:26 UTC."""
+        log = self.begin()
+        log.edit_policy(maintenanceWindows=[{"cron": cron, "duration": "1h"}])
+        log.wait(5)
+        return log
+
+    def test_a_start_outside_every_window(self):
+        self.with_window("0 2 * * *").start("n1")
+        self.breaks("S10", "no maintenance window")
+
+    def test_a_first_deletion_after_the_window_has_closed(self):
+        log = self.with_window("0 20 * * *")
+        log.start("n1")
+        log.wait(2100)
+        log.renew_lease()
+        log.delete("n1", "plugin")
+        self.breaks("S10", "no maintenance window")
+
+    def test_a_start_in_a_window_and_one_in_a_window_that_is_not_understood(self):
+        for cron in ("0 20 * * *", "0 2 * * MON-FRI"):
+            self.log = MadeUpLog()
+            self.with_window(cron).start("n1")
+            self.holds("S10")
+
+    # --- S12
+    def fail(self, log, name):
+        change = json.loads(log.get("nodes", "", name)["metadata"]["annotations"]["gpusharing.dev/change"])
+        text = json.dumps({**change, "failed": {"why": "no plugin"}})
+        log.patch_node(name, set_on("metadata", "annotations", "gpusharing.dev/change", text))
+
+    def stop(self, log):
+        log.put("sharingrollouts", "", "r", {
+            "spec": {"policy": "default", "configMap": "gpu-operator/mps-config", "key": "any", "toRevision": "v1-b"},
+            "status": {"phase": "Paused", "conditions": [{"type": "Progressing", "status": "False", "reason": "MaxFailures"}]}},
+            user=OPERATOR)
+
+    def test_a_node_that_served_nothing_before_stops_the_rollout(self):
+        log = self.begin()
+        log.patch_node("n1", set_on("status", "allocatable", {"nvidia.com/gpu": "0"}), user="kubelet")
+        log.wait(5)
+        log.start("n1")
+        self.fail(log, "n1")
+        self.stop(log)
+        self.breaks("S12", "n1 served no GPU before")
+
+    def test_a_node_that_served_before_stops_the_rollout(self):
+        log = self.begin()
+        log.start("n1")
+        self.fail(log, "n1")
+        self.stop(log)
+        self.holds("S12")
+
     # --- S11
     def test_done_with_an_old_pod(self):
         log = self.begin()

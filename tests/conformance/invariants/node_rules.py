@@ -3,6 +3,7 @@ from audit_log import metadata
 from cluster import (CHANGE, CONFIG_LABEL, amounts, annotations, change_of, component_of, is_cordoned, is_terminating,
                      is_true, labels, listed_uids, serves_gpus)
 from rules import LAG, Rule
+from windows import all_closed
 
 GUARDS = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
 # Annotations under our prefix that people write.
@@ -230,7 +231,7 @@ class Baseline(NodeRule):
 
 
 class Stops(Rule):
-    number, title = "S10", "nothing starts while it is paused, aborted, held, not approved, or in mode Observe"
+    number, title = "S10", "nothing starts while it is paused, aborted, held, not approved, outside its windows, or in mode Observe"
 
     def judge(self, write, cluster):
         change, node = self.begins(write, cluster)
@@ -249,6 +250,9 @@ class Stops(Rule):
         repaired = change.get("from") == change.get("to")
         if cluster.holds_since(("Approve", policy), moment) and not repaired and ("approved", which) not in cluster.since:
             self.violated(write, f"node {node} was disrupted: mode Approve, and not approved")
+        windows = ((cluster.last_specs.get(policy) or {}).get("rollout") or {}).get("maintenanceWindows")
+        if cluster.holds_since(("spec", policy), moment) and all_closed(windows, moment) and all_closed(windows, write.received):
+            self.violated(write, f"node {node} was disrupted: no maintenance window of policy {policy} is open")
         if cluster.settings.get("max-mode") == "Observe":
             self.violated(write, f"node {node} was disrupted: the operator's own limit is Observe")
 
