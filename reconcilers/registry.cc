@@ -9,6 +9,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/partitioning/partitioning.h"
 #include "reconcilers/rollout/abandoned.h"
 #include "reconcilers/rollout/baseline.h"
 #include "reconcilers/rollout/change_walk.h"
@@ -123,6 +124,12 @@ Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /
   return std::move(pass.plan);
 }
 
+Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /*rollouts*/) {
+  PlanDraft draft(snapshot, kNodePartitioning);
+  plan_partitioning(draft, fleet.impl().discovery);
+  return std::move(draft.plan);
+}
+
 const k8s::Gvr kNodes{"", "v1", "nodes"};
 const k8s::Gvr kPods{"", "v1", "pods"};
 const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
@@ -154,6 +161,18 @@ void leave_out_nodes_being_written(Plan& plan, const World& world) {
 
 k8s::Gvr sub(const k8s::Gvr& resource, std::string_view name) {
   return {resource.group, resource.version, resource.resource + "/" + std::string(name)};
+}
+
+// Deletes KAI's reservation pods that have no consumer; compares reservations with their consumers.
+Reconciler reservation_gc_line() {
+  return {kReservationGc,
+          {kNodes, kPods, kKaiConfigs, kBindRequests, kDeployments, kCrds},
+          {{kPods, {"list", "delete"}},
+           {kNodes, {"get"}},
+           {kConfigMaps, {"get"}},
+           {kLeases, {"get"}},
+           {kEvents, {"create", "patch"}}},
+          reservation_gc};
 }
 
 }  // namespace
@@ -200,20 +219,17 @@ const std::vector<Reconciler>& reconcilers() {
         {kConfigMaps, {"create", "patch"}},
         {kEvents, {"create", "patch"}}},
        policy_status},
+      // Gives the GPUs of nodes that are labelled for it the MPS slices that pending pods ask for.
+      {kNodePartitioning,
+       {kNodes, kPods, kConfigMaps, kDaemonSets},
+       {{kNodes, {"patch"}}, {kConfigMaps, {"patch"}}, {kEvents, {"create", "patch"}}},
+       node_partitioning},
       // Reports which sharing mode of KAI is in effect, and which settings of kai-config cannot work.
       {kKaiConfig,
        {kKaiConfigs, kPods, kConfigMaps, kRuntimeClasses, kCrds},
        {{kConfigMaps, {"create", "patch"}}, {kEvents, {"create", "patch"}}},
        kai_config},
-      // Deletes KAI's reservation pods that have no consumer; compares reservations with their consumers.
-      {kReservationGc,
-       {kNodes, kPods, kKaiConfigs, kBindRequests, kDeployments, kCrds},
-       {{kPods, {"list", "delete"}},
-        {kNodes, {"get"}},
-        {kConfigMaps, {"get"}},
-        {kLeases, {"get"}},
-        {kEvents, {"create", "patch"}}},
-       reservation_gc},
+      reservation_gc_line(),
   };
   return list;
 }

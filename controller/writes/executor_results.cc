@@ -136,6 +136,9 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action ac
     options.force = true;
     options.metadata_only = false;  // What an apply leaves behind is in its answer alone: the audit log shows it.
     answer = co_await client->apply(resource, key, body, options);
+  } else if (const auto* keys = std::get_if<PatchConfigMap>(&action)) {
+    const std::string body = merge_patch_of(*keys);
+    answer = co_await client->merge_patch(resource, key, body, options);
   } else if (const auto* create = std::get_if<CreateObject>(&action)) {
     answer = co_await client->create(resource, target.ns, create->json, options);
   } else if (const auto* status = std::get_if<PatchStatus>(&action)) {

@@ -128,6 +128,7 @@ Stage stage_of(const Action& action) {
   return std::visit(Overloaded{
                         [](const CreateObject&) { return Stage::records; },
                         [](const WriteConfigMap&) { return Stage::records; },
+                        [](const PatchConfigMap&) { return Stage::records; },
                         [](const PatchFinalizers&) { return Stage::records; },
                         [](const PatchStatus&) { return Stage::statuses; },
                         [](const DeleteObject&) { return Stage::statuses; },
@@ -178,6 +179,7 @@ ObjectRef target_of(const Action& action) {
           [&](const DeletePod& a) { return pod(a.pod, a.uid); },
           [&](const EvictPod& a) { return pod(a.pod, a.uid); },
           [](const WriteConfigMap& a) { return ObjectRef{"v1", "ConfigMap", a.config_map.ns, a.config_map.name, ""}; },
+          [](const PatchConfigMap& a) { return ObjectRef{"v1", "ConfigMap", a.config_map.ns, a.config_map.name, ""}; },
           [](const CreateObject& a) { return a.object; },
           [](const PatchStatus& a) { return a.object; },
           [](const DeleteObject& a) { return a.object; },
@@ -197,6 +199,7 @@ Verb verb_of(const Action& action) {
                         [&](const DeletePod&) { return Verb{"delete", resource}; },
                         [&](const EvictPod&) { return Verb{"create", resource + "/eviction"}; },
                         [&](const WriteConfigMap&) { return Verb{"patch", resource}; },
+                        [&](const PatchConfigMap&) { return Verb{"patch", resource}; },
                         [&](const CreateObject&) { return Verb{"create", resource}; },
                         [&](const PatchStatus&) { return Verb{"patch", resource + "/status"}; },
                         [&](const DeleteObject&) { return Verb{"delete", resource}; },
@@ -236,6 +239,11 @@ std::string merge_patch_of(const PatchNode& patch) {
   if (patch.resource_version) out["metadata"]["resourceVersion"] = *patch.resource_version;
   // As kubectl uncordon does: the field goes away instead of becoming false.
   if (patch.unschedulable) out["spec"]["unschedulable"] = *patch.unschedulable ? Json(true) : Json(nullptr);
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string merge_patch_of(const PatchConfigMap& patch) {
+  const Json out{{"data", values_json(patch.set, patch.remove)}};
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -50,6 +50,7 @@ struct Verb {
 
 // The JSON merge patch of a PatchNode.
 [[nodiscard]] std::string merge_patch_of(const PatchNode& patch);
+[[nodiscard]] std::string merge_patch_of(const PatchConfigMap& patch);
 // The JSON merge patch (RFC 7386) that turns `before` into `after`; both are JSON texts, an unreadable or empty
 // `before` counts as {}. "{}" when nothing changes.
 [[nodiscard]] std::string merge_patch_between(const std::string& before, const std::string& after);

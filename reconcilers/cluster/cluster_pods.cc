@@ -7,6 +7,7 @@
 #include "reconcilers/cluster/consumers.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/kai_roles.h"
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
@@ -29,7 +30,10 @@ k8s::Result<void> ClusterPods::add(std::string_view json) {
   if (!pod) return std::unexpected(pod.error());
   k8s::Result<KaiPod> for_kai = project_kai_pod(json);
   if (!for_kai) return std::unexpected(for_kai.error());
+  k8s::Result<SlicePod> for_slices = project_slice_pod(json);
+  if (!for_slices) return std::unexpected(for_slices.error());
   pods_.push_back(*std::move(pod));
+  slice_pods_.push_back(*std::move(for_slices));
   kai_pods_.push_back(*std::move(for_kai));
   return {};
 }
@@ -37,6 +41,21 @@ k8s::Result<void> ClusterPods::add(std::string_view json) {
 void ClusterPods::clear() {
   pods_.clear();
   kai_pods_.clear();
+  slice_pods_.clear();
+}
+
+void ClusterPods::place_for_partitioning(World& world) {
+  PartitioningWorld& partitioning = world.partitioning;
+  const std::vector<std::string> nodes = partitioned_nodes(world);
+  partitioning.nodes_known = {nodes.begin(), nodes.end()};
+  partitioning.pending_known = true;
+  partitioning.pods.init();
+  for (SlicePod& pod : slice_pods_) {
+    const bool waits = pod.node_name.empty() && pod.phase == "Pending";
+    if (!nodes.empty() && (waits || partitioning.nodes_known.contains(std::string(pod.node_name.view()))))
+      partitioning.pods.init_apply(std::move(pod));
+  }
+  partitioning.pods.init_done();
 }
 
 void ClusterPods::place_for_kai(World& world, WallTime now) {
@@ -84,6 +103,7 @@ void follow_jobs(std::map<std::string, NodeConsumers>& consumers) {
 
 void ClusterPods::place(World& world, std::map<std::string, NodeConsumers>& consumers, WallTime now) {
   place_for_kai(world, now);
+  place_for_partitioning(world);
   const Discovery found = discover(world);
   const auto is_operand = [&](const Pod& pod) {
     const auto* owner = pod.meta.controller();

@@ -19,16 +19,18 @@ class ClusterPods {
   // Forgets what was added.
   void clear();
 
-  // Fills the stores of operands and of KAI's pods (which then hold only these, and are synced), the GPU consumers by
-  // node, and the answer to every look-up of pods that a KAI planner might request. `world` must already hold its other
-  // objects. Call it once.
+  // Fills the stores of operands, of KAI's pods and of the pods that partitioning reads (which then hold only these,
+  // and are synced), the GPU consumers by node, and the answer to every look-up of pods that a KAI planner might
+  // request. `world` must already hold its other objects. Call it once.
   void place(World& world, std::map<std::string, NodeConsumers>& consumers, WallTime now);
 
  private:
   void place_for_kai(World& world, WallTime now);
+  void place_for_partitioning(World& world);
 
   std::vector<Pod> pods_;
-  std::vector<KaiPod> kai_pods_;  // The same pods as KAI sees them, in the same order.
+  std::vector<KaiPod> kai_pods_;      // The same pods as KAI sees them, in the same order.
+  std::vector<SlicePod> slice_pods_;  // The same pods as partitioning sees them, in the same order.
 };
 
 }  // namespace gso

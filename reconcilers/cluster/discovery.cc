@@ -185,7 +185,11 @@ std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings&
               settings.operator_namespace,
               {{std::string(kRecordLabel), std::string(kRecordShardValue)}},
               {}});
-  for (const PluginInstallation& installation : discover(world).installations) {
+  const Discovery found = discover(world);
+  for (const PluginInstallation& installation : found.of_nos) {
+    if (!installation.config_map.empty()) out.insert({Kind::configmaps, installation.ns, {}, installation.config_map});
+  }
+  for (const PluginInstallation& installation : found.installations) {
     for (const Operand& operand : installation.operands) {
       out.insert({Kind::pods, installation.ns, operand.match_labels, {}});
       out.insert({Kind::controllerrevisions, installation.ns, operand.match_labels, {}});

@@ -52,7 +52,7 @@ struct Discovery {
   // Each has at least one plugin. If several plugins select a node, the first installation governs it: the GPU
   // Operator's first, then those with profiles, then by namespace, owner and ConfigMap.
   std::vector<PluginInstallation> installations;
-  // Installations of Provider::nos: never reconciled, and their pods and ConfigMaps are not watched.
+  // Installations of Provider::nos: reconcilers/partitioning writes their ConfigMaps; their pods are not watched.
   std::vector<PluginInstallation> of_nos;
   // GFD and MPS DaemonSets that mount a ConfigMap which no plugin of the same namespace and owner mounts, and GFD
   // DaemonSets without any such plugin.
@@ -75,8 +75,9 @@ struct WatchScope {
   std::string name;                           // metadata.name; the other configmaps.
   friend auto operator<=>(const WatchScope&, const WatchScope&) = default;
 };
-// Sorted, without duplicates: pods and ControllerRevisions of the discovered DaemonSets, the ConfigMaps they mount and
-// the one that a ClusterPolicy announces, and the operator's state ConfigMap with the record's shards.
+// Sorted, without duplicates: pods and ControllerRevisions of the discovered DaemonSets, the ConfigMaps they mount
+// (those of nos included) and the one that a ClusterPolicy announces, and the operator's state ConfigMap with the
+// record's shards.
 [[nodiscard]] std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings);
 
 }  // namespace gso

@@ -113,6 +113,8 @@ class Loader {
     // Manifests without any might be only a part of the cluster.
     if (has_runtime_classes_) world.kai.runtime_classes.init_done();
     world.kai.schemas.init_done();
+    world.partitioning.leases.init_done();
+    world.partitioning.leases_known = true;
     LookupResults& lookups = world.kai.lookups;
     if (!lookups.binder_lease) lookups.binder_lease = LookupResults::Lease{now_, false, {}, {}};
     place_config_maps();
@@ -187,6 +189,8 @@ class Loader {
     if (kind == "GPUCluster") return put(where, project_gpu_cluster(text), world.gpu_clusters);
     if (kind == "DeviceClass") return put(where, project_device_class(text), world.device_classes);
     if (kind == "ResourceSlice") return put(where, project_resource_slice(text), world.resource_slices);
+    if (kind == "Lease" && string_at(object["metadata"], "name") == kPartitionerLease)
+      return put(where, project_partitioner_lease(text), world.partitioning.leases);
     if (is_kai_kind(kind, object)) return add_kai_object(where, kind, text);
     if (kind == "SharingPolicy" || kind == "SharingRollout") {
       world.policies_served = true;

@@ -42,14 +42,6 @@ bool matches(const NodeSelectorRequirement& requirement, const Node& node) {
   return false;
 }
 
-bool affinity_matches(const Operand& operand, const Node& node) {
-  if (operand.affinity_terms.empty()) return true;
-  return std::ranges::any_of(operand.affinity_terms, [&](const auto& term) {
-    // A term without requirements matches nothing.
-    return !term.empty() && std::ranges::all_of(term, [&](const auto& r) { return matches(r, node); });
-  });
-}
-
 // Taints that every DaemonSet pod tolerates.
 constexpr std::string_view kDaemonTaints[] = {
     "node.kubernetes.io/not-ready",           "node.kubernetes.io/unreachable",  "node.kubernetes.io/disk-pressure",
@@ -64,6 +56,14 @@ bool tolerated(const Taint& taint, const Operand& operand) {
 }
 
 }  // namespace
+
+bool matches_terms(const std::vector<std::vector<NodeSelectorRequirement>>& affinity_terms, const Node& node) {
+  if (affinity_terms.empty()) return true;
+  return std::ranges::any_of(affinity_terms, [&](const auto& term) {
+    // A term without requirements matches nothing.
+    return !term.empty() && std::ranges::all_of(term, [&](const auto& r) { return matches(r, node); });
+  });
+}
 
 bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint) {
   return std::ranges::any_of(tolerations, [&](const Toleration& toleration) {
@@ -83,7 +83,7 @@ Selects selects(const Operand& operand, const Node& node, bool ignore_mps_capabl
     if (!actual || !key.starts_with(kDeployPrefix) || !actual->starts_with("paused-for-")) return Selects::no;
     result = Selects::paused;
   }
-  if (!affinity_matches(operand, node)) return Selects::no;
+  if (!matches_terms(operand.affinity_terms, node)) return Selects::no;
   return untolerated(operand, node) != nullptr ? Selects::tainted : result;
 }
 

@@ -13,6 +13,10 @@ namespace gso {
 // Whether one of the tolerations lets a pod start or stay on a node with that taint.
 [[nodiscard]] bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
 
+// Whether the node matches required node affinity, an OR of ANDs; no terms: any node matches.
+[[nodiscard]] bool matches_terms(const std::vector<std::vector<NodeSelectorRequirement>>& affinity_terms,
+                                 const Node& node);
+
 // How well a DaemonSet's template selects a node: nodeSelector, required node affinity, NoSchedule and NoExecute taints
 // (with the tolerations every DaemonSet pod has). `paused`: only a deploy label with the value "paused-for-…" excludes
 // the node; its pods are deleted until the driver manager or the MIG manager restores the label. `tainted`: only a

@@ -37,6 +37,15 @@ bool is_partitioned_by_nos(const Node& node) {
   return partitioning_label(node).has_value();
 }
 
+std::vector<std::string> partitioned_nodes(const World& world) {
+  std::vector<std::string> out;
+  for (const auto& [key, node] : world.nodes.all()) {
+    if (is_partitioned_by_nos(*node)) out.push_back(key.name);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
 std::string nos_label(const Node& node) {
   const auto label = partitioning_label(node);
   return label ? fmt::format("{}={}", *label, kMps) : std::string();

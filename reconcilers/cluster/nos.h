@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/cluster/operand.h"
 #include "reconcilers/model/objects.h"
@@ -17,6 +18,8 @@ namespace gso {
 // Whether nos partitions the node's GPUs; only this function decides it. The label's present name decides if the node
 // has it; the earlier name counts only on a node without the present one.
 [[nodiscard]] bool is_partitioned_by_nos(const Node& node);
+// The names of these nodes, sorted: those whose pods partitioning reads (model/partitioning_world.h).
+[[nodiscard]] std::vector<std::string> partitioned_nodes(const World& world);
 // "nos.nebuly.com/gpu-partitioning=mps": the label that decides it; empty if the node has none.
 [[nodiscard]] std::string nos_label(const Node& node);
 // Says that nos manages such a node, and how to let the operator manage it again. For people.

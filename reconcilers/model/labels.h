@@ -59,11 +59,14 @@ inline constexpr std::string_view kRecordLabel = "gpusharing.dev/record";
 inline constexpr std::string_view kRecordShardValue = "shard";
 // "true": the operator wrote the node's label nvidia.mps/enabled.
 inline constexpr std::string_view kMpsMarkAnnotation = "gpusharing.dev/mps-enabled";
+// What the operator must remember of a node that it partitions (reconcilers/partitioning/actuation.h): JSON with a
+// version. Written together with the label that selects the profile, and never alone.
+inline constexpr std::string_view kPartitioningAnnotation = "gpusharing.dev/partitioning";
 // Every annotation that the operator writes on a Node, which `cleanup` therefore removes. Its only label there is
 // kStateLabel.
-inline constexpr std::string_view kNodeAnnotations[] = {kChangeAnnotation,  kRevisionAnnotation, kProfileAnnotation,
-                                                        kMessageAnnotation, kDeferredAnnotation, kGpuCountAnnotation,
-                                                        kOwnedAnnotation,   kMpsMarkAnnotation};
+inline constexpr std::string_view kNodeAnnotations[] = {
+    kChangeAnnotation,   kRevisionAnnotation, kProfileAnnotation, kMessageAnnotation,     kDeferredAnnotation,
+    kGpuCountAnnotation, kOwnedAnnotation,    kMpsMarkAnnotation, kPartitioningAnnotation};
 
 // --- The ecosystem's.
 inline constexpr std::string_view kConfigLabel = "nvidia.com/device-plugin.config";
@@ -80,6 +83,9 @@ inline constexpr std::string_view kGpuDraDriver = "gpu.nvidia.com";    // The dr
 // On a Node, "mps": nos partitions its GPUs. The second is the former name of that label.
 inline constexpr std::string_view kNosPartitioning = "nos.nebuly.com/gpu-partitioning";
 inline constexpr std::string_view kNosPartitioningBefore = "nos.nebuly.ai/gpu-partitioning";
+// Annotations of a Node: the slices that nos's gpu-agent reports, "<prefix><index>-<N>gb-used|free".
+inline constexpr std::string_view kNosStatusPrefix = "nos.nebuly.com/status-gpu-";
+inline constexpr std::string_view kGpuMemory = "nvidia.com/gpu.memory";  // MiB of one GPU.
 inline constexpr std::string_view kMigConfig = "nvidia.com/mig.config";
 inline constexpr std::string_view kMigConfigState = "nvidia.com/mig.config.state";
 inline constexpr std::string_view kMigStrategy = "nvidia.com/mig.strategy";
@@ -160,6 +166,16 @@ inline constexpr std::string_view kVerificationFailed = "VerificationFailed";
 inline constexpr std::string_view kAbandoned = "Abandoned";
 // nos partitions the node's GPUs, so the operator leaves the node alone.
 inline constexpr std::string_view kPartitionedByNos = "PartitionedByNos";
+// node.partitioning: findings about nodes, and Events of pods.
+inline constexpr std::string_view kPartitioningSkipped = "PartitioningSkipped";
+inline constexpr std::string_view kPartitioningObserves = "PartitioningObserves";
+inline constexpr std::string_view kPartitioningUnconfirmed = "PartitioningUnconfirmed";
+inline constexpr std::string_view kPartitioningRolledBack = "PartitioningRolledBack";
+inline constexpr std::string_view kPartitioningNeedsFork = "PartitioningNeedsFork";
+inline constexpr std::string_view kSlicePlanned = "SlicePlanned";
+inline constexpr std::string_view kSliceUnavailable = "SliceUnavailable";
+inline constexpr std::string_view kSliceTooLarge = "SliceTooLarge";
+inline constexpr std::string_view kSliceRequestRefused = "SliceRequestRefused";
 inline constexpr std::string_view kCanaryDrifting = "CanaryDrifting";
 inline constexpr std::string_view kMaxFailures = "MaxFailures";
 inline constexpr std::string_view kLabelDropped = "LabelDropped";

@@ -111,6 +111,11 @@ std::string describe(const Action& action) {
             field(line, "set", keys_of(write.set));
             field(line, "remove", joined(write.remove));
           },
+          [&](const PatchConfigMap& patch) {
+            line = fmt::format("PatchConfigMap {}", k8s::to_string(patch.config_map));
+            field(line, "set", keys_of(patch.set));
+            field(line, "remove", joined(patch.remove));
+          },
           [&](const CreateObject& create) { line = fmt::format("CreateObject {}", path_of(create.object)); },
           [&](const PatchStatus& status) {
             line = fmt::format("PatchStatus {} {}", path_of(status.object), status.status_json);
@@ -176,6 +181,13 @@ void fill(Json& out, const WriteConfigMap& write) {
   out["target"] = target("ConfigMap", write.config_map.ns, write.config_map.name);
   out["set"] = write.set.empty() ? Json::object() : Json(write.set);
   out["remove"] = write.remove;
+}
+
+void fill(Json& out, const PatchConfigMap& patch) {
+  out["action"] = "PatchConfigMap";
+  out["target"] = target("ConfigMap", patch.config_map.ns, patch.config_map.name);
+  out["set"] = patch.set.empty() ? Json::object() : Json(patch.set);
+  out["remove"] = patch.remove;
 }
 
 void fill(Json& out, const CreateObject& create) {

@@ -67,6 +67,15 @@ struct WriteConfigMap {
   friend bool operator==(const WriteConfigMap&, const WriteConfigMap&) = default;
 };
 
+// Data keys of a ConfigMap that belongs to others, by merge patch: only these keys are written, and no other is read or
+// owned.
+struct PatchConfigMap {
+  k8s::ObjectKey config_map;
+  std::map<std::string, std::string> set;
+  std::set<std::string> remove;
+  friend bool operator==(const PatchConfigMap&, const PatchConfigMap&) = default;
+};
+
 // Creates a SharingPolicy or SharingRollout; an existing object of that name is success (content determines the name).
 struct CreateObject {
   ObjectRef object;
@@ -113,8 +122,8 @@ struct RecordEvent {
   friend bool operator==(const RecordEvent&, const RecordEvent&) = default;
 };
 
-using Action = std::variant<PatchNode, DeletePod, EvictPod, WriteConfigMap, CreateObject, PatchStatus, DeleteObject,
-                            PatchFinalizers, RestartDaemonSet, RecordEvent>;
+using Action = std::variant<PatchNode, DeletePod, EvictPod, WriteConfigMap, PatchConfigMap, CreateObject, PatchStatus,
+                            DeleteObject, PatchFinalizers, RestartDaemonSet, RecordEvent>;
 
 struct PlannedAction {
   std::string reconciler;  // "sharing.rollout", "node.labels", …

@@ -19,8 +19,8 @@ namespace {
 // Writes for which the operator has no permission if rollouts are only observed. Sharing labels have their own switch.
 bool only_observed(const Action& action, std::string_view reconciler) {
   return (std::holds_alternative<PatchNode>(action) && reconciler != "node.labels") ||
-         std::holds_alternative<DeletePod>(action) || std::holds_alternative<EvictPod>(action) ||
-         std::holds_alternative<DeleteObject>(action);
+         std::holds_alternative<PatchConfigMap>(action) || std::holds_alternative<DeletePod>(action) ||
+         std::holds_alternative<EvictPod>(action) || std::holds_alternative<DeleteObject>(action);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "k8sclient/value/error.h"
 #include "reconcilers/model/objects.h"
+#include "reconcilers/model/partitioning_world.h"
 #include "reconcilers/model/policy.h"
 
 namespace gso {
@@ -20,6 +21,9 @@ k8s::Result<ControllerRevision> project_controller_revision(std::string_view jso
 k8s::Result<Pod> project_pod(std::string_view json);
 // For pods of the plugin, GFD and MPS: every node has several, so fields that only consumers need are left out.
 k8s::Result<Pod> project_operand_pod(std::string_view json);
+// Pods of partitioned nodes, and pods without a node.
+k8s::Result<SlicePod> project_slice_pod(std::string_view json);
+k8s::Result<PartitionerLease> project_partitioner_lease(std::string_view json);
 k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view json);
 k8s::Result<GpuCluster> project_gpu_cluster(std::string_view json);
 k8s::Result<DeviceClass> project_device_class(std::string_view json);

@@ -5,6 +5,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/paths.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/project_node_affinity.h"
 #include "reconcilers/model/project_toleration.h"
 
 namespace gso {
@@ -77,41 +78,6 @@ bool read_container_spec(Fields& fields, Value value, ContainerSpec& container) 
   });
 }
 
-bool read_requirement(Fields& fields, Value value, NodeSelectorRequirement& requirement) {
-  return fields.object(value, "matchExpressions", [&](std::string_view key, Value inner) {
-    if (key == "key") return fields.text(inner, "matchExpressions.key", requirement.key);
-    if (key == "operator") return fields.text(inner, "matchExpressions.operator", requirement.op);
-    if (key == "values") {
-      return fields.array(inner, "matchExpressions.values", [&](Value item) {
-        return fields.text(item, "matchExpressions.values", requirement.values.emplace_back());
-      });
-    }
-    return true;
-  });
-}
-
-// affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms
-bool read_affinity(Fields& fields, Value value, DaemonSet& out) {
-  auto term = [&](Value item) {
-    auto& requirements = out.affinity_terms.emplace_back();
-    return fields.object(item, "nodeSelectorTerms", [&](std::string_view key, Value inner) {
-      if (key != "matchExpressions" && key != "matchFields") return true;
-      return fields.array(inner, "matchExpressions", [&](Value expression) {
-        return read_requirement(fields, expression, requirements.emplace_back());
-      });
-    });
-  };
-  return fields.object(value, "affinity", [&](std::string_view kind, Value node_affinity) {
-    if (kind != "nodeAffinity") return true;
-    return fields.object(node_affinity, "affinity.nodeAffinity", [&](std::string_view when, Value required) {
-      if (when != "requiredDuringSchedulingIgnoredDuringExecution") return true;
-      return fields.object(required, "affinity.nodeAffinity", [&](std::string_view key, Value terms) {
-        return key == "nodeSelectorTerms" ? fields.array(terms, "nodeSelectorTerms", term) : true;
-      });
-    });
-  });
-}
-
 bool read_volume(Fields& fields, Value value, DaemonSet& out, std::map<std::string, std::string>& host_paths) {
   std::string name;
   std::string config_map;
@@ -176,7 +142,7 @@ bool read_template_spec(Fields& fields, Value value, DaemonSet& out) {
     if (key == "containers") return containers(out.containers);
     if (key == "initContainers") return containers(out.init_containers);
     if (key == "nodeSelector") return fields.string_map(inner, "nodeSelector", out.node_selector);
-    if (key == "affinity") return read_affinity(fields, inner, out);
+    if (key == "affinity") return json::read_node_affinity(fields, inner, out.affinity_terms);
     if (key == "tolerations") {
       return fields.array(inner, "tolerations", [&](Value item) {
         return json::read_toleration(fields, item, "tolerations", out.tolerations.emplace_back());

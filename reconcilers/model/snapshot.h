@@ -14,6 +14,7 @@
 #include "k8sclient/watch/store.h"
 #include "reconcilers/model/kai_world.h"
 #include "reconcilers/model/objects.h"
+#include "reconcilers/model/partitioning_world.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/timer.h"
 
@@ -45,6 +46,7 @@ struct World {
   k8s::Store<SharingPolicy> policies;
   k8s::Store<SharingRollout> rollouts;
   KaiWorld kai;
+  PartitioningWorld partitioning;
   std::map<std::string, KilledDaemon> killed_daemons;  // By node; killed_daemons.h keeps it.
   // ClusterPolicies cannot be read (403): their store is not reliable, and what the GPU Operator is about to do is
   // unknown. Everything continues except what depends on that knowledge; see
@@ -111,6 +113,7 @@ struct PlannerSettings {
   PolicyMode rollouts = PolicyMode::enforce;
   [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const { return std::max(policy.mode, rollouts); }
   KaiSettings kai;
+  PartitioningSettings partitioning;
 };
 
 // Machines that have just joined and do not show their profile yet, when the baseline is taken.

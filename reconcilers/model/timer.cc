@@ -50,6 +50,12 @@ constexpr auto kNames = std::to_array<Name>({
     {Timer::kai_orphan, "kai-orphan"},
     {Timer::kai_duplicate, "kai-duplicate"},
     {Timer::kai_stable, "kai-stable"},
+    {Timer::slices_batch, "slices-batch"},
+    {Timer::slices_batch_idle, "slices-batch-idle"},
+    {Timer::slices_projecting, "slices-projecting"},
+    {Timer::slices_confirming, "slices-confirming"},
+    {Timer::slices_idle, "slices-idle"},
+    {Timer::partitioner_lease, "partitioner-lease"},
 });
 static_assert(std::ranges::all_of(kNames, [](const Name& name) {
   return &name == &kNames.at(std::to_underlying(name.timer));
@@ -71,7 +77,8 @@ std::string to_string(const TimerKey& key) {
 }
 
 bool shows_progress(Timer timer) {
-  return timer != Timer::settled && timer != Timer::key_text && timer != Timer::unchanged;
+  return timer != Timer::settled && timer != Timer::key_text && timer != Timer::unchanged &&
+         timer != Timer::slices_idle && timer != Timer::partitioner_lease;
 }
 
 }  // namespace gso

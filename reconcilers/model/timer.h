@@ -56,6 +56,13 @@ enum class Timer : std::uint8_t {
   kai_orphan,
   kai_duplicate,
   kai_stable,
+  // --- Of partitioning. Subject: the node, unless the line names another one.
+  slices_batch,       // Pods wait for slices that a node could get; subject: ConfigMap.
+  slices_batch_idle,  // The same, and no pod has come or gone; subject: ConfigMap; scope: hash of the pods.
+  slices_projecting,  // Its next key is in the ConfigMap, and kubelets might not show it yet; scope: key.
+  slices_confirming,  // Its label names a key, and it does not report those slices; scope: key.
+  slices_idle,        // Has free slices that no pod uses or waits for; scope: hash of them.
+  partitioner_lease,  // The Lease of nos's gpu-partitioner has not been renewed; subject: Lease; scope: when it was.
 };
 [[nodiscard]] std::string_view to_string(Timer timer);
 

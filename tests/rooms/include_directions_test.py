@@ -15,6 +15,7 @@ RECONCILERS = [
     ["cluster"],
     ["checks"],
     ["node", "kai"],
+    ["partitioning"],
     ["fleet"],
     ["rollout"],
     ["status"],

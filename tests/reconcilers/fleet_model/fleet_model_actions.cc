@@ -124,6 +124,13 @@ void FleetModel::apply(const PlannedAction& planned) {
             if (write.config_map.name == "mps-config") return write_keys(write);
             world.configmaps.apply(out);
           },
+          [&](const PatchConfigMap& patch) {
+            ConfigMap out = *world.configmaps.find(patch.config_map);
+            for (const auto& [key, text] : patch.set) out.data[key] = std::make_shared<const std::string>(text);
+            for (const std::string& key : patch.remove) out.data.erase(key);
+            out.meta.resource_version = std::to_string(++serial_);
+            world.configmaps.apply(out);
+          },
           [&](const CreateObject& create) {
             auto json = nlohmann::json::parse(create.json);
             json["metadata"]["uid"] = fmt::format("uid-{}", ++serial_);

@@ -138,6 +138,7 @@ APPLIED_BY = {
     "PatchNode": patch_node,
     "WriteConfigMap": write_config_map,
     "ApplyConfigMap": write_config_map,
+    "PatchConfigMap": write_config_map,
     "CreateObject": create_object,
     "PatchStatus": patch_status,
     "DeleteObject": delete_object,

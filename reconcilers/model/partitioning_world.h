@@ -1,0 +1,87 @@
+// What dynamic MPS partitioning reads beside Nodes, DaemonSets and ConfigMaps: pods that ask for slices of a GPU's
+// memory (nvidia.com/gpu-<N>gb), and the Lease of nos's gpu-partitioner. Written by controller/watches, by `plan` from
+// manifests, or by a test. Planned by reconcilers/partitioning.
+//
+// What must be watched, if a Node is labelled for partitioning (partitioned_nodes() in cluster/nos.h), and
+// nothing otherwise:
+// - pods without a node (field selector spec.nodeName=,status.phase=Pending), and for each of these nodes the pods that
+//   are bound to it (spec.nodeName=<node>). All of them go into `pods`, by project_slice_pod().
+// - Leases with the name kPartitionerLease, in all namespaces, into `leases`.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "k8sclient/watch/store.h"
+#include "reconcilers/model/objects.h"
+
+namespace gso {
+
+// The Lease that nos's gpu-partitioner renews while it runs.
+inline constexpr std::string_view kPartitionerLease = "gpu-partitioner.nebuly.com";
+
+// What one container asks for.
+struct SliceRequest {
+  std::string container;
+  std::int64_t gigabytes = 0;  // N of nvidia.com/gpu-<N>gb, at least 1. A slice of N has N GiB.
+  std::int64_t count = 0;
+  friend bool operator==(const SliceRequest&, const SliceRequest&) = default;
+};
+
+// A pod as partitioning sees it. Every pod of a partitioned node is one, also without a slice.
+struct SlicePod {
+  ObjectMeta meta;  // With its labels and without annotations.
+  Interned node_name;
+  Interned phase;
+  Interned nominated_node;
+  std::int32_t priority = 0;
+  bool unschedulable = false;       // PodScheduled is False with the reason Unschedulable.
+  RareList<SliceRequest> requests;  // Of each container that asks for slices, init containers included.
+  RareList<std::int64_t> slices;    // What the scheduler counts: the size in GiB of every slice, ascending.
+  bool uses_whole_gpus = false;     // Requests nvidia.com/gpu, or another nvidia.com resource that is no slice.
+  RareList<StringMap::Entry> node_selector;
+  RareList<std::vector<NodeSelectorRequirement>> affinity_terms;  // Required node affinity: OR of ANDs.
+  RareList<Toleration> tolerations;
+  friend bool operator==(const SlicePod&, const SlicePod&) = default;
+};
+
+// coordination.k8s.io/v1, of nos's gpu-partitioner.
+struct PartitionerLease {
+  ObjectMeta meta;
+  std::string holder;  // Empty: released.
+  std::optional<WallTime> renewed;
+  std::int64_t duration_seconds = 0;
+  friend bool operator==(const PartitionerLease&, const PartitionerLease&) = default;
+};
+
+struct PartitioningWorld {
+  k8s::Store<SlicePod> pods;
+  k8s::Store<PartitionerLease> leases;
+  // The watch of pods without a node, and that of the Leases, are complete and up to date. While one is not, nothing is
+  // planned.
+  bool pending_known = false;
+  bool leases_known = false;
+  // Nodes whose pods are all known: the watch of their pods is complete and up to date. Other nodes are left alone.
+  std::set<std::string> nodes_known;
+  // Why the view is incomplete, for people; empty: nothing is missing.
+  std::string incomplete;
+};
+
+// Settings of node.partitioning.
+struct PartitioningSettings {
+  // The batch window: pods that come within `batch_idle` of each other are planned for together, and no pod waits for
+  // longer than `batch_timeout`.
+  Duration batch_timeout = std::chrono::seconds(60);
+  Duration batch_idle = std::chrono::seconds(10);
+  // What the driver and the MPS server use of each GPU, in MiB: not given to slices. At most 512.
+  std::int64_t reserved_mib = 512;
+  // Pack slices onto nodes that are in use, so that other nodes become empty; otherwise idle nodes are preferred.
+  bool consolidate = false;
+  // Free slices that no pod has used for this long are removed; 0: they stay.
+  Duration remove_idle_after{0};
+};
+
+}  // namespace gso

@@ -1,0 +1,17 @@
+// The resources that nos's device plugin serves: nvidia.com/gpu-<N>gb, a slice of N GiB of one GPU's memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gso {
+
+// N of a resource whose whole name is nvidia.com/gpu-<N>gb with N of at least 1, written without leading zeros and at
+// most 99999; nullopt for any other name.
+[[nodiscard]] std::optional<std::int64_t> slice_gigabytes(std::string_view resource);
+// "nvidia.com/gpu-10gb"
+[[nodiscard]] std::string slice_resource(std::int64_t gigabytes);
+
+}  // namespace gso

@@ -1,0 +1,156 @@
+// Node, pods and ConfigMap -> PartitionedNode.
+#include "reconcilers/partitioning/partitioned_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+#include <unordered_map>
+
+#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/nos.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/switch_value.h"
+#include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_change.h"
+
+namespace gso {
+
+namespace {
+
+using PodsByNode = std::unordered_map<std::string_view, std::vector<const SlicePod*>>;
+
+PodsByNode bound_pods(const World& world) {
+  PodsByNode out;
+  for (const auto& [key, pod] : world.partitioning.pods.all()) {
+    const bool finished = pod->phase == "Succeeded" || pod->phase == "Failed";
+    if (!pod->node_name.empty() && !finished) out[pod->node_name.view()].push_back(pod.get());
+  }
+  for (auto& [node, pods] : out) {
+    std::ranges::sort(pods, {}, [](const SlicePod* pod) { return std::tuple(pod->meta.ns.view(), pod->meta.name); });
+  }
+  return out;
+}
+
+SliceCounts unreported_of(const PartitionedNode& node) {
+  SliceCounts out;
+  for (const SlicePod* pod : node.pods) {
+    for (const std::int64_t gigabytes : pod->slices) add_slices(out, gigabytes, 1);
+  }
+  for (const auto& [gigabytes, count] : total_of(node.slices.used())) add_slices(out, gigabytes, -count);
+  return out;
+}
+
+// CUDA's MPS with memory limits needs Volta (compute capability 7.0) or newer. A missing label is fine.
+bool is_before_volta(const Node& node) {
+  const auto label = node.meta.labels.get(kComputeMajor);
+  if (!label) return false;
+  int major = 0;
+  const auto [rest, code] = std::from_chars(label->data(), label->data() + label->size(), major);
+  return code == std::errc{} && rest == label->data() + label->size() && major < 7;
+}
+
+const SlicePod* user_of_whole_gpus(const PartitionedNode& node) {
+  const auto found = std::ranges::find_if(node.pods, [](const SlicePod* pod) { return pod->uses_whole_gpus; });
+  return found == node.pods.end() ? nullptr : *found;
+}
+
+void leave_alone(PartitionedNode& out, std::string_view reason, std::string why) {
+  out.reason = reason;
+  out.left_alone = std::move(why);
+}
+
+// What is wrong with the plugin that serves the node, or with its ConfigMap.
+std::string config_map_obstacle(const World& world, const PartitionedNode& node) {
+  const ObjectKey where = node.installation->config_map_key();
+  if (node.installation->config_map.empty()) {
+    return fmt::format("its device plugin in namespace {} mounts no ConfigMap of profiles (available-configs)",
+                       where.ns);
+  }
+  if (world.unsynced_namespaces.contains(where.ns))
+    return fmt::format("ConfigMap {} has not been read yet", k8s::to_string(where));
+  if (node.config_map == nullptr) return fmt::format("ConfigMap {} does not exist", k8s::to_string(where));
+  if (node.config_map->immutable) return fmt::format("ConfigMap {} is immutable", k8s::to_string(where));
+  const auto paused = node.config_map->meta.annotations.get(kPausedAnnotation);
+  if (is_switched_on(paused)) {
+    return fmt::format("ConfigMap {} is paused (annotation {})", k8s::to_string(where), kPausedAnnotation);
+  }
+  return {};
+}
+
+void find_obstacle(const World& world, PartitionedNode& out) {
+  const Node& node = *out.node;
+  if (!out.slices.problem.empty()) return leave_alone(out, kPartitioningSkipped, out.slices.problem);
+  if (is_before_volta(node)) {
+    return leave_alone(out, kPartitioningSkipped,
+                       fmt::format("its GPUs are older than Volta ({}={}), and MPS cannot limit memory there",
+                                   kComputeMajor, node.meta.labels.get(kComputeMajor).value_or("")));
+  }
+  if (out.installation == nullptr) {
+    return leave_alone(out, kPartitioningNeedsFork,
+                       "no DaemonSet of nos's device plugin selects it, and slices of several sizes need that plugin");
+  }
+  if (auto obstacle = config_map_obstacle(world, out); !obstacle.empty())
+    return leave_alone(out, kPartitioningSkipped, std::move(obstacle));
+  if (const auto holder = holder_of(node, *out.installation); !holder.empty())
+    return leave_alone(out, kHeld, describe_holder(holder, node));
+  if (node.meta.annotations.contains(kChangeAnnotation)) {
+    return leave_alone(out, kPartitioningSkipped,
+                       fmt::format("a change of its profile is in progress (annotation {})", kChangeAnnotation));
+  }
+  if (!world.partitioning.nodes_known.contains(out.name))
+    return leave_alone(out, kPartitioningSkipped, "its pods have not been read yet");
+  if (const SlicePod* user = user_of_whole_gpus(out)) {
+    return leave_alone(out, kPartitioningSkipped,
+                       fmt::format("pod {} uses whole GPUs there (nvidia.com/gpu), and no GPU of it can be divided "
+                                   "without knowing which ones",
+                                   k8s::to_string(user->meta.key())));
+  }
+}
+
+PartitionedNode read_node(const World& world, const Discovery& discovery, const Node& node, const PodsByNode& pods) {
+  PartitionedNode out;
+  out.name = node.meta.name;
+  out.node = &node;
+  out.slices = read_slices(node);
+  out.installation = nos_plugin_of(discovery, node);
+  if (out.installation != nullptr) out.config_map = world.configmaps.find(out.installation->config_map_key());
+  out.key = node.meta.labels.get(kConfigLabel).value_or("");
+  if (out.config_map != nullptr && !out.key.empty()) {
+    const auto at = out.config_map->data.find(out.key);
+    if (at != out.config_map->data.end() && at->second) out.named = read_profile(*at->second);
+  }
+  if (const auto at = pods.find(out.name); at != pods.end()) out.pods = at->second;
+  if (out.slices.problem.empty()) out.unreported = unreported_of(out);
+  find_obstacle(world, out);
+  return out;
+}
+
+}  // namespace
+
+bool PartitionedNode::schedulable() const {
+  return node->ready && !node->unschedulable && !node->meta.deletion_timestamp;
+}
+
+const PluginInstallation* nos_plugin_of(const Discovery& discovery, const Node& node) {
+  // The plugin selects by the present name of the label, which a node with the former one gets with its first profile.
+  Node labelled = node;
+  labelled.meta.labels.set(kNosPartitioning, "mps");
+  const auto found = std::ranges::find_if(discovery.of_nos, [&](const PluginInstallation& installation) {
+    return installation.find(Component::plugin, labelled) != nullptr;
+  });
+  return found == discovery.of_nos.end() ? nullptr : &*found;
+}
+
+std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery) {
+  std::vector<PartitionedNode> out;
+  const PodsByNode pods = bound_pods(world);
+  for (const auto& [key, node] : world.nodes.all()) {
+    if (is_partitioned_by_nos(*node)) out.push_back(read_node(world, discovery, *node, pods));
+  }
+  std::ranges::sort(out, {}, &PartitionedNode::name);
+  return out;
+}
+
+}  // namespace gso

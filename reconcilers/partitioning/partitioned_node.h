@@ -1,0 +1,45 @@
+// A node that is labelled for partitioning, as the stores show it: its slices, the pods that are bound to it, the
+// device plugin and ConfigMap that serve it, and whether it can be planned for.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/snapshot.h"
+#include "reconcilers/partitioning/geometry.h"
+#include "reconcilers/partitioning/node_slices.h"
+
+namespace gso {
+
+struct PartitionedNode {
+  std::string name;
+  const Node* node = nullptr;  // Lives as long as the World does not change.
+  NodeSlices slices;
+  const PluginInstallation* installation = nullptr;  // Of nos's device plugin; null: none selects the node.
+  const ConfigMap* config_map = nullptr;             // That installation's; null: it is missing or was not read.
+  std::string key;                                   // The label nvidia.com/device-plugin.config; empty: none.
+  std::optional<Geometry> named;  // The slices of that key; nullopt: no such key, or not in the format of nos's plugin.
+  std::vector<const SlicePod*> pods;  // Bound to it and not finished. By namespace and name.
+  // Slices of its pods that the report does not show as used yet: so many of its free slices are not free.
+  SliceCounts unreported;
+  // Why it is left alone: the reason of the finding, and a sentence. Empty: it is not.
+  std::string_view reason;
+  std::string left_alone;
+  // The report shows the slices that the label's key holds, or the label names no such key.
+  [[nodiscard]] bool confirmed() const { return !named || *named == slices.all(); }
+  // Pods can be scheduled to it: it is Ready, not cordoned and not being deleted.
+  [[nodiscard]] bool schedulable() const;
+};
+
+// All of them, by name.
+[[nodiscard]] std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery);
+
+// The installation of nos's device plugin that selects the node, whichever name of the label the node has; nullptr:
+// none.
+[[nodiscard]] const PluginInstallation* nos_plugin_of(const Discovery& discovery, const Node& node);
+
+}  // namespace gso
