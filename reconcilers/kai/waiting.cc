@@ -16,8 +16,6 @@ using namespace kai;
 
 namespace {
 
-constexpr std::string_view kGpuMemory = "nvidia.com/gpu.memory";
-
 std::optional<std::int64_t> number(std::optional<std::string_view> text) {
   std::int64_t out = 0;
   if (!text) return std::nullopt;
