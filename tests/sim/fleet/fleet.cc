@@ -51,6 +51,8 @@ struct Fleet::Parts {
                       return it == nodes.end() ? nullptr : &it->second->machine();
                     }),
         dra_driver(site),
+        scheduler(site),
+        nos_partitioner(site),
         workload(site, options.workload),
         tasks(site->clock),
         stop(site->clock->make_signal()) {}
@@ -76,6 +78,8 @@ struct Fleet::Parts {
   DriverUpgrader driver_upgrader;
   MigManager mig_manager;
   DraDriver dra_driver;
+  Scheduler scheduler;
+  NosPartitioner nos_partitioner;
   Workload workload;
   std::vector<std::unique_ptr<k8s::Watcher>> watchers;
   Tasks tasks;
@@ -107,17 +111,20 @@ void Fleet::connect() {
   Parts* parts = parts_.get();
   Site& site = *site_;
   const bool controllers = parts->options.act_as_controllers;
+  const bool schedules = parts->options.act_as_scheduler;
   const bool gpu_operator = !parts->options.gpu_operator_namespace.empty();
   site.nodes.add_listener([=](const k8s::ObjectKey& key, const JsonPtr& before, const JsonPtr& after) {
     if (auto it = parts->nodes.find(key.name); it != parts->nodes.end()) it->second->on_node(after);
     if (controllers) parts->daemonsets.on_node(before, after);
     if (gpu_operator) parts->gpu_operator.on_node(before, after);
     if (gpu_operator) parts->mig_manager.on_node(after);
+    if (schedules) parts->scheduler.wake();
   });
   site.pods.add_listener([=](const k8s::ObjectKey&, const JsonPtr& before, const JsonPtr& after) {
     auto it = parts->nodes.find(node_of(after != nullptr ? *after : *before));
     if (it != parts->nodes.end()) it->second->on_pod(before, after);
     if (controllers) parts->daemonsets.on_pod(before, after);
+    if (schedules) parts->scheduler.wake();
   });
   site.daemonsets.add_listener([=](const k8s::ObjectKey& key, const JsonPtr&, const JsonPtr&) {
     if (controllers) parts->daemonsets.on_daemonset(key);
@@ -150,6 +157,8 @@ asio::awaitable<void> Fleet::run() {
   parts.spawn(executor, parts.driver_upgrader.run());
   parts.spawn(executor, parts.mig_manager.run());
   parts.spawn(executor, parts.dra_driver.run());
+  parts.spawn(executor, parts.scheduler.run());
+  parts.spawn(executor, parts.nos_partitioner.run());
   parts.spawn(executor, parts.workload.run());
   for (auto& [name, node] : parts.nodes) {
     parts.spawn(executor, node->run());
@@ -168,6 +177,8 @@ asio::awaitable<void> Fleet::run() {
   parts.driver_upgrader.stop();
   parts.mig_manager.stop();
   parts.dra_driver.stop();
+  parts.scheduler.stop();
+  parts.nos_partitioner.stop();
   parts.workload.stop();
   for (auto& [name, node] : parts.nodes) node->stop();
   while (parts.tasks.running > 0) {
@@ -201,6 +212,14 @@ DriverUpgrader& Fleet::driver_upgrader() {
 
 DraDriver& Fleet::dra_driver() {
   return parts_->dra_driver;
+}
+
+Scheduler& Fleet::scheduler() {
+  return parts_->scheduler;
+}
+
+NosPartitioner& Fleet::nos_partitioner() {
+  return parts_->nos_partitioner;
 }
 
 std::map<std::string, std::size_t> Fleet::pods_run(const std::string& daemonset) const {

@@ -20,6 +20,8 @@
 #include "tests/sim/fleet/dra_driver.h"
 #include "tests/sim/fleet/driver_upgrader.h"
 #include "tests/sim/fleet/node_agent.h"
+#include "tests/sim/fleet/nos_install.h"
+#include "tests/sim/fleet/scheduler.h"
 #include "tests/sim/fleet/site.h"
 #include "tests/sim/fleet/workload.h"
 
@@ -31,6 +33,8 @@ struct FleetOptions {
   // Be the DaemonSet controller, the pod garbage collector and the node lifecycle controller too: for API servers that
   // have no kube-controller-manager beside them.
   bool act_as_controllers = true;
+  // Be the scheduler, too: for API servers that have none beside them, where pods without a node are to be bound.
+  bool act_as_scheduler = false;
   std::string gpu_operator_namespace = "gpu-operator";  // Empty: there is no GPU Operator.
   WorkloadOptions workload = {};                        // `nodes` empty: all of them.
 };
@@ -58,6 +62,8 @@ class Fleet {
   [[nodiscard]] Workload& workload();
   [[nodiscard]] DriverUpgrader& driver_upgrader();
   [[nodiscard]] DraDriver& dra_driver();
+  [[nodiscard]] Scheduler& scheduler();
+  [[nodiscard]] NosPartitioner& nos_partitioner();
   // How many pods of a DaemonSet each node has run, by node; nodes without any are left out.
   [[nodiscard]] std::map<std::string, std::size_t> pods_run(const std::string& daemonset) const;
   // The newest complaint of a watch, or empty.

@@ -227,7 +227,9 @@ TEST(Topologies, HaveTheNodesOfTheStory) {
   ASSERT_TRUE(demo.has_value());
   EXPECT_EQ(demo->size(), 12U);
   EXPECT_EQ(topology("uniform:3")->size(), 3U);
-  for (const char* name : {"", "uniform:", "uniform:0", "uniform:x", "other"}) EXPECT_FALSE(topology(name)) << name;
+  EXPECT_EQ(topology("nos:2")->back().labels.at("nos.nebuly.com/gpu-partitioning"), "mps");
+  for (const char* name : {"", "uniform:", "uniform:0", "uniform:x", "nos:", "other"})
+    EXPECT_FALSE(topology(name)) << name;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // gso-fleet: attaches a GPU fleet to an API server, the real one or a simulated one, until SIGTERM or SIGINT. With
-// --print-manifests it prints what an administrator applies to get the demo fleet to share its GPUs, for kubectl.
+// --print-manifests it prints what an administrator applies to get the fleet to share its GPUs, for kubectl.
 #include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -38,9 +38,15 @@ int fail(const std::string& why) {
   return 2;
 }
 
-// The GPU Operator's ClusterPolicy (and a definition that takes any), the profiles, the standalone plugin's DaemonSets.
+// The GPU Operator's ClusterPolicy (and a definition that takes any), the profiles, the standalone plugin's DaemonSets;
+// for a topology of nos, what it installs.
 int print_manifests(const Settings& settings) {
   using nlohmann::json;
+  if (settings.topology.starts_with("nos:")) {
+    const json list{{"apiVersion", "v1"}, {"kind", "List"}, {"items", gso::sim::nos_manifests({}, {})}};
+    std::puts(list.dump(1).c_str());
+    return 0;
+  }
   gso::sim::PluginInstall install;
   install.plugin_version = settings.plugin_version;
   json items = json::array();
@@ -109,7 +115,7 @@ int main(int argc, char** argv) {
                  "Where the GPU Operator lives; empty: there is none")
       ->capture_default_str();
   app.add_flag("--print-manifests", settings.print_manifests,
-               "Print what makes the demo fleet share its GPUs, as a List for kubectl apply, and end");
+               "Print what makes the fleet share its GPUs, as a List for kubectl apply, and end");
   app.add_option("--plugin-version", settings.plugin_version, "Of the device plugin in --print-manifests")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);

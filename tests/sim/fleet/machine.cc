@@ -37,6 +37,27 @@ void Machine::lose_device(const std::string& resource) {
   on_change();
 }
 
+void Machine::serve_slices(SliceCounts slices, bool at_most_one) {
+  stop_serving_slices();
+  std::map<std::string, std::int64_t> devices;
+  for (const auto& [gpu, sizes] : slices) {
+    for (const auto& [size, count] : sizes) devices[slice_resource(size)] += count;
+  }
+  for (const auto& [resource, count] : devices) serve(resource, count, at_most_one, false);
+  if (slices.size() < gpus_.size()) {
+    devices["nvidia.com/gpu"] = static_cast<std::int64_t>(gpus_.size() - slices.size());
+    serve("nvidia.com/gpu", devices["nvidia.com/gpu"], false, false);
+  }
+  for (const auto& [resource, count] : devices) slice_resources_.push_back(resource);
+  slices_ = std::move(slices);
+  on_slices_served();
+}
+
+void Machine::stop_serving_slices() {
+  slices_.clear();
+  for (const std::string& resource : std::exchange(slice_resources_, {})) stop_serving(resource);
+}
+
 void Machine::start_mps(const std::string& resource, std::int64_t replicas) {
   mps_[resource] = {replicas};
   exclusive_ = true;
@@ -51,6 +72,8 @@ void Machine::stop_mps(bool clean) {
 
 void Machine::reboot() {
   mps_.clear();
+  slices_.clear();
+  slice_resources_.clear();
   exclusive_ = false;
   for (auto& [name, resource] : resources_) resource = {.registration = ++registrations_};
   on_change();

@@ -11,6 +11,7 @@
 
 #include "tests/sim/fleet/agenda.h"
 #include "tests/sim/fleet/gpu.h"
+#include "tests/sim/fleet/slice_config.h"
 #include "tests/sim/fleet/timing.h"
 
 namespace gso::sim {
@@ -39,6 +40,15 @@ class Machine {
   // One device of the resource falls ill: allocatable is one less than capacity until the plugin registers again.
   void lose_device(const std::string& resource);
 
+  // Nebuly's fork registers the slices of its config, and nvidia.com/gpu for GPUs without any. What it registered
+  // before is gone. Clients of slices that are not among these lose their server (on_slices_served).
+  void serve_slices(SliceCounts slices, bool at_most_one);
+  void stop_serving_slices();
+  // All its clients lose their servers.
+  void end_slice_servers() { on_slice_servers_ended(); }
+  // Served now; empty while the plugin starts.
+  [[nodiscard]] const SliceCounts& slices() const { return slices_; }
+
   void start_mps(const std::string& resource, std::int64_t replicas);
   // Clean: GPUs go back to the default compute mode. Unclean: they stay in EXCLUSIVE_PROCESS. Either way the clients
   // of the servers break.
@@ -57,6 +67,8 @@ class Machine {
   // Called after capacity or allocatable changed, and when MPS clients lost their server.
   std::function<void()> on_change = [] {};
   std::function<void()> on_mps_clients_broken = [] {};
+  std::function<void()> on_slices_served = [] {};
+  std::function<void()> on_slice_servers_ended = [] {};
 
  private:
   std::vector<Gpu> gpus_;
@@ -64,6 +76,8 @@ class Machine {
   Pace* pace_;
   std::map<std::string, Resource> resources_;
   std::map<std::string, MpsServer> mps_;
+  SliceCounts slices_;
+  std::vector<std::string> slice_resources_;  // Registered by Nebuly's fork.
   bool exclusive_ = false;
   bool driver_broken_ = false;
   std::uint64_t registrations_ = 0;

@@ -22,6 +22,8 @@ NodeAgent::NodeAgent(Site* site, NodeSpec spec, bool acts_as_controller, Feature
   machine_.on_mps_clients_broken = [this] {
     for (auto& [uid, entry] : pods_) entry.runner->break_mps_clients();
   };
+  machine_.on_slices_served = [this] { break_clients_without_a_slice(); };
+  machine_.on_slice_servers_ended = [this] { break_slice_clients(); };
 }
 
 NodeAgent::~NodeAgent() = default;
@@ -97,13 +99,15 @@ void NodeAgent::adopt_pod(const json& pod) {
       .publish_features =
           [this](const PodSpec& from, std::optional<std::map<std::string, std::string>> labels) {
             features_(from, std::move(labels));
-          }};
+          },
+      .report_slices = [this] { report_slices(); }};
   entry.runner = std::make_unique<PodRunner>(std::move(environment), std::move(spec));
-  admit(*entry.runner);
+  admit(entry);
 }
 
 // The device manager's part of admission. A resource that no plugin ever registered is not its business.
-void NodeAgent::admit(PodRunner& runner) {
+void NodeAgent::admit(Entry& admitted) {
+  PodRunner& runner = *admitted.runner;
   bool uses_mps = false;
   for (const auto& [resource, wanted] : runner.spec().gpus) {
     auto known = machine_.resources().find(resource);
@@ -130,6 +134,7 @@ void NodeAgent::admit(PodRunner& runner) {
     uses_mps = uses_mps || known->second.mps;
   }
   runner.set_uses_mps(uses_mps);
+  allocate_slices(admitted);
   runner.begin();
 }
 

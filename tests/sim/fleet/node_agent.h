@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/fleet/gpu.h"
@@ -56,6 +57,8 @@ class NodeAgent {
 
   [[nodiscard]] const NodeSpec& spec() const { return spec_; }
   [[nodiscard]] Machine& machine() { return machine_; }
+  // Slices that pods here have been given.
+  [[nodiscard]] SliceCounts slices_in_use() const { return used_slices(); }
   // The pod of a DaemonSet here, or any pod by name; nullptr when there is none.
   [[nodiscard]] PodRunner* pod_of(std::string_view daemonset_or_pod);
   // Uids of all pods of a DaemonSet that this node has ever run.
@@ -66,12 +69,20 @@ class NodeAgent {
     std::unique_ptr<PodRunner> runner;
     std::string published;  // The status as written last.
     bool writing = false;
-    bool object_gone = false;  // Somebody removed the object; nothing left to delete.
+    bool object_gone = false;                                  // Somebody removed the object; nothing left to delete.
+    std::vector<std::pair<std::size_t, std::int64_t>> slices;  // Of Nebuly's fork: GPU and size of each it was given.
     std::shared_ptr<int> life = std::make_shared<int>();
   };
 
   void adopt_pod(const nlohmann::json& pod);
-  void admit(PodRunner& runner);
+  void admit(Entry& entry);
+  // node_slices.cc
+  void allocate_slices(Entry& entry);
+  [[nodiscard]] SliceCounts used_slices() const;
+  void break_clients_without_a_slice();
+  void break_slice_clients();
+  void report_slices();
+  void write_slice_report(const std::map<std::string, std::string>& report);
   void publish_pod(const std::string& uid);
   void remove_pod(const std::string& uid);
   void forget_pod(const std::string& uid);

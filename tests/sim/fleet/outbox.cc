@@ -28,6 +28,9 @@ boost::asio::awaitable<k8s::Result<std::string>> Outbox::send(Write write) {
   k8s::WriteOptions options;
   options.subresource = write.subresource;
   if (write.verb == Write::Verb::create) {
+    // A subresource is created below its object: pods/NAME/binding.
+    if (!write.subresource.empty()) write.gvr.resource += "/" + write.key.name + "/" + write.subresource;
+    options.subresource.clear();
     auto created = co_await client_->create(write.gvr, write.key.ns, write.body, options);
     co_return created;
   }

@@ -82,9 +82,10 @@ std::expected<PluginConfig, std::string> read_document(const YAML::Node& documen
 
 PluginVersion PluginVersion::of_image(std::string_view image) {
   const auto colon = image.rfind(':');
-  const std::string tag(colon == std::string_view::npos ? image : image.substr(colon + 1));
+  std::string tag(colon == std::string_view::npos ? image : image.substr(colon + 1));
+  if (tag.starts_with('v')) tag.erase(0, 1);
   PluginVersion version;
-  if (std::sscanf(tag.c_str(), "v%d.%d.%d", &version.major, &version.minor, &version.patch) < 2) return {999, 0, 0};
+  if (std::sscanf(tag.c_str(), "%d.%d.%d", &version.major, &version.minor, &version.patch) < 2) return {999, 0, 0};
   return version;
 }
 

@@ -15,7 +15,8 @@ namespace gso::sim {
 struct PluginVersion {
   int major = 0, minor = 0, patch = 0;
   friend auto operator<=>(const PluginVersion&, const PluginVersion&) = default;
-  // From "repository/name:v0.18.2" (or a bare "v0.18.2"); the newest behaviour when there is no readable tag.
+  // From "repository/name:v0.18.2" (or a bare "v0.18.2", or without the v, as Nebuly's fork has it); the newest
+  // behaviour when there is no readable tag.
   [[nodiscard]] static PluginVersion of_image(std::string_view image);
 
   // config-manager's first answer is "" before it knows the label, so the default comes first on every start.

@@ -45,6 +45,8 @@ struct PodRunner::Container final : public ProgramHost {
     pod->env_.publish_features(pod->spec_, std::move(labels));
   }
   void remove_features() override { pod->env_.publish_features(pod->spec_, std::nullopt); }
+  void report_slices() override { pod->env_.report_slices(); }
+  std::int64_t most_slices() const override { return pod->env_.site->faults.most_slices; }
 
   PodRunner* pod;
   ContainerSpec spec;

@@ -6,6 +6,8 @@
 #include "tests/sim/fleet/feature_discovery.h"
 #include "tests/sim/fleet/mps_daemon.h"
 #include "tests/sim/fleet/pod_container.h"
+#include "tests/sim/fleet/slice_agent.h"
+#include "tests/sim/fleet/slice_plugin.h"
 
 namespace gso::sim {
 namespace {
@@ -62,7 +64,11 @@ std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s:
   const auto is = [&spec](std::string_view name) {
     return spec.name == name || spec.name == std::string(name) + "-ctr";
   };
+  if (is("nvidia-device-plugin") && spec.image.find("nebuly") != std::string::npos) {
+    return std::make_unique<SlicePlugin>(host);
+  }
   if (is("nvidia-device-plugin")) return std::make_unique<DevicePlugin>(host);
+  if (spec.name == "gpu-agent") return std::make_unique<SliceAgent>(host);
   if (is("gpu-feature-discovery")) return std::make_unique<FeatureDiscovery>(host);
   if (is("mps-control-daemon")) return std::make_unique<MpsDaemon>(host);
   if (!spec.gpus.empty()) return std::make_unique<GpuWorkload>(host, run_for, uses_mps);

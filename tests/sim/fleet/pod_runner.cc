@@ -235,7 +235,10 @@ bool PodRunner::crash(std::string_view name, int code, const std::string& messag
 }
 
 void PodRunner::break_mps_clients() {
-  if (!uses_mps_) return;
+  if (uses_mps_) break_gpu_clients();
+}
+
+void PodRunner::break_gpu_clients() {
   for (auto& container : main_) {
     if (!container->spec.gpus.empty()) on_exit(*container, 1, "CUDA error 806: the MPS server connection was lost");
   }
@@ -314,11 +317,14 @@ std::vector<std::string> PodRunner::Container::list_files(std::string_view folde
   return names;
 }
 
-bool PodRunner::Container::readable(std::string_view path) const {
-  if (path == "/dev/null") return true;
+bool PodRunner::shows_file(std::string_view path) const {
   const auto slash = path.rfind('/');
-  const nlohmann::json* data = pod->files(path.substr(0, slash));
+  const nlohmann::json* data = files(path.substr(0, slash));
   return data != nullptr && data->contains(std::string(path.substr(slash + 1)));
+}
+
+bool PodRunner::Container::readable(std::string_view path) const {
+  return path == "/dev/null" || pod->shows_file(path);
 }
 
 std::expected<std::string, std::string> PodRunner::Container::read_link() const {

@@ -27,6 +27,8 @@ struct PodEnvironment {
   std::function<void()> ended;
   // The labels that feature discovery found; nothing when it takes them back.
   std::function<void(const PodSpec&, std::optional<std::map<std::string, std::string>>)> publish_features;
+  // The node's slices are to be reported.
+  std::function<void()> report_slices;
 };
 
 class PodRunner {
@@ -53,6 +55,8 @@ class PodRunner {
   bool crash(std::string_view container, int code, const std::string& message);
   // The MPS server went away under the containers that use it.
   void break_mps_clients();
+  // The same for those that use any device.
+  void break_gpu_clients();
 
   [[nodiscard]] const PodSpec& spec() const { return spec_; }
   [[nodiscard]] nlohmann::json status() const;  // Of the Pod object, complete.
@@ -64,6 +68,8 @@ class PodRunner {
   // What the container's current or last process printed; for tests and failure messages.
   [[nodiscard]] std::string last_log(std::string_view container) const;
   [[nodiscard]] std::optional<std::string> link() const { return link_; }
+  // Whether the containers find this file of a ConfigMap volume, as projected now.
+  [[nodiscard]] bool shows_file(std::string_view path) const;
 
  private:
   enum class Stage { created, setup, init, running, finished, terminating, gone };

@@ -52,6 +52,10 @@ class ProgramHost {
   virtual void publish_features(std::map<std::string, std::string> labels) = 0;
   // It removes that file; a NodeFeature stays.
   virtual void remove_features() = 0;
+  // nos's gpu-agent writes which slices the node has now.
+  virtual void report_slices() = 0;
+  // FleetFaults::most_slices.
+  [[nodiscard]] virtual std::int64_t most_slices() const = 0;
 };
 
 class Program {

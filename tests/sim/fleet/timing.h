@@ -39,7 +39,9 @@ struct FleetTiming {
   k8s::Duration discovery_loop = std::chrono::seconds(60);
   k8s::Duration mps_init = std::chrono::seconds(2);
   k8s::Duration mps_retry = std::chrono::seconds(30);
-  k8s::Duration stop = std::chrono::seconds(1);  // From SIGTERM to a program's end.
+  k8s::Duration slice_init = std::chrono::seconds(5);     // Nebuly's fork, with its MPS servers.
+  k8s::Duration slice_report = std::chrono::seconds(10);  // nos's gpu-agent, from one report to the next.
+  k8s::Duration stop = std::chrono::seconds(1);           // From SIGTERM to a program's end.
   k8s::Duration nfd_batch = std::chrono::seconds(1);
   k8s::Duration nfd_worker = std::chrono::seconds(60);    // From one look at features.d to the next.
   k8s::Duration upgrade_step = std::chrono::seconds(30);  // Of a driver upgrade.
@@ -47,6 +49,7 @@ struct FleetTiming {
 
   // Controllers
   k8s::Duration daemonset_sync = std::chrono::milliseconds(200);
+  k8s::Duration scheduler_cycle = std::chrono::milliseconds(100);
   k8s::Duration operator_state = std::chrono::milliseconds(700);  // GPU Operator: from one DaemonSet to the next.
 };
 

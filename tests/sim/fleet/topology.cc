@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/nos_install.h"
 
 namespace gso::sim {
 
@@ -120,14 +121,17 @@ json standalone(const PluginInstall& install, const std::string& pool, bool mps)
 std::optional<std::vector<NodeSpec>> topology(std::string_view name) {
   if (name == "demo") return demo();
   if (name == "kind") return kind();
-  constexpr std::string_view kUniform = "uniform:";
-  if (!name.starts_with(kUniform)) return std::nullopt;
-  const std::string_view digits = name.substr(kUniform.size());
+  const bool nos = name.starts_with("nos:");
+  if (!nos && !name.starts_with("uniform:")) return std::nullopt;
+  const std::string_view digits = name.substr(name.find(':') + 1);
   int count = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
   if (error != std::errc() || end != digits.data() + digits.size() || count < 1) return std::nullopt;
   std::vector<NodeSpec> nodes;
-  for (int i = 1; i <= count; ++i) nodes.push_back({.name = numbered("gpu", i), .gpus = several(8, a100())});
+  for (int i = 1; i <= count; ++i) {
+    nodes.push_back(nos ? nos_node(numbered("nos", i), several(2, a100()))
+                        : NodeSpec{.name = numbered("gpu", i), .gpus = several(8, a100())});
+  }
   return nodes;
 }
 

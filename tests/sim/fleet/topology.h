@@ -16,10 +16,11 @@
 namespace gso::sim {
 
 // "demo": twelve nodes (eight with A100s, two with T4s, one MIG single, one that only a standalone plugin serves).
-// "kind": one node with two GPUs, as on a laptop. "uniform:N": N nodes with eight A100s each.
+// "kind": one node with two GPUs, as on a laptop. "uniform:N": N nodes with eight A100s each. "nos:N": N nodes with two
+// A100s each, whose GPUs nos partitions.
 [[nodiscard]] std::optional<std::vector<NodeSpec>> topology(std::string_view name);
 // The names that topology() takes, for messages.
-inline constexpr std::string_view kTopologies = "demo, kind, uniform:N";
+inline constexpr std::string_view kTopologies = "demo, kind, uniform:N, nos:N";
 
 // The label value that selects the nodes of the standalone plugin, under kPoolLabel.
 inline constexpr const char* kPoolLabel = "example.com/gpu-pool";

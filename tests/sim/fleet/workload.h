@@ -16,7 +16,7 @@
 namespace gso::sim {
 
 struct ConsumerPod {
-  std::string node;  // Bound directly; empty: for a scheduler to bind.
+  std::string node = {};  // Bound directly; empty: for a scheduler to bind.
   std::string name;
   std::string ns = "default";
   std::string resource = "nvidia.com/gpu";

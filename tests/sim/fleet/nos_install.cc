@@ -1,0 +1,126 @@
+#include "tests/sim/fleet/nos_install.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/topology.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kLease = "gpu-partitioner.nebuly.com";
+
+json env(const char* name, const std::string& value) {
+  return {{"name", name}, {"value", value}};
+}
+json mount(const char* volume, const char* path) {
+  return {{"name", volume}, {"mountPath", path}};
+}
+
+json config_manager(const char* name, const std::string& image, bool sidecar) {
+  return {
+      {"name", name},
+      {"image", image},
+      {"command", {"config-manager"}},
+      {"env",
+       {env("ONESHOT", sidecar ? "false" : "true"), env("NODE_LABEL", kConfigLabel),
+        env("CONFIG_FILE_SRCDIR", "/available-configs"), env("CONFIG_FILE_DST", "/config/config.yaml"),
+        env("DEFAULT_CONFIG", ""), env("FALLBACK_STRATEGIES", "empty"), env("SEND_SIGNAL", sidecar ? "true" : "false"),
+        env("SIGNAL", sidecar ? "1" : ""), env("PROCESS_TO_SIGNAL", sidecar ? "nvidia-device-plugin" : "")}},
+      {"volumeMounts", {mount("available-configs", "/available-configs"), mount("config", "/config")}}};
+}
+
+json daemonset(const std::string& ns, const std::string& name, json spec) {
+  const json labels{{"app.kubernetes.io/name", name}, {"app.kubernetes.io/instance", name}};
+  spec["nodeSelector"][kPartitioningLabel] = "mps";
+  spec["tolerations"] = {{{"key", "nvidia.com/gpu"}, {"operator", "Exists"}, {"effect", "NoSchedule"}}};
+  return {{"apiVersion", "apps/v1"},
+          {"kind", "DaemonSet"},
+          {"metadata", {{"name", name}, {"namespace", ns}, {"labels", labels}}},
+          {"spec",
+           {{"selector", {{"matchLabels", labels}}},
+            {"updateStrategy", {{"type", "RollingUpdate"}, {"rollingUpdate", {{"maxUnavailable", 1}}}}},
+            {"template", {{"metadata", {{"labels", labels}}}, {"spec", spec}}}}}};
+}
+
+json plugin(const NosInstall& install) {
+  const std::string image = "ghcr.io/nebuly-ai/k8s-device-plugin:" + install.plugin_version;
+  const json main{{"name", kForkContainer},
+                  {"image", image},
+                  {"command", {"nvidia-device-plugin"}},
+                  {"env", {env("CONFIG_FILE", "/config/config.yaml"), env("MIG_STRATEGY", "none")}},
+                  {"volumeMounts", {mount("available-configs", "/available-configs"), mount("config", "/config")}}};
+  const json spec{{"shareProcessNamespace", true},
+                  {"hostIPC", true},
+                  {"initContainers", json::array({config_manager("nvidia-device-plugin-init", image, false)})},
+                  {"containers", json::array({config_manager(kForkManager, image, true), main})},
+                  {"volumes",
+                   {{{"name", "available-configs"}, {"configMap", {{"name", install.config_map}}}},
+                    {{"name", "config"}, {"emptyDir", json::object()}}}}};
+  return daemonset(install.ns, kForkSet, spec);
+}
+
+json agent(const NosInstall& install) {
+  const json main{{"name", "gpu-agent"}, {"image", "ghcr.io/nebuly-ai/nos-gpu-agent:0.1.2"}};
+  return daemonset(install.ns, kAgentSet, {{"containers", json::array({main})}});
+}
+
+}  // namespace
+
+std::vector<json> nos_manifests(const NosInstall& install, const std::map<std::string, std::string>& keys) {
+  return {{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", install.ns}}}},
+          config_map(install.ns, install.config_map, keys),
+          plugin(install),
+          agent(install)};
+}
+
+NodeSpec nos_node(const std::string& name, const std::vector<Gpu>& gpus, bool labelled) {
+  NodeSpec node{.name = name, .gpus = gpus, .nfd = false};
+  const auto found = discovery_labels({}, gpus);
+  if (found) node.labels = *found;
+  node.labels["nvidia.com/gpu.present"] = "true";
+  if (labelled) node.labels[kPartitioningLabel] = "mps";
+  return node;
+}
+
+std::string nos_document(const SliceCounts& slices) {
+  std::string text =
+      "version: v1\nflags:\n  migStrategy: \"none\"\nsharing:\n  mps:\n    failRequestsGreaterThanOne: true\n"
+      "    resources:";
+  std::string entries;
+  for (const auto& [gpu, sizes] : slices) {
+    for (const auto& [size, count] : sizes) {
+      entries += "    - name: nvidia.com/gpu\n      rename: gpu-" + std::to_string(size) +
+                 "gb\n      memoryGB: " + std::to_string(size) + "\n      replicas: " + std::to_string(count) +
+                 "\n      devices: [\"" + std::to_string(gpu) + "\"]\n";
+    }
+  }
+  return text + (entries.empty() ? " []\n" : "\n" + entries);
+}
+
+void NosPartitioner::start(const std::string& ns) {
+  running_ = std::make_shared<int>();
+  const std::string now = k8s::format_micro_time(site_->clock->now());
+  const json lease{{"apiVersion", "coordination.k8s.io/v1"},
+                   {"kind", "Lease"},
+                   {"metadata", {{"name", kLease}, {"namespace", ns}}},
+                   {"spec",
+                    {{"holderIdentity", "nos-gpu-partitioner-0"},
+                     {"leaseDurationSeconds", 15},
+                     {"acquireTime", now},
+                     {"renewTime", now},
+                     {"leaseTransitions", 0}}}};
+  outbox_.push({.verb = Write::Verb::create, .gvr = kLeases, .key = {ns, kLease}, .body = lease.dump()});
+  site_->after(std::chrono::seconds(2), running_, [this, ns] { renew(ns); });
+}
+
+void NosPartitioner::renew(const std::string& ns) {
+  const json renewal{{"spec", {{"renewTime", k8s::format_micro_time(site_->clock->now())}}}};
+  outbox_.push({.gvr = kLeases, .key = {ns, kLease}, .body = renewal.dump()});
+  site_->after(std::chrono::seconds(2), running_, [this, ns] { renew(ns); });
+}
+
+}  // namespace gso::sim
