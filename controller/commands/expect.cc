@@ -3,15 +3,17 @@
 
 #include <istream>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "controller/commands/shared/arguments.h"
 #include "controller/reading/input_file.h"
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/expected.h"
@@ -25,46 +27,53 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The profile in the text: the text itself, or the one value of the ConfigMap that it is.
-k8s::Result<std::string> profile_text(const std::string& file, std::string text) {
+// The profile in the text: the text itself, or a value of the ConfigMap that it is.
+k8s::Result<std::string> profile_text(const std::string& file, std::string text, const std::string& key) {
   YamlStream stream(text);
   const auto document = stream.next();
-  if (!document) {
-    return text;
-  }
-  std::vector<Diagnostic> diagnostics;
-  const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, diagnostics);
+  std::vector<Diagnostic> unused;
+  const DocumentValue value =
+      document ? to_document_value(*document->root, DecodeTarget::none, unused) : DocumentValue{};
   if (value.string_at("kind") != "ConfigMap") {
-    return text;
-  }
-  const DocumentValue* data = value.find("data");
-  if (data == nullptr || data->members.size() != 1 || !data->members[0].value.is_string()) {
-    std::vector<std::string> keys;
-    for (std::size_t i = 0; data != nullptr && i < data->members.size(); ++i) {
-      keys.push_back(data->members[i].key);
-    }
+    if (key.empty()) return text;
     return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("{}: the ConfigMap must have exactly one key, it has [{}]; save the "
-                                 "profile you mean as a file of its own",
-                                 file, fmt::join(keys, ", ")));
+                     fmt::format("{}: --key {} names a key of a ConfigMap, and the file is none", file, key));
   }
-  return data->members[0].value.text;
+  std::vector<std::string> keys;
+  std::optional<ConfigMapEntry> chosen;
+  for (ConfigMapEntry& entry : entries_of(value)) {
+    keys.push_back(entry.member->key);
+    if (key.empty() || entry.member->key == key) chosen = std::move(entry);
+  }
+  if (!chosen || (key.empty() && keys.size() != 1)) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("{}: {}; choose one with --key. Keys: {}", file,
+                                 key.empty() ? fmt::format("the ConfigMap has {} keys", keys.size())
+                                             : fmt::format("the ConfigMap has no key {}", key),
+                                 keys.empty() ? "none" : first_names(keys)));
+  }
+  if (!chosen->member->value.is_string() || !chosen->readable) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: the value of key {} is {}", file, chosen->member->key,
+                                                       chosen->readable ? "no string" : "no base64"));
+  }
+  return std::move(chosen->text);
 }
 
-k8s::Result<std::vector<Device>> read_devices(const ExpectOptions& options, std::istream& in) {
+k8s::Result<std::vector<Device>> read_devices(const ExpectOptions& options, std::istream& in,
+                                              std::vector<std::string>& ignored) {
   const std::string& file = options.node.empty() ? options.devices : options.node;
   const auto text = read_written_input(file, in);
   if (!text) {
     return std::unexpected(text.error());
   }
-  auto devices = options.node.empty() ? parse_devices(*text) : devices_of_node(*text);
+  auto devices = options.node.empty() ? parse_devices(*text, &ignored) : devices_of_node(*text);
   if (!devices) {
     return k8s::fail(k8s::Reason::invalid, fmt::format("{}: {}", file, devices.error().message));
   }
   return devices;
 }
 
-std::string json_text(const Expectation& expectation) {
+std::string json_text(const Expectation& expectation, const std::vector<std::string>& warnings) {
   ordered_json out = {{"labels", ordered_json::object()}, {"allocatable", ordered_json::object()}, {"error", nullptr}};
   auto labels = expectation.labels;
   labels.insert(expectation.dropped_labels.begin(), expectation.dropped_labels.end());
@@ -94,6 +103,7 @@ std::string json_text(const Expectation& expectation) {
                                       {"pinnedMemoryMiB", limits.pinned_memory_mib_by_gpu},
                                       {"pinnedMemoryShown", std::move(gpus)}});
   }
+  out["warnings"] = warnings;
   return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -140,13 +150,14 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
   }
   auto config = read_written_input(options.config, in);
   if (config) {
-    config = profile_text(options.config, *std::move(config));
+    config = profile_text(options.config, *std::move(config), options.key);
   }
   if (!config) {
     err << config.error().message << '\n';
     return 2;
   }
-  const auto devices = read_devices(options, in);
+  std::vector<std::string> warnings;
+  const auto devices = read_devices(options, in, warnings);
   if (!devices) {
     err << devices.error().message << '\n';
     return 2;
@@ -172,9 +183,18 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
     }
     expectation.mps.clear();
   }
+  for (const Diagnostic& d : parsed.diagnostics) {
+    if (d.severity == Severity::warning) {
+      warnings.push_back(
+          fmt::format("{}: line {}: {}{}", options.config, d.line, d.path.empty() ? "" : d.path + ": ", d.message));
+    }
+  }
   if (options.json) {
-    out << json_text(expectation);
+    out << json_text(expectation, warnings);
   } else {
+    for (const std::string& warning : warnings) {
+      out << printable("warning: " + warning) << '\n';
+    }
     print(expectation, out);
   }
   return expectation.error ? 1 : 0;
@@ -183,9 +203,8 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
 Command make_expect_command() {
   const auto expect = std::make_shared<ExpectOptions>();
   const auto describe = [expect](CLI::App& app, OptionFlags& /*settings*/) {
-    app.add_option("--config", expect->config, "Profile document, or a ConfigMap with one key")
-        ->required()
-        ->type_name("FILE");
+    app.add_option("--config", expect->config, "Profile document, or a ConfigMap")->required()->type_name("FILE");
+    app.add_option("--key", expect->key, "Key of that ConfigMap; not needed if it has one")->type_name("KEY");
     CLI::Option* devices =
         app.add_option("--devices", expect->devices, "JSON array of GPUs (fields below)")->type_name("FILE");
     CLI::Option* node = app.add_option("--node", expect->node, "Node manifest")->type_name("FILE");

@@ -9,7 +9,8 @@ namespace gso {
 struct Command;
 
 struct ExpectOptions {
-  std::string config = {};   // Profile document, or a ConfigMap with one key. "-" is stdin, here and below.
+  std::string config = {};   // Profile document, or a ConfigMap. "-" is stdin, here and below.
+  std::string key = {};      // Of that ConfigMap; can be empty if it has one key.
   std::string devices = {};  // JSON list of GPUs. Exactly one of `devices` and `node` is given.
   std::string node = {};     // Node manifest.
   bool json = false;

@@ -2,57 +2,26 @@
 #include "controller/commands/lint.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <istream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "controller/commands/codes.h"
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/sarif.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
-
-namespace fs = std::filesystem;
-
-bool is_document_file(const fs::path& path) {
-  return path.extension() == ".yaml" || path.extension() == ".yml" || path.extension() == ".json";
-}
-
-// Directories opened up, in the order of names; everything else as given. False when a directory cannot be read.
-bool expand(const std::vector<std::string>& given, std::vector<std::string>& files, std::ostream& err) {
-  bool fine = true;
-  for (const std::string& name : given) {
-    std::error_code failed;
-    if (name == "-" || !fs::is_directory(name, failed)) {
-      files.push_back(name);
-      continue;
-    }
-    std::vector<std::string> found;
-    fs::recursive_directory_iterator entry(name, failed);
-    for (; !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
-      std::error_code ignored;
-      if (entry->is_regular_file(ignored) && is_document_file(entry->path())) {
-        found.push_back(entry->path().string());
-      }
-    }
-    if (failed) {
-      err << fmt::format("{}: cannot be read: {}\n", name, failed.message());
-      fine = false;
-    } else if (found.empty()) {
-      err << fmt::format("{}: no .yaml, .yml or .json file found in this directory\n", name);
-      fine = false;
-    }
-    std::sort(found.begin(), found.end());
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return fine;
-}
 
 struct Totals {
   std::size_t documents = 0;
@@ -80,6 +49,115 @@ std::string summary(const Totals& totals) {
                      totals.documents == 1 ? "document" : "documents", totals.invalid, totals.warnings, skipped);
 }
 
+// A file for people.
+struct SourceText {
+  std::string text;
+  std::optional<SourceLines> split;
+
+  const SourceLines& lines() {
+    if (!split) split.emplace(text);
+    return *split;
+  }
+};
+
+std::string file_of(const LintedDocument& document) {
+  return document.source.substr(0, document.source.rfind('#'));
+}
+
+// What lint has read and found.
+struct Linted {
+  std::vector<LintedDocument> documents;
+  std::map<std::string, SourceText> texts;  // By file: for people.
+  bool readable = true;
+};
+
+Linted lint_files(const LintOptions& options, std::istream& in, std::ostream& err) {
+  Linted out;
+  std::vector<std::string> problems;
+  const KaiPodRules rules{options.kai_gpu_sharing};
+  const bool for_people = !options.json && !options.sarif;
+  std::vector<ClusterObject> objects;
+  for (const std::string& file : expand_folders(options.files, problems)) {
+    auto text = read_written_input(file, in);
+    if (!text) {
+      problems.push_back(text.error().message);
+      continue;
+    }
+    for (LintedDocument& document : lint_text(file, *text, rules, &objects)) {
+      if (options.json) document.value.clear();  // Texts are for people only.
+      out.documents.push_back(std::move(document));
+    }
+    if (for_people) out.texts[file].text = *std::move(text);
+  }
+  for (const std::string& problem : problems) err << printable(problem) << '\n';
+  out.readable = problems.empty();
+  lint_cluster(objects, out.documents);
+  lint_nos(objects, out.documents);
+  lint_kai(objects, rules, out.documents);
+  lint_pods(objects, out.documents);
+  return out;
+}
+
+// The same said of many Nodes is printed once, with their number: it is the fault of what they have in common.
+class NodeReports {
+ public:
+  // The diagnostics of the document that have not been printed.
+  LintedDocument first_said(const LintedDocument& document) {
+    if (document.kind != "Node") return document;
+    LintedDocument out = document;
+    std::erase_if(out.diagnostics, [&](const Diagnostic& d) {
+      auto& nodes = nodes_[{d.code, d.path + d.message}];
+      nodes.push_back(document.name);
+      return nodes.size() > 1;
+    });
+    return out;
+  }
+  void print_others(std::ostream& out) {
+    for (const auto& [what, nodes] : nodes_) {
+      if (nodes.size() < 2) continue;
+      const std::vector<std::string> others(nodes.begin() + 1, nodes.end());
+      out << printable(fmt::format("{} also holds for {} more node{}: {}\n", what.first, others.size(),
+                                   others.size() == 1 ? "" : "s", first_names(others)));
+    }
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> nodes_;
+};
+
+void print_for_people(Linted& linted, std::ostream& out) {
+  NodeReports nodes;
+  Totals totals;
+  for (const LintedDocument& document : linted.documents) {
+    if (totals.add(document)) continue;
+    const LintedDocument said = nodes.first_said(document);
+    if (!said.diagnostics.empty()) out << lint_report(said, linted.texts[file_of(document)].lines());
+  }
+  nodes.print_others(out);
+  out << summary(totals);
+}
+
+void print_as_sarif(const std::vector<LintedDocument>& documents, std::ostream& out) {
+  std::vector<SarifResult> results;
+  for (const LintedDocument& document : documents) {
+    // A key's value counts its own lines: in the file they begin behind the key, if the value stands there unchanged.
+    const bool placed = document.key.empty() || document.placement.has_value();
+    const int before = document.placement ? document.placement->line_before : 0;
+    for (const Diagnostic& d : document.diagnostics) {
+      if (d.code == kNotChecked) continue;
+      const std::string where = document.key.empty() ? d.path : fmt::format("key {}: {}", document.key, d.path);
+      SarifResult& result = results.emplace_back();
+      result.severity = d.severity;
+      result.rule = d.code;
+      result.message = where.empty() ? d.message : fmt::format("{}: {}", where, d.message);
+      result.file = file_of(document);
+      result.line = placed && d.line > 0 ? d.line + before : 0;
+      result.column = d.column;
+    }
+  }
+  print_sarif(results, out);
+}
+
 }  // namespace
 
 int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, std::ostream& err) {
@@ -88,45 +166,19 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
     return 0;
   }
   if (options.files.empty()) {
-    err << "lint: give a file, a directory, or - for stdin\n";
+    err << "lint: give a file, a folder, or - for stdin\n";
     return 2;
   }
-  std::vector<std::string> files;
-  bool readable = expand(options.files, files, err);
-  const KaiPodRules rules{options.kai_gpu_sharing};
-  std::vector<LintedDocument> all;
-  std::map<std::string, std::string> texts;  // By file: for people.
-  std::vector<ClusterObject> objects;
-  for (const std::string& file : files) {
-    auto text = read_written_input(file, in);
-    if (!text) {
-      err << text.error().message << '\n';
-      readable = false;
-      continue;
-    }
-    for (LintedDocument& document : lint_text(file, *text, rules, &objects)) {
-      if (options.json) {
-        document.value.clear();  // Texts are for people only.
-      }
-      all.push_back(std::move(document));
-    }
-    if (!options.json) {
-      texts[file] = *std::move(text);
-    }
+  Linted linted = lint_files(options, in, err);
+  if (options.json) {
+    out << lint_json(linted.documents);
+  } else if (options.sarif) {
+    print_as_sarif(linted.documents, out);
+  } else {
+    print_for_people(linted, out);
   }
-  lint_cluster(objects, all);
-  lint_nos(objects, all);
-  lint_kai(objects, rules, all);
-  lint_memory(objects, all);
-  Totals totals;
-  for (const LintedDocument& document : all) {
-    const bool skipped = totals.add(document);
-    if (!options.json && !skipped) {
-      out << lint_report(document, texts[document.source.substr(0, document.source.rfind('#'))]);
-    }
-  }
-  out << (options.json ? lint_json(all) : summary(totals));
-  return !readable ? 2 : totals.invalid > 0 ? 1 : 0;
+  const bool valid = std::ranges::all_of(linted.documents, [](const LintedDocument& each) { return each.valid(); });
+  return !linted.readable ? 2 : valid ? 0 : 1;
 }
 
 Command make_lint_command() {
@@ -142,10 +194,19 @@ Command make_lint_command() {
            "Whether KAI's GPU sharing is on, for Pods")
         ->check(CLI::IsMember({"true", "false"}))
         ->type_name("true|false");
-    add_output(app, lint->json);
+    app.add_option_function<std::string>(
+           "-o,--output",
+           [lint](const std::string& output) {
+             lint->json = output == "json";
+             lint->sarif = output == "sarif";
+           },
+           "Form of the output")
+        ->check(CLI::IsMember({"text", "json", "sarif"}))
+        ->default_str("text")
+        ->type_name("text|json|sarif");
   };
   return {.name = "lint",
-          .summary = "Check profiles, ConfigMaps that hold them, SharingPolicies and Pods",
+          .summary = "Check profiles, ConfigMaps that hold them, SharingPolicies, Pods and workloads",
           .describe = describe,
           .run = [lint](const Invocation& i) { return run_lint(*lint, i.in, i.out, i.err); }};
 }

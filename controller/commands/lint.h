@@ -11,9 +11,9 @@ namespace gso {
 struct Command;
 
 struct LintOptions {
-  std::vector<std::string> files =
-      {};  // "-" is stdin; a directory stands for the .yaml, .yml and .json files below it.
+  std::vector<std::string> files = {};  // "-" is stdin; a folder stands for the files below it (expand_folders()).
   bool json = false;
+  bool sarif = false;
   bool codes = false;  // Only list every code, with what it means and what to do. No file is read.
   std::optional<bool> kai_gpu_sharing = std::nullopt;  // Whether KAI's GPU sharing is on, for Pods.
 };

@@ -12,6 +12,72 @@
 #include <fmt/format.h>
 
 namespace gso {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The beginning of the file has a line that a profile or a manifest begins with. Enough to distinguish the key of a
+// ConfigMap, be it broken, from a LICENSE.
+bool begins_like_a_document(const fs::path& path) {
+  static constexpr std::array<std::string_view, 6> kSigns{
+      "version:", "sharing:", "flags:", "kind:", "apiVersion:", "{"};
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 4096> buffer{};
+  file.read(buffer.data(), buffer.size());
+  std::string_view text(buffer.data(), static_cast<std::size_t>(file.gcount()));
+  if (text.find('\0') != std::string_view::npos) return false;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (std::ranges::any_of(kSigns, [&](std::string_view sign) { return line.starts_with(sign); })) return true;
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return false;
+}
+
+bool is_document_file(const fs::path& path) {
+  const fs::path extension = path.extension();
+  if (extension == ".yaml" || extension == ".yml" || extension == ".json") return true;
+  const std::string name = path.filename().string();
+  return extension.empty() && !name.starts_with('.') && begins_like_a_document(path);
+}
+
+// The files below one folder, sorted.
+std::vector<std::string> documents_below(const std::string& folder, std::error_code& failed) {
+  std::vector<std::string> found;
+  fs::recursive_directory_iterator entry(folder, failed);
+  for (; !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
+    std::error_code ignored;
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory(ignored) && (name.starts_with("..") || name == ".git")) {
+      entry.disable_recursion_pending();
+    } else if (entry->is_regular_file(ignored) && is_document_file(entry->path())) {
+      found.push_back(entry->path().string());
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> expand_folders(const std::vector<std::string>& given, std::vector<std::string>& problems) {
+  std::vector<std::string> out;
+  for (const std::string& name : given) {
+    std::error_code failed;
+    if (name == "-" || !fs::is_directory(name, failed)) {
+      out.push_back(name);
+      continue;
+    }
+    std::vector<std::string> found = documents_below(name, failed);
+    if (failed) {
+      problems.push_back(fmt::format("{}: cannot be read: {}", name, failed.message()));
+    } else if (found.empty()) {
+      problems.push_back(fmt::format("{}: no .yaml, .yml or .json file, and no profile, found in this folder", name));
+    }
+    out.insert(out.end(), found.begin(), found.end());
+  }
+  return out;
+}
 
 k8s::Result<std::string> read_input(const std::string& name, std::istream& stdin_stream) {
   std::ifstream file;

@@ -15,7 +15,10 @@ namespace gso {
 k8s::Result<std::vector<ManifestFile>> read_files(const std::vector<std::string>& files, std::istream& in) {
   std::vector<ManifestFile> out;
   bool nothing = true;
-  for (const std::string& name : files) {
+  std::vector<std::string> problems;
+  const std::vector<std::string> names = expand_folders(files, problems);
+  if (!problems.empty()) return k8s::fail(k8s::Reason::invalid, problems.front());
+  for (const std::string& name : names) {
     k8s::Result<std::string> text = read_written_input(name, in);
     if (!text) return std::unexpected(text.error());
     nothing = nothing && is_blank(*text);

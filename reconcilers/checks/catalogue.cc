@@ -3,6 +3,7 @@
 #include "reconcilers/checks/catalogue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "reconcilers/checks/check.h"
@@ -70,11 +71,12 @@ CodeSection parser_section() {
           {{"UnknownVersion"}, error, "`version` is not `v1`", "write `version: v1`"},
           {{"InvalidDuration"}, error, "not a Go duration", "write `60s`, `1h30m` or `infinite`"},
           {{"NoResources"}, error, "a section without entries", "add one; to disable sharing, leave the section out"},
-          {{"NameMissing", "PatternMissing"}, error, "an entry lacks the field", "add it"},
+          {{"NameMissing", "PatternMissing"}, error, "an entry, or a SharingPolicy, lacks the field", "add it"},
           {{"NameInvalid"},
            error,
-           "not a resource of `nvidia.com/`, or characters that are not allowed in a name",
-           "use `nvidia.com/gpu` or `nvidia.com/mig-<profile>`"},
+           "not a resource of `nvidia.com/`, or characters that are not allowed in a name, be it of a resource or of a "
+           "SharingPolicy",
+           "use `nvidia.com/gpu` or `nvidia.com/mig-<profile>`; for objects lower-case letters, digits, `-` and `.`"},
           {{"NameTooLong"}, error, "more than 63 characters with `nvidia.com/`", "shorten it"},
           {{"ReplicasMissing"}, error, "no `replicas`", "add it"},
           {{"ReplicasNotInteger"}, error, "4.5, or beyond 63 bits", "write a whole number"},
@@ -177,57 +179,99 @@ CodeSection objects_section() {
       }};
 }
 
-CodeSection pods_section() {
+// What KAI's admission or the API server refuses, and what neither notices.
+std::vector<CodeEntry> kai_pod_entries() {
   return {
-      "Pods",
-      "",
-      {
-          {{"KAICannotPlace"},
-           error,
-           "KAI cannot place the pod with the Nodes, kai-config and RuntimeClasses in the input: too much memory or "
-           "too many devices, no `nvidia.com/gpu.memory` label, a missing RuntimeClass, an unscheduled scaling pod",
-           "see the message"},
-          {{"KAIReservationWithoutToleration"},
-           error,
-           "a Node in the input has a NoExecute taint that the pod tolerates and KAI's reservation does not",
-           "keep the pod off that node, or upgrade KAI"},
-          {{"KAISharingDisabled"},
-           error,
-           "a fraction is requested and KAI's GPU sharing is off",
-           "enable it, or request whole GPUs"},
-          {{"MPSWithoutFraction"}, error, "`mps: \"true\"` without a fraction or memory", "add one"},
-          {{"FractionWithWholeGPU"}, error, "a fraction and a limit of `nvidia.com/gpu`", "remove one"},
-          {{"MemoryWithOtherRequest"}, error, "`gpu-memory` and a fraction or limit", "remove one"},
-          {{"DevicesWithoutFraction"}, error, "`gpu-fraction-num-devices` alone", "add a fraction or memory"},
-          {{"GPUMemoryInvalid"},
-           error,
-           "not a whole number of MiB above 0 that the binder can read",
-           "write MiB without a unit"},
-          {{"GPUFractionInvalid"}, error, "not above 0 and below 1", "write `\"0.5\"`"},
-          {{"NumDevicesInvalid"}, error, "not a whole number of 1 or more", "write one"},
-          {{"ContainerNotFound"}, error, "no container of that name", "correct the name"},
-          {{"AnnotationNoString", "SelectorNoString"}, error, "the value is not a string", "put it in quotes"},
-          {{"AnnotationIgnored"}, warning, "the annotation has no effect there", "remove it"},
-          {{"FractionWithOtherGPUResource"},
-           warning,
-           "a fraction together with another GPU resource gives the pod two GPUs",
-           "use one of the two"},
-          {{kMemoryFractionAboveSlice},
-           warning,
-           "vLLM, SGLang or TensorRT-LLM reserves a fraction of the whole GPU, and MPS gives each client only "
-           "1/replicas of "
-           "its memory",
-           "set the flag to the number that the message names"},
-          {{kMemoryFractionUnknown},
-           info,
-           "such a server takes the fraction from a variable or a file whose content is not in the manifest",
-           "make sure that it is at most the number that the message names"},
-          {{"PipeDirectoryMisspelt"}, warning, "`/tmp/nvidia-smp`", "`/tmp/nvidia-mps`"},
-          {{"NoPipeDirectory", "NoHostIPC"},
-           info,
-           "the pod would run without using MPS",
-           "mount the pipe directory, set `hostIPC`"},
-      }};
+      {{"KAICannotPlace"},
+       error,
+       "KAI cannot place the pod with the Nodes, kai-config and RuntimeClasses in the input: too much memory or "
+       "too many devices, no `nvidia.com/gpu.memory` label, a missing RuntimeClass, an unscheduled scaling pod",
+       "see the message"},
+      {{"KAIReservationWithoutToleration"},
+       error,
+       "a Node in the input has a NoExecute taint that the pod tolerates and KAI's reservation does not",
+       "keep the pod off that node, or upgrade KAI"},
+      {{"KAISharingDisabled"},
+       error,
+       "a fraction is requested and KAI's GPU sharing is off",
+       "enable it, or request whole GPUs"},
+      {{"MPSWithoutFraction"}, error, "`mps: \"true\"` without a fraction or memory", "add one"},
+      {{"FractionWithWholeGPU"}, error, "a fraction and a limit of `nvidia.com/gpu`", "remove one"},
+      {{"MemoryWithOtherRequest"}, error, "`gpu-memory` and a fraction or limit", "remove one"},
+      {{"DevicesWithoutFraction"}, error, "`gpu-fraction-num-devices` alone", "add a fraction or memory"},
+      {{"GPUMemoryInvalid"},
+       error,
+       "not a whole number of MiB above 0 that the binder can read",
+       "write MiB without a unit"},
+      {{"GPUFractionInvalid"}, error, "not above 0 and below 1", "write `\"0.5\"`"},
+      {{"NumDevicesInvalid"}, error, "not a whole number of 1 or more", "write one"},
+      {{"ContainerNotFound"}, error, "no container of that name", "correct the name"},
+      {{"AnnotationNoString", "LabelNoString", "SelectorNoString"},
+       error,
+       "the value is not a string, which the API server refuses: `nvidia.mps/enabled: true`",
+       "put it in quotes"},
+      {{"AnnotationMisspelt", "LabelMisspelt"},
+       warning,
+       "a name that nothing reads and that looks like one of KAI's, of nos' or of the operator's: `gpu_fraction`, "
+       "`gpu-fraction` as a label, `nvidia.com/device-plugin-config`",
+       "write the name that the message has"},
+      {{"NvFractionInvalid"},
+       warning,
+       "a value of KAI's mode NvFractions that it does not accept, or an annotation that its binder writes",
+       "see the message"},
+      {{"AnnotationIgnored"}, warning, "the annotation has no effect there", "remove it"},
+      {{"FractionWithOtherGPUResource"},
+       warning,
+       "a fraction together with another GPU resource gives the pod two GPUs",
+       "use one of the two"},
+  };
+}
+
+// What a client of MPS, or of a slice of nos, would miss.
+std::vector<CodeEntry> mps_client_entries() {
+  return {
+      {{kMemoryFractionAboveSlice},
+       warning,
+       "vLLM, SGLang or TensorRT-LLM reserves a fraction of the whole GPU, and MPS gives each client only "
+       "1/replicas of "
+       "its memory",
+       "set the flag to the number that the message names"},
+      {{kMemoryFractionUnknown},
+       info,
+       "such a server takes the fraction from a variable or a file whose content is not in the manifest",
+       "make sure that it is at most the number that the message names"},
+      {{"SeveralReplicas"},
+       warning,
+       "a container asks for more than one replica of shared GPUs: it gets neither more time nor more memory, and "
+       "under MPS the plugin refuses it",
+       "ask for 1"},
+      {{"SeveralSlices"}, warning, "a container asks for more than one MPS slice of nos", "ask for one larger slice"},
+      {{"SliceWithoutHostIPC"},
+       warning,
+       "a slice of nos (`nvidia.com/gpu-10gb`) without `hostIPC: true`: the client cannot reach the MPS daemon",
+       "set `hostIPC: true`"},
+      {{"SliceOfAnotherUser"},
+       warning,
+       "a slice of nos in a container that runs as another user than its MPS daemon (an info if no user is set)",
+       "set `runAsUser` to the daemon's user, 1000 unless its chart says otherwise"},
+      {{"PipeDirectoryMisspelt"}, warning, "`/tmp/nvidia-smp`", "`/tmp/nvidia-mps`"},
+      {{"PipeDirectoryNotMounted"},
+       warning,
+       "the directory in which the client looks for the MPS daemon (`CUDA_MPS_PIPE_DIRECTORY`, or "
+       "`/tmp/nvidia-mps`) is "
+       "not the one that the pod mounts: it runs without MPS, and no error says so",
+       "mount the directory that the variable names"},
+      {{"NoPipeDirectory", "NoHostIPC"},
+       info,
+       "the pod would run without using MPS",
+       "mount the pipe directory, set `hostIPC`"},
+  };
+}
+
+CodeSection pods_section() {
+  CodeSection out{"Pods", "", kai_pod_entries()};
+  std::ranges::move(mps_client_entries(), std::back_inserter(out.entries));
+  return out;
 }
 
 CodeSection policies_section() {
@@ -257,6 +301,11 @@ CodeSection policies_section() {
            warning,
            "products are compared without `-SHARED`, which sharing adds",
            "leave the suffix out"},
+          {{"StrategyMissing"}, error, "`inline` without `strategy`", "name one"},
+          {{"WindowNeverOpens"},
+           warning,
+           "a maintenance window on a day that does not exist (31 February): it never opens",
+           "correct its day or month"},
           {{"ProfileNotUnique"}, error, "not exactly one of `configMapKey` and `inline`", "keep one"},
           {{"UnknownValue"}, error, "not an allowed word", "use one that the message names"},
           {{"OutOfRange"}, error, "a number that is not allowed", "see the message"},
@@ -270,7 +319,10 @@ CodeSection policies_section() {
            error,
            "a maintenance window whose cron expression, duration or time zone cannot be read: it would never open",
            "see the message and [sharing-objects.md](sharing-objects.md)"},
-          {{"NothingShared"}, error, "`strategy: none` with `replicas`", "drop `replicas`, or name a strategy"},
+          {{"NothingShared"},
+           error,
+           "`strategy: none` with `replicas` or `renameByDefault`",
+           "drop them, or name a strategy"},
           {{"MPSSharesGPUsOnly"},
            error,
            "`strategy: mps` for a resource other than `nvidia.com/gpu`",

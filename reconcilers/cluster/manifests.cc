@@ -2,59 +2,29 @@
 #include "reconcilers/cluster/manifests.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "reconcilers/cluster/cluster_pods.h"
+#include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/json_text.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
-
-Json to_json(const DocumentValue& value) {
-  switch (value.kind) {
-    case DocumentValue::Kind::null:
-      return nullptr;
-    case DocumentValue::Kind::boolean:
-      return value.boolean;
-    case DocumentValue::Kind::string:
-      return value.text;
-    case DocumentValue::Kind::number: {
-      Json number = Json::parse(value.text, nullptr, false);
-      return number.is_discarded() ? Json(value.text) : number;
-    }
-    case DocumentValue::Kind::array: {
-      Json out = Json::array();
-      for (const DocumentValue& item : value.items) out.push_back(to_json(item));
-      return out;
-    }
-    case DocumentValue::Kind::object: {
-      Json out = Json::object();
-      for (const DocumentMember& member : value.members) out[member.key] = to_json(member.value);
-      return out;
-    }
-  }
-  return nullptr;
-}
-
-k8s::Result<Json> document_to_json(const YamlDocument& document) {
-  if (document.root == nullptr) return Json(nullptr);
-  std::vector<Diagnostic> diagnostics;
-  const DocumentValue value = to_document_value(*document.root, DecodeTarget::none, diagnostics);
-  for (const Diagnostic& diagnostic : diagnostics) {
-    if (diagnostic.severity != Diagnostic::Severity::error) continue;
-    return k8s::fail(k8s::Reason::decode, fmt::format("line {}: {}", diagnostic.line, diagnostic.message));
-  }
-  return to_json(value);
-}
+constexpr std::size_t kMostProblems = 20;  // More than anybody reads at once.
 
 std::string text_of(const Json& object) {
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -65,35 +35,66 @@ std::string string_at(const Json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
+  return text;
+}
+
+// Calls on_item with each item of the root's `items`, which the result then lacks. Discarded: the text is no JSON.
+template <class OnItem>
+Json parse_list(std::string_view text, OnItem on_item) {
+  bool named = false;
+  bool in_items = false;
+  return Json::parse(
+      text.begin(), text.end(),
+      [&](int depth, Json::parse_event_t event, Json& parsed) {
+        if (depth == 1 && event == Json::parse_event_t::key) {
+          named = parsed == "items";
+          in_items = false;
+        }
+        if (depth == 1 && event == Json::parse_event_t::array_start) in_items = named;
+        const bool ends = event == Json::parse_event_t::object_end || event == Json::parse_event_t::value ||
+                          event == Json::parse_event_t::array_end;
+        if (!in_items || depth != 2 || !ends) return true;
+        on_item(parsed);
+        return false;
+      },
+      false);
+}
+
 class Loader {
  public:
   explicit Loader(WallTime now) : now_(now) {}
 
-  k8s::Result<void> add_file(const ManifestFile& file) {
+  // Adds what is wrong to problems().
+  void add_file(const ManifestFile& file) {
+    const std::string_view text = without_mark(file.text);
+    const auto first = text.find_first_not_of(" \t\r\n");
     // JSON is parsed as JSON: that is faster, and YAML reads some escapes and characters differently.
-    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-    std::string_view text = file.text;
-    text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
-    if (const auto first = text.find_first_not_of(" \t\r\n"); first != std::string_view::npos && text[first] == '{') {
-      if (Json json = Json::parse(text, nullptr, false); !json.is_discarded())
-        return add_document(file.name + "#0", json);
+    if (first != std::string_view::npos && text[first] == '{' && Json::accept(text.begin(), text.end())) {
+      const std::size_t before = problems_.size();
+      add_json(file.name, text);
+      if (problems_.size() == before) return;
+      // Once more for the places, which only YAML's parser knows.
+      Loader placed(now_);
+      placed.add_yaml(file);
+      if (placed.problems_.empty()) return;
+      problems_.resize(before);
+      for (std::string& problem : placed.problems_) problems_.push_back(std::move(problem));
+      return;
     }
-    YamlLimits limits;
-    limits.bytes = kMaxBytes;
-    YamlStream stream(file.text, limits);
-    int index = 0;
-    while (auto document = stream.next()) {
-      const std::string where = fmt::format("{}#{}", file.name, index++);
-      auto json = document_to_json(*document);
-      if (!json) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, json.error().message));
-      if (auto added = add_document(where, *json); !added) return added;
-    }
-    if (const auto& error = stream.error()) {
-      return k8s::fail(k8s::Reason::decode,
-                       fmt::format("{}:{}:{}: {}", file.name, error->at.line, error->at.column, error->message));
-    }
-    return {};
+    add_yaml(file);
   }
+
+  // What lint has read already.
+  void add_object(const ManifestObject& object) {
+    if (auto added = add_text(object.where, object.kind, object.api_version, object.name, object.json); !added) {
+      problems_.push_back(fmt::format("{}: {}", object.where, added.error().message));
+    }
+  }
+
+  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 
   LoadedManifests finish() {
     World& world = out_.world;
@@ -123,114 +124,199 @@ class Loader {
   }
 
  private:
-  k8s::Result<void> add_document(const std::string& where, Json& document) {
-    if (document.is_null()) return {};
-    if (!document.is_object())
-      return k8s::fail(k8s::Reason::decode, where + ": a manifest must be an object with a kind");
-    const std::string kind = string_at(document, "kind");
-    if (kind.empty()) return k8s::fail(k8s::Reason::decode, where + ": kind is missing");
-    auto items = document.find("items");
-    if (!kind.ends_with("List") || items == document.end() || !items->is_array())
-      return add_object(where, kind, document);
-    for (Json& item : *items) {
-      if (!item.is_object()) return k8s::fail(k8s::Reason::decode, where + ": items must be objects");
-      const std::string own = string_at(item, "kind");
-      // The items of a typed list do not repeat their kind.
-      const std::string item_kind = own.empty() ? kind.substr(0, kind.size() - 4) : own;
-      if (auto added = add_object(where, item_kind, item); !added) return added;
+  void add_json(const std::string& file, std::string_view text) {
+    int index = 0;
+    const auto list = list_kind_of(text);
+    if (!list) {
+      Json document = Json::parse(text.begin(), text.end(), nullptr, false);
+      add_json_document(file, document);
+      return;
     }
-    return {};
+    const std::string kind = list->substr(0, list->size() - 4);
+    const Json root = parse_list(text, [&](Json& item) {
+      const std::string where = fmt::format("{}#{}", file, index++);
+      if (!item.is_object()) {
+        problems_.push_back(where + ": items must be objects");
+        return;
+      }
+      const std::string own = string_at(item, "kind");
+      add_json_object(where, own.empty() ? kind : own, item);
+    });
+    const auto items = root.find("items");
+    if (items != root.end() && !items->is_array() && !items->is_null())
+      problems_.push_back(fmt::format("{}: items of a {} must be a list", file, *list));
   }
 
-  // Fields that a server would have set.
-  static void fill_meta(const std::string& kind, bool namespaced, Json& object) {
-    Json& meta = object["metadata"];
-    if (!meta.is_object()) return;
-    if (namespaced && string_at(meta, "namespace").empty()) meta["namespace"] = "default";
-    const std::string ns = string_at(meta, "namespace");
-    auto uid = [](const std::string& of, const std::string& in, const std::string& name) {
-      return fmt::format("{}/{}/{}", of, in, name);
-    };
-    if (string_at(meta, "uid").empty()) meta["uid"] = uid(kind, ns, string_at(meta, "name"));
-    if (!meta.contains("resourceVersion")) meta["resourceVersion"] = "1";
-    auto owners = meta.find("ownerReferences");
-    if (owners == meta.end() || !owners->is_array()) return;
-    for (Json& owner : *owners) {
-      if (!owner.is_object() || !string_at(owner, "uid").empty()) continue;
-      const bool cluster_scoped = string_at(owner, "kind") == "ClusterPolicy";
-      owner["uid"] = uid(string_at(owner, "kind"), cluster_scoped ? "" : ns, string_at(owner, "name"));
+  void add_json_document(const std::string& file, Json& document) {
+    const std::string where = file + "#0";
+    const std::string kind = string_at(document, "kind");
+    if (kind.empty()) {
+      problems_.push_back(where + ": kind is missing");
+      return;
+    }
+    const auto items = document.find("items");
+    if (kind.ends_with("List") && items != document.end() && !items->is_null()) {
+      problems_.push_back(where + ": items must be a list");
+      return;
+    }
+    add_json_object(where, kind, document);
+  }
+
+  void add_json_object(const std::string& where, const std::string& kind, Json& object) {
+    if (auto added = add(where, kind, object); !added) {
+      problems_.push_back(fmt::format("{}: {}", where, added.error().message));
+    }
+  }
+
+  // The items of a List, one by one.
+  class Items final : public YamlItems {
+   public:
+    Items(Loader& loader, const std::string& file, std::string list_kind)
+        : loader_(loader), file_(file), list_kind_(std::move(list_kind)) {}
+    void item(const YamlNode& node) override {
+      const int index = seen_++;
+      if (index < added_) return;
+      added_ = seen_;
+      if (loader_.problems_.size() < kMostProblems) loader_.add_node(file_, index, node, list_kind_);
+    }
+    // What is read differently comes after the items that have been added.
+    void restart() override { seen_ = 0; }
+
+   private:
+    Loader& loader_;
+    const std::string& file_;
+    std::string list_kind_;
+    int seen_ = 0;
+    int added_ = 0;
+  };
+
+  void add_yaml(const ManifestFile& file) {
+    YamlLimits limits;
+    limits.bytes = kMaxBytes;
+    const std::optional<std::string> respelt = json_for_yaml(file.text);
+    const std::string_view text = respelt ? std::string_view(*respelt) : std::string_view(file.text);
+    YamlStream stream(text, limits);
+    const auto list = list_kind_of(text);
+    Items items(*this, file.name, list.value_or(""));
+    int index = 0;
+    while (const auto document = stream.next(list ? &items : nullptr)) {
+      if (document->root != nullptr) add_node(file.name, index, *document->root, {}, true);
+      ++index;
+    }
+    if (const auto& error = stream.error()) {
+      problems_.push_back(fmt::format("{}:{}:{}: {}", file.name, error->at.line, error->at.column, error->message));
+    }
+  }
+
+  void refuse(const std::string& file, Position at, const std::string& message) {
+    problems_.push_back(fmt::format("{}:{}:{}: {}", file, at.line, at.column, message));
+  }
+
+  // `document`: a whole document, which can also be a List (with the items that have not been read one by one).
+  void add_node(const std::string& file, int index, const YamlNode& node, std::string_view list_kind,
+                bool document = false) {
+    std::vector<Diagnostic> diagnostics;
+    const DocumentValue value = to_document_value(node, DecodeTarget::object, diagnostics);
+    const auto wrong = std::ranges::find(diagnostics, Severity::error, &Diagnostic::severity);
+    if (wrong != diagnostics.end()) return refuse(file, {wrong->line, wrong->column}, wrong->message);
+    if (document && value.is_null()) return;
+    if (!value.is_object()) {
+      return refuse(file, value.at, "a manifest must be an object with a kind, found " + found_there(value));
+    }
+    const DocumentValue* kind = value.find("kind");
+    const std::string name = document ? std::string(value.string_at("kind")) : item_kind(value, list_kind);
+    if (name.empty()) {
+      const bool there = kind != nullptr && !kind->is_null();
+      return refuse(file, there ? kind->at : value.at,
+                    there ? fmt::format("kind must be a string, found {}", found_there(*kind)) : "kind is missing");
+    }
+    const DocumentValue* items = value.find("items");
+    if (document && name.ends_with("List") && items != nullptr && !items->is_null()) {
+      if (!items->is_array()) {
+        return refuse(file, items->at,
+                      fmt::format("items of a {} must be a list, found {}", name, found_there(*items)));
+      }
+      for (const DocumentValue& item : items->items) add_value(file, index, item_kind(item, name), item);
+      return;
+    }
+    add_value(file, index, name, value);
+  }
+
+  void add_value(const std::string& file, int index, const std::string& kind, const DocumentValue& value) {
+    if (!value.is_object()) return refuse(file, value.at, "items must be objects, found " + found_there(value));
+    if (kind.empty()) return refuse(file, value.at, "kind is missing");
+    Json object = to_json(value);
+    if (auto added = add(fmt::format("{}#{}", file, index), kind, object); !added) {
+      const ManifestProblem problem = locate(added.error(), value);
+      refuse(file, problem.at, problem.message);
     }
   }
 
   template <class T>
-  k8s::Result<void> put(const std::string& where, k8s::Result<T> object, k8s::Store<T>& store) {
-    if (!object) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, object.error().message));
+  k8s::Result<void> put(k8s::Result<T> object, k8s::Store<T>& store) {
+    if (!object) return std::unexpected(object.error());
     store.init_apply(std::move(*object));
     return {};
   }
 
-  k8s::Result<void> add_object(const std::string& where, const std::string& kind, Json& object) {
+  k8s::Result<void> add(const std::string& where, const std::string& kind, Json& object) {
+    fill_metadata(kind, object);
+    return add_text(where, kind, string_at(object, "apiVersion"), string_at(object["metadata"], "name"),
+                    text_of(object));
+  }
+
+  k8s::Result<void> add_text(std::string_view where, std::string_view kind, std::string_view api_version,
+                             std::string_view name, std::string_view text) {
     World& world = out_.world;
-    const bool cluster_scoped = kind == "Node" || kind == "ClusterPolicy" || kind == "SharingPolicy" ||
-                                kind == "SharingRollout" || kind == "Config" || kind == "RuntimeClass" ||
-                                kind == "CustomResourceDefinition" || kind == "GPUCluster" || kind == "DeviceClass" ||
-                                kind == "ResourceSlice";
-    fill_meta(kind, !cluster_scoped, object);
     // The kind is served even if no object of it exists.
-    const bool our_crd =
-        kind == "CustomResourceDefinition" && string_at(object["metadata"], "name") == "sharingpolicies.gpusharing.dev";
+    const bool our_crd = kind == "CustomResourceDefinition" && name == "sharingpolicies.gpusharing.dev";
     world.policies_served = world.policies_served || our_crd;
-    const std::string text = text_of(object);
-    if (kind == "Node") return put(where, project_node(text), world.nodes);
-    if (kind == "ConfigMap") return put(where, project_configmap(text), world.configmaps);
-    if (kind == "DaemonSet") return put(where, project_daemonset(text), world.daemonsets);
-    if (kind == "ControllerRevision") return put(where, project_controller_revision(text), world.revisions);
-    if (kind == "ClusterPolicy") return put(where, project_clusterpolicy(text), world.clusterpolicies);
-    if (kind == "GPUCluster") return put(where, project_gpu_cluster(text), world.gpu_clusters);
-    if (kind == "DeviceClass") return put(where, project_device_class(text), world.device_classes);
-    if (kind == "ResourceSlice") return put(where, project_resource_slice(text), world.resource_slices);
-    if (kind == "Lease" && string_at(object["metadata"], "name") == kPartitionerLease)
-      return put(where, project_partitioner_lease(text), world.partitioning.leases);
-    if (is_kai_kind(kind, object)) return add_kai_object(where, kind, text);
+    if (kind == "Node") return put(project_node(text), world.nodes);
+    if (kind == "ConfigMap") return put(project_configmap(text), world.configmaps);
+    if (kind == "DaemonSet") return put(project_daemonset(text), world.daemonsets);
+    if (kind == "ControllerRevision") return put(project_controller_revision(text), world.revisions);
+    if (kind == "ClusterPolicy") return put(project_clusterpolicy(text), world.clusterpolicies);
+    if (kind == "GPUCluster") return put(project_gpu_cluster(text), world.gpu_clusters);
+    if (kind == "DeviceClass") return put(project_device_class(text), world.device_classes);
+    if (kind == "ResourceSlice") return put(project_resource_slice(text), world.resource_slices);
+    if (kind == "Lease" && name == kPartitionerLease)
+      return put(project_partitioner_lease(text), world.partitioning.leases);
+    if (is_kai_kind(kind, api_version, name)) return add_kai_object(kind, text);
     if (kind == "SharingPolicy" || kind == "SharingRollout") {
       world.policies_served = true;
-      if (kind == "SharingPolicy") return put(where, project_sharing_policy(text), world.policies);
-      return put(where, project_sharing_rollout(text), world.rollouts);
+      if (kind == "SharingPolicy") return put(project_sharing_policy(text), world.policies);
+      return put(project_sharing_rollout(text), world.rollouts);
     }
-    if (kind == "Pod") {
-      if (auto added = pods_.add(text); !added)
-        return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, added.error().message));
-      return {};
-    }
+    if (kind == "Pod") return pods_.add(text);
     out_.ignored.push_back(fmt::format("{}: kind {} is not read", where, kind));
     return {};
   }
 
-  static bool is_kai_kind(const std::string& kind, const Json& object) {
-    if (kind == "Config") return string_at(object, "apiVersion").starts_with("kai.scheduler/");
-    if (kind == "Lease") return string_at(object["metadata"], "name") == kai::kBinderLease;
+  static bool is_kai_kind(std::string_view kind, std::string_view api_version, std::string_view name) {
+    if (kind == "Config") return api_version.starts_with("kai.scheduler/");
+    if (kind == "Lease") return name == kai::kBinderLease;
     return kind == "BindRequest" || kind == "Deployment" || kind == "RuntimeClass" ||
            kind == "CustomResourceDefinition";
   }
 
-  k8s::Result<void> add_kai_object(const std::string& where, const std::string& kind, const std::string& text) {
+  k8s::Result<void> add_kai_object(std::string_view kind, std::string_view text) {
     KaiWorld& kai = out_.world.kai;
     if (kind == "Lease") {
       auto lease = project_lease(text);
-      if (!lease) return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", where, lease.error().message));
+      if (!lease) return std::unexpected(lease.error());
       kai.lookups.binder_lease = LookupResults::Lease{now_, true, lease->holder, lease->acquired};
       return {};
     }
-    if (kind == "Deployment") return put(where, project_deployment(text), kai.deployments);
+    if (kind == "Deployment") return put(project_deployment(text), kai.deployments);
     if (kind == "RuntimeClass") {
       has_runtime_classes_ = true;
-      return put(where, project_runtime_class(text), kai.runtime_classes);
+      return put(project_runtime_class(text), kai.runtime_classes);
     }
-    if (kind == "CustomResourceDefinition") return put(where, project_kai_schema(text), kai.schemas);
+    if (kind == "CustomResourceDefinition") return put(project_kai_schema(text), kai.schemas);
     // Manifests name objects, not APIs: where one of KAI's kinds occurs, both are served.
     kai.configs_served = kai.bind_requests_served = true;
-    if (kind == "Config") return put(where, project_kai_config(text), kai.configs);
-    return put(where, project_bind_request(text), kai.bind_requests);
+    if (kind == "Config") return put(project_kai_config(text), kai.configs);
+    return put(project_bind_request(text), kai.bind_requests);
   }
 
   // The manifests are the whole cluster: so the consumers' ConfigMaps are also known.
@@ -247,31 +333,39 @@ class Loader {
 
   WallTime now_;
   LoadedManifests out_;
+  std::vector<std::string> problems_;
   ClusterPods pods_;
   bool has_runtime_classes_ = false;
 };
 
 }  // namespace
 
-std::string json_of(const DocumentValue& value) {
-  return text_of(to_json(value));
-}
-
 LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
                                         std::vector<std::string>& problems) {
   Loader loader(now);
-  for (const ManifestFile& file : files) {
-    if (auto added = loader.add_file(file); !added) problems.push_back(added.error().message);
-  }
+  for (const ManifestFile& file : files) loader.add_file(file);
+  problems.insert(problems.end(), loader.problems().begin(), loader.problems().end());
+  return loader.finish();
+}
+
+LoadedManifests load_readable_objects(const std::vector<ManifestObject>& objects, WallTime now,
+                                      std::vector<std::string>& problems) {
+  Loader loader(now);
+  for (const ManifestObject& object : objects) loader.add_object(object);
+  problems.insert(problems.end(), loader.problems().begin(), loader.problems().end());
   return loader.finish();
 }
 
 k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now) {
   Loader loader(now);
   for (const ManifestFile& file : files) {
-    if (auto added = loader.add_file(file); !added) return std::unexpected(added.error());
+    loader.add_file(file);
+    if (loader.problems().size() >= kMostProblems) break;
   }
-  return loader.finish();
+  const std::vector<std::string>& problems = loader.problems();
+  if (problems.empty()) return loader.finish();
+  const auto last = problems.begin() + static_cast<std::ptrdiff_t>(std::min(problems.size(), kMostProblems));
+  return k8s::fail(k8s::Reason::decode, fmt::format("{}", fmt::join(problems.begin(), last, "\n")));
 }
 
 k8s::Result<std::string> yaml_to_json(std::string_view text) {
@@ -283,10 +377,14 @@ k8s::Result<std::string> yaml_to_json(std::string_view text) {
     return k8s::fail(k8s::Reason::decode,
                      fmt::format("line {}, column {}: {}", error->at.line, error->at.column, error->message));
   }
-  if (!document) return std::string("null");
-  auto json = document_to_json(*document);
-  if (!json) return std::unexpected(json.error());
-  return text_of(*json);
+  if (!document || document->root == nullptr) return std::string("null");
+  std::vector<Diagnostic> diagnostics;
+  const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, diagnostics);
+  const auto wrong = std::ranges::find(diagnostics, Severity::error, &Diagnostic::severity);
+  if (wrong != diagnostics.end()) {
+    return k8s::fail(k8s::Reason::decode, fmt::format("line {}: {}", wrong->line, wrong->message));
+  }
+  return json_of(value);
 }
 
 }  // namespace gso

@@ -24,16 +24,25 @@ struct ManifestFile {
 };
 
 // Objects without a uid, resourceVersion or creationTimestamp get stable ones (kind/namespace/name, "1", the epoch), so
-// that hand-written manifests work. Errors (reason `decode`) name the file, document and line, and what is valid there.
+// that hand-written manifests work. Errors (reason `decode`) have a line for each wrong object, up to 20: file, line,
+// column, the object, what is valid there and what was found.
 [[nodiscard]] k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now);
 
 // Leaves out objects that cannot be read; `problems` gets one reason for each such file.
 [[nodiscard]] LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
                                                       std::vector<std::string>& problems);
 
-struct DocumentValue;  // reconcilers/profile/document_value.h
-// A document's value as JSON text.
-[[nodiscard]] std::string json_of(const DocumentValue& value);
+// An object that has been read already, with the metadata that a server would have set (manifest_object.h).
+struct ManifestObject {
+  std::string_view where;  // "file.yaml#3"
+  std::string_view kind;
+  std::string_view api_version;
+  std::string_view name;
+  std::string_view json;
+};
+// The same as load_readable_manifests() for these objects. The views must outlive the call.
+[[nodiscard]] LoadedManifests load_readable_objects(const std::vector<ManifestObject>& objects, WallTime now,
+                                                    std::vector<std::string>& problems);
 
 // One YAML or JSON document as JSON text (YAML 1.1, as kubectl reads manifests).
 [[nodiscard]] k8s::Result<std::string> yaml_to_json(std::string_view text);

@@ -1,4 +1,4 @@
-// The checks of single Kubernetes objects: policy.cc, selector.cc, config_map.cc.
+// The checks of single Kubernetes objects: policy.cc, selector.cc, config_map.cc, pods.cc, misspelt.cc.
 #pragma once
 
 #include <span>
@@ -38,6 +38,29 @@ void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& 
 
 // A part of the operator's own record, whose JSON also reads like a profile.
 [[nodiscard]] bool is_record(const DocumentValue& config_map);
+
+// The pods of a workload.
+struct PodTemplate {
+  const DocumentValue* pod = nullptr;  // With metadata and spec, as a Pod has them.
+  std::string path;                    // What comes before the paths within it: "spec.template."
+};
+// Of a Deployment, StatefulSet, DaemonSet, Job, CronJob, and of any other object that has templates of pods. The
+// pointers are into `object`.
+[[nodiscard]] std::vector<PodTemplate> pod_templates(const DocumentValue& object);
+
+// A Pod, or the template of pods that stands at `path`: KAI's rules (check_pod), and those of pods.cc.
+void check_pod_at(const DocumentValue& pod, const std::string& path, const KaiPodRules& rules,
+                  std::vector<Diagnostic>& diagnostics);
+
+// lint_kai() or lint_pods() can say more about the Pod if other objects are among the input.
+[[nodiscard]] bool needs_other_objects(const DocumentValue& pod);
+// A Pod with an inference server that reserves a fraction of the GPU.
+[[nodiscard]] bool reserves_memory(const DocumentValue& pod);
+// A Pod one of whose containers asks for more than one GPU.
+[[nodiscard]] bool asks_for_several(const DocumentValue& pod);
+
+// A Node's labels and annotations that look like one that a component reads.
+void check_node(const DocumentValue& node, std::vector<Diagnostic>& diagnostics);
 
 // True when some value of the ConfigMap reads like a profile.
 [[nodiscard]] bool holds_profiles(const DocumentValue& config_map);

@@ -3,8 +3,10 @@
 #include <chrono>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "reconcilers/cluster/manifests.h"
+#include "reconcilers/lint/document_index.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/lint/whole_cluster.h"
 
@@ -18,23 +20,47 @@ bool is_said_of_the_config_map(const Finding& found) {
   return found.object.kind == "ConfigMap" && (found.reason == "KeyNoLabelValue" || found.reason == "NoProfiles");
 }
 
-// The document of that object; if it has none, a new one after the last document of its source.
-LintedDocument& document_of(const ClusterObject& object, std::vector<LintedDocument>& documents) {
-  const auto found = std::find_if(documents.begin(), documents.end(), [&](const LintedDocument& document) {
-    return document.source == object.source && document.kind == object.kind && document.name == object.name &&
-           document.key.empty();
-  });
-  if (found != documents.end()) {
-    return *found;
+// Adds findings to the documents of their objects. An object without a document gets one, after the last document of
+// its source.
+class Reports {
+ public:
+  explicit Reports(std::vector<LintedDocument>& documents) : documents_(documents), index_(documents) {}
+
+  void add(const ClusterObject& object, const Finding& found) {
+    document_of(object).diagnostics.push_back(
+        {found.severity, found.reason, "", object.line, object.column, found.message});
   }
-  const auto last = std::find_if(documents.rbegin(), documents.rend(),
-                                 [&](const LintedDocument& document) { return document.source == object.source; });
-  const auto added = documents.insert(last.base(), LintedDocument{});
-  added->source = object.source;
-  added->kind = object.kind;
-  added->name = object.name;
-  return *added;
-}
+
+  // Once all findings are added.
+  void finish() {
+    if (added_.empty()) return;
+    std::map<std::string, std::size_t> last;
+    for (std::size_t i = 0; i < documents_.size(); ++i) last[documents_[i].source] = i;
+    std::multimap<std::size_t, LintedDocument> after;
+    for (auto& [object, document] : added_) after.emplace(last[document.source], std::move(document));
+    std::vector<LintedDocument> out;
+    for (std::size_t i = 0; i < documents_.size(); ++i) {
+      out.push_back(std::move(documents_[i]));
+      const auto [from, to] = after.equal_range(i);
+      for (auto at = from; at != to; ++at) out.push_back(std::move(at->second));
+    }
+    documents_ = std::move(out);
+  }
+
+ private:
+  LintedDocument& document_of(const ClusterObject& object) {
+    if (LintedDocument* found = index_.find(object)) return *found;
+    LintedDocument& document = added_[&object];
+    document.source = object.source;
+    document.kind = object.kind;
+    document.name = object.name;
+    return document;
+  }
+
+  std::vector<LintedDocument>& documents_;
+  DocumentIndex index_;
+  std::map<const ClusterObject*, LintedDocument> added_;  // In the order of the objects.
+};
 
 }  // namespace
 
@@ -48,13 +74,13 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
   if (!whole && !offers && !has("SharingPolicy")) {
     return;
   }
-  std::vector<ManifestFile> files;
+  std::vector<ManifestObject> read;
   std::map<Name, const ClusterObject*> by_name;
   for (const ClusterObject& object : objects) {
     if (object.kind == "Pod" || object.kind == "Config" || object.kind == "RuntimeClass") {
       continue;  // lint_kai looks at these.
     }
-    files.push_back({object.source, object.json});
+    read.push_back({object.source, object.kind, object.api_version, object.name, object.json});
     by_name.emplace(Name{object.kind, object.ns, object.name}, &object);
   }
   for (LintedDocument& document : documents) {
@@ -67,16 +93,16 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
   }
   std::vector<std::string>
       problems;  // Of objects that this check does not read, or that have diagnostics of their own.
-  const LoadedManifests loaded = load_readable_manifests(files, WallTime{}, problems);
+  const LoadedManifests loaded = load_readable_objects(read, WallTime{}, problems);
+  Reports reports(documents);
   for (const Finding& found : check_cluster(loaded.world, {})) {
     const auto object = by_name.find(Name{found.object.kind, found.object.ns, found.object.name});
     if (object == by_name.end() || is_said_of_the_config_map(found)) {
       continue;
     }
-    const ClusterObject& at = *object->second;
-    document_of(at, documents)
-        .diagnostics.push_back({found.severity, found.reason, "", at.line, at.column, found.message});
+    reports.add(*object->second, found);
   }
+  reports.finish();
 }
 
 }  // namespace gso

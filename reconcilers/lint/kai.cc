@@ -1,6 +1,10 @@
 // KAI's fraction pods against the objects beside them. The same causes as for pods that wait in a cluster.
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -9,6 +13,7 @@
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/lint/document_index.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/profile/profile_document.h"
 
@@ -31,24 +36,18 @@ bool belongs_to_kai(const ClusterObject& object) {
   return object.kind == "Pod" || object.kind == "Node" || object.kind == "Config" || object.kind == "RuntimeClass";
 }
 
-LintedDocument* document_of(const ClusterObject& pod, std::vector<LintedDocument>& documents) {
-  const auto found = std::ranges::find_if(documents, [&](const LintedDocument& each) {
-    return each.source == pod.source && each.kind == "Pod" && each.name == pod.name;
-  });
-  return found == documents.end() ? nullptr : &*found;
-}
-
 // kai-config names another scheduler than the one that the Pods were checked by.
 void check_pods_again(const std::vector<ClusterObject>& objects, KaiPodRules rules, const std::string& scheduler,
-                      std::vector<LintedDocument>& documents) {
+                      DocumentIndex& documents) {
   rules.kai_scheduler = scheduler;
+  std::set<const LintedDocument*> cleared;  // A workload can have several templates.
   for (const ClusterObject& object : objects) {
-    LintedDocument* document = object.pod ? document_of(object, documents) : nullptr;
+    LintedDocument* document = object.pod ? documents.find(object) : nullptr;
     if (document == nullptr) {
       continue;
     }
-    document->diagnostics.clear();
-    check_pod(*object.pod, rules, document->diagnostics);
+    if (cleared.insert(document).second) document->diagnostics.clear();
+    check_pod_at(*object.pod, object.pod_path, rules, document->diagnostics);
     sort_and_limit(document->diagnostics);
   }
 }
@@ -57,31 +56,33 @@ void check_pods_again(const std::vector<ClusterObject>& objects, KaiPodRules rul
 
 void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rules,
               std::vector<LintedDocument>& documents) {
-  std::vector<ManifestFile> files;
+  std::vector<ManifestObject> read;
   for (const ClusterObject& object : objects) {
     if (belongs_to_kai(object)) {
-      files.push_back({object.source, object.json});
+      read.push_back({object.source, object.kind, object.api_version, object.name, object.json});
     }
   }
   const bool pods_alone = std::ranges::none_of(
       objects, [](const ClusterObject& object) { return object.kind != "Pod" && belongs_to_kai(object); });
-  if (files.empty() || pods_alone) {
+  if (read.empty() || pods_alone) {
     return;
   }
   std::vector<std::string> problems;  // Documents have errors of their own.
-  const LoadedManifests loaded = load_readable_manifests(files, WallTime{}, problems);
+  const LoadedManifests loaded = load_readable_objects(read, WallTime{}, problems);
   const KaiView view = view_kai(loaded.world.kai, KaiSettings{});
+  DocumentIndex index(documents);
   if (view.configured && view.scheduler_name != rules.kai_scheduler) {
-    check_pods_again(objects, rules, view.scheduler_name, documents);
+    check_pods_again(objects, rules, view.scheduler_name, index);
   }
   const std::vector<WaitingPod>& waiting = loaded.world.kai.lookups.waiting->pods;
   const WaitingCauses causes(loaded.world, view, waiting);
+  std::map<ObjectKey, const WaitingPod*> by_name;
+  for (const WaitingPod& each : waiting) by_name.try_emplace(each.pod.meta.key(), &each);
   for (const ClusterObject& object : objects) {
-    const auto pod = std::ranges::find_if(waiting, [&](const WaitingPod& each) {
-      return object.kind == "Pod" && each.pod.meta.name == object.name &&
-             each.pod.meta.ns.view() == (object.ns.empty() ? "default" : object.ns);
-    });
-    LintedDocument* const document = pod == waiting.end() ? nullptr : document_of(object, documents);
+    if (object.kind != "Pod") continue;
+    const auto found = by_name.find(ObjectKey{object.ns.empty() ? "default" : object.ns, object.name});
+    const WaitingPod* pod = found == by_name.end() ? nullptr : found->second;
+    LintedDocument* const document = pod == nullptr ? nullptr : index.find(object);
     if (document == nullptr || !causes.is_of_kai(*pod)) {
       continue;
     }

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/json_text.h"
@@ -18,11 +19,6 @@ namespace gso {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;  // A List of a whole cluster's ConfigMaps and Pods.
-
-struct Manifest {
-  const DocumentValue* value = nullptr;
-  std::string_view kind;
-};
 
 bool is_manifest(const DocumentValue& value) {
   return !value.string_at("kind").empty() && (value.find("apiVersion") != nullptr || value.find("metadata") != nullptr);
@@ -36,8 +32,13 @@ class Linter {
   std::vector<LintedDocument> run(std::string_view text) {
     // A manifest in JSON is read as JSON; a profile in JSON as the plugin reads it, which is as YAML.
     const auto respelt = json_for_yaml(text);
-    if (respelt && begins_with_manifest(*respelt)) {
+    const auto list_kind = list_kind_of(text);
+    if (respelt && (list_kind || begins_with_manifest(*respelt))) {
       text = *respelt;
+    }
+    if (list_kind) {
+      list(text, *list_kind);
+      return std::move(documents_);
     }
     const auto empty = find_empty_root(text);
     if (empty) {
@@ -66,6 +67,45 @@ class Linter {
     return document;
   }
 
+  // The items of a List, one by one: the whole of a cluster would take many times its text in memory.
+  class Items final : public YamlItems {
+   public:
+    Items(Linter& linter, std::string_view kind) : linter_(linter), kind_(kind) {}
+    void item(const YamlNode& node) override {
+      if (++seen_ <= read_) {
+        return;
+      }
+      read_ = seen_;
+      std::vector<Diagnostic> unused;
+      const DocumentValue value = to_document_value(node, DecodeTarget::object, unused);
+      linter_.manifest(value, item_kind(value, kind_), false);
+    }
+    // What is read differently comes after the items that have been read.
+    void restart() override { seen_ = 0; }
+
+   private:
+    Linter& linter_;
+    std::string_view kind_;
+    int seen_ = 0;
+    int read_ = 0;
+  };
+
+  void list(std::string_view text, const std::string& kind) {
+    YamlStream stream(text, {.bytes = kMaxFileBytes});
+    Items items(*this, kind);
+    if (const auto document = stream.next(&items); document && documents_.empty()) {
+      std::vector<Diagnostic> unused;
+      const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, unused);
+      manifest(value, value.string_at("kind"), true);
+    }
+    if (!stream.error()) {
+      (void)stream.next();  // The end of the text, or what follows the List by mistake.
+    }
+    if (stream.error()) {
+      add_diagnostics(*stream.error(), add("Profile").diagnostics);
+    }
+  }
+
   static bool begins_with_manifest(std::string_view text) {
     YamlStream stream(text, {.bytes = kMaxFileBytes});
     const auto document = stream.next();
@@ -75,6 +115,11 @@ class Linter {
 
   // Reads documents up to the end or a syntax error; returns how many bytes of the text need no further reading.
   std::size_t read(std::string_view text, int first_line) {
+    // After an error, document by document: each error means reading from there anew. The separator that ends the
+    // document is read with it, because the error's message can be about that.
+    const std::size_t end = last_error_ ? next_document(text, 0) : text.size();
+    text =
+        text.substr(0, std::min(text.size(), text.find('\n', end) + 1 == 0 ? text.size() : text.find('\n', end) + 1));
     YamlLimits limits;
     limits.bytes = kMaxFileBytes;
     limits.first_line = first_line;
@@ -87,7 +132,7 @@ class Linter {
       document = std::move(following);
     }
     if (!stream.error()) {
-      return text.size();
+      return std::min(end, text.size());
     }
     const YamlError& error = *stream.error();
     const bool again = last_error_ == error.at;  // Reading has resumed at the broken document.
@@ -137,9 +182,9 @@ class Linter {
       return;  // Nothing between two separators.
     }
     std::vector<Diagnostic> unused;
-    const DocumentValue value = to_document_value(root, DecodeTarget::none, unused);
+    const DocumentValue value = to_document_value(root, DecodeTarget::object, unused);
     if (is_manifest(value)) {
-      manifest(value, only);
+      manifest(value, value.string_at("kind"), only);
       return;
     }
     if (documents_.empty() && empty_first_) {
@@ -178,12 +223,11 @@ class Linter {
     linted.diagnostics = std::move(parsed.diagnostics);
   }
 
-  void manifest(const DocumentValue& value, bool only) {
-    const std::string_view kind = value.string_at("kind");
+  void manifest(const DocumentValue& value, std::string_view kind, bool only) {
     const DocumentValue* items = value.find("items");
     if (kind.ends_with("List") && items != nullptr && items->is_array()) {
       for (const DocumentValue& item : items->items) {
-        manifest(item, false);
+        manifest(item, item_kind(item, kind), false);
       }
       if (items->items.empty() && only) {
         not_checked(add(std::string(kind)), value, "an empty list");
@@ -199,9 +243,17 @@ class Linter {
     LintedDocument& linted = add(std::string(kind));
     linted.name = metadata != nullptr ? metadata->string_at("name") : std::string_view();
     if (kind == "Pod") {
-      check_pod(value, rules_, linted.diagnostics);
+      check_pod_at(value, "", rules_, linted.diagnostics);
     } else if (kind == "SharingPolicy") {
       check_policy(value, linted.diagnostics);
+    } else if (kind == "Node") {
+      check_node(value, linted.diagnostics);
+      if (linted.diagnostics.empty()) not_checked(linted, value, kind);
+    } else if (const auto templates = pod_templates(value); !templates.empty()) {
+      for (const PodTemplate& each : templates) {
+        check_pod_at(*each.pod, each.path, rules_, linted.diagnostics);
+        collect_template(value, kind, each);
+      }
     } else {
       not_checked(linted, value, kind);
     }
@@ -220,16 +272,57 @@ class Linter {
     const DocumentValue* spec = kind == "SharingPolicy" ? value.find("spec") : nullptr;
     const DocumentValue* profile = spec != nullptr ? spec->find("profile") : nullptr;
     const DocumentValue* key = profile != nullptr ? profile->find("configMapKey") : nullptr;
+    ClusterObject& object = add_object(kind, kind, *metadata, to_json(value));
     const Position at = key != nullptr ? key->at : name->at;
-    objects_->push_back({fmt::format("{}#{}", source_, index_), std::string(kind),
-                         std::string(metadata->string_at("namespace")), name->text, at.line, at.column, json_of(value),
-                         kind == "Pod" ? std::make_shared<const DocumentValue>(value) : nullptr});
+    object.line = at.line;
+    object.column = at.column;
+    if (kind == "Pod" && needs_other_objects(value)) {
+      object.pod = std::make_shared<const DocumentValue>(value);
+    }
+  }
+
+  // The pods of a workload, as a Pod of its name.
+  void collect_template(const DocumentValue& workload, std::string_view kind, const PodTemplate& of) {
+    const DocumentValue* metadata = workload.find("metadata");
+    const DocumentValue* name = metadata != nullptr ? metadata->find("name") : nullptr;
+    if (objects_ == nullptr || name == nullptr || !needs_other_objects(*of.pod)) {
+      return;
+    }
+    nlohmann::json pod = to_json(*of.pod);
+    pod["apiVersion"] = "v1";
+    pod["kind"] = "Pod";
+    pod["metadata"]["name"] = name->text;
+    if (const auto ns = metadata->string_at("namespace"); !ns.empty()) {
+      pod["metadata"]["namespace"] = ns;
+    }
+    ClusterObject& object = add_object("Pod", kind, *metadata, std::move(pod));
+    object.source = documents_.back().source;
+    object.line = of.pod->at.line;
+    object.column = of.pod->at.column;
+    object.pod = std::make_shared<const DocumentValue>(*of.pod);
+    object.pod_path = of.path;
+  }
+
+  ClusterObject& add_object(std::string_view kind, std::string_view document_kind, const DocumentValue& metadata,
+                            nlohmann::json json) {
+    fill_metadata(std::string(kind), json);
+    ClusterObject& object = objects_->emplace_back();
+    object.source = fmt::format("{}#{}", source_, index_);
+    object.kind = kind;
+    object.document_kind = document_kind;
+    object.ns = metadata.string_at("namespace");
+    object.name = metadata.find("name")->text;
+    const auto version = json.find("apiVersion");
+    object.api_version = version != json.end() && version->is_string() ? version->get<std::string>() : std::string();
+    object.json = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return object;
   }
 
   static void not_checked(LintedDocument& linted, const DocumentValue& value, std::string_view what) {
     linted.diagnostics.push_back(
         {Diagnostic::Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
-         fmt::format("{} is not checked; lint checks profiles, ConfigMaps, SharingPolicies and Pods", what)});
+         fmt::format("{} is not checked; lint checks profiles, ConfigMaps, SharingPolicies, Pods and workloads",
+                     what)});
   }
 
   // `only`: the file contains nothing else, so the ConfigMap is checked even if no value looks like a profile.

@@ -12,6 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "reconcilers/kai/pod_annotations.h"
+#include "reconcilers/lint/source_lines.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
@@ -48,8 +49,12 @@ struct ClusterObject {
   std::string name;
   int line = 0;  // Of its name; of a SharingPolicy's configMapKey where it has one.
   int column = 0;
-  std::string json;
-  std::shared_ptr<const DocumentValue> pod;  // Of a Pod: what was checked.
+  std::string json;  // With the metadata that a server would have set.
+  // Of a Pod that lint_kai or lint_pods can say more about: what was checked.
+  std::shared_ptr<const DocumentValue> pod;
+  std::string api_version;
+  std::string document_kind;  // Of its document: "Deployment" for the pods of one.
+  std::string pod_path;       // "spec.template." for the pods of a Deployment, empty for a Pod.
 };
 
 // All documents of a text. Never empty: an empty text is a profile without sharing. A document that does not parse is a
@@ -75,9 +80,9 @@ void lint_nos(const std::vector<ClusterObject>& objects, std::vector<LintedDocum
 void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rules,
               std::vector<LintedDocument>& documents);
 
-// Pods of inference servers that reserve a fraction of the whole GPU, against the MPS profiles among documents and
-// objects: what does not fit into a client's slice. Nothing happens where no such profile is among them.
-void lint_memory(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
+// Pods against the MPS profiles among documents and objects: inference servers that reserve more of the whole GPU than
+// a client has, and containers that ask for several GPUs. Nothing happens where no such profile is among them.
+void lint_pods(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
 
 // {"documents": […]}, stable: fields and their order are part of the contract.
 [[nodiscard]] std::string lint_json(const std::vector<LintedDocument>& documents);
@@ -86,7 +91,8 @@ void lint_memory(const std::vector<ClusterObject>& objects, std::vector<LintedDo
 [[nodiscard]] nlohmann::ordered_json normalized_json(const Profile& profile);
 
 // The diagnostics of one document for people: place, message, code, the source line and a caret. `text` is that of the
-// whole file.
+// whole file; for many documents of one file, its lines.
+[[nodiscard]] std::string lint_report(const LintedDocument& document, const SourceLines& text);
 [[nodiscard]] std::string lint_report(const LintedDocument& document, std::string_view text);
 
 }  // namespace gso

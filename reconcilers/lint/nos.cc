@@ -1,8 +1,12 @@
 // Profiles written by nos are not checked against the rules of the official device plugin.
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -33,21 +37,22 @@ bool is_a_default(const Discovery& discovery, const std::string& key) {
 }  // namespace
 
 void lint_nos(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents) {
-  std::vector<ManifestFile> files;
+  std::vector<ManifestObject> read;
+  std::map<std::pair<std::string_view, std::string_view>, const ClusterObject*> config_maps;  // By source and name.
   for (const ClusterObject& object : objects) {
-    if (object.kind == "Node" || object.kind == "DaemonSet") files.push_back({object.source, object.json});
+    if (object.kind == "Node" || object.kind == "DaemonSet")
+      read.push_back({object.source, object.kind, object.api_version, object.name, object.json});
+    if (object.kind == "ConfigMap") config_maps.try_emplace({object.source, object.name}, &object);
   }
-  if (files.empty()) return;
+  if (read.empty()) return;
   std::vector<std::string> problems;  // Of objects that have their own errors.
-  const World& world = load_readable_manifests(files, WallTime{}, problems).world;
+  const World& world = load_readable_objects(read, WallTime{}, problems).world;
   const Discovery discovery = discover(world);
   const std::set<std::string> keys = keys_of_nos(world);
   for (LintedDocument& document : documents) {
     if (document.kind != "Profile" || document.key.empty()) continue;
-    const auto config_map = std::ranges::find_if(objects, [&](const ClusterObject& object) {
-      return object.kind == "ConfigMap" && object.source == document.source && object.name == document.name;
-    });
-    const bool mounted = config_map != objects.end() && is_mounted_by_nos_alone(discovery, *config_map);
+    const auto config_map = config_maps.find({document.source, document.name});
+    const bool mounted = config_map != config_maps.end() && is_mounted_by_nos_alone(discovery, *config_map->second);
     const bool named = keys.contains(document.key) && !is_a_default(discovery, document.key);
     if (!mounted && !named) continue;
     document.diagnostics = {{Diagnostic::Severity::info, std::string(kPartitionedByNos), "", 1, 1,

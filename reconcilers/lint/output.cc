@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -17,8 +16,6 @@ namespace gso {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 ordered_json section_json(const SharingSection& section, bool mps) {
   ordered_json out = ordered_json::object();
@@ -39,19 +36,6 @@ ordered_json section_json(const SharingSection& section, bool mps) {
     out["resources"].push_back(std::move(entry));
   }
   return out;
-}
-
-// The given line of the text, from 1, without its end; shortened where it is very long.
-std::string_view line_of(std::string_view text, int line) {
-  for (int i = 1; i < line; ++i) {
-    const auto end = text.find_first_of("\r\n");
-    if (end == std::string_view::npos) {
-      return {};
-    }
-    text.remove_prefix(end + (text.substr(end).starts_with("\r\n") ? 2 : 1));
-  }
-  text = text.substr(0, text.find_first_of("\r\n"));
-  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;  // The mark takes no column.
 }
 
 // The code point that begins at `at`; moves `at` after it. Bytes that are not UTF-8 count one each.
@@ -109,51 +93,6 @@ std::string padding(std::string_view line, int column) {
   return out;
 }
 
-void append_utf8(std::string& out, std::uint32_t code) {
-  const auto continued = [&](int shift) { out += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xc0 | code >> 6);
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xe0 | code >> 12);
-    continued(6);
-  } else {
-    out += static_cast<char>(0xf0 | code >> 18);
-    continued(12);
-    continued(6);
-  }
-  if (code >= 0x80) {
-    continued(0);
-  }
-}
-
-// A text in UTF-16, as Windows' shells write one, in UTF-8; nullopt for any other. A lone surrogate becomes U+FFFD.
-std::optional<std::string> from_utf16(std::string_view text) {
-  const bool little = text.starts_with("\xff\xfe");
-  if (!little && !text.starts_with("\xfe\xff")) {
-    return std::nullopt;
-  }
-  const auto unit = [&](std::size_t at) -> std::uint32_t {
-    const auto first = static_cast<unsigned char>(text[at]);
-    const auto second = static_cast<unsigned char>(text[at + 1]);
-    return little ? static_cast<std::uint32_t>(second << 8 | first) : static_cast<std::uint32_t>(first << 8 | second);
-  };
-  std::string out;
-  for (std::size_t at = 2; at + 1 < text.size(); at += 2) {
-    std::uint32_t code = unit(at);
-    const std::uint32_t low = at + 3 < text.size() ? unit(at + 2) : 0;
-    if (code >= 0xd800 && code < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
-      code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-      at += 2;
-    } else if (code >= 0xd800 && code < 0xe000) {
-      code = 0xfffd;
-    }
-    append_utf8(out, code);
-  }
-  return out;
-}
-
 constexpr std::size_t kShownColumns = 160;
 
 struct Shown {
@@ -164,8 +103,8 @@ struct Shown {
 };
 
 // `text` is that of the file, `value` that of the ConfigMap's key.
-Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, std::string_view text,
-               std::string_view value) {
+Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, const SourceLines& text,
+               const SourceLines& value) {
   Shown shown;
   const std::string file = document.source.substr(0, document.source.rfind('#'));
   shown.number = diagnostic.line;
@@ -173,14 +112,14 @@ Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, std
   if (document.placement) {
     shown.number += diagnostic.line == 0 ? 0 : document.placement->line_before;
     shown.column += diagnostic.line == 0 ? 0 : document.placement->indent;
-    shown.line = line_of(text, shown.number);
+    shown.line = text.line(shown.number);
     if (!document.key.empty() && diagnostic.line != 0) {
       // A literal block is indented: the difference of the two line lengths is its indentation.
-      const std::string_view inside = line_of(value, diagnostic.line);
+      const std::string_view inside = value.line(diagnostic.line);
       shown.column += static_cast<int>(shown.line.size()) - static_cast<int>(inside.size());
     }
   } else {
-    shown.line = line_of(value, diagnostic.line);
+    shown.line = value.line(diagnostic.line);
   }
   const std::string where = document.key.empty() ? file : fmt::format("{}[{}]", file, document.key);
   if (diagnostic.line == 0) {
@@ -231,12 +170,11 @@ std::string lint_json(const std::vector<LintedDocument>& documents) {
   return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string lint_report(const LintedDocument& document, std::string_view text) {
+std::string lint_report(const LintedDocument& document, const SourceLines& text) {
   std::string out;
-  const std::optional<std::string> file = from_utf16(text);
-  const std::optional<std::string> value = from_utf16(document.value);
+  const SourceLines value(document.value);
   for (const Diagnostic& d : document.diagnostics) {
-    const Shown shown = shown_at(document, d, file ? *file : text, value ? *value : document.value);
+    const Shown shown = shown_at(document, d, text, value);
     out += fmt::format("{}: {}: {}{} [{}]\n", shown.place, to_string(d.severity), d.path.empty() ? "" : d.path + ": ",
                        d.message, d.code);
     if (!shown.line.empty()) {
@@ -244,6 +182,10 @@ std::string lint_report(const LintedDocument& document, std::string_view text) {
     }
   }
   return printable(out);
+}
+
+std::string lint_report(const LintedDocument& document, std::string_view text) {
+  return lint_report(document, SourceLines(text));
 }
 
 }  // namespace gso

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/lint/crd_patterns.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/policy.h"
@@ -76,6 +77,10 @@ constexpr auto kFields = std::to_array<std::string_view>({
     "rollout.paused",
 });
 
+constexpr std::int64_t kMostReplicas = 10'000;
+constexpr std::size_t kMostWindows = 16;
+constexpr std::size_t kMostCron = 128;
+
 constexpr std::array<std::string_view, 3> kModes{"Enforce", "Approve", "Observe"};
 constexpr std::array<std::string_view, 2> kDeletion{"Retain", "Revert"};
 constexpr std::array<std::string_view, 2> kMechanism{"NodeByNode", "DaemonSetRestart"};
@@ -88,10 +93,11 @@ class PolicyCheck {
   explicit PolicyCheck(std::vector<Diagnostic>& diagnostics) : diagnostics_(diagnostics) {}
 
   void run(const DocumentValue& policy) {
+    head(policy);
     const DocumentValue* spec = policy.find("spec");
     const PathStep step(path_, "spec");
     if (spec == nullptr || !spec->is_object()) {
-      error("WrongType", spec == nullptr ? policy.at : spec->at, "a SharingPolicy needs a \"spec\"");
+      error("WrongType", spec == nullptr ? policy.at : spec->at, "a SharingPolicy needs a mapping \"spec\"");
       return;
     }
     known_fields(*spec, "");
@@ -110,6 +116,38 @@ class PolicyCheck {
   void error(std::string code, Position at, std::string message) {
     diagnostics_.push_back(
         {Diagnostic::Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
+  }
+
+  // What surrounds the spec.
+  void head(const DocumentValue& policy) {
+    static constexpr std::array<std::string_view, 5> kHead{"apiVersion", "kind", "metadata", "spec", "status"};
+    for (const DocumentMember& member : policy.members) {
+      const PathStep step(path_, member.key);
+      if (std::find(kHead.begin(), kHead.end(), member.key) == kHead.end()) unknown_field(member, kHead);
+    }
+    const DocumentValue* version = policy.find("apiVersion");
+    if (version == nullptr || version->text != kApiVersion) {
+      const PathStep step(path_, "apiVersion");
+      error("UnknownValue", version == nullptr ? policy.at : version->at,
+            fmt::format("the API server serves SharingPolicies as {} only", kApiVersion));
+    }
+    const DocumentValue* metadata = policy.find("metadata");
+    const DocumentValue* name = metadata == nullptr ? nullptr : metadata->find("name");
+    const bool generated = metadata != nullptr && metadata->find("generateName") != nullptr;
+    const PathStep step(path_, "metadata");
+    const PathStep of_name(path_, "name");
+    if (name == nullptr || name->is_null()) {
+      if (!generated)
+        error("NameMissing", metadata == nullptr ? policy.at : metadata->at, "a SharingPolicy needs a name");
+    } else if (!name->is_string()) {
+      error("WrongType", name->at, fmt::format("expected a string, found {}", kind_name(name->kind)));
+    } else if (!is_object_name(name->text)) {
+      error(
+          "NameInvalid", name->at,
+          fmt::format("\"{}\" is no name of an object: at most 253 lower-case letters, digits, '-' and '.', each part "
+                      "between dots beginning and ending with a letter or digit",
+                      name->text));
+    }
   }
 
   // The names of the fields directly below this place.
@@ -202,8 +240,8 @@ class PolicyCheck {
   void duration(const DocumentValue& parent, std::string_view name, DurationBounds bounds = {}) {
     member(parent, name, [&](const DocumentValue& value) {
       const auto parsed = value.is_string() ? parse_go_duration(value.text) : std::nullopt;
-      if (!parsed || *parsed < 0 || value.text.front() == '+' || value.text.front() == '-' || value.text == "0") {
-        error("InvalidDuration", value.at, "expected a duration like \"90s\" or \"1h30m\"");
+      if (!parsed || !is_crd_duration(value.text)) {
+        error("InvalidDuration", value.at, "expected a duration like \"90s\" or \"1h30m\", in ns, us, ms, s, m, h");
       } else if (*parsed < bounds.least.count() || *parsed > bounds.most.count()) {
         error("OutOfRange", value.at, fmt::format("expected a duration {}", bounds.text));
       }
@@ -247,6 +285,18 @@ class PolicyCheck {
 
   void inline_profile(const DocumentValue& value) {
     word(value, "strategy", kStrategies);
+    const DocumentValue* chosen = value.find("strategy");
+    if (chosen == nullptr || chosen->is_null()) {
+      error("StrategyMissing", value.at, fmt::format("inline needs \"strategy\": {}", fmt::join(kStrategies, ", ")));
+    }
+    member(value, "resource", [this](const DocumentValue& v) {
+      if (v.is_string() && is_nvidia_resource(v.text)) return;
+      error("NameInvalid", v.at, "expected a resource of nvidia.com, such as nvidia.com/gpu or nvidia.com/mig-1g.5gb");
+    });
+    const DocumentValue* renames = value.find("renameByDefault");
+    if (renames != nullptr && renames->boolean && value.string_at("strategy") == "none") {
+      error("NothingShared", renames->at, "strategy none does not share: leave renameByDefault out");
+    }
     boolean(value, "renameByDefault");
     boolean(value, "failRequestsGreaterThanOne");
     const std::string_view strategy = value.string_at("strategy");
@@ -262,7 +312,7 @@ class PolicyCheck {
         error("ReplicasMissing", value.at,
               fmt::format("strategy {} needs \"replicas\", an integer of 2 or more", strategy));
       }
-      integer(value, "replicas", 2, strategy == "mps" ? kMpsMaxClients : INT32_MAX);
+      integer(value, "replicas", 2, strategy == "mps" ? kMpsMaxClients : kMostReplicas);
     }
   }
 
@@ -298,6 +348,9 @@ class PolicyCheck {
     if (value.kind != DocumentValue::Kind::array) {
       return error("WrongType", value.at, fmt::format("expected a list, found {}", kind_name(value.kind)));
     }
+    if (value.items.size() > kMostWindows)
+      error("OutOfRange", value.at,
+            fmt::format("expected at most {} windows, found {}", kMostWindows, value.items.size()));
     for (std::size_t i = 0; i < value.items.size(); ++i) {
       const PathStep step(path_, i);
       const DocumentValue& item = value.items[i];
@@ -305,16 +358,30 @@ class PolicyCheck {
         error("WrongType", item.at, fmt::format("expected a mapping, found {}", kind_name(item.kind)));
         continue;
       }
-      duration(item, "duration");
       MaintenanceWindow window;
       window.cron = item.string_at("cron");
       if (const auto length = parse_go_duration(item.string_at("duration")))
         window.duration = std::chrono::nanoseconds(*length);
       if (item.find("timeZone") != nullptr) window.time_zone = item.string_at("timeZone");
+      const DocumentValue* cron = item.find("cron");
       if (std::string problem = window_problem(window); !problem.empty()) {
         error("InvalidWindow", item.at, std::move(problem));
+      } else if (window.cron.size() > kMostCron) {
+        error("InvalidWindow", cron->at, fmt::format("cron has more than {} characters", kMostCron));
+      } else if (!opens(window)) {
+        diagnostics_.push_back({Severity::warning, "WindowNeverOpens", path_, cron->at.line, cron->at.column,
+                                "no such day exists: the window never opens, and the policy starts no node"});
       }
+      const bool wrong = !diagnostics_.empty() && diagnostics_.back().code == "InvalidWindow";
+      if (!wrong) duration(item, "duration");  // Its bounds are the window's.
     }
+  }
+
+  // In the five years from some day on: "0 0 31 2 *" does not.
+  static bool opens(const MaintenanceWindow& window) {
+    const WindowState state =
+        windows_at({window}, k8s::WallTime{std::chrono::sys_days{std::chrono::year{2024} / 1 / 1}});
+    return state.open || state.until.has_value();
   }
 
   void daemonset_restart(const DocumentValue& value) {

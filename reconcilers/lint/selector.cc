@@ -18,6 +18,9 @@
 namespace gso {
 namespace {
 
+constexpr std::size_t kMostLabels = 32;
+constexpr std::size_t kMostValues = 256;
+
 constexpr std::array<std::string_view, 4> kOperators{"In", "NotIn", "Exists", "DoesNotExist"};
 
 class SelectorCheck {
@@ -52,8 +55,15 @@ class SelectorCheck {
            fmt::format("expected {}, found {}", expected, kind_name(value.kind)));
   }
 
+  // As the CRD has it.
+  void limit(std::size_t count, std::size_t most, Position at) {
+    if (count > most)
+      report(Severity::error, "SelectorInvalid", at, fmt::format("at most {} are allowed, found {}", most, count));
+  }
+
   void match_labels(const DocumentValue& labels) {
     if (!labels.is_object()) return wrong_type(labels, "a mapping from labels to values");
+    limit(labels.members.size(), kMostLabels, labels.at);
     for (const DocumentMember& label : labels.members) {
       const PathStep step(path_, label.key);
       label_key(label.key, label.key_at);
@@ -64,6 +74,7 @@ class SelectorCheck {
 
   void match_expressions(const DocumentValue& expressions) {
     if (!expressions.is_array()) return wrong_type(expressions, "a list");
+    limit(expressions.items.size(), kMostLabels, expressions.at);
     for (std::size_t i = 0; i < expressions.items.size(); ++i) {
       const PathStep step(path_, i);
       if (!expressions.items[i].is_object()) {
@@ -122,6 +133,7 @@ class SelectorCheck {
       const PathStep item(path_, i);
       for (std::string& value : label_value(listed->items[i])) out.push_back(std::move(value));
     }
+    if (listed != nullptr) limit(listed->items.size(), kMostValues, listed->at);
     if (!op) return out;
     const bool needs = *op == k8s::LabelOperator::in || *op == k8s::LabelOperator::not_in;
     const bool has = listed != nullptr && !listed->items.empty();

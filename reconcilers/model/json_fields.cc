@@ -14,7 +14,9 @@ namespace gso::json {
 using simdjson::ondemand::json_type;
 
 bool Fields::fail(std::string_view field, std::string_view expected) {
-  if (failure_.empty()) failure_ = fmt::format("{} must be {}", field, expected);
+  if (!failure_.empty()) return false;
+  failure_ = fmt::format("{} must be {}", field, expected);
+  wrong_ = {"FieldValueInvalid", std::string(field), std::string(expected)};
   return false;
 }
 
@@ -244,11 +246,17 @@ simdjson::error_code Document::iterate(simdjson::ondemand::document& document) {
 
 k8s::Result<void> Document::finish(const k8s::ObjectMeta& meta) const {
   std::string failure = fields_.failure();
-  if (failure.empty() && meta.name.empty()) failure = "metadata.name must be a non-empty string";
+  k8s::Cause wrong = fields_.wrong();
+  if (failure.empty() && meta.name.empty()) {
+    wrong = {"FieldValueInvalid", "metadata.name", "a non-empty string"};
+    failure = fmt::format("{} must be {}", wrong.field, wrong.message);
+  }
   if (failure.empty()) return {};
   const std::string named =
       meta.name.empty() ? std::string(kind_) : fmt::format("{} {}", kind_, k8s::to_string(meta.key()));
-  return k8s::fail(k8s::Reason::decode, fmt::format("{}: {}", named, failure));
+  k8s::Error error{k8s::Reason::decode, 0, fmt::format("{}: {}", named, failure)};
+  if (!wrong.field.empty()) error.causes.push_back(std::move(wrong));
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace gso::json

@@ -25,6 +25,8 @@ class Fields {
   bool invalid_json(std::string_view field, simdjson::error_code code);
   [[nodiscard]] bool ok() const { return failure_.empty(); }
   [[nodiscard]] const std::string& failure() const { return failure_; }
+  // The field that fail() named, and what it must be.
+  [[nodiscard]] const k8s::Cause& wrong() const { return wrong_; }
 
   // Calls on_field(key, value) for each field of an object, in the order of the text. null counts as absent.
   // The key is valid during the call.
@@ -79,6 +81,7 @@ class Fields {
   // False for null (which is no failure) and for a wrong type (which is one).
   bool open(Value& value, std::string_view field, simdjson::ondemand::json_type wanted, std::string_view expected);
   std::string failure_;
+  k8s::Cause wrong_;
 };
 
 // Which metadata a projection keeps.

@@ -14,8 +14,15 @@ namespace {
 using json::Fields;
 using json::Value;
 
+// By these marks other tools restart the DaemonSet's pods: Reloader, Wave, and Helm charts. They stand on the DaemonSet
+// or on its template, and are kept as if all stood on the DaemonSet.
+bool marks_a_restarter(std::string_view key) {
+  return key.starts_with("reloader.stakater.com/") || key.starts_with("configmap.reloader.stakater.com/") ||
+         key.starts_with("wave.pusher.com/") || key.starts_with("checksum/") || key == "rollme";
+}
+
 bool keeps_daemonset_annotation(std::string_view key) {
-  return key.starts_with("gpusharing.dev/") || key.starts_with("nvidia.com/");
+  return key.starts_with("gpusharing.dev/") || key.starts_with("nvidia.com/") || marks_a_restarter(key);
 }
 
 // `text` is nullopt if the template does not contain the value; `elsewhere` becomes true if another object does.
@@ -161,9 +168,11 @@ bool read_template_meta(Fields& fields, Value value, DaemonSet& out) {
   return fields.object(value, "spec.template.metadata", [&](std::string_view key, Value inner) {
     if (key != "annotations") return true;
     return fields.object(inner, "spec.template.metadata.annotations", [&](std::string_view name, Value text) {
-      return name == kRestartedForAnnotation
-                 ? fields.text(text, "spec.template.metadata.annotations", out.restarted_for)
-                 : true;
+      if (name == kRestartedForAnnotation)
+        return fields.text(text, "spec.template.metadata.annotations", out.restarted_for);
+      // The value changes with each upgrade, and nobody reads it: it must not wake planners.
+      if (marks_a_restarter(name)) out.meta.annotations.set(name, "");
+      return true;
     });
   });
 }

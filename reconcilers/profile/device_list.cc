@@ -1,12 +1,17 @@
 // See device_list.h.
 #include "reconcilers/profile/device_list.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include "reconcilers/profile/field_names.h"
 
 namespace gso {
 
@@ -82,9 +87,21 @@ k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
   return out;
 }
 
+void add_unknown_fields(std::size_t index, const Json& entry, std::vector<std::string>& out) {
+  static constexpr std::array<std::string_view, 7> kFields{"name",       "memoryMiB",  "computeCapability", "pciClass",
+                                                           "migCapable", "migEnabled", "migDevices"};
+  for (const auto& [field, value] : entry.items()) {
+    if (std::ranges::find(kFields, field) != kFields.end()) continue;
+    const std::string_view near = nearest_word(field, kFields);
+    out.push_back(fmt::format("devices[{}].{}: unknown field, which is ignored; {}", index, field,
+                              near.empty() ? fmt::format("known fields: {}", fmt::join(kFields, ", "))
+                                           : fmt::format("did you mean \"{}\"?", near)));
+  }
+}
+
 }  // namespace
 
-k8s::Result<std::vector<Device>> parse_devices(std::string_view json) {
+k8s::Result<std::vector<Device>> parse_devices(std::string_view json, std::vector<std::string>* ignored) {
   const Json root = Json::parse(json, nullptr, false);
   if (!root.is_array()) return k8s::fail(k8s::Reason::decode, "devices must be a JSON list of GPUs");
   std::vector<Device> out;
@@ -92,6 +109,7 @@ k8s::Result<std::vector<Device>> parse_devices(std::string_view json) {
     auto device = read_device(i, root[i]);
     if (!device) return std::unexpected(device.error());
     out.push_back(std::move(*device));
+    if (ignored != nullptr) add_unknown_fields(i, root[i], *ignored);
   }
   return out;
 }

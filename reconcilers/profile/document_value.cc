@@ -259,6 +259,9 @@ class Converter {
         static_cast<void>(convert(value_node, DecodeTarget::none));  // Upstream reads it too.
         continue;
       }
+      if (is_left_out(target, *key)) {
+        continue;
+      }
       const PathStep step(path_, *key);
       put(members, *key, key_node, convert(value_node, target_of(target, *key)));
     }
@@ -308,6 +311,10 @@ class Converter {
     }
   }
 
+  static bool is_left_out(DecodeTarget target, const std::string& key) {
+    return target == DecodeTarget::object_status && key == "images";
+  }
+
   // The target of a field, found as upstream finds it: in `flags`, whose fields are embedded, it looks into the wrong
   // struct, so that strings below flags are not converted.
   static DecodeTarget target_of(DecodeTarget target, const std::string& key) {
@@ -315,6 +322,9 @@ class Converter {
       return equal_fold(key, "version") ? DecodeTarget::string
              : equal_fold(key, "flags") ? DecodeTarget::flags
                                         : DecodeTarget::none;
+    }
+    if (target == DecodeTarget::object) {
+      return key == "status" ? DecodeTarget::object_status : DecodeTarget::none;
     }
     return target == DecodeTarget::flags          ? flags_target(key)
            : target == DecodeTarget::plugin_flags ? nested_target(key)

@@ -44,8 +44,9 @@ struct DocumentMember {
 };
 
 // What kind of target a value is decoded into, where that matters: upstream turns a number or boolean into a string
-// when a field directly below the document is one.
-enum class DecodeTarget { none, config, flags, plugin_flags, string };
+// when a field directly below the document is one. `object`: a Kubernetes object, without status.images, which is half
+// of a Node's text and which nothing reads.
+enum class DecodeTarget { none, config, flags, plugin_flags, string, object, object_status };
 
 // Appends what is wrong (severity error: upstream refuses the document as a whole) or silently lost (warning) to
 // `diagnostics`. The value is complete only when no error was added.

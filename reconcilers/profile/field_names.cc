@@ -17,6 +17,27 @@ char folded(char c) {
 }
 
 // Letters to insert, delete, replace or swap with a neighbour; case, '-' and '_' do not count.
+struct Place {
+  std::string_view where;
+  std::span<const std::string_view> fields;
+};
+
+const std::array<Place, 9>& places() {
+  static const std::array<Place, 9> kPlaces{
+      {{"the top level", kConfigFields},
+       {"sharing", kSharingFields},
+       {"sharing.timeSlicing or sharing.mps", kSectionFields},
+       {"an entry of sharing.timeSlicing.resources or sharing.mps.resources", kEntryFields},
+       {"flags", kFlagFields},
+       {"flags.plugin", kPluginFields},
+       {"flags.gfd", kGfdFields},
+       {"resources", kResourcesFields},
+       {"imex", kImexFields}}};
+  return kPlaces;
+}
+
+}  // namespace
+
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   const auto strip = [](std::string_view text) {
     std::string out;
@@ -47,27 +68,6 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
   }
   return back[b.size()];
 }
-
-struct Place {
-  std::string_view where;
-  std::span<const std::string_view> fields;
-};
-
-const std::array<Place, 9>& places() {
-  static const std::array<Place, 9> kPlaces{
-      {{"the top level", kConfigFields},
-       {"sharing", kSharingFields},
-       {"sharing.timeSlicing or sharing.mps", kSectionFields},
-       {"an entry of sharing.timeSlicing.resources or sharing.mps.resources", kEntryFields},
-       {"flags", kFlagFields},
-       {"flags.plugin", kPluginFields},
-       {"flags.gfd", kGfdFields},
-       {"resources", kResourcesFields},
-       {"imex", kImexFields}}};
-  return kPlaces;
-}
-
-}  // namespace
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
   std::string_view best;

@@ -40,6 +40,9 @@ template <std::size_t N>
 // What to say after "unknown field": the spelling or the place that was probably meant, or which fields exist here.
 [[nodiscard]] std::string field_advice(std::string_view key, std::span<const std::string_view> fields);
 
+// Edits between two words; case, '-' and '_' do not count, and only the first 64 characters do.
+[[nodiscard]] std::size_t edit_distance(std::string_view left, std::string_view right);
+
 // The candidate nearest to `word` by edit distance (case ignored) if it is near enough to be meant; else empty.
 [[nodiscard]] std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
 

@@ -74,12 +74,16 @@ class Faults {
     const std::int64_t replicas = profile_.plugin_replicas(kGpu);
     for (std::size_t i = 0; i < gpus_.devices->size(); ++i) {
       const Device& device = (*gpus_.devices)[i];
-      const std::int64_t most = mps_max_clients(device.compute_major, device.compute_minor);
+      const bool known = device.compute_major > 0;
+      const std::int64_t most =
+          known ? mps_max_clients(device.compute_major, device.compute_minor) : std::int64_t{kMpsMaxClients};
       if (replicas <= most) continue;
+      const std::string capability =
+          known ? fmt::format("{}.{}", device.compute_major, device.compute_minor) : "unknown";
       add(Kind::too_many_clients, "MPSReplicasAboveMaximum", std::string(kEntries),
-          fmt::format("{} replicas, but GPU {} ({}, compute capability {}.{}) accepts at most {} MPS clients; the MPS "
+          fmt::format("{} replicas, but GPU {} ({}, compute capability {}) accepts at most {} MPS clients; the MPS "
                       "daemon exits",
-                      replicas, i, device.name, device.compute_major, device.compute_minor, most));
+                      replicas, i, device.name, capability, most));
       return;
     }
   }

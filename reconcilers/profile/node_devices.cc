@@ -30,8 +30,14 @@ std::string_view without(std::string_view text, std::string_view suffix) {
 
 k8s::Result<std::vector<Device>> from_labels(const DocumentValue* labels) {
   const std::string_view product = label(labels, "nvidia.com/gpu.product");
-  const std::int64_t count = number(labels, "nvidia.com/gpu.count");
-  if (product.empty() || count < 1 || count > kMostGpus) {
+  const std::int64_t count = number(labels, kGpuCount);
+  const std::string_view counted = label(labels, kGpuCount);
+  if (!product.empty() && !counted.empty() && (count < 1 || count > kMostGpus)) {
+    return k8s::fail(k8s::Reason::decode,
+                     fmt::format("label {} of the node is \"{}\"; it must be a whole number from 1 to {}", kGpuCount,
+                                 counted, kMostGpus));
+  }
+  if (product.empty() || count < 1) {
     return k8s::fail(k8s::Reason::decode,
                      fmt::format("the node has neither the annotation {} nor GFD's labels nvidia.com/gpu.product and "
                                  "nvidia.com/gpu.count; give its GPUs with --devices",

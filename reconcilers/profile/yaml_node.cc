@@ -83,16 +83,23 @@ struct YamlStream::Parser {
 
 // Turns the events of one document into nodes, without recursion.
 struct YamlStream::Builder {
+  Builder(const YamlStream* of, YamlItems* to) : stream(of), items(to) {}
+
   YamlDocument document;
   std::unordered_map<std::string, const YamlNode*> anchors;
   std::vector<YamlNode*> open;
   const YamlStream* stream = nullptr;
   int flow_depth = 0;  // Open collections within the outermost [] or {}.
+  YamlItems* items = nullptr;
+  const YamlNode* list = nullptr;  // The root's `items`, if somebody wants them.
+  std::size_t before_item = 0;     // Nodes before the item that is being read.
+  bool anchor_in_item = false;
 
   void restart() {
-    const YamlStream* const of = stream;
-    *this = Builder();
-    stream = of;
+    *this = Builder(stream, items);
+    if (items != nullptr) {
+      items->restart();
+    }
   }
 
   YamlNode& add(YamlNode::Kind kind, const yaml_event_t& event, const yaml_char_t* anchor) {
@@ -107,6 +114,7 @@ struct YamlStream::Builder {
     }
     if (anchor != nullptr) {
       anchors[text_of(anchor)] = &node;  // Set at the start: a collection may refer to itself; the converter refuses.
+      anchor_in_item = true;
     }
     return node;
   }
@@ -121,13 +129,37 @@ struct YamlStream::Builder {
   }
 
   void collection(YamlNode::Kind kind, const yaml_event_t& event, const yaml_char_t* anchor, bool flow) {
+    if (open.size() == 2 && open.back() == list) {
+      before_item = document.nodes.size();
+      anchor_in_item = false;
+    }
     open.push_back(&add(kind, event, anchor));
     flow_depth += flow || flow_depth > 0 ? 1 : 0;
+    if (items != nullptr && open.size() == 2 && kind == YamlNode::Kind::sequence && is_value_of("items")) {
+      list = open.back();
+    }
+  }
+
+  // The collection that was opened last is the value of that key of the root.
+  [[nodiscard]] bool is_value_of(std::string_view key) const {
+    const YamlNode& root = *open.front();
+    const std::size_t count = root.children.size();
+    return root.kind == YamlNode::Kind::mapping && count % 2 == 0 &&
+           root.children[count - 2]->kind == YamlNode::Kind::scalar && root.children[count - 2]->value == key;
   }
 
   void close() {
+    const YamlNode* closed = open.back();
     open.pop_back();
     flow_depth -= flow_depth > 0 ? 1 : 0;
+    if (open.size() == 2 && open.back() == list && closed->kind == YamlNode::Kind::mapping) {
+      items->item(*closed);
+      open.back()->children.pop_back();
+      // Nodes that a later alias can refer to stay.
+      while (!anchor_in_item && document.nodes.size() > before_item) {
+        document.nodes.pop_back();
+      }
+    }
   }
 
   // False when the anchor is unknown.
@@ -246,9 +278,8 @@ bool is_known_version(const yaml_version_directive_t* version) {
 
 }  // namespace
 
-std::optional<YamlDocument> YamlStream::next() {
-  Builder builder;
-  builder.stream = this;
+std::optional<YamlDocument> YamlStream::next(YamlItems* items) {
+  Builder builder(this, items);
   while (!done_) {
     if (!pull()) {
       if (retry_after_error()) {

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   gso::lint_cluster(objects, documents);
   gso::lint_nos(objects, documents);
   gso::lint_kai(objects, {}, documents);
-  gso::lint_memory(objects, documents);
+  gso::lint_pods(objects, documents);
   if (documents.empty() || gso::lint_json(documents).empty()) {
     std::abort();
   }

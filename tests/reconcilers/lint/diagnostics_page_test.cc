@@ -49,6 +49,7 @@ const Codes& other_words() {
                             "WaitForIdle",   "Yes",
                             "Strategy",      "Config",
                             "RuntimeClass",  "NoExecute",
+                            "Deployment",    "PodTemplate",
                             "SGLang",        "Always",
                             "NotIn",         "Exists",
                             "DoesNotExist"};

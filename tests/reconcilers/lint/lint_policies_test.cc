@@ -53,6 +53,22 @@ TEST(LintPolicies, PoliciesAreCheckedFieldByField) {
       {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 0}, onFailure: Rollback}",
        {"DaemonSetRestartPauses"}},
       {"deletionPolicy: Revert, revisionHistoryLimit: 3", {}},
+      // What a real API server refuses (1.36, with the CRD of this repository).
+      {"profile: {inline: {replicas: 4}}", {"StrategyMissing"}},
+      {"profile: {inline: {strategy: time-slicing, replicas: 10001}}", {"OutOfRange"}},
+      {"profile: {inline: {strategy: time-slicing, replicas: 10000}}", {}},
+      {"profile: {inline: {strategy: none, renameByDefault: true}}", {"NothingShared"}},
+      {"profile: {inline: {strategy: none, renameByDefault: false}}", {}},
+      {"profile: {inline: {strategy: time-slicing, replicas: 4, resource: gpu}}", {"NameInvalid"}},
+      {"profile: {inline: {strategy: time-slicing, replicas: 4, resource: amd.com/gpu}}", {"NameInvalid"}},
+      {"profile: {inline: {strategy: time-slicing, replicas: 4, resource: nvidia.com/mig-1g.5gb}}", {}},
+      {"rollout: {verifyTimeout: .5h}", {"InvalidDuration"}},
+      {"rollout: {verifyTimeout: 1h30\u00b5s}", {"InvalidDuration"}},
+      {"rollout: {verifyTimeout: 1.s}", {"InvalidDuration"}},
+      {"rollout: {verifyTimeout: 1.5h}", {}},
+      {"rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 30s}]}", {"InvalidWindow"}},
+      {"rollout: {maintenanceWindows: [{cron: 0 0 31 2 *, duration: 4h}]}", {"WindowNeverOpens"}},
+      {"rollout: {maintenanceWindows: [{cron: 0 0 29 2 *, duration: 4h}]}", {}},
       {"revisionHistoryLimit: -1", {"OutOfRange"}},
       {"profile: {inline: {strategy: none, replicas: 4}}", {"NothingShared"}},
       {"profile: {inline: {strategy: mps, replicas: 4, resource: nvidia.com/mig-1g.5gb}}", {"MPSSharesGPUsOnly"}},
@@ -114,6 +130,24 @@ TEST(LintPolicies, PoliciesAreCheckedFieldByField) {
   for (const auto& [spec, expected] : cases) {
     EXPECT_EQ(codes(lint(policy(spec))[0]), expected) << spec;
   }
+}
+
+TEST(LintPolicies, WhatSurroundsTheSpecIsCheckedAsTheApiServerDoes) {
+  const auto found = [](const std::string& version, const std::string& metadata, const std::string& more = "") {
+    return codes(lint("apiVersion: " + version + "\nkind: SharingPolicy\nmetadata: {" + metadata + "}\n" + more +
+                      "spec: {}\n")[0]);
+  };
+  const std::string served = "gpusharing.dev/v1alpha1";
+  EXPECT_EQ(found(served, "name: p"), Codes{});
+  EXPECT_EQ(found(served, "generateName: p-"), Codes{});
+  EXPECT_EQ(found("gpusharing.dev/v1", "name: p"), Codes{"UnknownValue"});
+  EXPECT_EQ(found(served, "labels: {a: b}"), Codes{"NameMissing"});
+  EXPECT_EQ(found(served, "name: P_Q"), Codes{"NameInvalid"});
+  EXPECT_EQ(found(served, "name: a..b"), Codes{"NameInvalid"});
+  EXPECT_EQ(found(served, "name: a-.b"), Codes{"NameInvalid"});
+  EXPECT_EQ(found(served, "name: a.b-2"), Codes{});
+  EXPECT_EQ(found(served, "name: false"), Codes{"WrongType"});
+  EXPECT_EQ(found(served, "name: p", "spce: {}\n"), Codes{"UnknownField"});
 }
 
 // A property of the CRD, as lint calls it, and the words that it may be.

@@ -27,7 +27,7 @@ std::string pod(const std::string& container, const std::string& spec = "",
 std::vector<std::string> told(const std::string& text, const std::string& code = "MemoryFractionAboveSlice") {
   std::vector<ClusterObject> objects;
   std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
-  lint_memory(objects, documents);
+  lint_pods(objects, documents);
   std::vector<std::string> out;
   for (const LintedDocument& document : documents) {
     for (const Diagnostic& d : document.diagnostics) {

@@ -1,4 +1,5 @@
-// Pods of inference servers against the MPS profiles beside them.
+// Pods against the MPS profiles beside them: inference servers that reserve more memory than a client has, and requests
+// for several GPUs.
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
@@ -8,10 +9,13 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/inference_memory.h"
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/lint/document_index.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/go_numbers.h"
 
 namespace gso {
 namespace {
@@ -22,6 +26,7 @@ struct Slices {
   std::string key;       // Of the ConfigMap; empty: of none.
   std::string resource;  // What pods ask for: nvidia.com/gpu, or its name with .shared.
   std::int64_t replicas = 0;
+  bool several = false;  // failRequestsGreaterThanOne: false, which plugins obey from v0.20.0 on.
 };
 
 std::string resource_of(bool renamed) {
@@ -33,8 +38,8 @@ std::optional<Slices> slices_of(const LintedDocument& document) {
   const Profile& profile = *document.profile;
   const std::string where = document.key.empty() ? fmt::format("the profile {}", document.source)
                                                  : fmt::format("key {} of ConfigMap {}", document.key, document.name);
-  return Slices{where, document.key, resource_of(profile.mps->rename_by_default),
-                profile.plugin_replicas(kGpuResource)};
+  return Slices{where, document.key, resource_of(profile.mps->rename_by_default), profile.plugin_replicas(kGpuResource),
+                profile.mps->fail_requests_greater_than_one == false};
 }
 
 std::optional<Slices> slices_of(const ClusterObject& object) {
@@ -42,7 +47,8 @@ std::optional<Slices> slices_of(const ClusterObject& object) {
   const auto policy = project_sharing_policy(object.json);
   if (!policy || !policy->inline_profile || policy->inline_profile->strategy != "mps") return std::nullopt;
   return Slices{fmt::format("SharingPolicy {}", object.name), "",
-                resource_of(policy->inline_profile->rename_by_default), policy->inline_profile->replicas};
+                resource_of(policy->inline_profile->rename_by_default), policy->inline_profile->replicas,
+                policy->inline_profile->fail_requests_greater_than_one == false};
 }
 
 std::vector<Slices> all_slices(const std::vector<ClusterObject>& objects,
@@ -157,7 +163,31 @@ void lint_container(const DocumentValue& spec, const DocumentValue& container, c
                    at.column, std::move(problem.message)});
 }
 
-void lint_pod(const DocumentValue& pod, const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
+// How many of that resource the container asks for; 0: none.
+std::int64_t asked_of(const DocumentValue& container, std::string_view resource) {
+  const DocumentValue* limit = find_path(container, {"resources", "limits", resource});
+  return limit == nullptr ? 0 : parse_go_int(limit->text, 10).value_or(0);
+}
+
+// A replica is all that a client gets: MPS does not join two of them.
+void lint_several(const DocumentValue& spec, const DocumentValue& container, const std::string& path,
+                  const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
+  const Slices* slices = smallest(all, spec, container);
+  const std::int64_t asked = slices == nullptr ? 0 : asked_of(container, slices->resource);
+  if (asked < 2 || slices->resource.ends_with(".shared")) return;  // The check of the Pod alone reports that one.
+  const Position at = find_path(container, {"resources", "limits", slices->resource})->at;
+  found.push_back(
+      {Severity::warning, "SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, slices->resource), at.line,
+       at.column,
+       fmt::format("{} shares GPUs by MPS, and a container asks for {} of {}: {}; ask for 1", slices->where, asked,
+                   slices->resource,
+                   slices->several ? "it gets one client's share of memory and threads all the same"
+                                   : "the device plugin refuses more than one, and the kubelet rejects the pod")});
+}
+
+// Visits every container that runs as long as the pod does: visit(spec, container, path).
+template <class Visit>
+void each_container(const DocumentValue& pod, Visit visit) {
   const DocumentValue* spec = pod.find("spec");
   if (spec == nullptr) return;
   for (const std::string_view field : {"containers", "initContainers"}) {
@@ -166,22 +196,49 @@ void lint_pod(const DocumentValue& pod, const std::vector<Slices>& all, std::vec
       const DocumentValue& container = containers->items[i];
       // Other init containers have ended before the servers start.
       if (field == "initContainers" && container.string_at("restartPolicy") != "Always") continue;
-      lint_container(*spec, container, fmt::format("spec.{}[{}]", field, i), all, found);
+      visit(*spec, container, fmt::format("spec.{}[{}]", field, i));
     }
   }
 }
 
+void lint_pod(const DocumentValue& pod, const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
+  each_container(pod, [&](const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
+    lint_container(spec, container, path, all, found);
+    lint_several(spec, container, path, all, found);
+  });
+}
+
 }  // namespace
 
-void lint_memory(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents) {
+bool reserves_memory(const DocumentValue& pod) {
+  bool found = false;
+  each_container(pod, [&](const DocumentValue&, const DocumentValue& container, const std::string&) {
+    found = found || memory_fraction_of(server_of(container)).has_value();
+  });
+  return found;
+}
+
+bool asks_for_several(const DocumentValue& pod) {
+  bool found = false;
+  each_container(pod, [&](const DocumentValue&, const DocumentValue& container, const std::string&) {
+    found = found || asked_of(container, kGpuResource) > 1;
+  });
+  return found;
+}
+
+void lint_pods(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents) {
   const std::vector<Slices> all = all_slices(objects, documents);
   if (all.empty()) return;
+  DocumentIndex index(documents);
   for (const ClusterObject& object : objects) {
-    if (!object.pod) continue;
-    const auto document = std::ranges::find_if(documents, [&](const LintedDocument& each) {
-      return each.source == object.source && each.kind == "Pod" && each.name == object.name;
-    });
-    if (document != documents.end()) lint_pod(*object.pod, all, document->diagnostics);
+    LintedDocument* document = object.pod ? index.find(object) : nullptr;
+    if (document == nullptr) continue;
+    std::vector<Diagnostic> found;
+    lint_pod(*object.pod, all, found);
+    for (Diagnostic& d : found) {
+      d.path = object.pod_path + d.path;
+      document->diagnostics.push_back(std::move(d));
+    }
   }
 }
 

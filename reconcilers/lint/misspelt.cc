@@ -1,0 +1,166 @@
+// See misspelt.h.
+#include "reconcilers/lint/misspelt.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/profile/field_names.h"
+
+namespace gso {
+namespace {
+
+constexpr std::array<std::string_view, 4> kFractions{kai::kFraction, kai::kMemory, kai::kDeviceCount,
+                                                     kai::kContainerName};
+// Prefixes under which people write KAI's annotations, which have none.
+constexpr std::array<std::string_view, 4> kPrefixes{"kai.scheduler/", "run.ai/", "runai/", "nvidia.com/"};
+constexpr std::size_t kMostEdits = 2;
+
+void warn(std::vector<Diagnostic>& found, std::string code, std::string path, Position at, std::string message) {
+  found.push_back({Severity::warning, std::move(code), std::move(path), at.line, at.column, std::move(message)});
+}
+
+std::string_view without_prefix(std::string_view name) {
+  for (const std::string_view prefix : kPrefixes) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
+}
+
+// The annotation of KAI that is meant; empty: none.
+std::string_view meant_fraction(std::string_view name) {
+  std::string plain(without_prefix(name));
+  std::ranges::replace(plain, '.', '-');
+  for (const std::string_view known : kFractions) {
+    if (edit_distance(plain, known) == 0) return known;
+  }
+  if (plain.find("fraction") == std::string::npos && !plain.starts_with("gpu")) return {};
+  for (const std::string_view known : kFractions) {
+    if (edit_distance(plain, known) <= kMostEdits) return known;
+  }
+  return {};
+}
+
+class PodMetadata {
+ public:
+  explicit PodMetadata(std::vector<Diagnostic>& found) : found_(found) {}
+
+  void annotation(const DocumentMember& member) {
+    const std::string path = fmt::format("metadata.annotations[{}]", member.key);
+    if (member.key.starts_with(kai::kNvFractionPrefix)) return nv_fraction(member, path);
+    if (std::ranges::find(kFractions, member.key) != kFractions.end()) return;
+    if (const std::string_view meant = meant_fraction(member.key); !meant.empty()) {
+      warn(found_, "AnnotationMisspelt", path, member.key_at,
+           fmt::format("KAI does not read {}; did you mean \"{}\"?", member.key, meant));
+    } else if (member.key == kai::kDefaultQueueLabel) {
+      warn(found_, "AnnotationMisspelt", path, member.key_at,
+           fmt::format("{} is a label; as an annotation it has no effect", member.key));
+    }
+  }
+
+  void label(const DocumentMember& member) {
+    const std::string path = fmt::format("metadata.labels[{}]", member.key);
+    if (const std::string_view meant = meant_fraction(member.key); !meant.empty()) {
+      warn(found_, "AnnotationMisspelt", path, member.key_at,
+           fmt::format("KAI reads the annotation {}, and no label: the pod gets no share of a GPU", meant));
+    } else if (member.key != kai::kDefaultQueueLabel &&
+               edit_distance(member.key, kai::kDefaultQueueLabel) <= kMostEdits) {
+      warn(found_, "LabelMisspelt", path, member.key_at,
+           fmt::format("did you mean \"{}\"? KAI's scheduler skips pods without a queue", kai::kDefaultQueueLabel));
+    }
+  }
+
+ private:
+  // "nvidia.com/container.<container>.<setting>"
+  void nv_fraction(const DocumentMember& member, const std::string& path) {
+    static constexpr std::array<std::string_view, 4> kSettings{"gpu-memory.request", "gpu-memory.limit",
+                                                               "gpu-compute.mode", "gpu-compute.portion"};
+    const std::string_view rest = std::string_view(member.key).substr(kai::kNvFractionPrefix.size());
+    const std::size_t dot = rest.find('.');  // Names of containers have none.
+    const std::string_view setting = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
+    if (setting == "gpus.devices") {
+      warn(found_, "NvFractionInvalid", path, member.key_at,
+           "KAI's binder writes this annotation itself; leave it out");
+    } else if (std::ranges::find(kSettings, setting) == kSettings.end()) {
+      const std::string_view near = nearest_word(setting, kSettings);
+      warn(found_, "AnnotationMisspelt", path, member.key_at,
+           near.empty() ? fmt::format("no setting of NvFractions; known: {}", fmt::join(kSettings, ", "))
+                        : fmt::format("no setting of NvFractions; did you mean \"{}{}.{}\"?", kai::kNvFractionPrefix,
+                                      rest.substr(0, dot), near));
+    } else if (setting == "gpu-compute.mode" && member.value.text != "time-slicing" &&
+               member.value.text != "sm-sharing") {
+      warn(found_, "NvFractionInvalid", path, member.value.at,
+           fmt::format("the mode is \"{}\"; it must be time-slicing or sm-sharing (MPS)", member.value.text));
+    } else if (setting.starts_with("gpu-memory.") && !is_memory(member.value.text)) {
+      warn(found_, "NvFractionInvalid", path, member.value.at,
+           fmt::format("\"{}\" is no amount of memory; write a quantity such as \"4Gi\"", member.value.text));
+    }
+  }
+
+  // A Kubernetes quantity above 0: "4Gi", "4096Mi", "1.5G".
+  static bool is_memory(std::string_view text) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+    const std::string_view number = text.substr(0, digits);
+    static constexpr std::array<std::string_view, 13> kSuffixes{"",   "k",  "M",  "G",  "T",  "P", "E",
+                                                                "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+    return number.find_first_of("123456789") != std::string_view::npos && std::ranges::count(number, '.') <= 1 &&
+           std::ranges::find(kSuffixes, text.substr(digits)) != kSuffixes.end();
+  }
+
+  std::vector<Diagnostic>& found_;
+};
+
+// A name on a Node that should be `known`, which somebody reads there.
+bool is_misspelt(std::string_view name, std::string_view known) {
+  if (name == known) return false;
+  std::string plain(name);
+  std::string right(known);
+  std::ranges::replace(plain, '.', '-');
+  std::ranges::replace(right, '.', '-');
+  return edit_distance(plain, right) <= kMostEdits;
+}
+
+}  // namespace
+
+bool is_kai_annotation(std::string_view name) {
+  return name == "mps" || std::ranges::find(kFractions, name) != kFractions.end() || kai::names_nv_fraction(name);
+}
+
+void check_misspelt_metadata(const DocumentValue& metadata, std::vector<Diagnostic>& found) {
+  PodMetadata check(found);
+  const DocumentValue* annotations = metadata.find("annotations");
+  for (std::size_t i = 0; annotations != nullptr && i < annotations->members.size(); ++i) {
+    check.annotation(annotations->members[i]);
+  }
+  const DocumentValue* labels = metadata.find("labels");
+  for (std::size_t i = 0; labels != nullptr && i < labels->members.size(); ++i) check.label(labels->members[i]);
+}
+
+void check_misspelt_labels_of_node(const DocumentValue& metadata, std::vector<Diagnostic>& found) {
+  static constexpr std::array<std::string_view, 3> kLabels{kConfigLabel, kNosPartitioning, kHoldAnnotation};
+  const DocumentValue* labels = metadata.find("labels");
+  for (std::size_t i = 0; labels != nullptr && i < labels->members.size(); ++i) {
+    const DocumentMember& label = labels->members[i];
+    if (label.key == kNosPartitioningBefore) continue;
+    for (const std::string_view known : kLabels) {
+      if (!is_misspelt(label.key, known)) continue;
+      warn(found, "LabelMisspelt", fmt::format("metadata.labels[{}]", label.key), label.key_at,
+           fmt::format("nothing reads {}; did you mean \"{}\"?", label.key, known));
+    }
+  }
+  const DocumentValue* annotations = metadata.find("annotations");
+  for (std::size_t i = 0; annotations != nullptr && i < annotations->members.size(); ++i) {
+    const DocumentMember& annotation = annotations->members[i];
+    if (!is_misspelt(annotation.key, kHoldAnnotation)) continue;
+    warn(found, "AnnotationMisspelt", fmt::format("metadata.annotations[{}]", annotation.key), annotation.key_at,
+         fmt::format("nothing reads {}; did you mean \"{}\"?", annotation.key, kHoldAnnotation));
+  }
+}
+
+}  // namespace gso

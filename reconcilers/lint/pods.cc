@@ -1,0 +1,258 @@
+// Pods that use GPUs, and the pods of workloads: what the API server refuses, what no component notices, and what makes
+// a client run without the MPS daemon that it was meant to use. KAI's own rules are in reconcilers/kai.
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "reconcilers/kai/pod_annotations.h"
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/lint/misspelt.h"
+#include "reconcilers/profile/go_numbers.h"
+
+namespace gso {
+namespace {
+
+constexpr std::string_view kDefaultPipeDirectory = "/tmp/nvidia-mps";
+constexpr std::string_view kMisspeltPipeDirectory = "/tmp/nvidia-smp";
+constexpr std::string_view kPipeVariable = "CUDA_MPS_PIPE_DIRECTORY";
+// The user of the MPS daemon in the device plugin of nos, unless its chart's mps.userID says otherwise.
+constexpr std::string_view kNosUser = "1000";
+
+const DocumentValue* find_path(const DocumentValue& from, std::initializer_list<std::string_view> path) {
+  const DocumentValue* at = &from;
+  for (const std::string_view field : path) at = at == nullptr ? nullptr : at->find(field);
+  return at;
+}
+
+// "nvidia.com/gpu-10gb": a slice of the device plugin of nos.
+bool is_nos_slice(std::string_view resource) {
+  constexpr std::string_view kPrefix = "nvidia.com/gpu-";
+  constexpr std::string_view kSuffix = "gb";
+  if (!resource.starts_with(kPrefix) || !resource.ends_with(kSuffix)) return false;
+  resource.remove_prefix(kPrefix.size());
+  resource.remove_suffix(std::min(kSuffix.size(), resource.size()));
+  return !resource.empty() && std::ranges::all_of(resource, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Below that directory, or the directory itself.
+bool is_within(std::string_view path, std::string_view directory) {
+  while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
+  return path == directory || (path.starts_with(directory) && path.substr(directory.size()).starts_with('/'));
+}
+
+class GpuPodCheck {
+ public:
+  GpuPodCheck(const DocumentValue& pod, std::vector<Diagnostic>& found) : pod_(pod), found_(found) {}
+
+  void run() {
+    const DocumentValue* metadata = pod_.find("metadata");
+    strings(metadata, "labels", "metadata.labels", "LabelNoString", "a label's value");
+    strings(metadata, "annotations", "metadata.annotations", "AnnotationNoString", "an annotation's value");
+    const DocumentValue* spec = pod_.find("spec");
+    if (spec == nullptr || !spec->is_object()) return;
+    strings(spec, "nodeSelector", "spec.nodeSelector", "SelectorNoString", "a label's value");
+    if (metadata != nullptr) check_misspelt_metadata(*metadata, found_);
+    host_paths(*spec);
+    for (const std::string_view field : {"containers", "initContainers"}) {
+      const DocumentValue* containers = spec->find(field);
+      for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i) {
+        const std::string path = fmt::format("spec.{}[{}]", field, i);
+        pipe_directory(*spec, containers->items[i], path);
+        slices(*spec, containers->items[i], path);
+        several(containers->items[i], path);
+      }
+    }
+  }
+
+ private:
+  void add(Severity severity, std::string code, std::string path, Position at, std::string message) {
+    found_.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
+  }
+  void warning(std::string code, std::string path, Position at, std::string message) {
+    add(Severity::warning, std::move(code), std::move(path), at, std::move(message));
+  }
+
+  // KAI's check has reported it already.
+  [[nodiscard]] bool is_reported(std::string_view path) const {
+    return std::ranges::any_of(found_, [&](const Diagnostic& d) { return d.path == path; });
+  }
+
+  // A mapping of strings, as the API server wants it.
+  void strings(const DocumentValue* parent, std::string_view field, const std::string& path, const char* code,
+               std::string_view what) {
+    const DocumentValue* map = parent == nullptr ? nullptr : parent->find(field);
+    for (std::size_t i = 0; map != nullptr && i < map->members.size(); ++i) {
+      const DocumentMember& member = map->members[i];
+      const std::string place = fmt::format("{}[{}]", path, member.key);
+      if (member.value.is_string() || member.value.is_null() || is_reported(place)) continue;
+      add(Severity::error, code, place, member.value.at,
+          fmt::format("{} is a string, and the API server refuses {}; put it in quotes", what,
+                      kind_name(member.value.kind)));
+    }
+  }
+
+  [[nodiscard]] static const DocumentValue* volume_of(const DocumentValue& spec, std::string_view name) {
+    const DocumentValue* volumes = spec.find("volumes");
+    for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {
+      if (volumes->items[i].string_at("name") == name) return &volumes->items[i];
+    }
+    return nullptr;
+  }
+
+  void host_paths(const DocumentValue& spec) {
+    const DocumentValue* volumes = spec.find("volumes");
+    for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {
+      const DocumentValue* path = find_path(volumes->items[i], {"hostPath", "path"});
+      const std::string place = fmt::format("spec.volumes[{}].hostPath.path", i);
+      if (path == nullptr || !is_within(path->text, kMisspeltPipeDirectory) || is_reported(place)) continue;
+      warning("PipeDirectoryMisspelt", place, path->at,
+              "the MPS daemon's directory is /tmp/nvidia-mps, not /tmp/nvidia-smp: the kubelet mounts another folder, "
+              "and the pod runs without MPS");
+    }
+  }
+
+  // A client looks for the daemon in the directory that the variable names: that must be what the pod mounts.
+  void pipe_directory(const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
+    const DocumentValue* variable = nullptr;
+    const DocumentValue* env = container.find("env");
+    for (std::size_t i = 0; env != nullptr && i < env->items.size(); ++i) {
+      if (env->items[i].string_at("name") == kPipeVariable) variable = env->items[i].find("value");
+    }
+    if (variable != nullptr && variable->text.find("$(") != std::string::npos) return;
+    const std::string_view looks_in = variable != nullptr ? std::string_view(variable->text) : kDefaultPipeDirectory;
+    bool reaches = false;
+    const DocumentValue* mps_mount = nullptr;
+    const DocumentValue* mounts = container.find("volumeMounts");
+    for (std::size_t i = 0; mounts != nullptr && i < mounts->items.size(); ++i) {
+      const DocumentValue& mount = mounts->items[i];
+      const std::string_view where = mount.string_at("mountPath");
+      reaches = reaches || (!where.empty() && is_within(looks_in, where));
+      const DocumentValue* volume = volume_of(spec, mount.string_at("name"));
+      const DocumentValue* host = volume == nullptr ? nullptr : find_path(*volume, {"hostPath", "path"});
+      const bool of_mps = host != nullptr && (host->text.ends_with("nvidia-mps") || host->text.ends_with("nvidia-smp"));
+      if (of_mps && mount.find("mountPath") != nullptr) mps_mount = mount.find("mountPath");
+    }
+    if (reaches || (variable == nullptr && mps_mount == nullptr)) return;
+    if (variable != nullptr) {
+      warning("PipeDirectoryNotMounted", path + ".env", variable->at,
+              fmt::format("{} is {}, and nothing is mounted there{}: the container runs without MPS", kPipeVariable,
+                          looks_in, mps_mount == nullptr ? "" : " (the pod mounts " + mps_mount->text + ")"));
+      return;
+    }
+    if (is_within(mps_mount->text, kMisspeltPipeDirectory)) return;  // Reported about the volume.
+    warning("PipeDirectoryNotMounted", path + ".volumeMounts", mps_mount->at,
+            fmt::format("the MPS daemon's directory is mounted at {}, but clients look in {}: set {} to {}",
+                        mps_mount->text, kDefaultPipeDirectory, kPipeVariable, mps_mount->text));
+  }
+
+  // Slices of nos: clients must share the IPC namespace and the user of its MPS daemon, and one slice is all that a
+  // container can use.
+  void slices(const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
+    const DocumentValue* limits = find_path(container, {"resources", "limits"});
+    const DocumentMember* slice = nullptr;
+    std::int64_t count = 0;
+    for (std::size_t i = 0; limits != nullptr && i < limits->members.size(); ++i) {
+      if (!is_nos_slice(limits->members[i].key)) continue;
+      slice = &limits->members[i];
+      count += parse_go_int(slice->value.text, 10).value_or(1);
+    }
+    if (slice == nullptr || count <= 0) return;
+    const std::string at = fmt::format("{}.resources.limits[{}]", path, slice->key);
+    if (count > 1) {
+      warning("SeveralSlices", at, slice->key_at,
+              fmt::format("the container asks for {} MPS slices and can use one; ask for one larger slice", count));
+    }
+    const DocumentValue* host_ipc = spec.find("hostIPC");
+    if (host_ipc == nullptr || !host_ipc->boolean) {
+      warning("SliceWithoutHostIPC", at, slice->key_at,
+              fmt::format("{} is served by the MPS daemon of nos, which clients reach only with hostIPC: true",
+                          slice->key));
+    }
+    const DocumentValue* own = find_path(container, {"securityContext", "runAsUser"});
+    const DocumentValue* user = own != nullptr ? own : find_path(spec, {"securityContext", "runAsUser"});
+    if (user == nullptr) {
+      add(Severity::info, "SliceOfAnotherUser", at, slice->key_at,
+          fmt::format("clients must run as the user of the MPS daemon, {} by default: set runAsUser, unless it is the "
+                      "image's user",
+                      kNosUser));
+    } else if (user->text != kNosUser) {
+      warning("SliceOfAnotherUser", at, user->at,
+              fmt::format("runAsUser is {}, and the MPS daemon of nos serves only clients of its own user, {} by "
+                          "default (mps.userID of its chart)",
+                          user->text, kNosUser));
+    }
+  }
+
+  void several(const DocumentValue& container, const std::string& path) {
+    const DocumentValue* limits = find_path(container, {"resources", "limits"});
+    for (std::size_t i = 0; limits != nullptr && i < limits->members.size(); ++i) {
+      const DocumentMember& limit = limits->members[i];
+      const auto count = parse_go_int(limit.value.text, 10);
+      if (!limit.key.starts_with("nvidia.com/") || !limit.key.ends_with(".shared") || !count || *count < 2) continue;
+      warning("SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.value.at,
+              fmt::format("{} of {} are replicas of shared GPUs: they give the container neither more time nor more "
+                          "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "
+                          "for 1",
+                          *count, limit.key));
+    }
+  }
+
+  const DocumentValue& pod_;
+  std::vector<Diagnostic>& found_;
+};
+
+// Any object with containers in its spec that stands under a field named like a template: Deployment, Job, CronJob,
+// PyTorchJob, RayCluster, … have it at different places.
+void find_templates(const DocumentValue& value, const std::string& path, bool named, std::vector<PodTemplate>& out) {
+  const DocumentValue* containers = named ? find_path(value, {"spec", "containers"}) : nullptr;
+  if (containers != nullptr && containers->is_array()) {
+    out.push_back({&value, path + "."});
+    return;
+  }
+  for (const DocumentMember& member : value.members) {
+    const bool is_template = member.key.ends_with("emplate");
+    find_templates(member.value, path.empty() ? member.key : path + "." + member.key, is_template, out);
+  }
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    find_templates(value.items[i], fmt::format("{}[{}]", path, i), named, out);
+  }
+}
+
+}  // namespace
+
+std::vector<PodTemplate> pod_templates(const DocumentValue& object) {
+  std::vector<PodTemplate> out;
+  if (const DocumentValue* spec = object.find("spec")) find_templates(*spec, "spec", false, out);
+  if (object.string_at("kind") == "PodTemplate") {
+    if (const DocumentValue* pod = object.find("template")) find_templates(*pod, "template", true, out);
+  }
+  return out;
+}
+
+void check_pod_at(const DocumentValue& pod, const std::string& path, const KaiPodRules& rules,
+                  std::vector<Diagnostic>& diagnostics) {
+  std::vector<Diagnostic> found;
+  check_pod(pod, rules, found);
+  GpuPodCheck(pod, found).run();
+  for (Diagnostic& d : found) {
+    if (!d.path.empty()) d.path = path + d.path;
+    diagnostics.push_back(std::move(d));
+  }
+}
+
+bool needs_other_objects(const DocumentValue& pod) {
+  const DocumentValue* annotations = find_path(pod, {"metadata", "annotations"});
+  for (std::size_t i = 0; annotations != nullptr && i < annotations->members.size(); ++i) {
+    if (is_kai_annotation(annotations->members[i].key)) return true;
+  }
+  return reserves_memory(pod) || asks_for_several(pod);
+}
+
+void check_node(const DocumentValue& node, std::vector<Diagnostic>& diagnostics) {
+  if (const DocumentValue* metadata = node.find("metadata")) check_misspelt_labels_of_node(*metadata, diagnostics);
+}
+
+}  // namespace gso

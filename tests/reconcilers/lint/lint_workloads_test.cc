@@ -1,0 +1,147 @@
+// Pods as people write them for MPS, KAI and nos, and the pods of workloads.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reconcilers/lint/lint.h"
+#include "tests/reconcilers/lint/linted.h"
+
+namespace gso {
+namespace {
+
+using namespace lint_test;
+
+std::string pod(const std::string& metadata, const std::string& spec, const std::string& container = "") {
+  return "apiVersion: v1\nkind: Pod\nmetadata: {name: p" + metadata + "}\nspec: {" + spec +
+         "containers: [{name: c, image: i" + container + "}]}\n";
+}
+
+const std::string kOfKai = "schedulerName: kai-scheduler, ";
+const std::string kShare = ", annotations: {gpu-fraction: '0.5'}";
+
+std::string mounted(const std::string& host, const std::string& inside) {
+  return ", volumeMounts: [{name: mps, mountPath: " + inside + "}]}], volumes: [{name: mps, hostPath: {path: " + host +
+         "}}], x: [{a: b";
+}
+
+std::string asks(const std::string& limits) {
+  return ", resources: {limits: {" + limits + "}}";
+}
+
+TEST(LintWorkloads, PodsOfTheGuidesAreCheckedAsTheyStandThere) {
+  const std::string pipe = ", env: [{name: CUDA_MPS_PIPE_DIRECTORY, value: ";
+  const std::string sound = "hostIPC: true, securityContext: {runAsUser: 1000}, ";
+  const std::vector<std::pair<std::string, Codes>> table{
+      // KAI's guide to MPS.
+      {pod(kShare, kOfKai, mounted("/tmp/nvidia-mps", "/tmp/nvidia-mps")), {}},
+      {pod(kShare, kOfKai, mounted("/tmp/nvidia-smp", "/tmp/nvidia-smp")), {"PipeDirectoryMisspelt"}},
+      {pod("", "", mounted("/tmp/nvidia-smp", "/tmp/nvidia-smp")), {"PipeDirectoryMisspelt"}},
+      {pod(kShare, kOfKai + "nodeSelector: {nvidia.mps/enabled: true}, "), {"SelectorNoString"}},
+      {pod(kShare, kOfKai + "nodeSelector: {nvidia.mps/enabled: 'true'}, "), {}},
+      {pod(", labels: {a: 1}", ""), {"LabelNoString"}},
+      {pod(", annotations: {a: true}", ""), {"AnnotationNoString"}},
+      {pod(", annotations: {a: null}", ""), {}},
+      {pod(kShare, kOfKai, pipe + "/other}]" + mounted("/tmp/nvidia-mps", "/tmp/nvidia-mps")),
+       {"PipeDirectoryNotMounted"}},
+      {pod(kShare, kOfKai, pipe + "/other/pipe}]" + mounted("/run/nvidia-mps", "/other")), {}},
+      {pod(kShare, kOfKai, mounted("/run/nvidia-mps", "/run/nvidia-mps")), {"PipeDirectoryNotMounted"}},
+      {pod("", "", pipe + "$(DIR)}]"), {}},
+      // The guide of nos.
+      {pod("", sound, asks("nvidia.com/gpu-10gb: 1")), {}},
+      {pod("", "securityContext: {runAsUser: 1000}, ", asks("nvidia.com/gpu-10gb: 1")), {"SliceWithoutHostIPC"}},
+      {pod("", "hostIPC: true, securityContext: {runAsUser: 0}, ", asks("nvidia.com/gpu-10gb: 1")),
+       {"SliceOfAnotherUser"}},
+      {pod("", sound, asks("nvidia.com/gpu-10gb: 1") + ", securityContext: {runAsUser: 5}"), {"SliceOfAnotherUser"}},
+      {pod("", sound, asks("nvidia.com/gpu-10gb: 2")), {"SeveralSlices"}},
+      {pod("", sound, asks("nvidia.com/gpu-10gb: 1, nvidia.com/gpu-5gb: 1")), {"SeveralSlices"}},
+      {pod("", "", asks("nvidia.com/gpu-memory: 1")), {}},
+      // The GPU Operator's guide: one GPU for a container under MPS.
+      {pod("", "", asks("nvidia.com/gpu.shared: 2")), {"SeveralReplicas"}},
+      {pod("", "", asks("nvidia.com/gpu.shared: 1")), {}},
+      {pod("", "", asks("nvidia.com/gpu: 2")), {}},
+  };
+  for (const auto& [text, expected] : table) EXPECT_EQ(codes(lint(text)[0]), expected) << text;
+}
+
+TEST(LintWorkloads, MisspeltNamesAreReportedWithTheRightOnes) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {", annotations: {gpu_fraction: '0.5'}", "did you mean \"gpu-fraction\"?"},
+      {", annotations: {gpuMemory: '10'}", "did you mean \"gpu-memory\"?"},
+      {", annotations: {kai.scheduler/gpu-fraction: '0.5'}", "did you mean \"gpu-fraction\"?"},
+      {", annotations: {gpu-fractions: '0.5'}", "did you mean \"gpu-fraction\"?"},
+      {", annotations: {gpu-fraction-num-device: '2'}", "did you mean \"gpu-fraction-num-devices\"?"},
+      {", labels: {gpu-fraction: '0.5'}", "KAI reads the annotation gpu-fraction"},
+      {", labels: {kai.scheduler/queues: q}", "did you mean \"kai.scheduler/queue\"?"},
+      {", annotations: {kai.scheduler/queue: q}", "is a label"},
+      {", annotations: {nvidia.com/container.c.gpu-memory.requests: 4Gi}", "container.c.gpu-memory.request\"?"},
+      {", annotations: {nvidia.com/container.c.gpu-compute.mode: mps}", "sm-sharing (MPS)"},
+      {", annotations: {nvidia.com/container.c.gpu-memory.limit: lots}", "no amount of memory"},
+      {", annotations: {nvidia.com/container.c.gpus.devices: GPU-1}", "binder writes this annotation"},
+      {", annotations: {nvidia.com/container.c.gpu-memory.limit: 4Gi, nvidia.com/container.c.gpu-compute.mode: "
+       "sm-sharing}",
+       ""},
+      {", annotations: {example.com/gpu-memory: '10', gpu-model: a100}, labels: {kai.scheduler/queue: q, app: x}", ""},
+  };
+  for (const auto& [metadata, expected] : table) {
+    const auto documents = lint(pod(metadata, kOfKai));
+    std::string said;
+    for (const Diagnostic& d : documents[0].diagnostics) said += d.message;
+    EXPECT_EQ(said.empty(), expected.empty()) << metadata << ": " << said;
+    EXPECT_NE(said.find(expected), std::string::npos) << metadata << ": " << said;
+    EXPECT_TRUE(documents[0].valid()) << metadata;
+  }
+  const auto node = [](const std::string& metadata) {
+    return codes(lint("apiVersion: v1\nkind: Node\nmetadata: {name: n, " + metadata + "}\n")[0]);
+  };
+  EXPECT_EQ(node("labels: {nvidia.com/device-plugin-config: a}"), Codes{"LabelMisspelt"});
+  EXPECT_EQ(node("labels: {nvidia.com/device-plugin.configs: a}"), Codes{"LabelMisspelt"});
+  EXPECT_EQ(node("labels: {nvidia.com/device-plugin.config: a, nos.nebuly.ai/gpu-partitioning: mps}"), Codes{});
+  EXPECT_EQ(node("annotations: {gpusharing.dev/hodl: 'true'}"), Codes{"AnnotationMisspelt"});
+}
+
+TEST(LintWorkloads, ThePodsOfEveryWorkloadAreChecked) {
+  const std::string bad =
+      "{metadata: {annotations: {gpu-fraction: '2'}}, spec: {schedulerName: kai-scheduler, containers: [{name: c}]}}";
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"Deployment", "template: " + bad},
+      {"StatefulSet", "template: " + bad},
+      {"DaemonSet", "template: " + bad},
+      {"Job", "template: " + bad},
+      {"CronJob", "jobTemplate: {spec: {template: " + bad + "}}"},
+      {"PyTorchJob", "pytorchReplicaSpecs: {Worker: {template: " + bad + "}}"},
+      {"RayCluster", "workerGroupSpecs: [{template: " + bad + "}]"},
+  };
+  for (const auto& [kind, spec] : table) {
+    const auto documents = lint("apiVersion: x/v1\nkind: " + kind + "\nmetadata: {name: w}\nspec: {" + spec + "}\n");
+    ASSERT_EQ(documents.size(), 1U);
+    EXPECT_EQ(codes(documents[0], true), Codes{"GPUFractionInvalid"}) << kind;
+    const std::string& path = documents[0].diagnostics[0].path;
+    EXPECT_TRUE(path.starts_with("spec.") && path.ends_with("emplate.metadata.annotations[gpu-fraction]")) << path;
+    EXPECT_EQ(documents[0].diagnostics[0].line, 4);
+  }
+  EXPECT_EQ(codes(lint("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {}\n")[0], true),
+            Codes{"NotChecked"});
+}
+
+TEST(LintWorkloads, SeveralGpusUnderAnMpsProfileBesideThePodAreReported) {
+  const auto told = [](const std::string& profile, const std::string& limits) {
+    const std::string text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: '" + profile +
+                             "'\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: "
+                             "{spec: {containers: [{name: c, image: i, resources: {limits: {" +
+                             limits + "}}}]}}}\n";
+    std::vector<ClusterObject> objects;
+    std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
+    lint_pods(objects, documents);
+    return documents.back().diagnostics.empty() ? std::string() : documents.back().diagnostics[0].path;
+  };
+  const std::string mps = "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}";
+  const std::string sliced = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}";
+  EXPECT_EQ(told(mps, "nvidia.com/gpu: 2"), "spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]");
+  EXPECT_EQ(told(mps, "nvidia.com/gpu: 1"), "");
+  EXPECT_EQ(told(sliced, "nvidia.com/gpu: 2"), "");
+}
+
+}  // namespace
+}  // namespace gso
