@@ -5,15 +5,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/sarif.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/manifests.h"
 #include "reconcilers/checks/catalogue.h"
@@ -28,6 +29,8 @@ namespace asio = boost::asio;
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kCommand = "gpu-sharing-operator audit";
+// Of the JSON document (docs/json.md): it changes when a field changes its meaning or goes, not when one comes.
+constexpr int kVersion = 1;
 
 std::string counted(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -47,32 +50,71 @@ std::string name_of(const ObjectRef& object) {
   return object.kind == "Node" ? name : object.kind + " " + name;
 }
 
-void print_findings(const std::vector<Finding>& findings, std::ostream& out) {
-  constexpr std::size_t kNamed = 8;
-  // Reports the same problem of several objects once. Sorted so that findings that differ only in their object are
-  // adjacent.
-  std::vector<std::pair<const Finding*, std::vector<std::string>>> said;
-  for (const Finding& finding : findings) {
-    const auto same = std::ranges::find_if(said, [&](const auto& entry) {
-      const Finding& other = *entry.first;
-      return std::tie(other.severity, other.reason, other.message) ==
-             std::tie(finding.severity, finding.reason, finding.message);
-    });
-    if (same == said.end()) {
-      said.push_back({&finding, {name_of(finding.object)}});
-    } else {
-      same->second.push_back(name_of(finding.object));
-    }
-  }
-  for (auto& [finding, names] : said) {
-    const std::size_t rest = names.size() > kNamed ? names.size() - kNamed : 0;
-    names.resize(names.size() - rest);
-    out << fmt::format("\n{} {}: {}\n    {}{}\n", to_string(finding->severity), finding->reason, finding->message,
-                       fmt::join(names, ", "), rest > 0 ? fmt::format(" and {} more", rest) : "");
-    if (const std::string_view remedy = remedy_of(finding->reason); !remedy.empty()) {
+std::vector<std::string> names_of(const std::vector<ObjectRef>& objects) {
+  std::vector<std::string> out;
+  for (const ObjectRef& object : objects) out.push_back(name_of(object));
+  return out;
+}
+
+std::string lost_text(const AuditProblem& problem) {
+  return problem.gpus_lost == 0 ? std::string() : fmt::format(" ({} unusable)", counted(problem.gpus_lost, "GPU"));
+}
+
+void print_problems(const std::vector<AuditProblem>& problems, std::ostream& out) {
+  for (const AuditProblem& problem : problems) {
+    out << fmt::format("\n{} {}{}: {}\n    {}\n", to_string(problem.severity), problem.reason, lost_text(problem),
+                       problem.message, first_names(names_of(problem.objects)));
+    for (std::size_t i = 0; i < std::min(problem.pods.size(), kMostNames); ++i)
+      out << "    " << problem.pods[i] << "\n";
+    if (problem.pods.size() > kMostNames)
+      out << fmt::format("    and {} more pods\n", problem.pods.size() - kMostNames);
+    if (const std::string_view remedy = remedy_of(problem.reason); !remedy.empty())
       out << fmt::format("    to do: {}\n", remedy);
+    if (!problem.command.empty()) out << fmt::format("    {}\n", problem.command);
+  }
+}
+
+// Cells must not contain what ends a cell.
+std::string cell(std::string text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
+  return out;
+}
+
+void print_markdown(const Audit& audit, const std::string& heading, std::ostream& out) {
+  out << "# GPU sharing audit\n\n" << heading << "\n";
+  if (audit.problems.empty()) return;
+  out << "| severity | problem | GPUs unusable | where | what to do first |\n|---|---|---|---|---|\n";
+  for (const AuditProblem& problem : audit.problems) {
+    out << fmt::format("| {} | {}: {} | {} | {} | {} |\n", to_string(problem.severity), problem.reason,
+                       cell(problem.message), problem.gpus_lost, cell(first_names(names_of(problem.objects))),
+                       problem.command.empty() ? "" : "`" + cell(problem.command) + "`");
+  }
+}
+
+std::vector<SarifResult> sarif_of(const Audit& audit) {
+  std::vector<SarifResult> out;
+  for (const AuditProblem& problem : audit.problems) {
+    SarifResult& result = out.emplace_back();
+    result.severity = problem.severity;
+    result.rule = problem.reason;
+    result.message = problem.message;
+    for (const ObjectRef& object : problem.objects) {
+      const std::string name = object.ns.empty() ? object.name : object.ns + "/" + object.name;
+      result.objects.push_back(object.kind + "/" + name);
     }
   }
+  return out;
+}
+
+Json to_json(const AuditProblem& problem) {
+  Json objects = Json::array();
+  for (const ObjectRef& object : problem.objects) {
+    objects.push_back({{"kind", object.kind}, {"namespace", object.ns}, {"name", object.name}});
+  }
+  return {{"severity", to_string(problem.severity)}, {"reason", problem.reason},      {"message", problem.message},
+          {"gpusUnusable", problem.gpus_lost},       {"objects", std::move(objects)}, {"pods", problem.pods},
+          {"remedy", remedy_of(problem.reason)},     {"command", problem.command}};
 }
 
 Json document_of(const Audit& audit, const ClusterView& view) {
@@ -81,24 +123,34 @@ Json document_of(const Audit& audit, const ClusterView& view) {
     findings.push_back(to_json(finding));
     findings.back()["remedy"] = remedy_of(finding.reason);
   }
-  return {{"nodes", audit.nodes},
+  Json problems = Json::array();
+  for (const AuditProblem& problem : audit.problems) problems.push_back(to_json(problem));
+  return {{"version", kVersion},
+          {"nodes", audit.nodes},
+          {"gpus", {{"total", audit.gpus.total}, {"unusable", audit.gpus.lost}}},
           {"plugins", audit.plugins},
           {"profiles", audit.profiles},
           {"summary",
            {{"errors", audit.count(Severity::error)},
             {"warnings", audit.count(Severity::warning)},
             {"infos", audit.count(Severity::info)}}},
+          {"problems", std::move(problems)},
           {"findings", std::move(findings)},
           {"incomplete", view.incomplete}};
 }
 
 }  // namespace
 
-int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime now, OutputForm form,
-               std::ostream& out) {
+int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime now, OutputForm form, std::ostream& out) {
   FleetIndex index;
   index.note_everything_changed();
+  PlannerSettings settings = given;
   const bool assumed = assume_baseline(view.world, index, settings, now);
+  if (assumed) {
+    // No operator has ever run here: nothing writes what only the operator would write.
+    settings.label_mode = PlannerSettings::LabelMode::verify;
+    index.note_everything_changed();
+  }
   const Timers timers;
   const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
   const Audit found = audit(snapshot, index);
@@ -109,14 +161,26 @@ int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime
     print_document(document_of(found, view), form, out);
     return code;
   }
+  if (form == OutputForm::sarif) {
+    print_sarif(sarif_of(found), out);
+    return code;
+  }
+  std::ostringstream heading;
+  heading << fmt::format("{} with {}: plugin {}; profile {}\n", counted(found.nodes, "GPU node"),
+                         counted(found.gpus.total, "GPU"), sums(found.plugins), sums(found.profiles));
+  if (found.gpus.lost > 0)
+    heading << fmt::format("{} of {} GPUs cannot be used by any pod\n", found.gpus.lost, found.gpus.total);
+  heading << fmt::format("{}, {}, {}\n", counted(errors, "error"), counted(found.count(Severity::warning), "warning"),
+                         counted(found.count(Severity::info), "info"));
+  if (!unknown.empty()) heading << unknown << ".\n";
+  if (assumed) heading << "No record of the operator was found; the current state is taken as the baseline.\n";
   std::ostringstream text;
-  text << fmt::format("{}: plugin {}; profile {}\n", counted(found.nodes, "GPU node"), sums(found.plugins),
-                      sums(found.profiles));
-  text << fmt::format("{}, {}, {}\n", counted(errors, "error"), counted(found.count(Severity::warning), "warning"),
-                      counted(found.count(Severity::info), "info"));
-  if (!unknown.empty()) text << unknown << ".\n";
-  if (assumed) text << "No record of the operator was found; the current state is taken as the baseline.\n";
-  print_findings(found.findings, text);
+  if (form == OutputForm::markdown) {
+    print_markdown(found, heading.str(), text);
+  } else {
+    text << heading.str();
+    print_problems(found.problems, text);
+  }
   for (const std::string& missing : view.incomplete) text << "\nincomplete: " << missing << "\n";
   out << printable(text.str());
   return code;
@@ -157,11 +221,13 @@ Command make_audit_command() {
   const auto audit = std::make_shared<AuditOptions>();
   const auto describe = [audit](CLI::App& app, OptionFlags& settings) {
     add_manifests(app, audit->files);
-    add_output(app, audit->form, {"text", "json", "yaml"});
+    add_output(app, audit->form, {"text", "json", "yaml", "markdown", "sarif"});
     add_connection(app, settings);
     app.footer(
-        "Reads only; the operator need not be installed. Reports drift, invalid profiles, defects of the plugin's\n"
-        "release and reservations without consumers. " +
+        "Reads only; the operator need not be installed. Reports nodes whose GPUs no pod can get, drift, invalid\n"
+        "profiles, stopped rollouts, other tools that restart the plugin or hand out its GPUs, defects of the "
+        "plugin's\n"
+        "release and reservations without consumers: the problems that cost most GPUs first. " +
         exit_status_of_findings());
   };
   return {.name = "audit",

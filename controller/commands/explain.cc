@@ -41,13 +41,17 @@ Json document_of(const PodExplanation& e) {
     causes.push_back({{"severity", to_string(cause.severity)},
                       {"code", cause.code},
                       {"message", cause.text},
-                      {"command", cause.command}});
+                      {"command", cause.command},
+                      {"options", cause.options}});
   }
   Json nodes = Json::array();
-  for (const auto& verdict : e.nodes) nodes.push_back({{"node", verdict.node}, {"verdict", verdict.verdict}});
-  return {{"pod", e.pod},
+  for (const auto& verdict : e.nodes)
+    nodes.push_back({{"node", verdict.node}, {"verdict", verdict.verdict}, {"code", verdict.code}});
+  return {{"version", kExplanationVersion},
+          {"pod", e.pod},
           {"state", e.state},
           {"asks", e.asks},
+          {"requests", e.requests},
           {"causes", std::move(causes)},
           {"nodes", std::move(nodes)},
           {"events", e.events},
@@ -99,6 +103,7 @@ void print_text(const PodExplanation& e, std::ostream& out) {
   out << (e.asks.empty() ? "  requests no GPU\n" : "  requests " + e.asks + "\n");
   for (const PodCause& cause : e.causes) {
     out << fmt::format("{} {}: {}\n", to_string(cause.severity), cause.code, cause.text);
+    for (const std::string& option : cause.options) out << "  - " << option << "\n";
     if (!cause.command.empty()) out << "  " << cause.command << "\n";
   }
   print_lines("events", e.events, out);

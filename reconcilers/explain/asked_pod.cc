@@ -89,34 +89,29 @@ k8s::Result<AskedPod> read_pod(std::string_view json) {
   return out;
 }
 
-std::string AskedPod::owner() const {
-  const auto* controller = pod.meta.controller();
-  if (controller == nullptr) return {};
-  const std::string kind(controller->kind.view());
-  const std::string name(controller->name.view());
-  if (kind != "ReplicaSet") {
-    if (kind == "StatefulSet") return "statefulset " + name;
-    return kind == "DaemonSet" ? "daemonset " + name : std::string();
+AskedPod::Workload AskedPod::workload() const {
+  const Json metadata = object_at<Json>(object, "metadata");
+  Workload out;
+  std::string api_version;
+  for (const Json& owner : list_at(metadata, "ownerReferences")) {
+    if (!flag_at(owner, "controller")) continue;
+    out.kind = text_at(owner, "kind");
+    out.name = text_at(owner, "name");
+    api_version = text_at(owner, "apiVersion");
   }
   // The name of a Deployment's ReplicaSet is the Deployment's name and the template's hash.
-  const Json labels = object_at(object_at<Json>(object, "metadata"), "labels");
-  const std::string hash = "-" + text_at(labels, "pod-template-hash");
-  if (hash.size() > 1 && name.ends_with(hash)) return "deployment " + name.substr(0, name.size() - hash.size());
-  return "replicaset " + name;
-}
-
-std::string ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count,
-                    const std::string& instead_of) {
-  const std::string owner = asked.owner();
-  const bool renames = resource != instead_of;
-  if (!owner.empty()) {
-    return fmt::format("kubectl set resources {} {} --limits={}={}{}", owner, asked.in_namespace(), resource, count,
-                       renames ? fmt::format(",{}=0", instead_of) : "");
+  const std::string hash = "-" + text_at(object_at(metadata, "labels"), "pod-template-hash");
+  if (out.kind == "ReplicaSet" && hash.size() > 1 && out.name.ends_with(hash)) {
+    out.kind = "Deployment";
+    out.name.resize(out.name.size() - hash.size());
   }
-  const std::string get = fmt::format("kubectl get pod {} {} -o yaml", asked.pod.meta.name, asked.in_namespace());
-  const std::string put = "kubectl replace --force -f -";
-  if (renames) return fmt::format("{} | sed 's#{}:#{}:#' | {}", get, instead_of, resource, put);
-  return fmt::format("{} | sed 's#{}: .*#{}: \"{}\"#' | {}", get, resource, resource, count, put);
+  out.changeable = out.kind == "Deployment" || out.kind == "StatefulSet" || out.kind == "DaemonSet";
+  for (const char c : out.kind) out.resource += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  const std::size_t slash = api_version.find('/');
+  const std::string group = slash == std::string::npos ? std::string() : api_version.substr(0, slash);
+  // Two APIs can have kinds of one name; those of Kubernetes itself are known by their short names.
+  if (!group.empty() && group != "apps" && group != "batch") out.resource += "s." + group;
+  return out;
 }
 
 }  // namespace gso

@@ -5,13 +5,18 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/explain/neighbours.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
@@ -90,8 +95,15 @@ void add_node(const World& world, const Node& node, const FleetIndex& index, Aud
     return;
   }
   if (a == nullptr) {
-    ++out.plugins["none"];
-    out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
+    // A plugin that no DaemonSet shows serves the GPUs: of a cloud, for example.
+    const bool served = serves_gpus(node);
+    ++out.plugins[served ? "unknown" : "none"];
+    out.findings.push_back(
+        {served ? Severity::warning : Severity::error, ref, shown.state,
+         served ? "GPUs are allocatable, and no device plugin DaemonSet selects the node: a plugin that "
+                  "the cloud provider manages, or a static pod, serves them, and its profile cannot be "
+                  "changed by the operator"
+                : shown.message + ": no pod can get its GPUs"});
     return;
   }
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);
@@ -132,13 +144,23 @@ std::optional<Finding> stopped_rollout(RolloutView& rollout) {
   } else if (gate.gate == Gate::paused && selector_problem(rollout.policy).empty()) {
     way_out = fmt::format("Run `{}`", resume_command(rollout));
   }
-  return Finding{gate.gate == Gate::max_failures || half_way ? Severity::error : Severity::warning,
+  const bool stopped = gate.gate == Gate::max_failures || gate.gate == Gate::aborted || gate.gate == Gate::undone;
+  return Finding{stopped ? Severity::error : Severity::warning,
                  rollout.object != nullptr ? rollout_ref(rollout.object->meta.name) : policy_ref(rollout.policy),
                  gate.reason(),
                  fmt::format("the rollout of key {} to {} is stopped{}, and {} node{} wait{} for it: {}{}",
                              rollout.key.key.empty() ? "(none)" : rollout.key.key, rollout.target,
                              half_way ? " half-way" : "", waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "",
                              gate.message, way_out.empty() ? std::string() : ". " + way_out)};
+}
+
+// A node that does not show what its ConfigMap says is an error for whoever asks, though it stops no rollout. The pods
+// that are missing or not Ready are named with the problem.
+void raise_drift(std::vector<Finding>& findings) {
+  for (Finding& finding : findings) {
+    const bool drift = finding.reason == kDrift || finding.reason == kPreexistingDrift;
+    if (drift && finding.severity == Severity::warning) finding.severity = Severity::error;
+  }
 }
 
 // After index.refresh().
@@ -162,10 +184,20 @@ std::int64_t Audit::count(Severity severity) const {
 Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   Audit out;
   out.findings = all_findings(snapshot, index);
+  raise_drift(out.findings);
+  LostGpus lost;
+  std::map<std::string, std::vector<std::string>> pods;
   for (const auto& [key, node] : snapshot.world.nodes.all()) {
     const NodeAssessment* a = index.assessment(key.name);
-    if (a != nullptr || has_gpus(*node)) add_node(snapshot.world, *node, index, out);
+    if (a == nullptr && !has_gpus(*node)) continue;
+    add_node(snapshot.world, *node, index, out);
+    const GpuCount count = gpus_of(*node, a);
+    lost.add(index.impl(), *node, a, count.lost);
+    out.gpus.total += count.total;
+    out.gpus.lost += count.lost;
+    if (a != nullptr && !a->matches()) pods[key.name] = operand_problems(index.impl(), *node, *a);
   }
+  std::ranges::move(neighbours(snapshot.world, index), std::back_inserter(out.findings));
   add_stopped_rollouts(snapshot, index, out);
   add_unused_profiles(snapshot.world, index, out);
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
@@ -173,6 +205,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
     return std::tie(a.severity, a.reason, a.object.kind, a.object.ns, a.object.name, a.message) <
            std::tie(b.severity, b.reason, b.object.kind, b.object.ns, b.object.name, b.message);
   });
+  out.problems = merge_findings(out.findings, lost, pods);
   return out;
 }
 

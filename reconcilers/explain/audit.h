@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reconcilers/explain/audit_problems.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
@@ -16,14 +17,16 @@ struct Audit {
   std::int64_t nodes = 0;                        // Nodes with GPUs or a device plugin.
   std::map<std::string, std::int64_t> plugins;   // Release -> nodes.
   std::map<std::string, std::int64_t> profiles;  // "<configmap>/<key>" -> nodes; "" without one.
+  GpuCount gpus;                                 // Of all nodes.
   std::vector<Finding> findings;                 // Errors first, then by object.
+  std::vector<AuditProblem> problems;            // The same, merged and ranked: errors first, then by GPUs lost.
   [[nodiscard]] std::int64_t count(Severity severity) const;
 };
 
-// The findings of every planner, and also: nodes whose pods are older than their target profile, nodes that no plugin
-// serves, nodes that are Failed, NotReady or without an allocatable GPU, stopped rollouts that nodes wait for, and
-// invalid profiles that no node uses. If the fleet has no record, one is assumed (call assume_baseline()
-// before). `index` is refreshed.
+// The findings of every planner, with drift as an error, and also: other tools that restart the plugin's pods or give
+// out its GPUs (neighbours.h), nodes whose pods are older than their target profile, nodes that no plugin serves, nodes
+// that are Failed, NotReady or without an allocatable GPU, stopped rollouts that nodes wait for, and invalid profiles
+// that no node uses. If the fleet has no record, one is assumed (call assume_baseline() before). `index` is refreshed.
 [[nodiscard]] Audit audit(const Snapshot& snapshot, FleetIndex& index);
 
 }  // namespace gso

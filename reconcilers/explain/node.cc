@@ -122,7 +122,6 @@ std::string source_of(const Node& node, const NodeAssessment& a, const Operand* 
 std::string strategy_of(const NodeAssessment& a) {
   if (a.profile == nullptr) return {};
   if (!a.profile->valid) return "invalid";
-  if (!a.profile->valid) return "invalid";
   const Profile& profile = a.profile->profile();
   std::string out(to_string(profile.strategy()));
   const SharingSection* section = profile.active();
@@ -223,11 +222,19 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
           state += fmt::format("; {}: {}", container.name.view(), container.last_message());
       }
       out.operands.push_back(fmt::format("{}: {} {}", to_string(component), k8s::to_string(pod->meta.key()), state));
+      out.pods.push_back(
+          {std::string(pod->meta.ns.view()), pod->meta.name, std::string(to_string(component)), is_serving(*pod), {}});
     }
     const bool known = out.shown.state != kUnknown;
     if (pods.of(component).empty() && component == Component::plugin && known)
       out.operands.emplace_back("plugin: no pod");
   }
+}
+
+std::map<std::string, std::int64_t> amounts(const ResourceCounts& counts) {
+  std::map<std::string, std::int64_t> out;
+  for (const auto& [resource, count] : counts) out[std::string(resource.view())] = count;
+  return out;
 }
 
 void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
@@ -240,6 +247,7 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
     }
     if (asks.empty()) asks = "without a request";
     out.consumers.push_back(fmt::format("{}: {}", k8s::to_string(pod.meta.key()), asks));
+    out.pods.push_back({std::string(pod.meta.ns.view()), pod.meta.name, "", pod.ready, amounts(pod.gpu_requests)});
   }
 }
 
@@ -366,6 +374,8 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   const NodeAssessment* a = index.assessment(name);
   NodeExplanation out;
   out.node = name;
+  out.capacity = amounts(node->capacity);
+  out.allocatable = amounts(node->allocatable);
   out.shown = shown_state(snapshot.world, index, *node);
   const bool unknown = out.shown.state == kUnknown;
   if (a == nullptr && is_partitioned_by_nos(*node)) out.provider = provider_of_nos(index.impl().discovery, *node);
@@ -379,6 +389,10 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     const bool unread = unknown && a->source == EffectiveKey::Source::error;
     if (a->phase != Phase::unmanaged && !unread) out.source = source_of(*node, *a, plugin);
     out.strategy = strategy_of(*a);
+    const SharingSection* section =
+        a->profile != nullptr && a->profile->valid ? a->profile->profile().active() : nullptr;
+    for (std::size_t i = 0; section != nullptr && i < section->resources.size(); ++i)
+      out.replicas[section->resources[i].name] = section->resources[i].replicas;
     out.loaded = loaded_of(*a);
     out.target = a->target.view();
     if (a->is_blocked() && !unknown) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,18 @@ struct NodeExplanation {
     [[nodiscard]] bool fits() const { return expected == observed; }
   };
   std::vector<Row> rows;
+  std::map<std::string, std::int64_t> replicas;  // Of each device, by shared resource.
+  std::map<std::string, std::int64_t> capacity;
+  std::map<std::string, std::int64_t> allocatable;
+  // Operands and GPU pods, for programs.
+  struct NodePod {
+    std::string ns;
+    std::string name;
+    std::string component;  // "plugin", "gfd", "mps"; empty: a GPU pod.
+    bool ready = false;
+    std::map<std::string, std::int64_t> requests;
+  };
+  std::vector<NodePod> pods;
   std::vector<std::string> notes;      // Cordons, holds, a change in progress: for people.
   std::vector<std::string> operands;   // "plugin: nvidia-…-x7k2p Running, ready"
   std::vector<std::string> consumers;  // "team-a/train-0: nvidia.com/gpu=1"

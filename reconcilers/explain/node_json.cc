@@ -19,12 +19,37 @@ Json explanation_json(const NodeExplanation& e) {
     findings.push_back(to_json(finding));
     findings.back()["remedy"] = remedy_of(finding.reason);
   }
-  return {{"node", e.node},         {"state", e.shown.state},   {"message", e.shown.message},
-          {"check", e.check},       {"remedy", e.remedy},       {"provider", e.provider},
-          {"plugin", e.plugin},     {"policy", e.policy},       {"profile", e.profile},
-          {"source", e.source},     {"strategy", e.strategy},   {"loaded", e.loaded},
-          {"target", e.target},     {"shows", std::move(rows)}, {"notes", e.notes},
-          {"operands", e.operands}, {"consumers", e.consumers}, {"findings", std::move(findings)},
+  Json pods = Json::array();
+  for (const auto& pod : e.pods) {
+    pods.push_back({{"namespace", pod.ns},
+                    {"name", pod.name},
+                    {"component", pod.component},
+                    {"ready", pod.ready},
+                    {"requests", pod.requests}});
+  }
+  return {{"version", kExplanationVersion},
+          {"replicas", e.replicas},
+          {"capacity", e.capacity},
+          {"allocatable", e.allocatable},
+          {"pods", std::move(pods)},
+          {"node", e.node},
+          {"state", e.shown.state},
+          {"message", e.shown.message},
+          {"check", e.check},
+          {"remedy", e.remedy},
+          {"provider", e.provider},
+          {"plugin", e.plugin},
+          {"policy", e.policy},
+          {"profile", e.profile},
+          {"source", e.source},
+          {"strategy", e.strategy},
+          {"loaded", e.loaded},
+          {"target", e.target},
+          {"shows", std::move(rows)},
+          {"notes", e.notes},
+          {"operands", e.operands},
+          {"consumers", e.consumers},
+          {"findings", std::move(findings)},
           {"next", e.next}};
 }
 

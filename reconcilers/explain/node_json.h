@@ -7,6 +7,9 @@
 
 namespace gso {
 
+// Of the JSON forms of explanations (docs/json.md): it changes when a field changes its meaning or goes.
+inline constexpr int kExplanationVersion = 1;
+
 // {"node":…,"state":…,…}: the names are stable.
 [[nodiscard]] nlohmann::ordered_json explanation_json(const NodeExplanation& explanation);
 

@@ -87,6 +87,7 @@ class PodQuestions {
     } else if (pod.phase == "Failed") {
       rejected();
     } else {
+      node_reachable();
       containers();
       node_state();
       if (pod.phase == "Running") slow();
@@ -104,8 +105,15 @@ class PodQuestions {
   }
 
  private:
-  void add(Severity severity, std::string_view code, std::string text, std::string command) {
-    out_.causes.push_back({severity, std::string(code), std::move(text), std::move(command)});
+  void add(Severity severity, std::string_view code, std::string text, std::string command,
+           std::vector<std::string> options = {}) {
+    out_.causes.push_back({severity, std::string(code), std::move(text), std::move(command), std::move(options)});
+  }
+  void add(Severity severity, std::string_view code, std::string text, Cure cure) {
+    add(severity, code, std::move(text), std::move(cure.command), std::move(cure.options));
+  }
+  [[nodiscard]] std::string describe() const {
+    return fmt::format("kubectl describe pod {} {}", asked_.pod.meta.name, asked_.in_namespace());
   }
 
   // What KAI's admission refuses, or never handles.
@@ -118,13 +126,13 @@ class PodQuestions {
     for (const Diagnostic& d : check_pod(document.dump(-1, ' ', false, Json::error_handler_t::replace), rules)) {
       if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
       add(d.severity, d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
-          fmt::format("kubectl edit pod {} {}", asked_.pod.meta.name, asked_.in_namespace()));
+          show_template(asked_), {"the pod's owner corrects it where the pod is defined"});
     }
   }
 
   void waits_for_somebody() {
     const std::string says = scheduler_says(asked_);
-    const std::string command = fmt::format("kubectl describe pod {} {}", asked_.pod.meta.name, asked_.in_namespace());
+    const std::string command = describe();
     const std::string_view scheduler =
         asked_.pod.scheduler_name.empty() ? std::string_view("default-scheduler") : asked_.pod.scheduler_name.view();
     if (says.empty()) {
@@ -157,26 +165,30 @@ class PodQuestions {
     }
     const WaitingCause cause = causes.cause(waiting);
     const bool elsewhere = cause.code == "NotChosen";
-    add(elsewhere ? Severity::warning : Severity::error, cause.code, cause.text, kai_command(cause.code, view));
+    add(elsewhere ? Severity::warning : Severity::error, cause.code, cause.text, kai_cure(cause.code, view));
   }
 
-  [[nodiscard]] std::string kai_command(std::string_view code, const KaiView& view) const {
-    const std::string name = asked_.pod.meta.name;
+  [[nodiscard]] Cure kai_cure(std::string_view code, const KaiView& view) const {
     if (code == kSharingOff) {
       const bool modes = view.sharing.decided_by == "spec.global.gpuSharingMode";
-      return fmt::format("kubectl patch configs.kai.scheduler {} --type merge -p '{}'", kai::kConfigName,
-                         modes ? R"({"spec":{"global":{"gpuSharingMode":"NonMemoryEnforced"}}})"
-                               : R"({"spec":{"admission":{"gpuSharing":true}}})");
+      return {fmt::format("kubectl get configs.kai.scheduler {} --output yaml", kai::kConfigName),
+              {fmt::format("whoever runs KAI enables sharing for the whole cluster: Helm value {} ({} of {})",
+                           modes ? "global.gpuSharingMode" : "global.gpuSharing=true",
+                           modes ? "spec.global.gpuSharingMode" : "spec.admission.gpuSharing", kai::kConfigName),
+               "the pod's owner requests whole GPUs"}};
     }
     if (code == "NoQueueLabel") {
-      return fmt::format("kubectl label pod {} {} {}=QUEUE", name, asked_.in_namespace(), view.queue_label);
+      return {"kubectl get queues.scheduling.run.ai",
+              {fmt::format("the pod's owner sets label {} in the template; whoever runs KAI says which queue to name",
+                           view.queue_label)}};
     }
-    if (code == "NoMemoryLabel") return "kubectl get nodes --label-columns nvidia.com/gpu.memory";
-    if (code == "TooMuchMemory") return "kubectl get nodes --label-columns nvidia.com/gpu.memory";
-    if (code == "NoRuntimeClass") return "kubectl get runtimeclasses";
-    if (code == "ScalingPod") return fmt::format("kubectl describe pods --namespace {}", view.scaling);
-    if (code == "BindFails") return fmt::format("kubectl logs deployment/{} --namespace {}", kai::kBinder, view.ns);
-    return fmt::format("kubectl describe pod {} {}", name, asked_.in_namespace());
+    if (code == "NoMemoryLabel") return {"kubectl get nodes --label-columns nvidia.com/gpu.memory", {}};
+    if (code == "TooMuchMemory") return {"kubectl get nodes --label-columns nvidia.com/gpu.memory", {}};
+    if (code == "NoRuntimeClass") return {"kubectl get runtimeclasses", {}};
+    if (code == "ScalingPod") return {fmt::format("kubectl describe pods --namespace {}", view.scaling), {}};
+    if (code == "BindFails")
+      return {fmt::format("kubectl logs deployment/{} --namespace {}", kai::kBinder, view.ns), {}};
+    return {describe(), {}};
   }
 
   // The kubelet has rejected the pod.
@@ -198,9 +210,12 @@ class PodQuestions {
       add(Severity::error, "DeviceNotGiven",
           fmt::format(
               "the kubelet of node {} could not allocate a device to the pod: the plugin was being restarted, or "
-              "another pod used the GPU. This pod never runs; its owner creates another pod once it is deleted",
+              "another pod used the GPU. This pod never runs",
               pod.node_name.view()),
-          fmt::format("kubectl delete pod {} {}", pod.meta.name, asked_.in_namespace()));
+          describe(),
+          {asked_.workload().kind.empty()
+               ? "nothing creates this pod anew: whoever created it deletes it and creates it again"
+               : fmt::format("{} {} creates another pod", asked_.workload().kind, asked_.workload().name)});
       return;
     }
     add(Severity::error, "Failed",
@@ -221,6 +236,20 @@ class PodQuestions {
                       container.name.view()));
     };
     for (const ContainerStatus* container : asked_.pod.all_containers()) look(*container);
+  }
+
+  // The pod's node is gone or cannot report: nothing that the pod's status says is current.
+  void node_reachable() {
+    const std::string name(asked_.pod.node_name.view());
+    const Node* node = s_.world.nodes.find(name);
+    if (s_.world.nodes.all().empty() || (node != nullptr && node->ready)) return;
+    const bool ending = asked_.pod.meta.deletion_timestamp.has_value();
+    add(Severity::error, "NodeNotReady",
+        fmt::format("node {} {}{}", name, node == nullptr ? "does not exist any more" : "is not Ready",
+                    ending ? ": the pod is being deleted, and no kubelet confirms that it has ended"
+                           : ": the pod does not run, or nobody knows whether it does"),
+        node == nullptr ? describe() : "kubectl describe node " + name,
+        {"whoever runs the node brings it back, or deletes the Node object once the machine is certainly off"});
   }
 
   // A change or a problem of the pod's node.
@@ -281,10 +310,7 @@ class PodQuestions {
       if (!reserved) continue;
       MemoryProblem problem = memory_fraction_problem(*reserved, clients, "node " + node);
       if (problem.message.empty()) continue;
-      const std::string owner = asked_.owner();
-      add(problem.severity, problem.code, std::move(problem.message),
-          owner.empty() ? fmt::format("kubectl get pod {} {} -o yaml", asked_.pod.meta.name, asked_.in_namespace())
-                        : fmt::format("kubectl edit {} {}", owner, asked_.in_namespace()));
+      add(problem.severity, problem.code, std::move(problem.message), show_template(asked_));
     }
   }
 
@@ -306,8 +332,9 @@ class PodQuestions {
     if (!unasked.empty()) {
       add(Severity::warning, "UnaccountedUse",
           fmt::format("pods on node {} can use its GPUs without a request: {}", node, fmt::join(unasked, ", ")),
-          fmt::format("kubectl delete pod {}", unasked.front().substr(unasked.front().find('/') + 1)) +
-              " --namespace " + unasked.front().substr(0, unasked.front().find('/')));
+          fmt::format("kubectl describe pod {} --namespace {}", unasked.front().substr(unasked.front().find('/') + 1),
+                      unasked.front().substr(0, unasked.front().find('/'))),
+          {"the owners of these pods request a GPU, or remove NVIDIA_VISIBLE_DEVICES"});
     }
     if (profile.strategy() == Strategy::none) return;
     for (const auto& [resource, count] : asked_.pod.gpu_requests) {
@@ -316,7 +343,7 @@ class PodQuestions {
             fmt::format("the pod has {} of {}, which are replicas of shared GPUs: several replicas give it neither "
                         "more time nor more memory, and might be on the same GPU",
                         count, resource.view()),
-            ask_for(asked_, std::string(resource.view()), 1, std::string(resource.view())));
+            show_template(asked_), {"the pod's owner requests 1, or selects nodes whose GPUs are not shared"});
       }
     }
     if (!beside.empty()) {
@@ -350,6 +377,7 @@ PodExplanation about(const AskedPod& asked) {
   out.pod = k8s::to_string(asked.pod.meta.key());
   out.state = state_of(asked.pod);
   out.asks = asks_of(asked);
+  for (const auto& [resource, count] : asked.pod.gpu_requests) out.requests[std::string(resource.view())] = count;
   return out;
 }
 }  // namespace

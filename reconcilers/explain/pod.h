@@ -1,6 +1,7 @@
 // Why a pod that wants GPUs is Pending, rejected or slow: across the device plugin, MPS and KAI. Pure functions.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,19 +18,25 @@ namespace gso {
 struct PodCause {
   // error: it prevents the pod from running; warning: it makes the pod slow, or might.
   Severity severity = Severity::error;
-  std::string code;     // CamelCase, stable.
-  std::string text;     // For people.
-  std::string command;  // The command that fixes it, or shows more. Can be empty.
+  std::string code;  // CamelCase, stable.
+  std::string text;  // For people.
+  // The command that fixes it, or shows more. Can be empty. It changes nothing but the template of the pod's own
+  // workload: what others own (nodes, their labels, taints and cordons, KAI's configuration) is only shown.
+  std::string command;
+  // Where the cure is a decision: what can be done, and who decides.
+  std::vector<std::string> options = {};
 };
 
 struct PodExplanation {
-  std::string pod;               // "namespace/name"
-  std::string state;             // "Pending, no node has been chosen", "Running on gpu-1", …
-  std::string asks;              // "nvidia.com/gpu=2", "a share of 0.5 of a GPU, from KAI"; empty: no GPU.
-  std::vector<PodCause> causes;  // The deciding cause first.
+  std::string pod;    // "namespace/name"
+  std::string state;  // "Pending, no node has been chosen", "Running on gpu-1", …
+  std::string asks;   // "nvidia.com/gpu=2", "a share of 0.5 of a GPU, from KAI"; empty: no GPU.
+  std::map<std::string, std::int64_t> requests;  // Of nvidia.com/*, as the scheduler counts them.
+  std::vector<PodCause> causes;                  // The deciding cause first.
   struct NodeVerdict {
     std::string node;
     std::string verdict;  // Why the pod is not placed there.
+    std::string code;     // The code of the cause that this would be.
   };
   std::vector<NodeVerdict> nodes;  // GPU nodes, for a pod without a node.
   // If nodes cannot be read (explain_pod_alone): "FailedScheduling: 0/3 nodes …", and the namespace's GPU pods.

@@ -1,5 +1,6 @@
-// What the parts of explain_pod give each other: the pod, read once (asked_pod.cc), the nodes that it could have
-// (pod_placement.cc), and what its scheduler says (pod_scheduler.cc).
+// What the parts of explain_pod give each other: the pod, read once (asked_pod.cc), how it is changed (pod_cures.cc),
+// the nodes that it could have (pod_placement.cc), what each obstacle there is called and what to do about it
+// (placement_rows.cc), and what its scheduler says (pod_scheduler.cc).
 #pragma once
 
 #include <cstdint>
@@ -24,18 +25,39 @@ struct AskedPod {
   Operand placement;
   std::vector<ServerContainer> containers;
   bool fraction = false;  // It requests a share from KAI.
-  // "deployment NAME" for `kubectl set resources`; empty: the pod has no owner that can be changed.
-  [[nodiscard]] std::string owner() const;
+  // Whose template the pod comes from.
+  struct Workload {
+    std::string kind;  // "Deployment", "Job", "PyTorchJob"; empty: nobody creates the pod anew.
+    std::string name;
+    std::string resource;  // For kubectl: "deployment", "pytorchjobs.kubeflow.org".
+    // A changed template reaches the pods: Deployment, StatefulSet, DaemonSet.
+    bool changeable = false;
+  };
+  [[nodiscard]] Workload workload() const;
   [[nodiscard]] std::string in_namespace() const { return "--namespace " + std::string(pod.meta.ns.view()); }
 };
 
 // The pod as the API server has it. Errors (reason `decode`): the text is not a pod.
 [[nodiscard]] k8s::Result<AskedPod> read_pod(std::string_view json);
 
-// The `kubectl` command that makes the pod request `count` of `resource`; `instead_of` is removed if it is another
-// resource.
-[[nodiscard]] std::string ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count,
-                                  const std::string& instead_of);
+// How a pod is changed: in the template of its workload, by a command if that reaches the pods, else by whoever creates
+// them.
+struct Cure {
+  std::string command;
+  std::vector<std::string> options;
+};
+// `what`: "set schedulerName to x". `patch`: a strategic merge patch of the pod's spec.
+[[nodiscard]] Cure change_template(const AskedPod& asked, const std::string& what, const nlohmann::json& patch);
+// Each container that requests `instead_of` requests as many of `resource` in its place, and at most `count`. Other
+// containers get nothing.
+[[nodiscard]] Cure ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count,
+                           const std::string& instead_of);
+// Another scheduler places the pods.
+[[nodiscard]] Cure schedule_by(const AskedPod& asked, std::string_view scheduler);
+// The pods tolerate the taint.
+[[nodiscard]] Cure tolerate(const AskedPod& asked, const Taint& taint);
+// `kubectl get` of the workload, or of the pod if it has none.
+[[nodiscard]] std::string show_template(const AskedPod& asked);
 
 // Why the pod has no node, according to what the GPU nodes offer.
 void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked, PodExplanation& out);
@@ -51,11 +73,6 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
 // resources that the scheduler finds insufficient, or `otherwise`.
 [[nodiscard]] PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
                                   const std::string& node);
-
-// The `kubectl` command that makes another scheduler place the pod, or the pods that its owner creates.
-[[nodiscard]] std::string schedule_by(const AskedPod& asked, std::string_view scheduler);
-// The `kubectl` command that makes the pod, or the pods that its owner creates, tolerate the taint.
-[[nodiscard]] std::string tolerate(const AskedPod& asked, const Taint& taint);
 
 // True if the node's plugin refuses more than one replica of that resource for one container.
 [[nodiscard]] bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource);

@@ -5,6 +5,8 @@
 #include <array>
 #include <chrono>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/explain/pod_parts.h"
@@ -49,12 +51,6 @@ constexpr std::array<Shortage, 3> kShortages{
      {"Insufficient memory", "NotEnoughMemory", "memory"},
      {"Insufficient ephemeral-storage", "NotEnoughStorage", "ephemeral-storage"}}};
 
-// `patch`: for a pod's spec. A pod without an owner is patched itself.
-std::string patch_spec(const AskedPod& asked, const std::string& patch) {
-  return fmt::format("kubectl patch {} {} --type merge -p '{{\"spec\":{{\"template\":{{\"spec\":{}}}}}}}'",
-                     asked.owner(), asked.in_namespace(), patch);
-}
-
 }  // namespace
 
 std::string scheduler_says(const AskedPod& asked) {
@@ -70,35 +66,6 @@ std::string scheduler_says(const AskedPod& asked) {
   return {};
 }
 
-std::string schedule_by(const AskedPod& asked, std::string_view scheduler) {
-  if (!asked.owner().empty()) return patch_spec(asked, fmt::format("{{\"schedulerName\":\"{}\"}}", scheduler));
-  return fmt::format(
-      "kubectl get pod {} {} -o yaml | sed 's#schedulerName: .*#schedulerName: {}#' | kubectl replace --force -f -",
-      asked.pod.meta.name, asked.in_namespace(), scheduler);
-}
-
-std::string tolerate(const AskedPod& asked, const Taint& taint) {
-  // A patch replaces the list as a whole: its present entries are kept, except those that the API server adds to every
-  // pod.
-  Json list = Json::array();
-  const bool owned = !asked.owner().empty();
-  const Json spec = object_at<Json>(asked.object, "spec");
-  for (const Json& present : list_at(spec, "tolerations")) {
-    const bool added = owned && text_at(present, "key").starts_with("node.kubernetes.io/");
-    if (!added) list.push_back(present);
-  }
-  Json toleration{{"key", taint.key.view()}, {"operator", "Exists"}, {"effect", taint.effect.view()}};
-  if (!taint.value.empty()) {
-    toleration["operator"] = "Equal";
-    toleration["value"] = taint.value.view();
-  }
-  list.push_back(std::move(toleration));
-  const std::string patch = dump({{"tolerations", list}});
-  if (owned) return patch_spec(asked, patch);
-  return fmt::format("kubectl patch pod {} {} --type merge -p '{{\"spec\":{}}}'", asked.pod.meta.name,
-                     asked.in_namespace(), patch);
-}
-
 std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const AskedPod& asked) {
   constexpr Duration kPatience = std::chrono::minutes(1);
   const std::string name(asked.pod.scheduler_name.view());
@@ -108,12 +75,17 @@ std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const Ask
   if (kais && kai.served) return std::nullopt;
   const WallTime made = asked.pod.meta.creation_timestamp;
   const bool silent = kais || snapshot.now - made >= kPatience;
+  const Cure cure = schedule_by(asked, kDefaultScheduler);
+  std::vector<std::string> options{
+      kais ? "whoever runs the cluster installs KAI-Scheduler, or the pod's owner uses another scheduler"
+           : fmt::format("whoever runs {} starts it, or the pod's owner uses another scheduler", name)};
+  options.insert(options.end(), cure.options.begin(), cure.options.end());
   return PodCause{
       silent ? Severity::error : Severity::warning, "NoScheduler",
       fmt::format("the schedulerName of the pod is {}, but {}", name,
                   kais ? "KAI-Scheduler is not installed in this cluster: no scheduler places the pod"
                        : "no scheduler of that name has reported anything about the pod: it does not seem to run"),
-      schedule_by(asked, kDefaultScheduler)};
+      cure.command, std::move(options)};
 }
 
 PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
@@ -128,8 +100,14 @@ PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const s
                 nodes, shortage.resource, wanted.empty() ? "some" : wanted, says),
             fmt::format("kubectl describe node {}", node)};
   }
-  return {Severity::warning, "NotScheduledYet", otherwise + (says.empty() ? "" : "; the scheduler reports: " + says),
-          fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace())};
+  const std::string describe = fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace());
+  if (says.empty()) {
+    return {Severity::warning, "NotScheduledYet",
+            otherwise + "; CPU, memory, ports, volumes and other pods' affinity are for the scheduler to check",
+            describe};
+  }
+  return {Severity::error, "SchedulerRefuses",
+          fmt::format("GPUs are free for the pod on {}, but its scheduler reports: {}", nodes, says), describe};
 }
 
 }  // namespace gso

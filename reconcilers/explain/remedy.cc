@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "reconcilers/checks/catalogue.h"
-#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_phase.h"
 
 namespace gso {
@@ -54,16 +54,15 @@ class Chooser {
                        installation_.ns);
   }
 
-  // MPS cannot work on this node: change the choice of the profile, never MIG, which other pods use.
+  // MPS cannot work on this node: its profile is chosen anew, by whoever chose it. Labels are shown and not written:
+  // another value restarts the node's plugin, and a person or a tool has set the present one.
   [[nodiscard]] std::string choose_another() const {
     const SharingPolicy* policy = world_.policies.find(a_.policy.view());
     if (policy != nullptr && (policy->inline_profile || policy->config_map_key))
       return fill("kubectl edit sharingpolicies.gpusharing.dev {policy}");
-    if (const std::string key = time_slicing_key(); !key.empty())
-      return fill("kubectl label node {node} {label}=") + key + " --overwrite";
-    const bool by_label = a_.source == EffectiveKey::Source::label && a_.label_by.empty();
-    return fill(by_label ? "kubectl label node {node} {label}-"
-                         : "kubectl edit configmap {configmap} --namespace {namespace}");
+    return fill(a_.source == EffectiveKey::Source::label
+                    ? "kubectl get node {node} --label-columns {label}"
+                    : "kubectl edit configmap {configmap} --namespace {namespace}");
   }
 
   [[nodiscard]] std::string correct_invalid() const {
@@ -80,25 +79,27 @@ class Chooser {
   }
 
  private:
-  // A profile that every plugin accepts by label.
-  [[nodiscard]] std::string time_slicing_key() const {
-    const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
-    if (config_map == nullptr) return {};
-    ProfileCache profiles;
-    for (const auto& [key, text] : config_map->data) {
-      if (!text || is_managed_key(key) || !reads_like_profile(*text)) continue;
-      const ProfilePtr profile = profiles.compile(*text);
-      if (profile->valid && profile->profile().strategy() == Strategy::time_slicing) return key;
-    }
-    return {};
-  }
-
   const World& world_;
   const PluginInstallation& installation_;
   const Operand* plugin_;
   const Node& node_;
   const NodeAssessment& a_;
 };
+
+// How to read why an operand of the node ends again and again; empty: none does.
+std::string crash_log(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
+  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    for (const Pod* pod : pods.of(component)) {
+      for (const ContainerStatus* container : pod->all_containers()) {
+        if (container->waiting_reason != "CrashLoopBackOff") continue;
+        return fmt::format("kubectl logs {} --namespace {} --container {} --previous", pod->meta.name,
+                           pod->meta.ns.view(), container->name.view());
+      }
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -112,17 +113,15 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   }
   const Chooser chooser(world, index, node, *a);
   if (a->phase == Phase::unmanaged) return chooser.give_profiles();
-  if (a->has_unknown_label()) return chooser.fill("kubectl label node {node} {label}-");
+  if (!node.ready) return fmt::format("kubectl describe node {}", node.meta.name);
+  if (a->has_unknown_label()) return chooser.fill("kubectl get node {node} --label-columns {label}");
   // A hold is lifted last: the obstacle remains without it.
   const std::string_view shown = shown_reason(*a);
   const std::string_view reason = shown.empty() && a->is_held() ? a->holder : shown;
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.correct_invalid();
   if (reason == kTaintNotTolerated) {
-    const Operand* plugin = index.installation_of(*a).find(Component::plugin, node);
-    const Taint* taint = plugin == nullptr ? nullptr : untolerated(*plugin, node);
-    if (taint == nullptr) return fmt::format("kubectl describe node {}", node.meta.name);
-    return fmt::format("kubectl taint node {} {}:{}-", node.meta.name, taint->key.view(), taint->effect.view());
+    return fmt::format("kubectl describe node {}", node.meta.name);
   }
   if (reason == kHeld) {
     const bool labelled = hold_of(node).starts_with("label");
@@ -138,6 +137,8 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
     return fmt::format("kubectl annotate node {} {}-", node.meta.name, kDeferredAnnotation);
   const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);
   if (known != blocked_reasons().end() && !known->command.empty()) return chooser.fill(known->command);
+  // A retry of what crashes fails again.
+  if (const std::string log = crash_log(index, node, *a); !log.empty()) return log;
   const bool deferred = a->phase == Phase::pending && index.nodes_in(Bucket::deferred).contains(node.meta.name);
   if (a->phase == Phase::failed || deferred) return chooser.fill("gpu-sharing-operator rollout start {policy}");
   const bool policy_is_gone =

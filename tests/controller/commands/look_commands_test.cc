@@ -143,11 +143,11 @@ TEST_F(LookCommands, TargetsAreNamedInFewWays) {
 }
 
 TEST_F(LookCommands, AnAuditIsOnePageAndOneWhereThereAreErrors) {
-  EXPECT_EQ(audit(), 0) << out.str();
-  EXPECT_THAT(out.str(), HasSubstr("1 GPU node: plugin v0.17.1 on 1; profile mps-config/any on 1\n"));
-  EXPECT_THAT(
-      out.str(),
-      HasSubstr("warning PreexistingDrift: a pod of the plugin, GFD or MPS is missing or not Ready\n    gpu-1\n"));
+  EXPECT_EQ(audit(), 1) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("1 GPU node with 2 GPUs: plugin v0.17.1 on 1; profile mps-config/any on 1\n"));
+  EXPECT_THAT(out.str(),
+              HasSubstr("error PreexistingDrift: a pod of the plugin, GFD or MPS is missing or not Ready\n    gpu-1\n"
+                        "    no pod of DaemonSet gpu-operator/nvidia-device-plugin-daemonset runs on node gpu-1\n"));
   merge(
       "/api/v1/namespaces/gpu-operator/configmaps/mps-config",
       R"({"data":{"any":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 1}\n"}})");
@@ -206,7 +206,7 @@ TEST_F(LookCommands, AHoldThatDoesNotHoldIsSaid) {
       "warning HoldIgnored: annotation gpusharing.dev/hold has no value, so it does not hold the node; kubectl "
       "annotate node gpu-1 gpusharing.dev/hold=true --overwrite\n";
   EXPECT_THAT(out.str(), HasSubstr(hold));
-  EXPECT_EQ(audit(), 0);
+  EXPECT_EQ(audit(), 1);  // The plugin's pod is missing as well.
   EXPECT_THAT(out.str(), HasSubstr("HoldIgnored"));
   EXPECT_THAT(out.str(),
               HasSubstr("PausedIgnored: annotation gpusharing.dev/paused has no value, so it does not pause"));

@@ -18,6 +18,8 @@ namespace gso {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -57,10 +59,12 @@ TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
   EXPECT_EQ(out.provider, "nos");
   EXPECT_EQ(out.policy, "");
   EXPECT_EQ(out.next, "");
-  EXPECT_THAT(out.findings, IsEmpty());
+  // What keeps its GPUs whole is said once, and nothing of profiles.
+  EXPECT_THAT(out.findings, ElementsAre(Field(&Finding::reason, "PartitioningSkipped")));
   const Snapshot s = explained.snapshot();
   const Audit all = audit(s, explained.index);
-  EXPECT_EQ(all.count(Severity::error) + all.count(Severity::warning), 0);
+  EXPECT_EQ(all.count(Severity::error), 0);
+  EXPECT_EQ(all.count(Severity::warning), 1);
   EXPECT_EQ(all.count(Severity::info), 1);
   EXPECT_EQ(all.plugins, (std::map<std::string, std::int64_t>{{"nos", 1}}));
 }
@@ -124,7 +128,7 @@ TEST(ExplainNode, RemediesNameWhatTheInstallationHas) {
   const std::string eight = R"(nvidia.com/gpu: "8")";
   const std::string own_label = with(cluster(kSliced, ", example.com/gpu-profile: typo", eight), "env: [{name: DEFAULT",
                                      "env: [{name: NODE_LABEL, value: example.com/gpu-profile}, {name: DEFAULT");
-  EXPECT_EQ(Explained(own_label).node("gpu-1").next, "kubectl label node gpu-1 example.com/gpu-profile-");
+  EXPECT_EQ(Explained(own_label).node("gpu-1").next, "kubectl get node gpu-1 --label-columns example.com/gpu-profile");
 
   const std::string bare = with(cluster(kSliced, "", eight), "name: config, mountPath: /available-configs",
                                 "name: config, mountPath: /elsewhere");

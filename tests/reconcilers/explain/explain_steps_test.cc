@@ -86,7 +86,6 @@ TEST(NextStep, AChangeThatCannotBeReadIsRemovedByAPersonWhoChecksTheNodeFirst) {
 
 TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) {
   FleetSpec spec = one_node("ts-4");
-  spec.profiles["sliced"] = "ts-2";
   spec.nodes.front().mig = true;
   FleetModel fleet(spec);
   fleet.settings.settle = Duration::zero();
@@ -99,8 +98,6 @@ TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) 
   };
   fleet.edit("any", "mps-8");
   EXPECT_EQ(explained().shown.state, "Blocked(MIGEnabled)");
-  EXPECT_EQ(explained().next, "kubectl label node a01 nvidia.com/device-plugin.config=sliced --overwrite");
-  fleet.remove_key("sliced");
   EXPECT_EQ(explained().next, "kubectl edit configmap mps-config --namespace gpu-operator");
   fleet.policy(
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: team}\n"

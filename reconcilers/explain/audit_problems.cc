@@ -1,0 +1,154 @@
+// See audit_problems.h.
+#include "reconcilers/explain/audit_problems.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+namespace {
+
+std::int64_t amount(const ResourceCounts& counts, const std::string& resource) {
+  const auto at = counts.find(Interned(resource));
+  return at == counts.end() ? 0 : at->second;
+}
+
+// The share of what the profile makes of the GPUs that is not allocatable, of `total` GPUs, rounded up.
+std::int64_t lost_of(const Node& node, const NodeAssessment& a, std::int64_t total) {
+  std::int64_t expected = 0;
+  std::int64_t offered = 0;
+  if (a.expectation != nullptr) {
+    for (const auto& [resource, count] : a.expectation->capacity) {
+      expected += count;
+      offered += std::min(count, amount(node.allocatable, resource));
+    }
+  }
+  if (expected == 0) return serves_gpus(node) ? 0 : total;
+  return (total * (expected - offered) + expected - 1) / expected;
+}
+
+std::string id_of(std::string_view kind, std::string_view ns, std::string_view name) {
+  return fmt::format("{}/{}/{}", kind, ns, name);
+}
+
+bool needs_mps(const NodeAssessment& a) {
+  return a.profile != nullptr && a.profile->valid && a.profile->profile().strategy() == Strategy::mps;
+}
+
+std::string state_of(const Pod& pod) {
+  for (const ContainerStatus* container : pod.all_containers()) {
+    if (container->waiting_reason.empty()) continue;
+    const std::string_view said = container->last_message();
+    return fmt::format("{}{}{}", container->waiting_reason.view(), said.empty() ? "" : ": ", said);
+  }
+  return pod.phase.empty() ? "Pending" : std::string(pod.phase.view());
+}
+
+std::string command_for(const Finding& finding) {
+  const ObjectRef& object = finding.object;
+  if (object.kind == "Node") return fmt::format("gpu-sharing-operator explain {}", object.name);
+  if (object.kind == "SharingRollout") return "gpu-sharing-operator rollout status";
+  if (object.kind.empty() || object.name.empty()) return {};
+  std::string kind = object.kind;
+  std::ranges::transform(kind, kind.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (object.kind == "ConfigMap" && finding.reason == kConfigInvalid) {
+    return fmt::format("kubectl get configmap {} --namespace {} --output yaml | gpu-sharing-operator lint -",
+                       object.name, object.ns);
+  }
+  return fmt::format("kubectl describe {} {}{}", kind, object.name,
+                     object.ns.empty() ? std::string() : " --namespace " + object.ns);
+}
+
+}  // namespace
+
+GpuCount gpus_of(const Node& node, const NodeAssessment* a) {
+  GpuCount out;
+  out.total = labelled_gpus(node);
+  if (a != nullptr) out.total = std::max({out.total, a->counted_devices, a->recorded_gpus, a->had_devices});
+  if (out.total == 0) out.total = amount(node.capacity, std::string(kGpuResource));
+  if (!node.ready || a == nullptr) {
+    out.lost = !node.ready || !serves_gpus(node) ? out.total : 0;
+    return out;
+  }
+  out.lost = lost_of(node, *a, out.total);
+  return out;
+}
+
+std::vector<std::string> operand_problems(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  const PluginInstallation& installation = index.installation_of(a);
+  const NodePods pods = sort_pods(installation, index.pods_of(node.meta.name));
+  std::vector<std::string> out;
+  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    const Operand* operand = installation.find(component, node);
+    if (operand == nullptr || (component == Component::mps && !needs_mps(a))) continue;
+    const std::vector<const Pod*>& there = pods.of(component);
+    if (std::ranges::any_of(there, [](const Pod* pod) { return is_serving(*pod); })) continue;
+    if (there.empty()) {
+      out.push_back(
+          fmt::format("no pod of DaemonSet {} runs on node {}", k8s::to_string(operand->key), node.meta.name));
+    }
+    for (const Pod* pod : there) {
+      out.push_back(fmt::format("pod {} ({}) on node {} is not Ready: {}", k8s::to_string(pod->meta.key()),
+                                to_string(component), node.meta.name, state_of(*pod)));
+    }
+  }
+  return out;
+}
+
+void LostGpus::add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, std::int64_t lost) {
+  if (lost == 0) return;
+  by_object_[id_of("Node", "", node.meta.name)] += lost;
+  if (a == nullptr) return;
+  const PluginInstallation& installation = index.installation_of(*a);
+  by_object_[id_of("ConfigMap", installation.ns, installation.config_map)] += lost;
+  if (!a->policy.empty()) by_object_[id_of("SharingPolicy", "", a->policy.view())] += lost;
+  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    const Operand* operand = installation.find(component, node);
+    if (operand != nullptr) by_object_[id_of("DaemonSet", operand->key.ns, operand->key.name)] += lost;
+  }
+}
+
+std::int64_t LostGpus::of(const ObjectRef& object) const {
+  const auto at = by_object_.find(id_of(object.kind, object.ns, object.name));
+  return at == by_object_.end() ? 0 : at->second;
+}
+
+std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, const LostGpus& lost,
+                                         const std::map<std::string, std::vector<std::string>>& pods) {
+  std::map<std::tuple<Severity, std::string, std::string>, AuditProblem> merged;
+  for (const Finding& finding : findings) {
+    AuditProblem& problem = merged[{finding.severity, finding.reason, finding.message}];
+    if (problem.objects.empty()) {
+      problem.severity = finding.severity;
+      problem.reason = finding.reason;
+      problem.message = finding.message;
+      problem.command = command_for(finding);
+    }
+    if (std::ranges::find(problem.objects, finding.object) != problem.objects.end()) continue;
+    problem.objects.push_back(finding.object);
+    if (finding.severity == Severity::info) continue;
+    problem.gpus_lost += lost.of(finding.object);
+    if (finding.object.kind != "Node") continue;
+    if (const auto at = pods.find(finding.object.name); at != pods.end())
+      problem.pods.insert(problem.pods.end(), at->second.begin(), at->second.end());
+  }
+  std::vector<AuditProblem> out;
+  out.reserve(merged.size());
+  for (auto& [key, problem] : merged) out.push_back(std::move(problem));
+  std::ranges::stable_sort(out, [](const AuditProblem& a, const AuditProblem& b) {
+    return std::tuple(a.severity, -a.gpus_lost, -static_cast<std::int64_t>(a.objects.size())) <
+           std::tuple(b.severity, -b.gpus_lost, -static_cast<std::int64_t>(b.objects.size()));
+  });
+  return out;
+}
+
+}  // namespace gso

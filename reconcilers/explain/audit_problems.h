@@ -1,0 +1,52 @@
+// The findings of an audit as problems: equal ones merged, ranked by the GPUs that nobody can use because of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/plan.h"
+
+namespace gso {
+
+// GPUs of a machine.
+struct GpuCount {
+  std::int64_t total = 0;
+  std::int64_t lost = 0;  // Of these, what no pod can get: the node is NotReady, or allocatable is below the profile.
+};
+
+// `assessment` is null where no plugin serves the node.
+[[nodiscard]] GpuCount gpus_of(const Node& node, const NodeAssessment* assessment);
+
+// What is wrong with the node's own pods of the plugin, GFD and the MPS daemon: "plugin gpu-operator/plugin-x7k2p is
+// not Ready (CrashLoopBackOff: …)", "no pod of DaemonSet gpu-operator/mps runs on the node".
+[[nodiscard]] std::vector<std::string> operand_problems(const FleetIndex::Impl& index, const Node& node,
+                                                        const NodeAssessment& assessment);
+
+struct AuditProblem {
+  Severity severity = Severity::warning;
+  std::string reason;
+  std::string message;
+  std::vector<ObjectRef> objects;  // Sorted.
+  std::int64_t gpus_lost = 0;      // On these nodes, or on those that the DaemonSet, ConfigMap or policy serves.
+  std::vector<std::string> pods;   // What operand_problems() says about these nodes, each once.
+  std::string command;             // The first thing to type: what shows the cause.
+};
+
+// GPUs that nobody can use, by what serves them: the Node, and the DaemonSets, ConfigMap and SharingPolicy behind it.
+class LostGpus {
+ public:
+  void add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* assessment, std::int64_t lost);
+  [[nodiscard]] std::int64_t of(const ObjectRef& object) const;
+
+ private:
+  std::map<std::string, std::int64_t> by_object_;  // "Kind/namespace/name"
+};
+
+// `findings`: sorted. `pods`: by node.
+[[nodiscard]] std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, const LostGpus& lost,
+                                                       const std::map<std::string, std::vector<std::string>>& pods);
+
+}  // namespace gso

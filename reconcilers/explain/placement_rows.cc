@@ -1,0 +1,246 @@
+// See placement_rows.h.
+#include "reconcilers/explain/placement_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+
+namespace gso {
+namespace {
+
+constexpr std::string_view kShared = ".shared";
+constexpr std::string_view kSharedProduct = "-SHARED";
+
+bool one(const Candidates& at) {
+  return at.nodes.size() == 1;
+}
+
+std::int64_t asked_of(const AskedPod& asked, const Candidates& at) {
+  const auto found = asked.pod.gpu_requests.find(Interned(at.best.resource));
+  return found == asked.pod.gpu_requests.end() ? 0 : found->second;
+}
+
+Cure shown_by(std::string command, std::vector<std::string> options = {}) {
+  return {std::move(command), std::move(options)};
+}
+
+Cure explained(const Candidates& at, std::vector<std::string> options = {}) {
+  return {fmt::format("gpu-sharing-operator explain {}", at.nodes.front()), std::move(options)};
+}
+
+Cure described(const Candidates& at, std::vector<std::string> options = {}) {
+  return {fmt::format("kubectl describe node {}", at.nodes.front()), std::move(options)};
+}
+
+// --- The pod and the nodes that there are.
+
+std::string not_selected(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("the pod selects no node with GPUs: {}", at.best.text);
+}
+
+// The labels of nodes say what they are: whoever sets them (cloud, NFD, GFD, kubelet) writes them back, and a false one
+// misleads every other pod.
+Cure select_another(const AskedPod& /*asked*/, const Candidates& at) {
+  std::vector<std::string> options{"the pod's owner selects a label value that nodes with GPUs have",
+                                   "whoever runs the cluster adds nodes with that label"};
+  if (at.best.resource == kGpuProduct) {
+    options[0] = fmt::format(
+        "the pod's owner selects the product as the nodes have it (sharing without renameByDefault appends {})",
+        kSharedProduct);
+  }
+  return shown_by(at.best.resource.empty() ? "kubectl get nodes --show-labels"
+                                           : fmt::format("kubectl get nodes --label-columns {}", at.best.resource),
+                  std::move(options));
+}
+
+std::string no_gpus(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("the pod selects {}, and {} no GPUs", where_of(at), one(at) ? "it has" : "they have");
+}
+
+std::string not_served(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("no node that the pod selects offers {}: no device plugin serves it, or it has another name",
+                     at.best.resource);
+}
+
+Cure show_status(const AskedPod& /*asked*/, const Candidates& /*at*/) {
+  return shown_by("gpu-sharing-operator status");
+}
+
+std::string renamed(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("{} {} {} and not {}: renameByDefault determines the name of shared resources", where_of(at),
+                     one(at) ? "offers" : "offer", other_name(at.best.resource), at.best.resource);
+}
+
+Cure ask_for_the_other(const AskedPod& asked, const Candidates& at) {
+  return ask_for(asked, other_name(at.best.resource), std::min(asked_of(asked, at), at.best.most), at.best.resource);
+}
+
+std::string too_few(const AskedPod& asked, const Candidates& at) {
+  return fmt::format("the pod requests {} {}, and no node that it selects has more than {}", asked_of(asked, at),
+                     at.best.resource, at.best.most);
+}
+
+Cure ask_for_less(const AskedPod& asked, const Candidates& at) {
+  return shown_by(
+      show_template(asked),
+      {fmt::format("the pod's owner requests at most {}, or divides the work among several pods", at.best.most),
+       "whoever runs the cluster adds a larger node, or a profile with more replicas"});
+}
+
+// --- The node.
+
+std::string none_allocatable(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("{} should serve {}: {}", where_of(at), at.best.resource, at.best.text);
+}
+
+Cure explain_node_of(const AskedPod& /*asked*/, const Candidates& at) {
+  return explained(at);
+}
+
+std::string tainted(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("the pod does not tolerate a taint of {}: {}", where_of(at), to_string(*at.best.taint));
+}
+
+// Taints by which controllers empty a node, or keep it empty until it is ready: a pod that tolerates one would be
+// started where it cannot run.
+bool is_of_a_controller(std::string_view key) {
+  static constexpr std::array<std::string_view, 9> kParts{"node.cloudprovider.kubernetes.io/",
+                                                          "ToBeDeletedByClusterAutoscaler",
+                                                          "DeletionCandidateOfClusterAutoscaler",
+                                                          "karpenter.sh/",
+                                                          "cloud.google.com/impending",
+                                                          "node.cilium.io/",
+                                                          "gpu-driver-upgrade",
+                                                          "kubevirt.io/drain",
+                                                          "medik8s.io/"};
+  return std::ranges::any_of(kParts, [&](std::string_view part) { return key.find(part) != std::string_view::npos; });
+}
+
+Cure tolerate_it(const AskedPod& asked, const Candidates& at) {
+  const Taint& taint = *at.best.taint;
+  if (taint.effect != "NoSchedule" || is_of_a_controller(taint.key.view())) {
+    return described(at, {"wait until the system that set the taint removes it"});
+  }
+  Cure cure = tolerate(asked, taint);
+  cure.options.insert(cure.options.begin(),
+                      "whoever set the taint decides which pods may run there; the command makes the pod one of them");
+  return cure;
+}
+
+std::string pressure(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("{} {} suitable, but {}", where_of(at), one(at) ? "is" : "are", at.best.text);
+}
+
+Cure free_the_node(const AskedPod& /*asked*/, const Candidates& at) {
+  return described(
+      at, {"whoever runs the node ends the condition that the taint names; Kubernetes then removes the taint"});
+}
+
+std::string not_ready(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("{} {} suitable but not Ready", where_of(at), one(at) ? "is" : "are");
+}
+
+Cure describe_node_of(const AskedPod& /*asked*/, const Candidates& at) {
+  return described(at);
+}
+
+std::string cordoned(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("{} {} suitable but cordoned, and not by the operator", where_of(at), one(at) ? "is" : "are");
+}
+
+// Who cordons a node has a reason that no object shows.
+Cure ask_who_cordoned(const AskedPod& /*asked*/, const Candidates& at) {
+  return shown_by(fmt::format("kubectl get node {} --show-managed-fields --output yaml", at.nodes.front()),
+                  {"whoever cordoned the node decides when it is uncordoned; the manager of f:unschedulable names the "
+                   "tool"});
+}
+
+std::string in_change(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("{} {} suitable, but the operator is changing {}: {}", where_of(at), one(at) ? "is" : "are",
+                     one(at) ? "its profile" : "their profiles", at.best.text);
+}
+
+Cure show_rollout(const AskedPod& /*asked*/, const Candidates& /*at*/) {
+  return shown_by("gpu-sharing-operator rollout status");
+}
+
+std::string refused(const AskedPod& /*asked*/, const Candidates& at) {
+  const std::string where = where_of(at);
+  return fmt::format(
+      "{} more than one {} per container: the kubelet would reject the pod there",
+      one(at) ? fmt::format("the plugin of {} refuses", where) : fmt::format("the plugins of {} refuse", where),
+      at.best.resource);
+}
+
+Cure ask_for_one(const AskedPod& asked, const Candidates& at) {
+  return ask_for(asked, at.best.resource, 1, at.best.resource);
+}
+
+std::string full(const AskedPod& /*asked*/, const Candidates& at) {
+  const std::string room = at.best.preemptible.empty()
+                               ? std::string()
+                               : fmt::format("; pods of lower priority use them: {}", first_names(at.best.preemptible));
+  return fmt::format("{} {} suitable but full: {}{}{}", where_of(at), one(at) ? "is" : "are",
+                     one(at) ? "" : "on the first one, ", at.best.text, room);
+}
+
+Cure wait_for_room(const AskedPod& /*asked*/, const Candidates& at) {
+  std::vector<std::string> options{"wait until a pod there ends", "whoever runs the cluster adds nodes or replicas"};
+  if (!at.best.preemptible.empty())
+    options.insert(options.begin(), "the scheduler preempts pods of lower priority, unless preemptionPolicy is Never");
+  return explained(at, std::move(options));
+}
+
+std::string has_room(const AskedPod& /*asked*/, const Candidates& at) {
+  return fmt::format("GPUs are free for the pod on {}, and its scheduler has not placed it (yet)", where_of(at));
+}
+
+Cure nothing(const AskedPod& /*asked*/, const Candidates& /*at*/) {
+  return {};
+}
+
+constexpr ObstacleRow kRows[] = {
+    {Obstacle::not_selected, "NotSelected", not_selected, select_another},
+    {Obstacle::no_gpus, "NoGPUsThere", no_gpus, select_another},
+    {Obstacle::not_served, "NotServed", not_served, show_status},
+    {Obstacle::renamed, "Renamed", renamed, ask_for_the_other},
+    {Obstacle::too_few, "TooFew", too_few, ask_for_less},
+    {Obstacle::none_allocatable, "NoneAllocatable", none_allocatable, explain_node_of},
+    {Obstacle::tainted, "NotTolerated", tainted, tolerate_it},
+    {Obstacle::pressure, "NodeCondition", pressure, free_the_node},
+    {Obstacle::not_ready, "NotReady", not_ready, describe_node_of},
+    {Obstacle::cordoned, "Cordoned", cordoned, ask_who_cordoned},
+    {Obstacle::in_change, "NodeInChange", in_change, show_rollout},
+    {Obstacle::refused, "RequestRefused", refused, ask_for_one},
+    {Obstacle::full, "AllInUse", full, wait_for_room},
+    {Obstacle::none, "NotScheduledYet", has_room, nothing},
+};
+
+}  // namespace
+
+std::span<const ObstacleRow> obstacle_rows() {
+  return kRows;
+}
+
+const ObstacleRow& row_of(Obstacle obstacle) {
+  return kRows[static_cast<std::size_t>(obstacle)];
+}
+
+std::string where_of(const Candidates& at) {
+  return one(at) ? fmt::format("one node ({})", at.nodes.front())
+                 : fmt::format("{} nodes ({})", at.nodes.size(), first_names(at.nodes));
+}
+
+std::string other_name(std::string_view resource) {
+  if (resource.ends_with(kShared)) return std::string(resource.substr(0, resource.size() - kShared.size()));
+  return std::string(resource) + std::string(kShared);
+}
+
+}  // namespace gso

@@ -1,0 +1,65 @@
+// What can keep a waiting pod off a node, one row for each obstacle: its name, what is said about it, and what to do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/explain/pod_parts.h"
+
+namespace gso {
+
+// In the order in which a node is looked at, from what makes it no candidate at all to what is nearest to running
+// there.
+enum class Obstacle {
+  not_selected,
+  no_gpus,
+  not_served,
+  renamed,
+  too_few,
+  none_allocatable,
+  tainted,
+  pressure,
+  not_ready,
+  cordoned,
+  in_change,
+  refused,
+  full,
+  none,
+};
+
+struct Verdict {
+  Obstacle obstacle = Obstacle::none;
+  std::string text;       // Follows the node's name.
+  std::string resource;   // The resource or label that it concerns.
+  std::int64_t most = 0;  // How much of the resource the node offers.
+  const Taint* taint = nullptr;
+  std::vector<std::string> preemptible = {};  // Pods of lower priority that use what the pod requests.
+};
+
+// The nodes with one obstacle.
+struct Candidates {
+  Verdict best;  // Of the node that offers most.
+  std::vector<std::string> nodes;
+};
+
+struct ObstacleRow {
+  Obstacle obstacle;
+  std::string_view code;  // CamelCase, stable.
+  std::string (*text)(const AskedPod& asked, const Candidates& at);
+  Cure (*cure)(const AskedPod& asked, const Candidates& at);
+};
+// A row for each obstacle, in its order. Obstacle::none has one, too: the scheduler's own reasons (not_placed())
+// replace it.
+[[nodiscard]] std::span<const ObstacleRow> obstacle_rows();
+[[nodiscard]] const ObstacleRow& row_of(Obstacle obstacle);
+
+// "one node (gpu-1)", "7 nodes (a, b, c, d, e and 2 more)"
+[[nodiscard]] std::string where_of(const Candidates& at);
+
+// The other name of the resource: a profile with renameByDefault adds or removes the suffix.
+[[nodiscard]] std::string other_name(std::string_view resource);
+
+}  // namespace gso
