@@ -1,4 +1,5 @@
 // Entry point of the gpu-sharing-operator binary: see cli.h for the commands.
+#include <fcntl.h>
 #include <malloc.h>
 
 #include <csignal>
@@ -9,7 +10,20 @@
 
 #include "controller/cli/cli.h"
 
+namespace {
+
+// A descriptor that the caller has closed would be given to the next file or connection, which then gets what is meant
+// for stdout. Nothing can be written to the ones that stand in for it, so that a failed write is noticed.
+void keep_standard_descriptors() {
+  for (const int descriptor : {0, 1, 2}) {
+    if (fcntl(descriptor, F_GETFD) == -1) (void)open("/dev/null", O_RDONLY);
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  keep_standard_descriptors();
   // A peer that closes its end is an error of one request, not of the process.
   std::signal(SIGPIPE, SIG_IGN);
   // One thread allocates; libcurl's resolver threads must not each keep an arena. Buffers of lists go back at once.

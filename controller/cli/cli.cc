@@ -11,6 +11,7 @@
 
 #include "controller/cli/command_tree.h"
 #include "controller/cli/completion.h"
+#include "controller/cli/printable_stream.h"
 #include "controller/config/did_you_mean.h"
 
 namespace gso {
@@ -31,21 +32,59 @@ std::vector<CLI::App*> subcommands_of(CLI::App& app) {
   return app.get_subcommands([](CLI::App*) { return true; });
 }
 
-// A usage error that names the known commands, where the arguments from `at` on name one that `app`, or its subcommand
-// that they name, does not have; empty where they name none. CLI11 would only say that one is required.
-std::string unknown_command(CLI::App& app, const std::vector<std::string>& arguments, std::size_t at,
-                            const std::string& whole) {
-  const std::vector<CLI::App*> known = subcommands_of(app);
-  if (known.empty() || arguments.size() <= at || arguments[at].starts_with('-')) return {};
-  std::vector<std::string> names;
-  for (CLI::App* command : known) {
-    if (command->get_name() == arguments[at])
-      return unknown_command(*command, arguments, at + 1, whole + " " + arguments[at]);
-    names.push_back(command->get_name());
+// The command, or the verb of one, that the arguments name, and where those behind it begin.
+struct Named {
+  CLI::App* app = nullptr;
+  std::string whole;  // "gpu-sharing-operator rollout"
+  std::size_t rest = 0;
+};
+
+Named named_by(CLI::App& app, const std::vector<std::string>& arguments) {
+  Named out{&app, "gpu-sharing-operator", 0};
+  while (out.rest < arguments.size()) {
+    const std::vector<CLI::App*> known = subcommands_of(*out.app);
+    const auto found = std::ranges::find_if(
+        known, [&](const CLI::App* command) { return command->get_name() == arguments[out.rest]; });
+    if (found == known.end()) break;
+    out.app = *found;
+    out.whole += " " + arguments[out.rest++];
   }
-  const std::string suggestion = did_you_mean(arguments[at], names);
-  return fmt::format("{}: unknown command '{}'{} Commands: {}", whole, arguments[at],
+  return out;
+}
+
+// A usage error that names the known commands, where the next argument should name one and does not; empty: it does.
+// CLI11 would only say that one is required.
+std::string unknown_command(const Named& named, const std::vector<std::string>& arguments) {
+  const std::vector<CLI::App*> known = subcommands_of(*named.app);
+  if (known.empty() || named.rest >= arguments.size() || arguments[named.rest].starts_with('-')) return {};
+  std::vector<std::string> names;
+  for (const CLI::App* command : known) names.push_back(command->get_name());
+  const std::string suggestion = did_you_mean(arguments[named.rest], names);
+  return fmt::format("{}: unknown command '{}'{} Commands: {}", named.whole, arguments[named.rest],
                      suggestion.empty() ? "." : suggestion, fmt::join(names, ", "));
+}
+
+// The same for a flag. CLI11 would name what is missing before, and arguments in reverse.
+std::string unknown_flag(const Named& named, const std::vector<std::string>& arguments) {
+  for (std::size_t i = named.rest; i < arguments.size() && arguments[i] != "--"; ++i) {
+    const std::string& argument = arguments[i];
+    if (argument.size() < 2 || argument.front() != '-') continue;
+    const bool is_long = argument.starts_with("--");
+    const std::string name = is_long ? argument.substr(0, argument.find('=')) : argument.substr(0, 2);
+    const CLI::Option* option = named.app->get_option_no_throw(name);
+    if (option == nullptr) {
+      std::vector<std::string> names;
+      for (const CLI::Option* known : named.app->get_options()) {
+        for (const std::string& each : known->get_lnames()) names.push_back("--" + each);
+      }
+      const std::string suggestion = is_long ? did_you_mean(name, names) : std::string();
+      return fmt::format("{}: unknown flag {}{} Flags: {} --help", named.whole, name,
+                         suggestion.empty() ? "." : suggestion, named.whole);
+    }
+    const bool joined = is_long ? argument.find('=') != std::string::npos : argument.size() > 2;
+    if (option->get_items_expected_min() > 0 && !joined) ++i;  // The value, whatever it looks like.
+  }
+  return {};
 }
 
 k8s::Result<void> finish(const CommandTree::Entry& chosen, Options& options) {
@@ -61,10 +100,18 @@ ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::
                                 const std::string& program) {
   ParsedArguments parsed;
   CommandTree tree(all_commands(), program);
-  const std::string misnamed = unknown_command(tree.app(), arguments, 0, "gpu-sharing-operator");
+  const Named named = named_by(tree.app(), arguments);
+  std::string misnamed = unknown_command(named, arguments);
+  if (misnamed.empty()) misnamed = unknown_flag(named, arguments);
   if (!misnamed.empty()) {
     err << misnamed << "\n";
     parsed.exit_code = kUsage;
+    return parsed;
+  }
+  if (named.rest == arguments.size() && !subcommands_of(*named.app).empty()) {
+    const bool root = named.rest == 0;
+    out << (root ? named.app->help() : named.app->help(tree.app().get_name()));
+    parsed.exit_code = 0;
     return parsed;
   }
   try {
@@ -93,6 +140,25 @@ ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::
   return parsed;
 }
 
+namespace {
+
+// "help lint" is "lint --help".
+std::vector<std::string> without_help(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+  return arguments;
+}
+
+int run_command(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out, std::ostream& err,
+                const std::string& program) {
+  const ParsedArguments parsed = parse_arguments(without_help(arguments), out, err, program);
+  if (parsed.exit_code) return *parsed.exit_code;
+  return parsed.run({parsed.options, in, out, err});
+}
+
+}  // namespace
+
 int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out, std::ostream& err,
             const std::string& called) {
   const std::string name = called.substr(called.rfind('/') + 1);
@@ -100,10 +166,14 @@ int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::os
   if (!arguments.empty() && arguments.front() == kCompleteWord) {
     return print_completions({arguments.begin() + 1, arguments.end()}, out, names_of_cluster);
   }
-  const ParsedArguments parsed =
-      parse_arguments(arguments, out, err, name == kPlugin ? "kubectl gpu-sharing" : "gpu-sharing-operator");
-  if (parsed.exit_code) return *parsed.exit_code;
-  return parsed.run({parsed.options, in, out, err});
+  PrintableStream messages(err);
+  const int code =
+      run_command(arguments, in, out, messages, name == kPlugin ? "kubectl gpu-sharing" : "gpu-sharing-operator");
+  // Half an answer must not pass for a whole one in a pipeline.
+  out.flush();
+  if (out) return code;
+  messages << "gpu-sharing-operator: the output cannot be written to stdout\n";
+  return kUsage;
 }
 
 }  // namespace gso

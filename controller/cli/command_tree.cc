@@ -1,10 +1,12 @@
 // See command_tree.h.
 #include "controller/cli/command_tree.h"
 
+#include <memory>
 #include <ostream>
 #include <utility>
 
 #include "controller/cli/completion.h"
+#include "controller/cli/help_format.h"
 #include "controller/commands/audit.h"
 #include "controller/commands/check.h"
 #include "controller/commands/cleanup.h"
@@ -52,6 +54,7 @@ std::vector<Command> all_commands() {
 
 CommandTree::CommandTree(std::vector<Command> commands, const std::string& program) {
   app_.name(program);
+  app_.formatter(std::make_shared<HelpFormat>());  // Subcommands inherit it.
   app_.require_subcommand(1);
   app_.set_version_flag("--version", version());
   app_.footer(exit_status_of_findings());

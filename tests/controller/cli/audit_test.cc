@@ -1,0 +1,199 @@
+// `audit` of clusters that it has never seen, as manifests: what is an error, what comes first, and what is named.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/cli.h"
+
+namespace gso {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+};
+
+Outcome audit(const std::string& manifests, const std::string& form = "json") {
+  std::istringstream in(manifests);
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = run_cli({"audit", "-f", "-", "-o", form}, in, out, err);
+  EXPECT_EQ(err.str(), "");
+  return {code, out.str()};
+}
+
+std::string node(const std::string& name, int gpus, int serves, const std::string& labels = "",
+                 const std::string& more = "") {
+  return fmt::format(
+      "---\n{{apiVersion: v1, kind: Node, metadata: {{name: {0}, labels: {{nvidia.com/gpu.present: 'true', "
+      "nvidia.com/gpu.count: '{1}'{3}}}}}, status: {{capacity: {{nvidia.com/gpu: '{2}'{4}}}, allocatable: "
+      "{{nvidia.com/gpu: "
+      "'{2}'}}, conditions: [{{type: Ready, status: 'True'}}]}}}}\n",
+      name, gpus, serves, labels, more);
+}
+
+std::string config_map(const std::string& strategy, const std::string& metadata = "") {
+  return "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: gpu-operator" + metadata +
+         "}, data: {any: 'sharing: {" + strategy + ": {resources: [{name: nvidia.com/gpu, replicas: 4}]}}'}}\n";
+}
+
+std::string daemonset(const std::string& name, const std::string& container, const std::string& selector,
+                      const std::string& metadata = "", const std::string& annotations = "") {
+  return fmt::format(
+      "---\n{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: {0}, namespace: gpu-operator, uid: u-{0}{3}}}, "
+      "spec: "
+      "{{selector: {{matchLabels: {{app: {0}}}}}, template: {{metadata: {{labels: {{app: {0}}}, annotations: "
+      "{{{4}}}}}, spec: "
+      "{{nodeSelector: {{{2}}}, containers: [{{name: {1}, image: 'x/k8s-device-plugin:v0.17.1', env: [{{name: "
+      "MPS_ROOT, "
+      "value: /run/nvidia/mps}}]}}, {{name: config-manager, image: 'x:v0.17.1', env: [{{name: CONFIG_FILE_SRCDIR, "
+      "value: "
+      "/c}}, {{name: DEFAULT_CONFIG, value: any}}], volumeMounts: [{{name: v, mountPath: /c}}]}}], volumes: [{{name: "
+      "v, "
+      "configMap: {{name: c}}}}]}}}}}}}}\n",
+      name, container, selector, metadata, annotations);
+}
+
+std::string pod(const std::string& of, const std::string& node, bool ready) {
+  return fmt::format(
+      "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {0}-{1}, namespace: gpu-operator, labels: {{app: {0}}}, "
+      "creationTimestamp: '2026-01-02T00:00:00Z', ownerReferences: [{{apiVersion: apps/v1, kind: DaemonSet, name: {0}, "
+      "uid: "
+      "u-{0}, controller: true}}]}}, spec: {{nodeName: {1}}}, status: {{phase: Running, conditions: [{{type: Ready, "
+      "status: "
+      "'{2}'}}], containerStatuses: [{{name: main, ready: {3}, state: {4}}}]}}}}\n",
+      of, node, ready ? "True" : "False", ready,
+      ready ? "{running: {startedAt: '2026-01-02T00:00:01Z'}}"
+            : "{waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, message: no NVML}}");
+}
+
+const std::string kPlugin = daemonset("plugin", "nvidia-device-plugin", "");
+const std::string kMps = daemonset("mps", "mps-control-daemon-ctr", "nvidia.com/mps.capable: 'true'");
+
+std::vector<std::string> reasons(const Outcome& outcome, const std::string& severity) {
+  std::vector<std::string> out;
+  const Json answer = Json::parse(outcome.out);
+  for (const auto& problem : answer["problems"]) {
+    if (problem["severity"] == severity) out.push_back(problem["reason"]);
+  }
+  return out;
+}
+
+TEST(Audit, AClusterWhoseNodesServeNothingIsNotCleared) {
+  const Outcome found = audit(config_map("mps") + kPlugin + kMps + node("n1", 8, 0) + node("n2", 8, 0));
+  EXPECT_EQ(found.code, 1) << found.out;
+  const Json answer = Json::parse(found.out);
+  EXPECT_EQ(answer["version"], 1);
+  EXPECT_EQ(answer["gpus"], (Json{{"total", 16}, {"unusable", 16}}));
+  // Nothing writes the label that the MPS daemon's DaemonSet waits for: no operator has ever run there.
+  EXPECT_THAT(reasons(found, "error"), Contains("MPSDaemonHasNoPods"));
+  const Json& first = answer["problems"][0];
+  EXPECT_EQ(first["severity"], "error");
+  EXPECT_EQ(first["gpusUnusable"], 16);
+  EXPECT_EQ(first["objects"].size(), 2U);
+  EXPECT_THAT(first["pods"].dump(), HasSubstr("no pod of DaemonSet gpu-operator/plugin runs on node n1"));
+  EXPECT_THAT(first["command"].get<std::string>(), HasSubstr("gpu-sharing-operator explain n1"));
+}
+
+TEST(Audit, ANodeThatRunsAnotherProfileThanItsConfigMapIsAnError) {
+  const Outcome found = audit(config_map("timeSlicing") + kPlugin + node("n1", 2, 2) + pod("plugin", "n1", true) +
+                              node("n2", 2, 8) + pod("plugin", "n2", true));
+  EXPECT_EQ(found.code, 1) << found.out;
+  EXPECT_THAT(reasons(found, "error"), Contains("PreexistingDrift"));
+  EXPECT_EQ(Json::parse(found.out)["gpus"], (Json{{"total", 4}, {"unusable", 2}}));
+}
+
+TEST(Audit, APodThatIsNotReadyIsNamedWithItsLastWords) {
+  const Outcome found =
+      audit(config_map("timeSlicing") + kPlugin + node("n1", 2, 8) + pod("plugin", "n1", false), "text");
+  EXPECT_EQ(found.code, 1) << found.out;
+  EXPECT_THAT(found.out,
+              HasSubstr("pod gpu-operator/plugin-n1 (plugin) on node n1 is not Ready: CrashLoopBackOff: no NVML"));
+}
+
+TEST(Audit, TheProblemThatCostsMostGpusComesFirst) {
+  const Outcome found =
+      audit(config_map("timeSlicing") + kPlugin + node("a", 2, 0, ", alone: 'true'") + pod("plugin", "a", true) +
+            node("big", 8, 10) + pod("plugin", "big", true) + node("big2", 8, 10) + pod("plugin", "big2", true));
+  const Json answer = Json::parse(found.out);
+  std::vector<std::int64_t> lost;
+  for (const auto& problem : answer["problems"]) {
+    if (problem["severity"] == "error") lost.push_back(problem["gpusUnusable"].get<std::int64_t>());
+  }
+  ASSERT_GE(lost.size(), 2U) << found.out;
+  EXPECT_TRUE(std::ranges::is_sorted(lost, std::greater<>())) << found.out;
+  EXPECT_EQ(lost.front(), 12);  // Each of the two lacks 22 of 32 shares: five and a half GPUs, rounded up.
+}
+
+TEST(Audit, AHealthyClusterIsCleared) {
+  const Outcome found =
+      audit(config_map("timeSlicing") + kPlugin + node("n1", 2, 8) + pod("plugin", "n1", true), "text");
+  EXPECT_EQ(found.code, 0) << found.out;
+  EXPECT_THAT(found.out, HasSubstr("1 GPU node with 2 GPUs: "));
+}
+
+TEST(Audit, WhatElseRestartsSharesOrMeasuresTheGpusIsReported) {
+  const std::string fleet = config_map("timeSlicing", ", annotations: {argocd.argoproj.io/tracking-id: x}") +
+                            node("n1", 2, 8, "", ", nvidia.com/gpumem: '100'") + pod("plugin", "n1", true);
+  const auto said = [](const std::string& manifests) {
+    std::vector<std::string> out;
+    const Json answer = Json::parse(audit(manifests).out);
+    for (const auto& problem : answer["problems"]) out.push_back(problem["reason"]);
+    return out;
+  };
+  const std::string name = "nvidia-device-plugin";
+  const auto quiet = said(fleet + kPlugin);
+  EXPECT_THAT(quiet, Contains("OwnedByGitOps"));
+  EXPECT_THAT(quiet, Contains("SecondDevicePlugin"));
+  EXPECT_THAT(quiet, testing::Not(Contains("OtherRestarter")));
+  for (const char* on_object : {"reloader.stakater.com/auto: 'true'", "configmap.reloader.stakater.com/reload: c"}) {
+    EXPECT_THAT(said(fleet + daemonset("plugin", name, "", fmt::format(", annotations: {{{}}}", on_object))),
+                Contains("OtherRestarter"))
+        << on_object;
+  }
+  for (const char* on_template : {"rollme: abc", "checksum/config: abc"}) {
+    EXPECT_THAT(said(fleet + daemonset("plugin", name, "", "", on_template)), Contains("OtherRestarter"))
+        << on_template;
+  }
+  const auto other = [](const std::string& image) {
+    return "---\n{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: o, namespace: m}, spec: {template: {spec: "
+           "{containers: "
+           "[{name: c, image: '" +
+           image + "'}]}}}}\n";
+  };
+  const std::string mps = config_map("mps") + kPlugin + kMps + node("n1", 2, 8, ", nvidia.com/mps.capable: 'true'") +
+                          pod("plugin", "n1", true) + pod("mps", "n1", true);
+  EXPECT_THAT(said(mps + other("nvcr.io/nvidia/k8s/dcgm-exporter:4.2")), Contains("MetricsNotAttributed"));
+  EXPECT_THAT(said(fleet + kPlugin + other("nvcr.io/nvidia/k8s/dcgm-exporter:4.2")),
+              testing::Not(Contains("MetricsNotAttributed")));
+  EXPECT_THAT(said(mps + other("ghcr.io/kai-scheduler/gpu-fractioning/fractiond:v0.1")), Contains("SecondMPSDaemon"));
+}
+
+TEST(Audit, AnswersInMarkdownAndSarif) {
+  const std::string dead = config_map("timeSlicing") + kPlugin + node("n1", 2, 0);
+  const Outcome table = audit(dead, "markdown");
+  EXPECT_EQ(table.code, 1);
+  EXPECT_THAT(table.out, HasSubstr("| severity | problem | GPUs unusable | where | what to do first |"));
+  EXPECT_THAT(table.out, HasSubstr("| n1 | `gpu-sharing-operator explain n1` |"));
+  const Outcome sarif = audit(dead, "sarif");
+  EXPECT_EQ(sarif.code, 1);
+  const Json result = Json::parse(sarif.out)["runs"][0]["results"][0];
+  EXPECT_EQ(result["level"], "error");
+  EXPECT_EQ(result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"], "Node/n1");
+}
+
+}  // namespace
+}  // namespace gso

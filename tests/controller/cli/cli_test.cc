@@ -1,0 +1,241 @@
+// The command line as a whole: what it says to wrong arguments, and what reaches the terminal.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/cli.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome call(const std::vector<std::string>& arguments, const std::string& input = "") {
+  std::istringstream in(input);
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = run_cli(arguments, in, out, err);
+  return {code, out.str(), err.str()};
+}
+
+TEST(CommandLine, AMisspeltWordIsNamedWithTheRightOne) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
+      {{"stauts"}, "unknown command 'stauts'; did you mean 'status'?"},
+      {{"rollout", "pasue"}, "gpu-sharing-operator rollout: unknown command 'pasue'; did you mean 'pause'?"},
+      {{"lint", "--hlep"}, "gpu-sharing-operator lint: unknown flag --hlep; did you mean '--help'?"},
+      {{"lint", "-x"}, "gpu-sharing-operator lint: unknown flag -x."},
+      {{"explain", "--namspace=x"}, "unknown flag --namspace; did you mean '--namespace'?"},
+      {{"plan", "--olny", "node.labels"}, "unknown flag --olny; did you mean '--only'?"},
+      {{"version", "-o", "json"}, "gpu-sharing-operator version: unknown flag -o."},
+  };
+  for (const auto& [arguments, expected] : table) {
+    const Outcome found = call(arguments);
+    EXPECT_EQ(found.code, 2) << arguments.back();
+    EXPECT_THAT(found.err, HasSubstr(expected));
+    EXPECT_EQ(found.out, "");
+  }
+}
+
+TEST(CommandLine, TheValueOfAFlagIsNoFlag) {
+  EXPECT_THAT(call({"plan", "--assume-observed-for", "-5m", "x"}).err, HasSubstr("'-5m' is not a duration"));
+  EXPECT_THAT(call({"expect", "--config", "--", "--devices", "x"}).err, Not(HasSubstr("unknown flag")));
+}
+
+TEST(CommandLine, WithoutACommandTheHelpIsPrinted) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{}, {"rollout"}, {"help"}, {"help", "lint"}, {"lint", "--help"}}) {
+    const Outcome found = call(arguments);
+    EXPECT_EQ(found.code, 0);
+    EXPECT_THAT(found.out, HasSubstr("Usage: gpu-sharing-operator"));
+    EXPECT_EQ(found.err, "");
+  }
+  const std::string help = call({"help", "explain"}).out + call({"help", "lint"}).out;
+  for (const char* inside : {" TEXT", "REQUIRED", "(1x)", "{text"}) EXPECT_THAT(help, Not(HasSubstr(inside)));
+  EXPECT_THAT(help, HasSubstr("NODE|NAMESPACE/POD"));
+}
+
+// A disk that is full, or a reader that has gone.
+class FullBuffer final : public std::streambuf {
+ protected:
+  int_type overflow(int_type) override { return traits_type::eof(); }
+};
+
+TEST(CommandLine, WhatCannotBeWrittenIsNoSuccess) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"version"},
+                                                    {"lint", "-o", "json", "-"},
+                                                    {"lint", "--codes"},
+                                                    {"help"},
+                                                    {"completion", "bash"}}) {
+    std::istringstream in("version: v1\n");
+    FullBuffer full;
+    std::ostream out(&full);
+    std::ostringstream err;
+    EXPECT_EQ(run_cli(arguments, in, out, err), 2) << arguments.front();
+    EXPECT_THAT(err.str(), HasSubstr("cannot be written to stdout"));
+  }
+}
+
+TEST(CommandLine, NothingHostileReachesTheTerminal) {
+  const std::string hostile = "\x1b]0;pwned\x07\x1b[31m";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
+      {{"lint", "-"}, "version: \"v\\e]0;pwned\\a\\e[31m2\"\n"},
+      {{"lint", hostile}, ""},
+      {{"plan", "-"}, "kind: Node\nmetadata: {name: \"\\e]0;pwned\\a\", labels: 1}\n"},
+      {{"audit", "-f", "-"}, "kind: Node\nmetadata: {name: \"\\e[31m\", labels: {nvidia.com/gpu.count: \"1\"}}\n"},
+      {{"explain", "-f", "-", hostile}, "kind: Node\nmetadata: {name: n}\n"},
+      {{"expect", "--config", hostile, "--devices", "x"}, ""},
+      {{hostile}, ""},
+      {{"lint", "--" + hostile}, ""},
+  };
+  for (const auto& [arguments, input] : table) {
+    const Outcome found = call(arguments, input);
+    EXPECT_THAT(found.out + found.err, Not(HasSubstr("\x1b"))) << arguments.front();
+    EXPECT_THAT(found.out + found.err, Not(HasSubstr("\x07"))) << arguments.front();
+  }
+}
+
+// --- What the offline commands read.
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / fmt::format("gso-cli-{}", getpid());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string write(const std::string& name, const std::string& text) {
+    std::filesystem::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return (folder_ / name).string();
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Files, ErrorsOfTheLoaderHaveALineAColumnAndWhatStandsThere) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"apiVersion: v1\nkind: Node\nmetadata:\n  name: n\n",
+       ":4:9: Node: metadata.name must be a string, found the boolean false (in YAML yes, no, on, off, y and n are "
+       "booleans): put it in quotes"},
+      {"kind: Node\nmetadata: {name: a}\nstatus:\n  capacity:\n    nvidia.com/gpu: many\n",
+       ":5:21: Node a: status.capacity must be a quantity such as 8 or 2k, found \"many\""},
+      {"kind: Node\nmetadata:\n  labels: {a: b}\n", ":3:3: Node: metadata.name must be a non-empty string"},
+      {"kind: Node\nmetadata: {name: a, labels: {x: 'y', z: 4}}\n",
+       ":2:41: Node a: metadata.labels must be a string, found the number 4: put it in quotes"},
+      {"kind: List\napiVersion: v1\nitems: {}\n", ":3:8: items of a List must be a list, found a mapping"},
+      {"kind: List\napiVersion: v1\nitems:\n- 5\n", ":4:3: items must be objects, found the number 5"},
+      {"kind: true\n", ":1:7: kind must be a string, found the boolean true"},
+      {"{\"kind\": \"Node\",\n \"metadata\": {\"name\": 7}}\n",
+       ":2:23: Node: metadata.name must be a string, found the number 7"},
+      {"kind: Node\nmetadata: {name: [\n", ":2:19: "},
+  };
+  for (const auto& [text, expected] : table) {
+    const std::string file = write("bad.yaml", text);
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"plan", file}, {"audit", "-f", file}, {"explain", "a", "-f", file}}) {
+      const Outcome found = call(arguments);
+      EXPECT_EQ(found.code, 2) << found.out;
+      EXPECT_THAT(found.err, HasSubstr(file + expected)) << text;
+    }
+  }
+}
+
+TEST_F(Files, EveryWrongObjectOfADumpIsNamed) {
+  const Outcome found = call({"plan", "-"},
+                             "kind: List\nitems:\n- {kind: Node, metadata: {name: 1}}\n- {kind: Node, metadata: {name: "
+                             "a}}\n- {kind: Node, metadata: {name: 2}}\n");
+  EXPECT_THAT(found.err, HasSubstr("-:3:33: "));
+  EXPECT_THAT(found.err, HasSubstr("-:5:33: "));
+}
+
+TEST_F(Files, AFolderHasTheKeysOfAMountedConfigMapToo) {
+  write("keys/t4", "version: v1\n");
+  write("keys/a100", "version: v2\n");
+  write("keys/broken", "sharing:\n  mps: [\n");
+  write("keys/LICENSE", "Apache License\n");
+  write("keys/..2026_01_01/t4", "version: v3\n");
+  write("keys/.git/HEAD", "version: v3\n");
+  const Outcome found = call({"lint", "-o", "json", (folder_ / "keys").string()});
+  std::vector<std::string> names;
+  const auto answer = nlohmann::json::parse(found.out);
+  for (const auto& document : answer["documents"]) {
+    const std::string source = document["source"];
+    names.push_back(source.substr(source.rfind('/') + 1));
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"a100#0", "broken#0", "t4#0"}));
+  EXPECT_EQ(call({"plan", write("plan/nodes.yaml", "kind: Node\nmetadata: {name: a}\n")}).code, 0);
+  EXPECT_EQ(call({"plan", (folder_ / "plan").string()}).code, 0);
+  std::filesystem::create_directories(folder_ / "empty");
+  EXPECT_EQ(call({"plan", (folder_ / "empty").string()}).code, 2);
+}
+
+TEST_F(Files, LintAnswersInSarif) {
+  const std::string file = write("a b.yaml", "version: v2\n");
+  const Outcome found = call({"lint", "-o", "sarif", file});
+  EXPECT_EQ(found.code, 1);
+  const auto run = nlohmann::json::parse(found.out)["runs"][0];
+  ASSERT_EQ(run["results"].size(), 1U);
+  const auto& result = run["results"][0];
+  EXPECT_EQ(result["ruleId"], "UnknownVersion");
+  EXPECT_EQ(result["level"], "error");
+  const auto& place = result["locations"][0]["physicalLocation"];
+  EXPECT_TRUE(place["artifactLocation"]["uri"].get<std::string>().ends_with("/a%20b.yaml"));
+  EXPECT_EQ(place["region"], (nlohmann::json{{"startLine", 1}, {"startColumn", 10}}));
+  EXPECT_EQ(run["tool"]["driver"]["rules"][0]["id"], "UnknownVersion");
+}
+
+TEST_F(Files, TheSameOfManyNodesIsSaidOnce) {
+  std::string text;
+  for (int i = 0; i < 9; ++i)
+    text += fmt::format(
+        "kind: Node\napiVersion: v1\nmetadata: {{name: n{}, labels: {{nvidia.com/device-plugin-config: a}}}}\n---\n",
+        i);
+  const Outcome found = call({"lint", "-"}, text);
+  EXPECT_EQ(found.out.find("did you mean"), found.out.rfind("did you mean")) << found.out;
+  EXPECT_THAT(found.out, HasSubstr("LabelMisspelt also holds for 8 more nodes: n1, n2, n3, n4, n5 and 3 more"));
+}
+
+TEST_F(Files, ExpectChoosesAKeyAndNamesWhatItIgnores) {
+  const std::string devices = write("d.json", R"([{"name":"Tesla T4","memoryMB":15360}])");
+  const std::string map = write("m.yaml",
+                                "kind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: 'sharing: {mps: {resources: [{name: "
+                                "gpu, replicas: 20}]}}'\nbinaryData:\n  b: "
+                                "c2hhcmluZzoge21wczoge3JlbmFtZUJ5RGVmYXVsdHM6IHRydWUsIHJlc291cmNlczogW3tuYW1lOiBncHU"
+                                "sIHJlcGxpY2FzOiA0fV19fQo=\n");
+  EXPECT_THAT(call({"expect", "--config", map, "--devices", devices}).err,
+              HasSubstr("choose one with --key. Keys: a, b"));
+  EXPECT_THAT(call({"expect", "--config", map, "--key", "c", "--devices", devices}).err, HasSubstr("has no key c"));
+  const Outcome many = call({"expect", "--config", map, "--key", "a", "--devices", devices, "-o", "json"});
+  EXPECT_EQ(many.code, 0) << "the compute capability is not known: " << many.out;
+  EXPECT_EQ(nlohmann::json::parse(many.out)["allocatable"]["nvidia.com/gpu"], "20");
+  const Outcome binary = call({"expect", "--config", map, "--key", "b", "--devices", devices, "-o", "json"});
+  const auto warnings = nlohmann::json::parse(binary.out)["warnings"];
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_THAT(warnings[0].get<std::string>(),
+              HasSubstr("devices[0].memoryMB: unknown field, which is ignored; did you mean \"memoryMiB\"?"));
+  EXPECT_THAT(warnings[1].get<std::string>(), HasSubstr("did you mean \"renameByDefault\"?"));
+  const std::string node = write(
+      "n.yaml", "kind: Node\nmetadata: {name: n, labels: {nvidia.com/gpu.count: '-1', nvidia.com/gpu.product: T4}}\n");
+  EXPECT_THAT(call({"expect", "--config", map, "--key", "b", "--node", node}).err,
+              HasSubstr("label nvidia.com/gpu.count of the node is \"-1\"; it must be a whole number from 1 to 1024"));
+}
+
+}  // namespace
+}  // namespace gso
