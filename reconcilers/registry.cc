@@ -126,7 +126,8 @@ Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /
 
 Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /*rollouts*/) {
   PlanDraft draft(snapshot, kNodePartitioning);
-  plan_partitioning(draft, fleet.impl().discovery);
+  FleetIndex::Impl& index = fleet.impl();
+  plan_partitioning(draft, index.discovery, {index.cluster.total, index.cluster.changing}, index.partitioning);
   return std::move(draft.plan);
 }
 

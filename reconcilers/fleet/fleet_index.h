@@ -20,6 +20,7 @@
 #include "reconcilers/fleet/tally.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/partitioning/planning_cache.h"
 
 namespace gso {
 
@@ -82,6 +83,7 @@ class FleetIndex::Impl {
   mutable ProfileCache profiles;  // Who only reads the index compiles texts as well; the results are the same.
   KaiIndex kai;
   DraOffers dra;
+  PlanningCache partitioning;
   std::unordered_map<std::string, IndexedNode> nodes;  // Those that add something to the fleet.
   std::map<RolloutKey, ProfileRollout> profile_rollouts;
   std::map<std::string, Tally> policies;  // By policy name.

@@ -76,6 +76,9 @@ struct PartitioningSettings {
   // longer than `batch_timeout`.
   Duration batch_timeout = std::chrono::seconds(60);
   Duration batch_idle = std::chrono::seconds(10);
+  // A node must report the slices of a new key within this time, or its label returns to the key before. nos's device
+  // plugin can crash at a change and then waits for up to five minutes before it starts again.
+  Duration confirm_timeout = std::chrono::minutes(15);
   // What the driver and the MPS server use of each GPU, in MiB: not given to slices. At most 512.
   std::int64_t reserved_mib = 512;
   // Pack slices onto nodes that are in use, so that other nodes become empty; otherwise idle nodes are preferred.

@@ -17,6 +17,7 @@ struct PackGpu {
   // GiB that neither slices nor the driver and the MPS server use. Negative: slices that exist leave less to those.
   std::int64_t room = 0;
   SizeCounts free;  // Slices that the GPU carries and that no report calls used.
+  friend bool operator==(const PackGpu&, const PackGpu&) = default;
 };
 
 struct PackNode {
@@ -24,6 +25,7 @@ struct PackNode {
   SizeCounts taken;         // So many free slices belong to bound pods that the report does not show yet.
   bool changeable = false;  // Otherwise it only has its free slices.
   bool busy = false;        // It has used slices.
+  friend bool operator==(const PackNode&, const PackNode&) = default;
 };
 
 struct NodePacking {

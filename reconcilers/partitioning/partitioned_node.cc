@@ -11,6 +11,7 @@
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/slice_resource.h"
 #include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
@@ -82,7 +83,8 @@ std::string config_map_obstacle(const World& world, const PartitionedNode& node)
 void find_obstacle(const World& world, PartitionedNode& out) {
   const Node& node = *out.node;
   if (!out.slices.problem.empty()) return leave_alone(out, kPartitioningSkipped, out.slices.problem);
-  if (is_before_volta(node)) {
+  out.readable = !is_before_volta(node);
+  if (!out.readable) {
     return leave_alone(out, kPartitioningSkipped,
                        fmt::format("its GPUs are older than Volta ({}={}), and MPS cannot limit memory there",
                                    kComputeMajor, node.meta.labels.get(kComputeMajor).value_or("")));
@@ -109,18 +111,25 @@ void find_obstacle(const World& world, PartitionedNode& out) {
   }
 }
 
-PartitionedNode read_node(const World& world, const Discovery& discovery, const Node& node, const PodsByNode& pods) {
+void read_key(PartitionedNode& out, PlanningCache& cache) {
+  out.key = out.node->meta.labels.get(kConfigLabel).value_or("");
+  if (out.config_map == nullptr || out.key.empty()) return;
+  const auto at = out.config_map->data.find(out.key);
+  if (at == out.config_map->data.end() || !at->second) return;
+  out.named = cache.profile(at->second);
+  out.key_of_operator = is_profile_key_of(out.name, out.key, *at->second);
+}
+
+PartitionedNode read_node(const World& world, const Discovery& discovery, const Node& node, const PodsByNode& pods,
+                          PlanningCache& cache) {
   PartitionedNode out;
   out.name = node.meta.name;
   out.node = &node;
   out.slices = read_slices(node);
   out.installation = nos_plugin_of(discovery, node);
   if (out.installation != nullptr) out.config_map = world.configmaps.find(out.installation->config_map_key());
-  out.key = node.meta.labels.get(kConfigLabel).value_or("");
-  if (out.config_map != nullptr && !out.key.empty()) {
-    const auto at = out.config_map->data.find(out.key);
-    if (at != out.config_map->data.end() && at->second) out.named = read_profile(*at->second);
-  }
+  read_key(out, cache);
+  out.mark = mark_of(node);
   if (const auto at = pods.find(out.name); at != pods.end()) out.pods = at->second;
   if (out.slices.problem.empty()) out.unreported = unreported_of(out);
   find_obstacle(world, out);
@@ -128,6 +137,26 @@ PartitionedNode read_node(const World& world, const Discovery& discovery, const 
 }
 
 }  // namespace
+
+namespace {
+
+// The kubelet counts so many slices of each size, and can hand out at least one: a plugin that has just stopped leaves
+// its resources behind with nothing to hand out, and one unhealthy GPU is no sign of another profile.
+bool is_registered(const Node& node, const Geometry& geometry) {
+  return std::ranges::all_of(total_of(geometry), [&](const auto& slices) {
+    const Interned resource(slice_resource(slices.first));
+    const auto capacity = node.capacity.find(resource);
+    const auto allocatable = node.allocatable.find(resource);
+    return capacity != node.capacity.end() && capacity->second == slices.second &&
+           allocatable != node.allocatable.end() && allocatable->second > 0;
+  });
+}
+
+}  // namespace
+
+bool PartitionedNode::confirmed() const {
+  return !named || (*named == slices.all() && (!key_of_operator || is_registered(*node, *named)));
+}
 
 bool PartitionedNode::schedulable() const {
   return node->ready && !node->unschedulable && !node->meta.deletion_timestamp;
@@ -143,11 +172,12 @@ const PluginInstallation* nos_plugin_of(const Discovery& discovery, const Node& 
   return found == discovery.of_nos.end() ? nullptr : &*found;
 }
 
-std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery) {
+std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery,
+                                                    PlanningCache& cache) {
   std::vector<PartitionedNode> out;
   const PodsByNode pods = bound_pods(world);
   for (const auto& [key, node] : world.nodes.all()) {
-    if (is_partitioned_by_nos(*node)) out.push_back(read_node(world, discovery, *node, pods));
+    if (is_partitioned_by_nos(*node)) out.push_back(read_node(world, discovery, *node, pods, cache));
   }
   std::ranges::sort(out, {}, &PartitionedNode::name);
   return out;

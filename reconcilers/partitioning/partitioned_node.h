@@ -11,7 +11,9 @@
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/partitioning/geometry.h"
+#include "reconcilers/partitioning/mark.h"
 #include "reconcilers/partitioning/node_slices.h"
+#include "reconcilers/partitioning/planning_cache.h"
 
 namespace gso {
 
@@ -23,20 +25,25 @@ struct PartitionedNode {
   const ConfigMap* config_map = nullptr;             // That installation's; null: it is missing or was not read.
   std::string key;                                   // The label nvidia.com/device-plugin.config; empty: none.
   std::optional<Geometry> named;  // The slices of that key; nullopt: no such key, or not in the format of nos's plugin.
+  bool key_of_operator = false;   // The operator wrote that key for this node.
+  PartitioningMark mark;
   std::vector<const SlicePod*> pods;  // Bound to it and not finished. By namespace and name.
   // Slices of its pods that the report does not show as used yet: so many of its free slices are not free.
   SliceCounts unreported;
+  bool readable = false;  // Its report makes sense, and its GPUs can carry slices.
   // Why it is left alone: the reason of the finding, and a sentence. Empty: it is not.
   std::string_view reason;
   std::string left_alone;
-  // The report shows the slices that the label's key holds, or the label names no such key.
-  [[nodiscard]] bool confirmed() const { return !named || *named == slices.all(); }
+  // The report shows the slices that the label's key holds, and after a move of the operator the kubelet does too; or
+  // the label names no such key.
+  [[nodiscard]] bool confirmed() const;
   // Pods can be scheduled to it: it is Ready, not cordoned and not being deleted.
   [[nodiscard]] bool schedulable() const;
 };
 
 // All of them, by name.
-[[nodiscard]] std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery);
+[[nodiscard]] std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery,
+                                                                  PlanningCache& cache);
 
 // The installation of nos's device plugin that selects the node, whichever name of the label the node has; nullptr:
 // none.

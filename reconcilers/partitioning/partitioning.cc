@@ -2,17 +2,201 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/partitioning/partitioned_node.h"
+#include "reconcilers/model/object_refs.h"
+#include "reconcilers/partitioning/actuation.h"
+#include "reconcilers/partitioning/node_moves.h"
+#include "reconcilers/partitioning/pod_reports.h"
+#include "reconcilers/partitioning/predecessor.h"
+#include "reconcilers/partitioning/slice_plan.h"
 
 namespace gso {
 
-void plan_partitioning(PlanDraft& draft, const Discovery& discovery) {
-  for (const PartitionedNode& node : read_partitioned_nodes(draft.s.world, discovery)) {
-    if (node.left_alone.empty()) continue;
-    draft.finding(Severity::warning, node_ref(node.name), node.reason,
-                  fmt::format("the GPUs of node {} are not partitioned: {}", node.name, node.left_alone));
+namespace {
+
+using Pods = std::vector<const SlicePod*>;
+
+constexpr Timer kTimers[] = {Timer::slices_batch,      Timer::slices_batch_idle, Timer::slices_projecting,
+                             Timer::slices_confirming, Timer::slices_idle,       Timer::partitioner_lease};
+
+// A view with gaps proves nothing: what has been true until now is not taken as having ended.
+void keep_timers(PlanDraft& draft) {
+  for (const auto& [timer, since] : draft.s.timers) {
+    if (std::ranges::find(kTimers, timer.timer) != std::end(kTimers)) draft.keep(timer);
   }
+}
+
+class Partitioning {
+ public:
+  Partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet, PlanningCache& cache)
+      : draft_(draft), discovery_(discovery), fleet_(fleet), cache_(cache) {}
+
+  void run() {
+    nodes_ = read_partitioned_nodes(draft_.s.world, discovery_, cache_);
+    if (nodes_.empty() && discovery_.of_nos.empty()) return;
+    if (!view_is_complete()) return keep_timers(draft_);
+    report_left_alone();
+    if (predecessor_runs(draft_)) return;
+    moves_ = follow_moves(draft_, nodes_, cache_);
+    sort_pods();
+    plan();
+    report_planned(draft_, nodes_, moves_.standings, pods_, plan_);
+    act();
+  }
+
+ private:
+  bool view_is_complete() {
+    const PartitioningWorld& world = draft_.s.world.partitioning;
+    if (world.pending_known && world.leases_known && world.incomplete.empty()) return true;
+    if (!world.incomplete.empty() && !nodes_.empty()) {
+      draft_.finding(Severity::warning, node_ref(nodes_.front().name), kPartitioningSkipped,
+                     fmt::format("no GPU is partitioned: {}", world.incomplete));
+    }
+    return false;
+  }
+
+  void report_left_alone() {
+    for (const PartitionedNode& node : nodes_) {
+      if (node.left_alone.empty()) continue;
+      draft_.finding(Severity::warning, node_ref(node.name), node.reason,
+                     fmt::format("the GPUs of node {} are not partitioned: {}", node.name, node.left_alone));
+    }
+  }
+
+  // Refused pods and those that fit nowhere hear why; the others are planned for.
+  void sort_pods() {
+    PendingPods pending = pending_pods(draft_.s.world);
+    report_refused(draft_, pending.refused);
+    Pods too_large;
+    std::map<std::vector<std::int64_t>, bool> fits;
+    for (const SlicePod* pod : pending.considered) {
+      const auto [at, is_new] = fits.try_emplace({pod->slices.begin(), pod->slices.end()}, false);
+      if (is_new) at->second = fits_somewhere(*pod);
+      (at->second || nodes_.empty() ? pods_ : too_large).push_back(pod);
+    }
+    std::int64_t largest = 0;
+    for (const PartitionedNode& node : nodes_) {
+      if (node.readable) largest = std::max(largest, capacity_of_gpu(node.slices, draft_.s.settings.partitioning));
+    }
+    report_too_large(draft_, too_large, largest);
+  }
+
+  [[nodiscard]] bool fits_somewhere(const SlicePod& pod) const {
+    return std::ranges::any_of(nodes_, [&](const PartitionedNode& node) {
+      return node.readable && fits_when_empty(node.slices, pod, draft_.s.settings.partitioning);
+    });
+  }
+
+  // First with the keys that are on their way, then without those that have become useless.
+  void plan() {
+    pending_ = pending_keys(draft_.s, nodes_, cache_);
+    std::erase_if(pending_, [&](const auto& entry) { return !moves_.standings[entry.first].changeable; });
+    while (true) {
+      std::vector<NodeStanding> standings = moves_.standings;
+      for (const auto& [node, pending] : pending_) {
+        standings[node].carries = pending.geometry;
+        standings[node].changeable = false;
+      }
+      plan_ = plan_slices(nodes_, standings, pods_, draft_.s.settings.partitioning, cache_);
+      if (!drop_useless_keys()) return;
+    }
+  }
+
+  // True if a key was dropped: it serves no pod beyond the slices that the node has, or a pod waits that comes before
+  // those that it serves.
+  bool drop_useless_keys() {
+    const std::size_t before = pending_.size();
+    std::optional<std::int32_t> waiting;
+    for (std::size_t p = 0; p < pods_.size(); ++p) {
+      if (!plan_.node_of[p]) waiting = std::max(waiting.value_or(pods_[p]->priority), pods_[p]->priority);
+    }
+    std::erase_if(pending_, [&](const auto& entry) {
+      const auto priority = priority_of(entry.first);
+      return !serves_more(entry.first) || (waiting && priority && *waiting > *priority);
+    });
+    return pending_.size() < before;
+  }
+
+  [[nodiscard]] bool serves_more(std::size_t node) const {
+    NodeStanding as_it_is = moves_.standings[node];
+    as_it_is.changeable = false;
+    const PackNode packed = pack_node_of(nodes_[node], as_it_is, plan_.sizes, draft_.s.settings.partitioning);
+    return !pack_node(plan_.sizes, packed, plan_.demand[node]).has_value();
+  }
+
+  // The highest priority of the pods that are put on the node.
+  [[nodiscard]] std::optional<std::int32_t> priority_of(std::size_t node) const {
+    std::optional<std::int32_t> out;
+    for (std::size_t p = 0; p < pods_.size(); ++p) {
+      if (plan_.node_of[p] == node) out = std::max(out.value_or(pods_[p]->priority), pods_[p]->priority);
+    }
+    return out;
+  }
+
+  void act() {
+    std::vector<WantedSlices> wanted;
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      if (pending_.contains(n) || plan_.changes[n]) {
+        wanted.push_back({n, plan_.geometry[n], priority_of(n).value_or(0)});
+      } else if (auto smaller = without_idle_slices(n)) {
+        wanted.push_back({n, *std::move(smaller), std::numeric_limits<std::int32_t>::min()});
+      }
+    }
+    const PlannerSettings& settings = draft_.s.settings;
+    const auto fleet = fleet_.nodes + static_cast<std::int64_t>(nodes_.size());
+    const std::int64_t slots = settings.cluster_max_unavailable.of(fleet) - fleet_.changing - moves_.in_progress;
+    Actuation actuation(draft_, nodes_, slots);
+    actuation.carry_out(std::move(wanted), batch());
+    actuation.collect_keys(discovery_);
+    actuation.finish();
+  }
+
+  // Scale-down, if it is switched on: what the node should carry; nullopt: what it has.
+  [[nodiscard]] std::optional<Geometry> without_idle_slices(std::size_t n) {
+    const Duration wait = draft_.s.settings.partitioning.remove_idle_after;
+    if (wait <= Duration::zero() || !moves_.standings[n].changeable) return std::nullopt;
+    const SliceCounts idle = idle_slices(nodes_[n], plan_, n);
+    if (idle.empty()) return std::nullopt;
+    if (!draft_.held_for({Timer::slices_idle, nodes_[n].name, describe(idle)}, wait)) return std::nullopt;
+    Geometry out = without_idle(nodes_[n], plan_.geometry[n], idle);
+    return out == plan_.geometry[n] ? std::nullopt : std::optional(std::move(out));
+  }
+
+  // Differs once other pods wait.
+  [[nodiscard]] std::string batch() const {
+    std::vector<std::string> uids;
+    for (const SlicePod* pod : pods_) uids.emplace_back(pod->meta.uid.str());
+    std::ranges::sort(uids);
+    std::string all;
+    for (const std::string& uid : uids) all += uid + "\n";
+    return short_hash(all);
+  }
+
+  PlanDraft& draft_;
+  const Discovery& discovery_;
+  const FleetCounts& fleet_;
+  PlanningCache& cache_;
+  std::vector<PartitionedNode> nodes_;
+  NodeMoves moves_;
+  Pods pods_;
+  std::map<std::size_t, PendingKey> pending_;
+  SlicePlan plan_;
+};
+
+}  // namespace
+
+void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet, PlanningCache& cache) {
+  Partitioning(draft, discovery, fleet, cache).run();
 }
 
 }  // namespace gso

@@ -3,17 +3,25 @@
 // the status annotations of nos's gpu-agent, and the profile documents of nos's fork of the device plugin.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/plan_draft.h"
+#include "reconcilers/partitioning/planning_cache.h"
 
 namespace gso {
 
 inline constexpr std::string_view kNodePartitioning = "node.partitioning";
 
+// What the rest of the fleet says about the cluster's budget (PlannerSettings::cluster_max_unavailable).
+struct FleetCounts {
+  std::int64_t nodes = 0;     // That the official device plugins serve.
+  std::int64_t changing = 0;  // Of these, in a change of the operator.
+};
+
 // Reads the World through the draft's snapshot: Nodes, the ConfigMaps that nos's device plugin mounts, and
-// World::partitioning.
-void plan_partitioning(PlanDraft& draft, const Discovery& discovery);
+// World::partitioning. `cache` changes no answer.
+void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet, PlanningCache& cache);
 
 }  // namespace gso

@@ -1,0 +1,182 @@
+#include "reconcilers/partitioning/actuation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <tuple>
+#include <utility>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/switch_value.h"
+#include "reconcilers/partitioning/node_moves.h"
+
+namespace gso {
+
+namespace {
+
+// etcd's limit for an object is about 1.5 MB and the API server's for a ConfigMap's data 1 MiB: some room stays for
+// what others write.
+constexpr std::size_t kMostBytes = 1'000'000;
+
+std::size_t bytes_of(const ConfigMap& config_map) {
+  std::size_t out = 0;
+  for (const auto& [key, text] : config_map.data) out += key.size() + (text ? text->size() : 0);
+  return out;
+}
+
+TimerKey projecting(const std::string& node, const std::string& key) {
+  return {Timer::slices_projecting, node, key};
+}
+
+// Keys that the labels and the marks of all nodes name.
+std::set<std::string> keys_in_use(const World& world) {
+  std::set<std::string> out;
+  for (const auto& [name, node] : world.nodes.all()) {
+    if (const auto key = node->meta.labels.get(kConfigLabel)) out.emplace(*key);
+    if (!node->meta.annotations.contains(kPartitioningAnnotation)) continue;
+    const PartitioningMark mark = mark_of(*node);
+    out.insert({mark.key, mark.good, mark.before});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::map<std::size_t, PendingKey> pending_keys(const Snapshot& snapshot, const std::vector<PartitionedNode>& nodes,
+                                               PlanningCache& cache) {
+  std::map<std::size_t, PendingKey> out;
+  std::map<std::size_t, WallTime> oldest;
+  for (auto at = snapshot.timers.lower_bound({Timer::slices_projecting, "", ""});
+       at != snapshot.timers.end() && at->first.timer == Timer::slices_projecting; ++at) {
+    const auto node = std::ranges::lower_bound(nodes, at->first.subject, {}, &PartitionedNode::name);
+    if (node == nodes.end() || node->name != at->first.subject || node->config_map == nullptr) continue;
+    const std::string& key = at->first.scope;
+    const auto text = node->config_map->data.find(key);
+    if (key == node->key || text == node->config_map->data.end() || !text->second) continue;
+    if (!is_profile_key_of(node->name, key, *text->second)) continue;
+    const std::optional<Geometry>& geometry = cache.profile(text->second);
+    const auto index = static_cast<std::size_t>(node - nodes.begin());
+    if (!geometry || !keeps_pods(*node, *geometry)) continue;
+    if (const auto known = oldest.find(index); known != oldest.end() && known->second <= at->second) continue;
+    oldest[index] = at->second;
+    out[index] = {key, *geometry};
+  }
+  return out;
+}
+
+Actuation::Move Actuation::move_to(const WantedSlices& wanted) const {
+  const PartitionedNode& node = nodes_[wanted.node];
+  std::string text = profile_text(wanted.geometry);
+  std::string key = profile_key(node.name, text);
+  return {&node, std::move(key), std::move(text), describe(total_of(wanted.geometry))};
+}
+
+void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& batch) {
+  std::ranges::sort(wanted, {}, [&](const WantedSlices& w) { return std::tuple(-std::int64_t{w.priority}, w.node); });
+  std::vector<Move> missing;
+  for (const WantedSlices& each : wanted) {
+    const Move move = move_to(each);
+    wanted_keys_[move.node->config_map->meta.key()].insert(move.key);
+    if (move.key == move.node->key) {
+      draft_.finding(
+          Severity::warning, node_ref(move.node->name), kPartitioningSkipped,
+          fmt::format("node {} is not changed: somebody edited key {} of ConfigMap {}, which its label names. "
+                      "Restore the text, or let the label name another key",
+                      move.node->name, move.key, k8s::to_string(move.node->config_map->meta.key())));
+      continue;
+    }
+    const auto at = move.node->config_map->data.find(move.key);
+    if (at == move.node->config_map->data.end() || !at->second || *at->second != move.text) {
+      missing.push_back(move);
+    } else if (draft_.held_for(projecting(move.node->name, move.key), draft_.s.settings.projection)) {
+      move_label(move);
+    }
+  }
+  if (!missing.empty()) write_keys(missing, batch);
+}
+
+void Actuation::move_label(const Move& move) {
+  if (moves_left_ <= 0 || !draft_.takes_more()) return;
+  --moves_left_;
+  const PartitionedNode& node = *move.node;
+  PartitioningMark mark;
+  mark.key = move.key;
+  if (node.named) mark.good = node.key;
+  mark.moved = std::chrono::floor<std::chrono::seconds>(draft_.s.now);
+  const bool first = node.mark.key.empty();
+  mark.before = first ? node.key : node.mark.before;
+  // A move that failed counts until one has succeeded since.
+  mark.failures = node.mark.failed.empty() ? 0 : node.mark.failures;
+  mark.labelled = node.mark.labelled || lacks_present_label(*node.node);
+  PatchNode patch;
+  patch.name = node.name;
+  patch.set.emplace(kConfigLabel, move.key);
+  if (lacks_present_label(*node.node)) patch.set.emplace(kNosPartitioning, "mps");
+  patch.set_annotations.emplace(kPartitioningAnnotation, print_mark(mark));
+  patch.resource_version = node.node->meta.resource_version;
+  draft_.add(std::move(patch), "Partitioned",
+             fmt::format("node {} gets {} ({} before), for pending pods; slices that pods use stay", node.name,
+                         move.slices, describe(total_of(node.slices.all()))),
+             false, node.name);
+}
+
+void Actuation::write_keys(const std::vector<Move>& missing, const std::string& batch) {
+  const PartitioningSettings& settings = draft_.s.settings.partitioning;
+  std::map<ObjectKey, bool> closed;
+  for (const Move& move : missing) {
+    const ConfigMap& config_map = *move.node->config_map;
+    const ObjectKey where = config_map.meta.key();
+    if (!closed.contains(where)) {
+      const std::string subject = k8s::to_string(where);
+      const bool idle = draft_.held_for({Timer::slices_batch_idle, subject, batch}, settings.batch_idle);
+      const bool waited = draft_.held_for({Timer::slices_batch, subject, ""}, settings.batch_timeout);
+      closed[where] = idle || waited;
+    }
+    if (!closed[where]) continue;
+    PatchConfigMap& patch = patches_[where];
+    std::size_t bytes = bytes_of(config_map) + move.key.size() + move.text.size();
+    for (const auto& [key, text] : patch.set) bytes += key.size() + text.size();
+    if (bytes > kMostBytes) {
+      draft_.finding(Severity::warning, config_map_ref(where), kPartitioningSkipped,
+                     fmt::format("ConfigMap {} has no room for further keys (1 MiB): node {} and others wait until old "
+                                 "keys are removed",
+                                 k8s::to_string(where), move.node->name));
+      continue;
+    }
+    patch.set.emplace(move.key, move.text);
+  }
+}
+
+void Actuation::collect_keys(const Discovery& discovery) {
+  std::set<ObjectKey> config_maps;
+  for (const PluginInstallation& installation : discovery.of_nos) config_maps.insert(installation.config_map_key());
+  std::optional<std::set<std::string>> used;
+  for (const ObjectKey& where : config_maps) {
+    const ConfigMap* config_map = draft_.s.world.configmaps.find(where);
+    if (config_map == nullptr || config_map->immutable || draft_.s.world.unsynced_namespaces.contains(where.ns))
+      continue;
+    if (is_switched_on(config_map->meta.annotations.get(kPausedAnnotation))) continue;
+    for (const auto& [key, text] : config_map->data) {
+      if (!text || !is_profile_key(key, *text) || wanted_keys_[where].contains(key)) continue;
+      if (!used) used = keys_in_use(draft_.s.world);
+      if (used->contains(key)) continue;
+      if (draft_.held_for({Timer::key_unused, k8s::to_string(where), key}, draft_.s.settings.keep_unused_keys))
+        patches_[where].remove.insert(key);
+    }
+  }
+}
+
+void Actuation::finish() {
+  for (auto& [where, patch] : patches_) {
+    if (patch.set.empty() && patch.remove.empty()) continue;
+    patch.config_map = where;
+    std::string message =
+        fmt::format("{} written, {} that no node needs any more removed", patch.set.size(), patch.remove.size());
+    draft_.add(std::move(patch), "Partitioned", std::move(message));
+  }
+  patches_.clear();
+}
+
+}  // namespace gso

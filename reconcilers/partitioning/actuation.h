@@ -1,0 +1,68 @@
+// From the slices that nodes should carry to writes: first the key in the ConfigMap, then, once kubelets have projected
+// it, the label that names it. At no point does a node lack slices that its pods use: the key before stays, and a key
+// that a label names is neither rewritten nor removed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/plan_draft.h"
+#include "reconcilers/partitioning/partitioned_node.h"
+
+namespace gso {
+
+// A node that should carry other slices.
+struct WantedSlices {
+  std::size_t node = 0;  // Index.
+  Geometry geometry;
+  std::int32_t priority = 0;  // The highest of the pods that wait for it.
+};
+
+// A key that is in the node's ConfigMap and that its label does not name yet. It is kept until it is of no use,
+// although other pods come meanwhile: otherwise a stream of pods would restart the wait for its projection forever.
+struct PendingKey {
+  std::string key;
+  Geometry geometry;
+};
+// By node index: keys that earlier passes have written, as the timers say, and that keep what the node's pods use.
+[[nodiscard]] std::map<std::size_t, PendingKey> pending_keys(const Snapshot& snapshot,
+                                                             const std::vector<PartitionedNode>& nodes,
+                                                             PlanningCache& cache);
+
+class Actuation {
+ public:
+  // `most_moves`: labels that can be moved now (the budget). All outlive this.
+  Actuation(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::int64_t most_moves)
+      : draft_(draft), nodes_(nodes), moves_left_(most_moves) {}
+
+  // `batch`: equal as long as the same pods wait.
+  void carry_out(std::vector<WantedSlices> wanted, const std::string& batch);
+  // Removes keys of the operator that no node has needed for a long time, also those of nodes that are gone.
+  void collect_keys(const Discovery& discovery);
+  // Adds the patches of ConfigMaps to the plan. Call it last.
+  void finish();
+
+ private:
+  struct Move {
+    const PartitionedNode* node = nullptr;
+    std::string key;
+    std::string text;
+    std::string slices;  // For people.
+  };
+  [[nodiscard]] Move move_to(const WantedSlices& wanted) const;
+  void move_label(const Move& move);
+  void write_keys(const std::vector<Move>& missing, const std::string& batch);
+
+  PlanDraft& draft_;
+  const std::vector<PartitionedNode>& nodes_;
+  std::int64_t moves_left_;
+  std::map<ObjectKey, PatchConfigMap> patches_;
+  std::map<ObjectKey, std::set<std::string>> wanted_keys_;
+};
+
+}  // namespace gso

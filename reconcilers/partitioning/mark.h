@@ -1,0 +1,31 @@
+// The annotation gpusharing.dev/partitioning of a node: what must be remembered of the last move of its profile label.
+// It rides in the patch that moves the label, so that no crash separates the two.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "reconcilers/model/objects.h"
+
+namespace gso {
+
+struct PartitioningMark {
+  static constexpr int kVersion = 1;
+  std::string key;        // That the label was moved to.
+  std::string good;       // The key before, which the node had shown: the label returns to it if this one fails.
+  WallTime moved{};       // When, by the operator's clock. Whole seconds.
+  std::string before;     // What the label had before the operator moved it first; empty: nothing.
+  bool labelled = false;  // The operator set the node's label nos.nebuly.com/gpu-partitioning beside its former name.
+  // A key that the node did not show in time, and how often in succession that was so.
+  std::string failed;
+  std::int64_t failures = 0;
+  friend bool operator==(const PartitioningMark&, const PartitioningMark&) = default;
+};
+
+// The annotation's text; equal marks give equal text.
+[[nodiscard]] std::string print_mark(const PartitioningMark& mark);
+// Of the node; the default where it has none. An annotation that cannot be read is none: without it the operator plans
+// on from what the node reports.
+[[nodiscard]] PartitioningMark mark_of(const Node& node);
+
+}  // namespace gso

@@ -1,0 +1,172 @@
+#include "reconcilers/partitioning/node_moves.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "reconcilers/cluster/nos.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
+
+namespace gso {
+
+namespace {
+
+// After a move has failed, the node is left alone for so long, doubled with each failure in succession.
+constexpr Duration kFirstPause = std::chrono::minutes(10);
+constexpr Duration kLongestPause = std::chrono::hours(4);
+// A node that showed its slices and has stopped to do so later was not harmed by the move: this is how late after the
+// move the trouble can begin and still be the move's.
+constexpr Duration kStartsAfterMove = std::chrono::minutes(2);
+// A stored time of a move older than this says nothing about what a node shows now.
+constexpr Duration kOldMove = std::chrono::hours(6);
+
+Duration pause_after(std::int64_t failures) {
+  Duration out = kFirstPause;
+  for (std::int64_t i = 1; i < failures && out < kLongestPause; ++i) out *= 2;
+  return std::min(out, kLongestPause);
+}
+
+// The key to which a failed move returns: it exists, and keeps what pods use.
+bool has_way_back(const PartitionedNode& node, PlanningCache& cache) {
+  if (node.mark.key != node.key || node.mark.good.empty() || node.config_map == nullptr) return false;
+  const auto at = node.config_map->data.find(node.mark.good);
+  if (at == node.config_map->data.end() || !at->second) return false;
+  const std::optional<Geometry>& good = cache.profile(at->second);
+  return good && keeps_pods(node, *good);
+}
+
+class Follower {
+ public:
+  Follower(PlanDraft& draft, PlanningCache& cache) : draft_(draft), cache_(cache) {}
+
+  NodeStanding follow(const PartitionedNode& node, NodeMoves& out) {
+    NodeStanding standing;
+    standing.carries = node.slices.all();
+    standing.serves = node.readable && node.schedulable();
+    standing.why = why_unchangeable(node);
+    if (!node.readable) return standing;
+    // A pod can be bound to a free slice in the moment in which the label gives it up.
+    const bool harms = node.named && node.mark.key == node.key && is_recent(node) && !keeps_pods(node, *node.named);
+    if (harms && node.left_alone.empty() && has_way_back(node, cache_)) {
+      take_back(node, fmt::format("pods of node {} use slices that key {} does not have", node.name, node.key));
+    } else if (!node.confirmed()) {
+      follow_move(node, standing, out);
+    } else if (standing.why.empty()) {
+      standing.why = pause_of(node);
+    }
+    standing.changeable = standing.serves && standing.why.empty();
+    return standing;
+  }
+
+ private:
+  static std::string why_unchangeable(const PartitionedNode& node) {
+    if (!node.left_alone.empty()) return node.left_alone;
+    if (!node.schedulable()) return "it is cordoned or not Ready";
+    const SliceCounts free = free_of(node);
+    for (const auto& [gigabytes, count] : node.unreported) {
+      const auto at = free.find(gigabytes);
+      if (at == free.end() || at->second < count)
+        return fmt::format("its pods use more slices of {} GiB than it reports", gigabytes);
+    }
+    return {};
+  }
+
+  static SliceCounts free_of(const PartitionedNode& node) {
+    SliceCounts out = total_of(node.slices.all());
+    for (const auto& [gigabytes, count] : total_of(node.slices.used())) add_slices(out, gigabytes, -count);
+    return out;
+  }
+
+  void follow_move(const PartitionedNode& node, NodeStanding& standing, NodeMoves& out) {
+    const TimerKey timer{Timer::slices_confirming, node.name, node.key};
+    const bool by_operator = node.mark.key == node.key;
+    const bool recent = by_operator && is_recent(node);
+    const std::optional<WallTime> stored = recent ? std::optional(node.mark.moved) : std::nullopt;
+    const bool overdue = draft_.ages.held_for(timer, draft_.s.settings.partitioning.confirm_timeout, stored);
+    const bool since_move = recent && draft_.ages.since(timer, stored) <= node.mark.moved + kStartsAfterMove;
+    standing.why = fmt::format("its label names the key {}, and it does not report those slices yet", node.key);
+    if (overdue && since_move && node.left_alone.empty() && has_way_back(node, cache_)) {
+      return take_back(node, fmt::format("node {} did not show the slices of key {} in time", node.name, node.key));
+    }
+    if (overdue) return report_overdue(node, by_operator);
+    standing.carries = *node.named;
+    if (by_operator || node.key_of_operator) ++out.in_progress;
+  }
+
+  [[nodiscard]] bool is_recent(const PartitionedNode& node) const { return draft_.s.now - node.mark.moved < kOldMove; }
+
+  void take_back(const PartitionedNode& node, const std::string& why) {
+    PartitioningMark mark = node.mark;
+    mark.key = std::exchange(mark.good, {});
+    mark.failed = node.key;
+    ++mark.failures;
+    mark.moved = std::chrono::floor<std::chrono::seconds>(draft_.s.now);
+    PatchNode patch;
+    patch.name = node.name;
+    patch.set.emplace(kConfigLabel, mark.key);
+    patch.set_annotations.emplace(kPartitioningAnnotation, print_mark(mark));
+    patch.resource_version = node.node->meta.resource_version;
+    draft_.add(std::move(patch), kPartitioningRolledBack,
+               fmt::format("{}: its label returns to {}, the key before", why, mark.key), false, node.name);
+    draft_.event(node_ref(node.name), true, kPartitioningRolledBack, "Partition",
+                 fmt::format("{}: the label {} returns to {}. See the logs of the device plugin there", why,
+                             kConfigLabel, mark.key));
+  }
+
+  void report_overdue(const PartitionedNode& node, bool by_operator) {
+    draft_.finding(
+        Severity::warning, node_ref(node.name), kPartitioningUnconfirmed,
+        fmt::format(
+            "node {} does not report the slices of key {}, which its label {} names: it reports {}, and the key "
+            "has {}. It is not planned for{}. See the device plugin and nos's gpu-agent there",
+            node.name, node.key, kConfigLabel, describe(total_of(node.slices.all())), describe(total_of(*node.named)),
+            by_operator ? ", and there is no earlier key that keeps what its pods use" : ""));
+  }
+
+  // Why the node is not changed again after a move that failed; empty: it can be.
+  std::string pause_of(const PartitionedNode& node) {
+    if (node.mark.failed.empty() || node.mark.key != node.key) return {};
+    const Duration pause = pause_after(node.mark.failures);
+    const Duration passed = std::max<Duration>(draft_.s.now - node.mark.moved, Duration::zero());
+    if (passed >= pause) return {};
+    draft_.look_again_in(pause - passed);
+    const std::string why =
+        fmt::format("key {} failed there, and it is not changed again before {}", node.mark.failed,
+                    k8s::format_time(std::chrono::ceil<std::chrono::seconds>(node.mark.moved + pause)));
+    draft_.finding(Severity::warning, node_ref(node.name), kPartitioningRolledBack,
+                   fmt::format("node {} runs its former slices: {}", node.name, why));
+    return why;
+  }
+
+  PlanDraft& draft_;
+  PlanningCache& cache_;
+};
+
+}  // namespace
+
+NodeMoves follow_moves(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, PlanningCache& cache) {
+  NodeMoves out;
+  Follower follower(draft, cache);
+  for (const PartitionedNode& node : nodes) out.standings.push_back(follower.follow(node, out));
+  return out;
+}
+
+bool keeps_pods(const PartitionedNode& node, const Geometry& geometry) {
+  if (!contains(geometry, node.slices.used())) return false;
+  SliceCounts wanted = total_of(node.slices.used());
+  for (const auto& [gigabytes, count] : node.unreported) add_slices(wanted, gigabytes, count);
+  const SliceCounts there = total_of(geometry);
+  return std::ranges::all_of(wanted, [&](const auto& slices) {
+    const auto at = there.find(slices.first);
+    return at != there.end() && at->second >= slices.second;
+  });
+}
+
+bool lacks_present_label(const Node& node) {
+  return !node.meta.labels.contains(kNosPartitioning) && is_partitioned_by_nos(node);
+}
+
+}  // namespace gso

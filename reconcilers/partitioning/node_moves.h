@@ -1,0 +1,34 @@
+// Moves of a node's profile label from one key to another: which are in progress, which have failed and are taken back,
+// and what that leaves for planning.
+//
+// A move is in progress from the patch of the label until the node reports the slices of the new key. It has failed if
+// that takes longer than PartitioningSettings::confirm_timeout, or at once if pods turn out to use slices that the new
+// key does not have: then the label returns to the key before.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reconcilers/model/plan_draft.h"
+#include "reconcilers/partitioning/partitioned_node.h"
+#include "reconcilers/partitioning/slice_plan.h"
+
+namespace gso {
+
+struct NodeMoves {
+  std::vector<NodeStanding> standings;  // By node.
+  std::int64_t in_progress = 0;         // Moves of the operator that are not confirmed and not overdue.
+};
+
+// Adds what must be said of nodes in progress, and the patches that take failed moves back.
+[[nodiscard]] NodeMoves follow_moves(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, PlanningCache& cache);
+
+// Every slice that the node's pods use, as far as it is known on which GPU, is in `geometry`; so are enough slices for
+// the bound pods that the report does not show yet.
+[[nodiscard]] bool keeps_pods(const PartitionedNode& node, const Geometry& geometry);
+
+// The label nos.nebuly.com/gpu-partitioning that the plugin selects by is missing: the node has its former name.
+[[nodiscard]] bool lacks_present_label(const Node& node);
+
+}  // namespace gso

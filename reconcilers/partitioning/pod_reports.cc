@@ -1,0 +1,192 @@
+#include "reconcilers/partitioning/pod_reports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+
+namespace {
+
+constexpr std::string_view kAction = "Partition";
+
+std::string name_of(const SlicePod& pod) {
+  return k8s::to_string(pod.meta.key());
+}
+
+// The slices in use that would have to end so that a pod fits on a node.
+struct Alternative {
+  std::size_t node = 0;
+  SliceCounts used;
+};
+
+// A node whose used slices could be given up as well, each size a second time beside the size that is free.
+class Hypothesis {
+ public:
+  Hypothesis(const PartitionedNode& node, const SlicePlan& plan, std::size_t index, const SlicePod& pod) : node_(node) {
+    std::set<std::int64_t> known(plan.sizes.begin(), plan.sizes.end());
+    for (const auto& [gigabytes, count] : total_of(node.slices.used())) known.insert(gigabytes);
+    for (const std::int64_t gigabytes : known) sizes_.insert(sizes_.end(), 2, gigabytes);
+    const auto at = [&](std::int64_t gigabytes) {
+      return static_cast<std::size_t>(std::ranges::lower_bound(sizes_, gigabytes) - sizes_.begin());
+    };
+    packed_.taken.resize(sizes_.size());
+    packed_.changeable = true;
+    for (std::size_t t = 0; t < plan.sizes.size(); ++t) {
+      packed_.taken[at(plan.sizes[t])] = plan.demand[index][t];
+    }
+    for (const auto& [gigabytes, count] : node.unreported) {
+      if (known.contains(gigabytes)) packed_.taken[at(gigabytes)] += static_cast<std::int32_t>(count);
+    }
+    for (std::size_t g = 0; g < node.slices.gpus.size(); ++g) {
+      PackGpu gpu{plan.packing[index].rooms[g], SizeCounts(sizes_.size())};
+      for (std::size_t t = 0; t < plan.sizes.size(); ++t) gpu.free[at(plan.sizes[t])] = plan.packing[index].free[g][t];
+      for (const auto& [gigabytes, count] : node.slices.gpus[g].used)
+        gpu.free[at(gigabytes) + 1] = static_cast<std::int32_t>(count);
+      packed_.gpus.push_back(std::move(gpu));
+    }
+    demand_.resize(sizes_.size());
+    for (const std::int64_t gigabytes : pod.slices) ++demand_[at(gigabytes)];
+  }
+
+  // nullopt: the pod would not fit even then.
+  [[nodiscard]] std::optional<SliceCounts> given_up() const {
+    const auto answer = pack_node(sizes_, packed_, demand_);
+    if (!answer) return std::nullopt;
+    SliceCounts out;
+    for (std::size_t g = 0; g < packed_.gpus.size(); ++g) {
+      for (std::size_t t = 1; t < sizes_.size(); t += 2)
+        add_slices(out, sizes_[t], packed_.gpus[g].free[t] - answer->free[g][t]);
+    }
+    return out;
+  }
+
+ private:
+  const PartitionedNode& node_;
+  std::vector<std::int64_t> sizes_;
+  PackNode packed_;
+  SizeCounts demand_;
+};
+
+// "held by pods a/x, b/y": those on the node that use slices of these sizes.
+std::string describe_holders(const PartitionedNode& node, const SliceCounts& used) {
+  constexpr std::size_t kMostNames = 5;
+  std::string names;
+  std::size_t count = 0;
+  for (const SlicePod* pod : node.pods) {
+    const bool holds = std::ranges::any_of(pod->slices, [&](std::int64_t size) { return used.contains(size); });
+    if (holds && ++count <= kMostNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(*pod));
+  }
+  if (count == 0) return "used by processes of no known pod";
+  if (count > kMostNames) names += fmt::format(" and {} more", count - kMostNames);
+  return fmt::format("held by {} {}", count == 1 ? "pod" : "pods", names);
+}
+
+class Reporter {
+ public:
+  Reporter(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, const std::vector<NodeStanding>& standings,
+           const SlicePlan& plan)
+      : draft_(draft), nodes_(nodes), standings_(standings), plan_(plan) {}
+
+  void report(const SlicePod& pod, std::optional<std::size_t> node) {
+    if (node) {
+      return draft_.event(
+          pod_ref(pod), false, kSlicePlanned, kAction,
+          fmt::format("needs {} of GPU memory: planned on node {}", describe_need(pod), nodes_[*node].name));
+    }
+    draft_.event(pod_ref(pod), true, kSliceUnavailable, kAction,
+                 fmt::format("needs {} of GPU memory; {}", describe_need(pod), why_none(pod)));
+  }
+
+ private:
+  // Bounds the work of a pass; pods that are alike share one answer.
+  static constexpr std::size_t kMostHypotheses = 4000;
+
+  std::string why_none(const SlicePod& pod) {
+    const auto [at, is_new] = answers_.try_emplace(
+        {std::vector<std::int64_t>(pod.slices.begin(), pod.slices.end()), admission_signature(pod)});
+    if (is_new) at->second = find_why(pod);
+    return at->second;
+  }
+
+  std::string find_why(const SlicePod& pod) {
+    const Admission admission(pod);
+    std::optional<Alternative> nearest;
+    std::size_t admitting = 0;
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      if (!standings_[n].serves || !admission.admits(*nodes_[n].node)) continue;
+      ++admitting;
+      if (++hypotheses_ > kMostHypotheses) break;
+      const auto used = Hypothesis(nodes_[n], plan_, n, pod).given_up();
+      if (!used) continue;
+      if (nearest && gigabytes_of(*used) >= gigabytes_of(nearest->used)) continue;
+      nearest = Alternative{n, *used};
+    }
+    if (admitting == 0) {
+      return fmt::format(
+          "none of the {} nodes that are labelled for partitioning admits it (Ready, not cordoned, node "
+          "selector, affinity and taints)",
+          nodes_.size());
+    }
+    if (!nearest) return "the nodes that admit it are too small, or their memory is planned for pods that come first";
+    return describe_alternative(*nearest);
+  }
+
+  [[nodiscard]] std::string describe_alternative(const Alternative& nearest) const {
+    const PartitionedNode& node = nodes_[nearest.node];
+    const std::string& why = standings_[nearest.node].why;
+    if (nearest.used.empty()) {
+      return fmt::format("node {} has the memory, but {}", node.name,
+                         why.empty() ? "pods that come first get it" : why);
+    }
+    return fmt::format("node {} could free {}; {}{}", node.name, describe(nearest.used),
+                       describe_holders(node, nearest.used), why.empty() ? "" : fmt::format(" ({})", why));
+  }
+
+  PlanDraft& draft_;
+  const std::vector<PartitionedNode>& nodes_;
+  const std::vector<NodeStanding>& standings_;
+  const SlicePlan& plan_;
+  std::map<std::pair<std::vector<std::int64_t>, std::string>, std::string> answers_;
+  std::size_t hypotheses_ = 0;
+};
+
+}  // namespace
+
+void report_refused(PlanDraft& draft, const std::vector<const SlicePod*>& pods) {
+  for (const SlicePod* pod : pods) {
+    const std::string why = describe_refusal(*pod);
+    draft.finding(Severity::warning, pod_ref(*pod), kSliceRequestRefused,
+                  fmt::format("pod {}: {}", name_of(*pod), why));
+    draft.event(pod_ref(*pod), true, kSliceRequestRefused, kAction, why);
+  }
+}
+
+void report_too_large(PlanDraft& draft, const std::vector<const SlicePod*>& pods, std::int64_t largest) {
+  for (const SlicePod* pod : pods) {
+    const std::string why =
+        fmt::format("needs {} of GPU memory, and no node that is labelled for partitioning could ever hold that: {}",
+                    describe_need(*pod),
+                    largest > 0 ? fmt::format("its largest GPU carries slices of {} GiB together", largest)
+                                : "none has a GPU whose size is known");
+    draft.finding(Severity::warning, pod_ref(*pod), kSliceTooLarge, fmt::format("pod {} {}", name_of(*pod), why));
+    draft.event(pod_ref(*pod), true, kSliceTooLarge, kAction, why);
+  }
+}
+
+void report_planned(PlanDraft& draft, const std::vector<PartitionedNode>& nodes,
+                    const std::vector<NodeStanding>& standings, const std::vector<const SlicePod*>& pods,
+                    const SlicePlan& plan) {
+  Reporter reporter(draft, nodes, standings, plan);
+  for (std::size_t p = 0; p < pods.size(); ++p) reporter.report(*pods[p], plan.node_of[p]);
+}
+
+}  // namespace gso

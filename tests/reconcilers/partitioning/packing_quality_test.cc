@@ -1,0 +1,208 @@
+// The packing against the exact optimum, and against what must hold for every input. Seeds are fixed.
+#include <fmt/format.h>
+#include <glpk.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "reconcilers/partitioning/packing.h"
+
+namespace gso::testing {
+namespace {
+
+std::int64_t sum(const std::vector<std::int64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), std::int64_t{0});
+}
+
+// All pods have one priority, and every node admits every pod.
+PackInput random_input(std::mt19937& random, int nodes, int gpus, int pods) {
+  const auto any = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  PackInput out;
+  out.sizes = {2, 4, 5, 8, 10, 12, 16, 20};
+  for (int n = 0; n < nodes; ++n) {
+    PackNode& node = out.nodes.emplace_back();
+    node.changeable = true;
+    node.taken.resize(out.sizes.size());
+    const int memory = any(1, 3) * 12;
+    for (int g = 0; g < gpus; ++g) {
+      PackGpu gpu{memory, SizeCounts(out.sizes.size())};
+      if (any(0, 2) == 0) {
+        gpu.room -= any(1, memory);
+        node.busy = true;
+      }
+      while (any(0, 1) == 0) {
+        const auto t = static_cast<std::size_t>(any(0, static_cast<int>(out.sizes.size()) - 1));
+        if (out.sizes[t] > gpu.room) break;
+        gpu.room -= out.sizes[t];
+        ++gpu.free[t];
+      }
+      node.gpus.push_back(std::move(gpu));
+    }
+  }
+  auto& all = out.admissions.emplace_back(out.nodes.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  for (int p = 0; p < pods; ++p) {
+    PackPod pod;
+    const int slices = any(0, 4) == 0 ? 2 : 1;
+    for (int s = 0; s < slices; ++s)
+      pod.slices.push_back(out.sizes[static_cast<std::size_t>(any(0, static_cast<int>(out.sizes.size()) - 1))]);
+    std::ranges::sort(pod.slices);
+    out.pods.push_back(std::move(pod));
+  }
+  std::ranges::stable_sort(out.pods, {}, [](const PackPod& pod) { return sum(pod.slices); });
+  return out;
+}
+
+// GiB of a GPU that are not used, free slices included.
+std::int64_t space_of(const PackInput& input, const PackGpu& gpu) {
+  std::int64_t out = gpu.room;
+  for (std::size_t t = 0; t < input.sizes.size(); ++t) out += gpu.free[t] * input.sizes[t];
+  return out;
+}
+
+// The most pods that can be served, by integer programming: a binary variable for each pod and node, and one for each
+// slice and GPU.
+class Exact {
+ public:
+  explicit Exact(const PackInput& input) : problem_(glp_create_prob(), glp_delete_prob) {
+    glp_set_obj_dir(problem_.get(), GLP_MAX);
+    for (const PackNode& node : input.nodes) {
+      auto& rows = gpu_rows_.emplace_back();
+      for (const PackGpu& gpu : node.gpus) rows.push_back(row(GLP_UP, 0, static_cast<double>(space_of(input, gpu))));
+    }
+    for (const PackPod& pod : input.pods) {
+      const int once = row(GLP_UP, 0, 1);
+      for (std::size_t n = 0; n < input.nodes.size(); ++n) add_pod_on(pod, n, once);
+    }
+  }
+
+  int most_pods() {
+    glp_load_matrix(problem_.get(), static_cast<int>(rows_.size()) - 1, rows_.data(), columns_.data(), values_.data());
+    glp_iocp options;
+    glp_init_iocp(&options);
+    options.presolve = GLP_ON;
+    options.msg_lev = GLP_MSG_OFF;
+    EXPECT_EQ(glp_intopt(problem_.get(), &options), 0);
+    EXPECT_EQ(glp_mip_status(problem_.get()), GLP_OPT);
+    return static_cast<int>(glp_mip_obj_val(problem_.get()) + 0.5);
+  }
+
+ private:
+  int row(int kind, double least, double most) {
+    const int out = glp_add_rows(problem_.get(), 1);
+    glp_set_row_bnds(problem_.get(), out, kind, least, most);
+    return out;
+  }
+  int binary(double worth) {
+    const int out = glp_add_cols(problem_.get(), 1);
+    glp_set_col_kind(problem_.get(), out, GLP_BV);
+    glp_set_obj_coef(problem_.get(), out, worth);
+    return out;
+  }
+  void set(int row, int column, double value) {
+    rows_.push_back(row);
+    columns_.push_back(column);
+    values_.push_back(value);
+  }
+  void add_pod_on(const PackPod& pod, std::size_t n, int once) {
+    const int served = binary(1);
+    set(once, served, 1);
+    for (const std::int64_t gigabytes : pod.slices) {
+      const int on_one_gpu = row(GLP_FX, 0, 0);
+      set(on_one_gpu, served, -1);
+      for (const int gpu : gpu_rows_[n]) {
+        const int there = binary(0);
+        set(on_one_gpu, there, 1);
+        set(gpu, there, static_cast<double>(gigabytes));
+      }
+    }
+  }
+
+  std::unique_ptr<glp_prob, decltype(&glp_delete_prob)> problem_;
+  std::vector<std::vector<int>> gpu_rows_;
+  std::vector<int> rows_{0}, columns_{0};  // The library counts from 1.
+  std::vector<double> values_{0};
+};
+
+int served(const Packing& packing) {
+  return static_cast<int>(std::ranges::count_if(packing.node_of, [](const auto& node) { return node.has_value(); }));
+}
+
+// The free slices of each node serve its pods, and no GPU has more than its space.
+void expect_sound(const PackInput& input, const Packing& packing, const std::string& what) {
+  for (std::size_t n = 0; n < input.nodes.size(); ++n) {
+    SizeCounts there(input.sizes.size());
+    for (std::size_t g = 0; g < input.nodes[n].gpus.size(); ++g) {
+      std::int64_t gigabytes = 0;
+      for (std::size_t t = 0; t < input.sizes.size(); ++t) {
+        ASSERT_GE(packing.nodes[n].free[g][t], 0) << what;
+        there[t] += packing.nodes[n].free[g][t];
+        gigabytes += packing.nodes[n].free[g][t] * input.sizes[t];
+      }
+      ASSERT_LE(gigabytes, space_of(input, input.nodes[n].gpus[g])) << what << ": overcommit";
+      if (packing.nodes[n].changed()) continue;
+      ASSERT_EQ(packing.nodes[n].free[g], input.nodes[n].gpus[g].free) << what;
+    }
+    for (std::size_t p = 0; p < input.pods.size(); ++p) {
+      if (packing.node_of[p] != n) continue;
+      for (const std::int64_t gigabytes : input.pods[p].slices)
+        --there[static_cast<std::size_t>(std::ranges::lower_bound(input.sizes, gigabytes) - input.sizes.begin())];
+    }
+    for (const std::int32_t left : there) ASSERT_GE(left, 0) << what << ": a pod of node " << n << " has no slice";
+  }
+}
+
+TEST(PackingQuality, ServesAtLeast95PercentOfTheOptimumOfSmallInstances) {
+  std::mt19937 random(19);
+  int found = 0;
+  int optimum = 0;
+  for (int i = 0; i < 150; ++i) {
+    const PackInput input = random_input(random, 1 + i % 3, 1 + i % 2, 2 + i % 9);
+    const Packing packing = pack(input);
+    const std::string what = fmt::format("instance {}", i);
+    expect_sound(input, packing, what);
+    const int most = Exact(input).most_pods();
+    ASSERT_LE(served(packing), most) << what;
+    found += served(packing);
+    optimum += most;
+  }
+  EXPECT_GE(found * 100, optimum * 95) << found << " of " << optimum;
+  RecordProperty("served", found);
+  RecordProperty("optimum", optimum);
+}
+
+TEST(PackingQuality, IsSoundAndTheSameForEqualInput) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 120; ++i) {
+    const PackInput input = random_input(random, 1 + i % 12, 1 + i % 8, i % 40);
+    const Packing packing = pack(input);
+    expect_sound(input, packing, fmt::format("instance {}", i));
+    EXPECT_EQ(pack(input).node_of, packing.node_of);
+  }
+}
+
+// What a plan leads to gives no reason for another one.
+TEST(PackingQuality, ThePlanOverTheResultOfAPlanServesTheSamePodsAndChangesNothing) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 200; ++i) {
+    PackInput input = random_input(random, 1 + i % 4, 1 + i % 3, 1 + i % 12);
+    const Packing first = pack(input);
+    for (std::size_t n = 0; n < input.nodes.size(); ++n) {
+      for (std::size_t g = 0; g < input.nodes[n].gpus.size(); ++g) {
+        input.nodes[n].gpus[g].free = first.nodes[n].free[g];
+        input.nodes[n].gpus[g].room = first.nodes[n].rooms[g];
+      }
+    }
+    const Packing second = pack(input);
+    EXPECT_EQ(served(second), served(first)) << "instance " << i;
+    EXPECT_TRUE(std::ranges::none_of(second.nodes, &NodePacking::changed)) << "instance " << i;
+  }
+}
+
+}  // namespace
+}  // namespace gso::testing

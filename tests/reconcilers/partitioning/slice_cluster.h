@@ -1,0 +1,82 @@
+// A cluster of labelled nodes as manifests, and what nos's device plugin, its gpu-agent and the kubelet make of a plan.
+// Documents are read here by rules of their own, not by the product's.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso::testing {
+
+using Json = nlohmann::json;
+using Sizes = std::map<int, int>;     // GB -> how many.
+using Slices = std::map<int, Sizes>;  // By GPU index.
+
+struct PodOptions {
+  int priority = 0;
+  std::string node = {};  // Bound there and running; empty: pending.
+  Json spec = Json::object();
+};
+
+class SliceCluster {
+ public:
+  SliceCluster();
+
+  // `used` and `free`: what the agent reports; the node's label then names a key of nos with these slices.
+  Json& node(const std::string& name, int gpus, int memory_mib, const Slices& used = {}, const Slices& free = {});
+  // One container for each slice.
+  Json& pod(const std::string& name, const std::vector<int>& slices, const PodOptions& options = {});
+  Json& object(const std::string& kind, const std::string& name);
+  void remove(const std::string& kind, const std::string& name);
+  [[nodiscard]] bool has(const std::string& kind, const std::string& name) const;
+
+  // One pass at the present time; timers run on from pass to pass as the runtime keeps them.
+  Plan plan();
+  // Applies the writes. Where `reports` is true, nodes show the slices of their new key at once.
+  void apply(const Plan& plan, bool reports = true);
+  void report(const std::string& node);
+  void wait(std::chrono::seconds passed) { now_ += passed; }
+  // Passes five minutes apart until two in succession write nothing; returns how many wrote. Fails the test when the
+  // invariants of a step do not hold, or when it never becomes silent.
+  int settle(int most = 12);
+
+  [[nodiscard]] Slices used(const std::string& node) const { return reported(node, "used"); }
+  [[nodiscard]] Slices free(const std::string& node) const { return reported(node, "free"); }
+  [[nodiscard]] std::string label(const std::string& node) const;
+  [[nodiscard]] std::vector<std::string> keys() const;
+  [[nodiscard]] const std::set<std::string>& touched() const { return touched_; }
+  [[nodiscard]] WallTime now() const { return now_; }
+
+  PlannerSettings settings;
+
+ private:
+  [[nodiscard]] Slices reported(const std::string& node, const std::string& status) const;
+  [[nodiscard]] Json& config_map() { return objects_.at("ConfigMap/nos-device-plugin-configs"); }
+  void check_fits(const std::string& node, const Slices& slices);
+
+  std::map<std::string, Json> objects_;  // "Kind/name"
+  std::set<std::string> touched_;
+  Timers timers_;
+  WallTime now_{std::chrono::seconds(1'780'000'000)};
+  int serial_ = 100;
+  bool first_ = true;
+};
+
+// The slices of a document in the form of nos's device plugin.
+[[nodiscard]] Slices slices_of_document(const std::string& text);
+// "PatchConfigMap", "PatchNode n1", without Events.
+[[nodiscard]] std::vector<std::string> writes_of(const Plan& plan);
+// The notes of the Events about that pod or node.
+[[nodiscard]] std::vector<std::string> events_about(const Plan& plan, const std::string& name);
+// The messages of the findings about that object.
+[[nodiscard]] std::vector<std::string> findings_about(const Plan& plan, const std::string& name);
+
+}  // namespace gso::testing
