@@ -35,6 +35,8 @@ namespace asio = boost::asio;
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kCommand = "gpu-sharing-operator status";
+// Of the JSON document (docs/json.md): it changes when a field changes its meaning or goes, not when one comes.
+constexpr int kVersion = 1;
 
 std::string gpus_of(const Node& node) {
   std::string out;
@@ -61,6 +63,7 @@ struct NodeRow {
   std::string name;
   ShownState shown;
   std::string allocatable;
+  const Node* node = nullptr;
   const NodeAssessment* assessment = nullptr;  // Null: no plugin.
   [[nodiscard]] bool in_trouble() const { return shown.state == "Failed" || shown.state.starts_with("Blocked"); }
 };
@@ -94,6 +97,21 @@ std::string replicas_of(const NodeAssessment& a) {
   return out;
 }
 
+// Resource to amount, for programs.
+Json amounts_of(const ResourceCounts& counts) {
+  Json out = Json::object();
+  for (const auto& [resource, count] : counts) out[std::string(resource.view())] = count;
+  return out;
+}
+
+Json replica_counts_of(const NodeAssessment& a) {
+  Json out = Json::object();
+  const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
+  if (section == nullptr) return out;
+  for (const ReplicatedResource& resource : section->resources) out[resource.name] = resource.replicas;
+  return out;
+}
+
 std::string strategy_of(const NodeAssessment& a) {
   return a.profile == nullptr ? std::string() : std::string(to_string(a.profile->profile().strategy()));
 }
@@ -103,7 +121,7 @@ std::vector<NodeRow> rows_of(const FleetStatus& status) {
   for (const auto& [key, node] : status.world.nodes.all()) {
     const NodeAssessment* a = status.index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
-    out.push_back({key.name, shown_state(status.world, status.index, *node), gpus_of(*node), a});
+    out.push_back({key.name, shown_state(status.world, status.index, *node), gpus_of(*node), node.get(), a});
   }
   std::ranges::sort(out, {}, &NodeRow::name);
   return out;
@@ -125,11 +143,8 @@ std::vector<RolloutFacts> rollouts_of(const World& world) {
 
 Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   const NodeAssessment none{};
-  Json document{{"nodes", Json::array()},
-                {"rollouts", Json::array()},
-                {"kai", Json::array()},
-                {"findings", Json::array()},
-                {"incomplete", status.incomplete}};
+  Json document{{"version", kVersion},  {"nodes", Json::array()},    {"rollouts", Json::array()},
+                {"kai", Json::array()}, {"findings", Json::array()}, {"incomplete", status.incomplete}};
   for (const NodeRow& row : nodes) {
     const NodeAssessment& a = row.assessment == nullptr ? none : *row.assessment;
     document["nodes"].push_back({{"name", row.name},
@@ -138,11 +153,12 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
                                  {"profile", a.profile_ref.view()},
                                  {"revision", a.loaded.revision.view()},
                                  {"target", a.target.view()},
-                                 {"allocatable", row.allocatable},
+                                 {"allocatable", amounts_of(row.node->allocatable)},
+                                 {"capacity", amounts_of(row.node->capacity)},
                                  {"message", row.shown.message},
                                  {"source", source_word(a.source)},
                                  {"strategy", strategy_of(a)},
-                                 {"replicas", replicas_of(a)},
+                                 {"replicas", replica_counts_of(a)},
                                  {"product", a.product.view()}});
   }
   for (const RolloutFacts& facts : rollouts_of(status.world)) {

@@ -55,6 +55,8 @@ asio::awaitable<bool> patch_sharing_object(RolloutCall* call, std::string resour
 
 namespace {
 
+// Of the JSON documents (docs/json.md): it changes when a field changes its meaning or goes, not when one comes.
+constexpr int kJsonVersion = 1;
 constexpr const char* kRollouts = "sharingrollouts";
 constexpr const char* kPolicies = "sharingpolicies";
 
@@ -91,7 +93,8 @@ int show_status(RolloutCall& call, const std::string& why_none) {
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
   bool wrong = false;
-  Json document{{"operator", why_none.empty() ? "" : "none: " + why_none},
+  Json document{{"version", kJsonVersion},
+                {"operator", why_none.empty() ? "" : "none: " + why_none},
                 {"rollouts", Json::array()},
                 {"waiting", Json::array()},
                 {"incomplete", call.incomplete}};
@@ -134,7 +137,7 @@ int show_history(RolloutCall& call) {
     shown = *std::move(chosen);
   }
   if (call.options.json) {
-    Json document{{"rollouts", Json::array()}};
+    Json document{{"version", kJsonVersion}, {"rollouts", Json::array()}};
     for (const RolloutFacts& facts : shown) document["rollouts"].push_back(rollout_json(facts));
     *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else if (!call.options.name.empty() && !policy_of(call.options.name)) {

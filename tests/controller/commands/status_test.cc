@@ -116,6 +116,10 @@ TEST_F(StatusTest, TheJsonDocumentHasTheSameRows) {
   ASSERT_EQ(document["nodes"].size(), 1U);
   EXPECT_EQ(document["nodes"][0]["name"], "gpu-1");
   EXPECT_EQ(document["nodes"][0]["profile"], "mps-config/any");
+  EXPECT_EQ(document["version"], 1);
+  // Programs get resources and amounts, and nothing to take apart.
+  EXPECT_EQ(document["nodes"][0]["allocatable"], (nlohmann::json{{"nvidia.com/gpu", 8}}));
+  EXPECT_EQ(document["nodes"][0]["replicas"], (nlohmann::json{{"nvidia.com/gpu", 4}}));
   EXPECT_TRUE(document["rollouts"].empty());
 }
 
