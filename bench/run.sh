@@ -13,6 +13,7 @@ run() {  # NAME COMMAND…
 OPERATOR=$BIN/controller/gpu-sharing-operator
 run fleet-1000 "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 1000
 run kai "$BIN/bench/kai_bench"
+run partitioning "$BIN/bench/partitioning_bench"
 run fleet-5000-memory "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 5000 --no-edit
 run fleet-50000-memory "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 1 --copies 49999 --node-bytes 6000 --no-edit
 run lint-1000 "$BIN/bench/profile_bench" lint

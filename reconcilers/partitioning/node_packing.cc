@@ -46,7 +46,11 @@ class Packer {
   }
 
  private:
+  // Of the search, in choices of a GPU: enough to compare all placements of few slices. With many slices on many GPUs
+  // best fit rarely misses a placement, and a node that is full in fact would be searched in vain for each pod.
   static constexpr int kMostSteps = 400;
+  static constexpr int kMostStepsOfMany = 24;
+  static constexpr std::size_t kFew = 8;
 
   [[nodiscard]] std::int64_t droppable(std::size_t g, std::size_t t) const {
     const std::int32_t taken = node_.taken[t];
@@ -156,7 +160,7 @@ class Packer {
   // Tries the GPUs of each slice, the best first, until all have one. Equal slices go to GPUs in ascending order.
   bool search(std::size_t i, std::size_t first_gpu) {
     if (i == missing_.size()) return true;
-    if (++steps_ > kMostSteps) return false;
+    if (++steps_ > (missing_.size() <= kFew ? kMostSteps : kMostStepsOfMany)) return false;
     for (Choice& choice : choices(missing_[i])) {
       const std::size_t g = choice.gpu;
       if (g < first_gpu) continue;
