@@ -14,9 +14,8 @@ COMMAND = r"^(?:\$ )?kubectl get (\S+) -A -o yaml --show-managed-fields"
 
 def main():
     kinds = {name: resource for name, resource in re.findall(r'k8s::Gvr (k\w+)\{"[^"]*", "[^"]*", "(\w+)"\};', REGISTRY)}
-    listed = REGISTRY.split("list = {", 1)[1].split("return list;")[0]
-    # The second member of each reconciler: the stores that it waits for.
-    watched = {kinds[name] for block in re.findall(r'\{k\w+,\n\s+\{(k[\w,\s]+)\},', listed) for name in re.findall(r"k\w+", block)}
+    # The second member of each reconciler, in the list or in a function that returns its line: the stores that it waits for.
+    watched = {kinds[name] for block in re.findall(r'\{k\w+,\n\s+\{(k[\w,\s]+)\},', REGISTRY) for name in re.findall(r"k\w+", block)}
     paragraph = README.split("`plan` and `audit` also read manifests.")[1].split("```")[0]
     command = re.findall(COMMAND, README, re.M)[0]
     named = set(command.split(",")) | {name.split(".")[0] for name in re.findall(r"`([a-z.]+)`", paragraph)}
