@@ -137,6 +137,10 @@ void add_planning(std::vector<OptionSpec>& out) {
   out.push_back(boolean("adopt-drift", kPlanning,
                         "Also roll out nodes that had drifted before the operator was installed",
                         [](Options& o) -> auto& { return o.adopt_drift; }));
+  out.push_back(boolean("mps-signal-fixed", kPlanning,
+                        "New MPS pods name a process that their sidecar can signal (the chart sets it with "
+                        "fixes.mpsSignal), so that node labels can select MPS profiles from plugin v0.20.0 on",
+                        [](Options& o) -> auto& { return o.mps_signal_fixed; }));
 }
 
 void add_kai(std::vector<OptionSpec>& out) {
@@ -228,6 +232,7 @@ PlannerSettings Options::planner_settings() const {
   out.label_mode = label_mode;
   out.adopt_drift = adopt_drift;
   out.remove_rejected_pods = option_kind::split_names(remove_rejected_pods);
+  out.mps_signal_fixed = mps_signal_fixed;
   out.mode = mode;
   out.rollouts = max_mode;
   out.rollout = rollout;

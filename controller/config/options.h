@@ -75,6 +75,8 @@ struct Options {
   // are removed.
   std::string remove_rejected_pods;
 
+  bool mps_signal_fixed = false;  // The chart's fixes.mpsSignal corrects new MPS pods.
+
   // --- KAI-Scheduler's reservation pods
   KaiGcMode kai_reservations = KaiGcMode::enforce;
   Duration kai_grace = std::chrono::minutes(5);             // Least age, and least time seen orphaned: 1m or more.

@@ -26,10 +26,17 @@ bool by_label(const Setup& setup) {
   return setup.key.source == EffectiveKey::Source::label;
 }
 
-// From v0.18.2 the config-manager applies the default first, and then cannot signal the MPS daemon.
 bool refused_by_label(const Setup& setup) {
   return setup.wants_mps() && by_label(setup) && setup.key.key != setup.plugin.default_key &&
-         !setup.plugin.version.known_below(0, 18, 2);
+         !loads_mps_by_label(setup.plugin.version, setup.mps_signal_fixed);
+}
+
+// What would help beside another default key, as the end of a message.
+std::string_view with_the_signal_fixed(const Setup& setup) {
+  if (setup.mps_signal_fixed) return "; the corrected signal helps from v0.20.0 on";
+  return setup.plugin.version.known && !setup.plugin.version.known_below(0, 20, 0)
+             ? ", or set fixes.mpsSignal of the operator's chart (Kubernetes 1.36 or later)"
+             : "";
 }
 
 bool panics(const PluginVersion& version) {
@@ -41,6 +48,7 @@ Complaints sidecar(const Setup& setup, bool of_panicking_release, std::string_vi
   // If MPS is refused, replacing pods does not help.
   const bool concerned = setup.wants_mps() && knows_mps(version) && !refused_by_label(setup);
   if (!concerned || panics(version) != of_panicking_release) return {};
+  if (setup.mps_signal_fixed && !of_panicking_release) return {};
   return {{"sharing.mps",
            fmt::format("the MPS daemon of plugin {} does not load a changed profile by itself: its sidecar {}; so the "
                        "operator replaces its pod when the profile changes",
@@ -59,9 +67,10 @@ Complaints mps_not_in_release(const Setup& setup) {
 
 Complaints mps_by_label_unsupported(const Setup& setup) {
   if (!refused_by_label(setup)) return {};
-  return {{"sharing.mps", fmt::format("MPS selected by label does not work with device plugin {} (v0.18.2 and later): "
-                                      "make {} the default key (devicePlugin.config.default) and label the other nodes",
-                                      setup.plugin.version.to_string(), setup.key.key)}};
+  return {
+      {"sharing.mps", fmt::format("MPS selected by label does not work with device plugin {} (v0.18.2 and later): "
+                                  "make {} the default key (devicePlugin.config.default) and label the other nodes{}",
+                                  setup.plugin.version.to_string(), setup.key.key, with_the_signal_fixed(setup))}};
 }
 
 Complaints default_first_start(const Setup& setup) {

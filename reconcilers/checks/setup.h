@@ -50,7 +50,8 @@ struct Setup {
   const EffectiveKey* start = nullptr;
   ProfilePtr start_profile = nullptr;  // Null if no default resolves.
   PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
-  bool labelled = false;  // The node has a value for the plugin's node label.
+  bool mps_signal_fixed = false;  // PlannerSettings::mps_signal_fixed.
+  bool labelled = false;          // The node has a value for the plugin's node label.
   Hardware hardware = {};
   std::string_view autoscaler = {};  // The autoscaler that created the node; empty: none is known.
   std::optional<std::string_view> mps_capable = std::nullopt;  // The node's label nvidia.com/mps.capable.

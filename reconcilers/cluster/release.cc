@@ -9,6 +9,10 @@ bool knows_mps(const PluginVersion& version) {
   return !version.known_below(0, 15, 0);
 }
 
+bool loads_mps_by_label(const PluginVersion& version, bool signal_fixed) {
+  return version.known_below(0, 18, 2) || (signal_fixed && version.known && !version.known_below(0, 20, 0));
+}
+
 bool refuses_requests_above_one(const Profile& profile, const PluginVersion& version) {
   const SharingSection* active = profile.active();
   if (active == nullptr || profile.strategy() == Strategy::none) {

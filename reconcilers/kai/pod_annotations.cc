@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/json_text.h"
 #include "reconcilers/profile/profile_document.h"
@@ -22,6 +23,17 @@ constexpr std::string_view kDevices = "gpu-fraction-num-devices";
 constexpr std::string_view kContainer = "gpu-fraction-container-name";
 constexpr std::string_view kMps = "mps";
 constexpr std::string_view kGpu = "nvidia.com/gpu";
+
+// An absolute path as the chart's admission policy accepts it: (/[A-Za-z0-9_][A-Za-z0-9._-]*)+
+bool is_pipe_directory(std::string_view path) {
+  constexpr std::string_view kFirst = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const bool starts_a_part = i == 0 || path[i - 1] == '/';
+    if (i == 0 ? path[i] != '/' : starts_a_part && !kFirst.contains(path[i])) return false;
+    if (!kFirst.contains(path[i]) && path[i] != '/' && path[i] != '.' && path[i] != '-') return false;
+  }
+  return path.size() > 1 && !path.ends_with('/');
+}
 
 class PodCheck {
  public:
@@ -39,6 +51,7 @@ class PodCheck {
     if (!strings_only()) {
       return;
     }
+    client_of_a_daemon();
     const std::string_view scheduler = spec_->string_at("schedulerName");
     if (scheduler != rules_.kai_scheduler) {
       not_scheduled_by_kai(scheduler);
@@ -69,7 +82,8 @@ class PodCheck {
 
   bool strings_only() {
     bool fine = true;
-    for (const std::string_view name : {kFraction, kMemory, kDevices, kContainer, kMps}) {
+    for (const std::string_view name :
+         {kFraction, kMemory, kDevices, kContainer, kMps, kMpsClient, kMpsPipeDirectory}) {
       const DocumentValue* value = annotation(name);
       if (value != nullptr && !value->is_string()) {
         error("AnnotationNoString", path_of(name), value->at,
@@ -79,6 +93,22 @@ class PodCheck {
       }
     }
     return fine;
+  }
+
+  // What the chart's admission policy warns of, too: it adds nothing to such a pod.
+  void client_of_a_daemon() {
+    const DocumentValue* client = annotation(kMpsClient);
+    if (client != nullptr && client->text != "true" && client->text != "false") {
+      warning("AnnotationIgnored", path_of(kMpsClient), client->at,
+              fmt::format("{} is \"{}\" and has no effect; write \"true\" or \"false\"", kMpsClient, client->text));
+    }
+    const DocumentValue* directory = annotation(kMpsPipeDirectory);
+    if (directory != nullptr && !is_pipe_directory(directory->text)) {
+      warning("AnnotationIgnored", path_of(kMpsPipeDirectory), directory->at,
+              fmt::format("{} is \"{}\"; it must be an absolute path of letters, digits, '.', '_' and '-', without "
+                          "'..'; otherwise nothing is added to the pod, and it runs without MPS",
+                          kMpsPipeDirectory, directory->text));
+    }
   }
 
   void not_scheduled_by_kai(std::string_view scheduler) {
@@ -242,6 +272,9 @@ class PodCheck {
               "a label's value is a string, and the API server refuses anything else; write \"true\" in quotes");
       }
     }
+    // The chart's podMutation adds the directory and hostIPC to a pod that asks for it.
+    const DocumentValue* client = annotation(kMpsClient);
+    if (client != nullptr && client->text == "true") return;
     bool volume = false;
     const DocumentValue* volumes = spec_->find("volumes");
     for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {

@@ -51,6 +51,11 @@ inline constexpr std::string_view kDevicesAnnotation = "gpusharing.dev/devices";
 inline constexpr std::string_view kDoNotDisruptAnnotation = "gpusharing.dev/do-not-disrupt";
 // On a Node: an MPS daemon without a pod runs there.
 inline constexpr std::string_view kMpsHostAnnotation = "gpusharing.dev/mps-host";
+// On a Pod, or as a label on its Namespace, "true": it connects to an MPS daemon that is not the device plugin's. The
+// chart's MutatingAdmissionPolicy adds what it needs.
+inline constexpr std::string_view kMpsClient = "gpusharing.dev/mps-client";
+// On such a Pod: the daemon's pipe directory on the node, if it is not the one of the chart's values.
+inline constexpr std::string_view kMpsPipeDirectory = "gpusharing.dev/mps-pipe-directory";
 // On the state ConfigMap, a time as in 2026-01-02T03:04:05Z: the stops of policies that had been deleted by then are
 // dropped.
 inline constexpr std::string_view kForgetPoliciesAnnotation = "gpusharing.dev/forget-policies";

@@ -112,6 +112,8 @@ struct PlannerSettings {
   // the record is kept in memory.
   PolicyMode rollouts = PolicyMode::enforce;
   [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const { return std::max(policy.mode, rollouts); }
+  // New MPS pods of the device plugin can be signalled by their sidecar: the chart's fixes.mpsSignal corrects them.
+  bool mps_signal_fixed = false;
   KaiSettings kai;
   PartitioningSettings partitioning;
 };

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "reconcilers/cluster/release.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
 
@@ -26,7 +27,8 @@ void Assessor::describe_setup() {
                        .profile = out_.profile,
                        .start = start_ ? &*start_ : nullptr,
                        .start_profile = start_profile_,
-                       .label_mode = context_.settings.label_mode});
+                       .label_mode = context_.settings.label_mode,
+                       .mps_signal_fixed = context_.settings.mps_signal_fixed});
   describe_node(node_, facts_, context_.strays, *setup_);
 }
 
@@ -114,12 +116,12 @@ void Assessor::find_own_obstacle() {
 }
 
 // A node pinned by its label to the MPS key that is the default today: with another default its profile comes by label,
-// which these releases cannot do. Report this only while the old pods still run; a node that never ran the key is
+// which some releases cannot do. Report this only while the old pods still run; a node that never ran the key is
 // Blocked(MPSByLabelUnsupported), which is enough.
 void Assessor::find_pinned_break() {
   if (out_.loaded.profile != out_.profile_ref) return;
   if (!wants_mps() || effective_.source != EffectiveKey::Source::label || !out_.verified.ok) return;
-  if (plugin_->version.known_below(0, 18, 2)) return;
+  if (loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed)) return;
   const std::string& default_key = installation_.announced ? installation_.announced_default : plugin_->default_key;
   if (effective_.key == default_key) return;
   would_break_ = fmt::format(

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "reconcilers/cluster/release.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/node_phase.h"
@@ -191,12 +192,13 @@ void Assessor::replace_by_template() {
 }
 
 // The MPS daemon never reloads by label: between two MPS profiles its pod must be replaced. After a template change it
-// has been replaced; but up to v0.18.1 (where MPS by label works at all) a removed label looks the same.
+// has been replaced; but where MPS by label works at all a removed label looks the same.
 bool Assessor::mps_kept_its_old_profile() const {
   const ProfilePtr before = loaded_profile();
   const bool entered = before && before->profile().strategy() != Strategy::mps;
   if (out_.transition != Transition::change_mps || entered) return false;
-  return effective_.source == EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2);
+  return effective_.source == EffectiveKey::Source::label ||
+         loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed);
 }
 
 void Assessor::set_transition(bool loaded_known) {

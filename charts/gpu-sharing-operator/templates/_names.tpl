@@ -61,6 +61,7 @@ projected:
 {{- define "gso.config" -}}
 {{- $config := merge (dict "max-mode" .Values.modes.rollouts "kai-reservations" .Values.modes.reservations "kai-gc-without-crds" (gt (len .Values.kai.reservationNamespaces) 0)) .Values.config }}
 {{- if .Values.rejectedPods.namespaces }}{{ $_ := set $config "remove-rejected-pods" (join "," .Values.rejectedPods.namespaces) }}{{ end }}
+{{- if .Values.fixes.mpsSignal }}{{ $_ := set $config "mps-signal-fixed" true }}{{ end }}
 {{- if not (include "gso.labelsNodes" .) }}{{ $_ := set $config "label-mode" "verify" }}{{ end }}
 {{- toYaml $config }}
 {{- end }}

@@ -194,13 +194,14 @@ TEST(OptionsTest, RelationsBetweenDurationsAreUsageErrors) {
 
 TEST(OptionsTest, PlannerSettingsFollowTheOptions) {
   const Parsed parsed = parse({"run", "--namespace=ops", "--mode=Observe", "--max-unavailable=3", "--label-mode=verify",
-                               "--workloads=Evict", "--cluster-max-unavailable=7%"});
+                               "--workloads=Evict", "--cluster-max-unavailable=7%", "--mps-signal-fixed"});
   const PlannerSettings settings = parsed.invocation.options.planner_settings();
   EXPECT_EQ(settings.operator_namespace, "ops");
   EXPECT_EQ(settings.mode, PolicyMode::observe);
   EXPECT_EQ(settings.rollout.max_unavailable, (IntOrPercent{3, false}));
   EXPECT_EQ(settings.label_mode, PlannerSettings::LabelMode::verify);
   EXPECT_EQ(settings.rollout.workloads, WorkloadMode::evict);
+  EXPECT_TRUE(settings.mps_signal_fixed);
   EXPECT_EQ(settings.cluster_max_unavailable, (IntOrPercent{7, true}));
 }
 
@@ -230,6 +231,7 @@ TEST(OptionsTest, DefaultsOfTheFlagsAreThoseOfThePlanners) {
   EXPECT_EQ(flags.settle, planners.settle);
   EXPECT_EQ(flags.revision_history_limit, planners.revision_history_limit);
   EXPECT_EQ(flags.label_mode, planners.label_mode);
+  EXPECT_EQ(flags.mps_signal_fixed, planners.mps_signal_fixed);
   EXPECT_EQ(flags.mode, planners.mode);
   EXPECT_EQ(flags.rollout, planners.rollout);
 }

@@ -117,6 +117,24 @@ TEST(Preflight, WithoutGfdTheMpsDaemonHasPodsOnlyWhereSomebodyWritesTheLabel) {
   EXPECT_EQ(told(check_cluster(owned.world, {})), Told{"error Node n1 MPSDaemonHasNoPods"});
 }
 
+// The chart's fixes.mpsSignal. Up to v0.19.3 the sidecar panics before it signals.
+TEST(Preflight, MpsByLabelIsAcceptedFromV20OnWhereTheSidecarCanSignal) {
+  const Change by_label{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"};
+  const Change mps{"  slices: \"sharing: {timeSlicing", "  slices: \"sharing: {mps"};
+  const Told refused{"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"};
+  PlannerSettings settings;
+  settings.mps_signal_fixed = true;
+  for (const auto& [version, expected] :
+       std::vector<std::pair<std::string, Told>>{{"v0.18.1", {"info Node n1 MPSSidecarPanics"}},
+                                                 {"v0.18.2", refused},
+                                                 {"v0.19.3", refused},
+                                                 {"v0.20.0", {"info Node n1 DefaultFirstStart"}},
+                                                 {"latest", refused}}) {
+    const LoadedManifests loaded = load({by_label, mps, {"k8s-device-plugin:v0.20.0", "k8s-device-plugin:" + version}});
+    EXPECT_EQ(told(check_cluster(loaded.world, settings), true), expected) << version;
+  }
+}
+
 TEST(Preflight, NamesTheDefectsOfTheRelease) {
   const Change by_label{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"};
   const Change default_by_label{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: any}\nstatus"};

@@ -467,6 +467,19 @@ TEST(LintDocuments, PodsAreCheckedAsKaisAdmissionDoes) {
       {"gpu-fraction-container-name: side", "nvidia.com/gpu: 1", {"AnnotationIgnored"}},
       {"mps: 'true'", "", {"MPSWithoutFraction"}},
       {"mps: 'True', gpu-fraction: '0.5'", "", {"AnnotationIgnored"}},
+      {"mps: 'true', gpu-fraction: '0.5'", "", {"NoPipeDirectory", "NoHostIPC"}},
+      {"mps: 'true', gpu-fraction: '0.5', gpusharing.dev/mps-client: 'true'", "", {}},
+      {"mps: 'true', gpu-fraction: '0.5', gpusharing.dev/mps-client: 'false'", "", {"NoPipeDirectory", "NoHostIPC"}},
+      {"gpusharing.dev/mps-client: true", "", {"AnnotationNoString"}},
+      {"gpusharing.dev/mps-client: 'True'", "", {"AnnotationIgnored"}},
+      {"gpusharing.dev/mps-pipe-directory: /run/nvidia-mps", "", {}},
+      {"gpusharing.dev/mps-pipe-directory: '/a.b/c-d/_e'", "", {}},
+      {"gpusharing.dev/mps-pipe-directory: run/nvidia-mps", "", {"AnnotationIgnored"}},
+      {"gpusharing.dev/mps-pipe-directory: '/tmp/../etc'", "", {"AnnotationIgnored"}},
+      {"gpusharing.dev/mps-pipe-directory: '/tmp//x'", "", {"AnnotationIgnored"}},
+      {"gpusharing.dev/mps-pipe-directory: '/tmp/'", "", {"AnnotationIgnored"}},
+      {"gpusharing.dev/mps-pipe-directory: '/'", "", {"AnnotationIgnored"}},
+      {"gpusharing.dev/mps-pipe-directory: '/a b'", "", {"AnnotationIgnored"}},
       {"", "nvidia.com/gpu: 2", {}}};
   for (const Case& c : cases) {
     EXPECT_EQ(codes(lint(pod(c.annotations, c.limits))[0]), c.codes) << c.annotations;

@@ -111,6 +111,7 @@ class Script {
       fleet_.settings.remove_rejected_pods.insert(ns.get<std::string>());
     }
     fleet_.settings.adopt_drift = settings.value("adopt", false);
+    fleet_.settings.mps_signal_fixed = settings.value("mpsSignalFixed", false);
     set_rollouts(settings.value("rollouts", ""));
     if (settings.value("labels", "") == "verify") fleet_.settings.label_mode = PlannerSettings::LabelMode::verify;
     fleet_.settings.rollout.canary_soak = std::chrono::seconds(5);
