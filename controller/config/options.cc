@@ -62,6 +62,26 @@ void add_serving(std::vector<OptionSpec>& out) {
   out.push_back(text("debug-bind-address", kServing, "HOST:PORT",
                      "Address of /debug, on loopback, such as 127.0.0.1:8082; 0 switches it off",
                      [](Options& o) -> auto& { return o.debug_bind_address; }));
+  out.push_back(
+      boolean("metrics-secure", kServing,
+              "Serve /metrics over TLS, only to clients that are allowed to get the non-resource URL /metrics",
+              [](Options& o) -> auto& { return o.metrics_secure; }));
+  out.push_back(text("tls-cert-file", kServing, "FILE",
+                     "Certificate chain (PEM) of the TLS server, read again when it changes. Default: the operator "
+                     "issues its own",
+                     [](Options& o) -> auto& { return o.tls_cert_file; }));
+  out.push_back(text("tls-private-key-file", kServing, "FILE", "Private key (PEM) of tls-cert-file",
+                     [](Options& o) -> auto& { return o.tls_private_key_file; }));
+  out.push_back(text("tls-secret", kServing, "NAME",
+                     "Secret that holds the operator's own certificate, in the operator's namespace; it must exist",
+                     [](Options& o) -> auto& { return o.tls_secret; }));
+  out.push_back(dns_names("tls-server-names", kServing,
+                          "DNS names of the operator's own certificate. Default: "
+                          "gpu-sharing-operator-metrics.NAMESPACE.svc",
+                          [](Options& o) -> auto& { return o.tls_server_names; }));
+  out.push_back(text("client-ca-file", kServing, "FILE",
+                     "Certificate authorities (PEM) of clients of the TLS server. Default: clients send a token",
+                     [](Options& o) -> auto& { return o.client_ca_file; }));
   out.push_back(choice<LogFormat>("log-format", kServing, "Form of the log lines on stderr",
                                   {{"json", LogFormat::json}, {"text", LogFormat::text}},
                                   [](Options& o) -> auto& { return o.log_format; }));
@@ -253,9 +273,31 @@ bool is_loopback_or_off(std::string_view address) {
   return host == "localhost" || host == "[::1]" || host == "127.0.0.1";
 }
 
+// The TLS server's settings belong together: one without the other would have no effect.
+k8s::Result<void> validate_tls(const Options& options) {
+  const auto wrong = [](const char* why) { return k8s::fail(k8s::Reason::invalid, why); };
+  if (options.tls_cert_file.empty() != options.tls_private_key_file.empty()) {
+    return wrong("tls-cert-file and tls-private-key-file must be set together");
+  }
+  if (!options.metrics_secure) {
+    const bool unused = !options.tls_cert_file.empty() || !options.client_ca_file.empty();
+    return unused ? wrong("tls-cert-file and client-ca-file have no effect without metrics-secure=true")
+                  : k8s::Result<void>{};
+  }
+  if (options.metrics_bind_address == options.health_probe_bind_address &&
+      !options.metrics_bind_address.ends_with(":0") && options.metrics_bind_address != "0") {
+    return wrong(
+        "metrics-secure needs a metrics-bind-address other than health-probe-bind-address: kubelet sends "
+        "probes without credentials");
+  }
+  return {};
+}
+
 }  // namespace
 
 k8s::Result<void> validate(const Options& options) {
+  k8s::Result<void> tls = validate_tls(options);
+  if (!tls) return tls;
   if (!is_loopback_or_off(options.debug_bind_address)) {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("debug-bind-address '{}' is not a loopback address; use 127.0.0.1:PORT, "

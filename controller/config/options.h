@@ -42,6 +42,14 @@ struct Options {
   std::string metrics_bind_address = ":8080";
   std::string health_probe_bind_address = ":8081";
   std::string debug_bind_address = "0";  // Loopback only.
+  // true: /metrics over TLS, for clients that the API server knows and allows to `get` it.
+  bool metrics_secure = false;
+  std::string tls_cert_file;         // With tls_private_key_file. Both empty: the operator's own, in tls_secret.
+  std::string tls_private_key_file;  // Without a passphrase.
+  std::string tls_secret = "gpu-sharing-operator-serving";  // Must exist, in the operator's namespace.
+  // DNS names of the operator's own certificate, comma-separated. Empty: gpu-sharing-operator-metrics.NAMESPACE.svc.
+  std::string tls_server_names;
+  std::string client_ca_file;  // Who certifies clients. Empty: clients send a token.
 
   // --- Logs, to stderr.
   LogFormat log_format = LogFormat::json;

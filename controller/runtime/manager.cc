@@ -179,14 +179,15 @@ void Manager::make_lease_watch(const k8s::ObjectKey& lease) {
   lease_watch_ = std::make_unique<LeaseWatch>(&client_, lease, watcher_options(runtime_, options_), std::move(events));
 }
 
+k8s::Result<void> Manager::may_write() const {
+  if (crashed_ || stopping_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
+  if (elector_ != nullptr && !elector_->may_write()) return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
+  return {};
+}
+
 void Manager::make_writers() {
   WriteGate gate;
-  gate.check = [this]() -> k8s::Result<void> {
-    if (crashed_ || stopping_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
-    if (elector_ != nullptr && !elector_->may_write())
-      return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
-    return {};
-  };
+  gate.check = [this] { return may_write(); };
   gate.end_by = [this] { return elector_ != nullptr ? elector_->takeover_after() : MonoTime::never(); };
 
   EventRecorderHooks hooks;

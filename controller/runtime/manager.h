@@ -28,8 +28,8 @@
 #include "controller/runtime/task_group.h"
 #include "controller/serving/debug_pages.h"
 #include "controller/serving/fleet_metrics.h"
-#include "controller/serving/http_server.h"
 #include "controller/serving/metrics.h"
+#include "controller/serving/routes.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/kai_watches.h"
@@ -68,6 +68,10 @@ class Manager {
   [[nodiscard]] ProbeAnswer ready() const;
   [[nodiscard]] ProbeAnswer live() const;
   [[nodiscard]] bool leading() const;
+  // Consulted just before each write is sent: the Lease is held, and nothing is ending. Errors: `cancelled`.
+  [[nodiscard]] k8s::Result<void> may_write() const;
+  // Of a client that sends its requests apart from the operator's own: the same metrics and retries.
+  [[nodiscard]] const k8s::ClientOptions& client_settings() const { return client_.options(); }
   // What is served below /debug.
   [[nodiscard]] DebugAnswer debug(const DebugRequest& request) { return debug_pages_->answer(request); }
 

@@ -7,9 +7,10 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -18,6 +19,8 @@
 #include <optional>
 #include <utility>
 
+#include "controller/serving/tls_context.h"
+
 namespace gso {
 namespace {
 
@@ -25,7 +28,7 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using Tcp = asio::ip::tcp;
 constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
-constexpr std::uint32_t kHeaderLimit = 8192;
+constexpr std::uint32_t kHeaderLimit = 16384;  // A token with many claims has some kilobytes.
 
 using Answer = http::response<http::string_body>;
 
@@ -46,61 +49,46 @@ std::optional<Tcp::endpoint> parse_address(std::string_view text) {
   return Tcp::endpoint(address, port);
 }
 
-Answer text_answer(http::status status, std::string body) {
-  Answer answer(status, 11);
-  answer.set(http::field::content_type, "text/plain; charset=utf-8");
-  answer.body() = std::move(body);
+// What Beast has read, as a handler takes it. Texts are taken out of the message.
+HttpRequest request_of(http::request<http::string_body> message, std::optional<ClientSubject> client) {
+  const auto header = [&message](http::field name) {
+    const auto value = message[name];
+    return std::string(value.data(), value.size());
+  };
+  const std::string_view target(message.target().data(), message.target().size());
+  const auto method = message.method_string();
+  HttpRequest out;
+  out.method.assign(method.data(), method.size());
+  out.path = target.substr(0, target.find('?'));
+  out.accept = header(http::field::accept);
+  out.authorization = header(http::field::authorization);
+  out.content_type = header(http::field::content_type);
+  out.body = std::move(message.body());
+  out.client = std::move(client);
+  return out;
+}
+
+Answer answer_of(HttpAnswer from) {
+  Answer answer(static_cast<http::status>(from.status), 11);
+  answer.set(http::field::content_type, from.content_type);
+  for (const auto& [name, value] : from.headers) answer.set(name, value);
+  answer.body() = std::move(from.body);
   return answer;
 }
 
-Answer probe_answer(const ProbeAnswer& probe) {
-  return text_answer(probe.ok ? http::status::ok : http::status::internal_server_error, probe.text + "\n");
+HttpAnswer cannot_be_read(const boost::system::error_code& error) {
+  return text_answer(error == http::error::body_limit ? 413 : 400, error.message() + "\n");
 }
 
-Answer metrics_answer(Metrics& metrics, std::string_view accept) {
-  const auto format = accept.find("application/openmetrics-text") != std::string_view::npos
-                          ? Metrics::Format::openmetrics
-                          : Metrics::Format::prometheus;
-  Answer answer = text_answer(http::status::ok, metrics.render(format));
-  answer.set(http::field::content_type, std::string(Metrics::content_type(format)));
-  return answer;
-}
-
-Answer debug_answer(const HealthRoutes& routes, std::string_view path, bool put) {
-  DebugAnswer debug = routes.debug({path, put});
-  Answer answer(static_cast<http::status>(debug.status), 11);
-  answer.set(http::field::content_type, "application/json");
-  answer.body() = std::move(debug.json);
-  return answer;
-}
-
-Answer route(const HealthRoutes& routes, const http::request<http::empty_body>& request) {
-  const std::string_view target(request.target().data(), request.target().size());
-  const std::string_view path = target.substr(0, target.find('?'));
-  const bool puts = request.method() == http::verb::put;
-  const bool gets = request.method() == http::verb::get || request.method() == http::verb::head;
-  if (routes.debug && path.starts_with("/debug/") && (gets || puts)) return debug_answer(routes, path, puts);
-  if (!gets) {
-    Answer answer = text_answer(http::status::method_not_allowed, "only GET and HEAD\n");
-    answer.set(http::field::allow, "GET, HEAD");
-    return answer;
-  }
-  if (routes.probes && (path == "/healthz" || path == "/livez")) return probe_answer(routes.live());
-  if (routes.probes && path == "/readyz") return probe_answer(routes.ready());
-  if (routes.metrics != nullptr && path == "/metrics") {
-    const auto accept = request[http::field::accept];
-    return metrics_answer(*routes.metrics, {accept.data(), accept.size()});
-  }
-  std::string known = routes.probes ? "/healthz, /livez, /readyz" : "";
-  if (routes.metrics != nullptr) known += (known.empty() ? "" : ", ") + std::string("/metrics");
-  if (routes.debug)
-    known += (known.empty() ? "" : ", ") + std::string("/debug/cache, …/queue, …/nodes/NAME, …/log-level");
-  return text_answer(http::status::not_found, "not found; available: " + known + "\n");
+// Only a malformed request can be answered: otherwise the client has disconnected.
+bool is_malformed(const boost::system::error_code& error) {
+  return error.category() == http::make_error_code(http::error::bad_method).category() &&
+         error != http::error::end_of_stream && error != http::error::partial_message;
 }
 
 }  // namespace
 
-struct HealthServer::Connection {
+struct HttpServer::Connection {
   explicit Connection(Tcp::socket s) : socket(std::move(s)) {}
   void close() {
     boost::system::error_code ec;
@@ -109,21 +97,22 @@ struct HealthServer::Connection {
   }
   Tcp::socket socket;
   k8s::MonoTime deadline;
+  k8s::MonoTime close_after;  // With the first answer from then on.
 };
 
-HealthServer::HealthServer(asio::any_io_executor executor, k8s::Clock* clock, HealthServerOptions options,
-                           HealthRoutes routes)
+HttpServer::HttpServer(asio::any_io_executor executor, k8s::Clock* clock, HttpServerOptions options,
+                       HttpHandler handler)
     : executor_(executor),
       clock_(clock),
       options_(std::move(options)),
-      routes_(std::move(routes)),
+      handler_(std::move(handler)),
       acceptor_(executor),
       wake_(clock->make_signal()),
       tasks_(clock) {}
 
-HealthServer::~HealthServer() = default;
+HttpServer::~HttpServer() = default;
 
-k8s::Result<void> HealthServer::listen() {
+k8s::Result<void> HttpServer::listen() {
   const std::optional<Tcp::endpoint> endpoint = parse_address(options_.address);
   if (!endpoint) {
     return k8s::fail(k8s::Reason::invalid,
@@ -152,17 +141,17 @@ k8s::Result<void> HealthServer::listen() {
   return {};
 }
 
-int HealthServer::port() const {
+int HttpServer::port() const {
   boost::system::error_code ec;
   const auto endpoint = acceptor_.local_endpoint(ec);
   return ec ? 0 : endpoint.port();
 }
 
-std::size_t HealthServer::connections() const {
+std::size_t HttpServer::connections() const {
   return open_.size();
 }
 
-asio::awaitable<void> HealthServer::run() {
+asio::awaitable<void> HttpServer::run() {
   tasks_.spawn(executor_, reap());
   while (!stopping_) {
     auto [ec, socket] = co_await acceptor_.async_accept(kAsTuple);
@@ -175,6 +164,7 @@ asio::awaitable<void> HealthServer::run() {
     if (open_.size() >= options_.max_connections) continue;  // Closes it.
     auto connection = std::make_shared<Connection>(std::move(socket));
     connection->deadline = clock_->monotonic() + options_.request_timeout;
+    connection->close_after = clock_->monotonic() + options_.connection_lifetime;
     open_.push_back(connection);
     tasks_.spawn(executor_, serve(connection));
   }
@@ -183,7 +173,7 @@ asio::awaitable<void> HealthServer::run() {
   co_await tasks_.join();
 }
 
-void HealthServer::stop() {
+void HttpServer::stop() {
   stopping_ = true;
   boost::system::error_code ec;
   acceptor_.close(ec);
@@ -191,35 +181,60 @@ void HealthServer::stop() {
   wake_->notify();
 }
 
-asio::awaitable<void> HealthServer::serve(std::shared_ptr<Connection> connection) {
-  boost::beast::flat_buffer buffer(kHeaderLimit);
-  bool keep = true;
-  while (keep && !stopping_) {
-    connection->deadline = clock_->monotonic() + options_.request_timeout;
-    http::request_parser<http::empty_body> parser;
-    parser.header_limit(kHeaderLimit);
-    parser.body_limit(0);
-    auto [read_error, bytes] = co_await http::async_read(connection->socket, buffer, parser, kAsTuple);
-    // Except for a malformed request, the client has disconnected and no answer can be sent.
-    const bool gone = read_error == http::error::end_of_stream || read_error == asio::error::eof ||
-                      (read_error && read_error.category() == asio::error::get_system_category());
-    if (gone) break;
-    Answer answer =
-        read_error ? text_answer(http::status::bad_request, read_error.message() + "\n") : route(routes_, parser.get());
-    keep = !read_error && parser.get().keep_alive();
-    answer.keep_alive(keep);
-    answer.prepare_payload();
-    if (!read_error && parser.get().method() == http::verb::head) {
-      answer.body().clear();  // Content-Length stays as for GET.
-    }
-    auto [write_error, written] = co_await http::async_write(connection->socket, answer, kAsTuple);
-    if (write_error) break;
+asio::awaitable<void> HttpServer::serve(std::shared_ptr<Connection> connection) {
+  if (options_.tls) {
+    co_await serve_over_tls(connection);
+  } else {
+    co_await exchange(&connection->socket, connection, std::nullopt);
   }
   connection->close();
   std::erase(open_, connection);
 }
 
-asio::awaitable<void> HealthServer::reap() {
+asio::awaitable<void> HttpServer::serve_over_tls(std::shared_ptr<Connection> connection) {
+  const std::shared_ptr<asio::ssl::context> context = options_.tls();
+  if (context == nullptr) co_return;
+  asio::ssl::stream<Tcp::socket&> stream(connection->socket, *context);
+  const auto [handshake_error] = co_await stream.async_handshake(asio::ssl::stream_base::server, kAsTuple);
+  if (handshake_error) co_return;
+  co_await exchange(&stream, connection, client_subject(stream.native_handle()));
+  connection->deadline = clock_->monotonic() + options_.request_timeout;
+  co_await stream.async_shutdown(kAsTuple);
+}
+
+template <class Stream>
+asio::awaitable<void> HttpServer::exchange(Stream* stream, std::shared_ptr<Connection> connection,
+                                           std::optional<ClientSubject> client) {
+  boost::beast::flat_buffer buffer(kHeaderLimit + options_.body_limit);
+  bool keep = true;
+  while (keep && !stopping_) {
+    connection->deadline = clock_->monotonic() + options_.request_timeout;
+    http::request_parser<http::string_body> parser;
+    parser.header_limit(kHeaderLimit);
+    parser.body_limit(options_.body_limit);
+    const auto [read_error, bytes] = co_await http::async_read(*stream, buffer, parser, kAsTuple);
+    if (read_error && !is_malformed(read_error)) break;
+    keep = !read_error && parser.get().keep_alive() && clock_->monotonic() < connection->close_after;
+    const bool body = read_error || parser.get().method() != http::verb::head;
+    HttpAnswer answered;
+    if (read_error) {
+      answered = cannot_be_read(read_error);
+    } else {
+      connection->deadline = clock_->monotonic() + options_.answer_timeout;
+      HttpRequest request = request_of(parser.release(), client);
+      answered = co_await handler_(std::move(request));
+    }
+    Answer answer = answer_of(std::move(answered));
+    answer.keep_alive(keep);
+    answer.prepare_payload();
+    if (!body) answer.body().clear();  // Content-Length stays as for GET.
+    connection->deadline = clock_->monotonic() + options_.request_timeout;
+    const auto [write_error, written] = co_await http::async_write(*stream, answer, kAsTuple);
+    if (write_error) break;
+  }
+}
+
+asio::awaitable<void> HttpServer::reap() {
   while (!stopping_) {
     co_await wake_->wait_until(clock_->monotonic() + options_.request_timeout / 2);
     const k8s::MonoTime now = clock_->monotonic();

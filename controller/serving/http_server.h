@@ -1,52 +1,47 @@
-// /healthz, /livez, /readyz, /metrics and /debug over HTTP/1.1 (Beast). Answers come from functions that read memory
-// only, so a probe never waits for reconciliation. Bounded: connections, header size, and a deadline per request.
+// The one HTTP server: HTTP/1.1 (Beast), plain or over TLS (OpenSSL), for probes, metrics and /debug. What is answered
+// is a handler's affair. Bounded: connections, header and body size, a deadline per request, and how long a connection
+// is kept.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <functional>
 #include <list>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "controller/runtime/task_group.h"
-#include "controller/serving/debug_answer.h"
-#include "controller/serving/metrics.h"
+#include "controller/serving/http_message.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 
 namespace gso {
 
-// One probe's answer: `ok` gives 200, else 500. The text names what is missing.
-struct ProbeAnswer {
-  bool ok = true;
-  std::string text = "ok";
-};
+// The TLS context of a connection that is accepted now: asked each time, so that a renewed certificate is in use at
+// once. Null: there is no certificate yet, and the connection is closed.
+using TlsContexts = std::function<std::shared_ptr<boost::asio::ssl::context>()>;
 
-struct HealthRoutes {
-  std::function<ProbeAnswer()> ready;
-  std::function<ProbeAnswer()> live;
-  std::shared_ptr<Metrics> metrics;                                 // Null: no /metrics here.
-  bool probes = true;                                               // False: no probes here.
-  std::function<DebugAnswer(const DebugRequest&)> debug = nullptr;  // Null: no /debug here.
-};
-
-struct HealthServerOptions {
+struct HttpServerOptions {
   std::string address;                                       // "host:port", ":port" (all addresses) or "[v6]:port".
+  TlsContexts tls = {};                                      // Empty: plain HTTP.
   std::size_t max_connections = 64;                          // More are closed at once.
-  k8s::Duration request_timeout = std::chrono::seconds(10);  // To send a request; a kept-alive connection too.
+  std::size_t body_limit = 0;                                // Bytes of a request's body; more is answered with 413.
+  k8s::Duration request_timeout = std::chrono::seconds(10);  // To shake hands, to send a request, to read its answer.
+  k8s::Duration answer_timeout = std::chrono::seconds(30);   // For the handler.
+  // A kept-alive connection is closed after the first answer beyond this age, so that the certificates of both sides
+  // are checked again.
+  k8s::Duration connection_lifetime = std::chrono::minutes(5);
 };
 
-class HealthServer {
+class HttpServer {
  public:
   // `clock` must outlive the server and its tasks.
-  HealthServer(boost::asio::any_io_executor executor, k8s::Clock* clock, HealthServerOptions options,
-               HealthRoutes routes);
-  ~HealthServer();
-  HealthServer(const HealthServer&) = delete;
-  HealthServer& operator=(const HealthServer&) = delete;
+  HttpServer(boost::asio::any_io_executor executor, k8s::Clock* clock, HttpServerOptions options, HttpHandler handler);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
 
   // Binds and listens. Errors: `invalid` for an address that cannot be read, `unavailable` when it cannot be bound.
   [[nodiscard]] k8s::Result<void> listen();
@@ -60,12 +55,17 @@ class HealthServer {
  private:
   struct Connection;
   boost::asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
+  boost::asio::awaitable<void> serve_over_tls(std::shared_ptr<Connection> connection);
+  // Requests and answers over one stream, until one side ends it.
+  template <class Stream>
+  boost::asio::awaitable<void> exchange(Stream* stream, std::shared_ptr<Connection> connection,
+                                        std::optional<ClientSubject> client);
   boost::asio::awaitable<void> reap();
 
   boost::asio::any_io_executor executor_;
   k8s::Clock* clock_;
-  HealthServerOptions options_;
-  HealthRoutes routes_;
+  HttpServerOptions options_;
+  HttpHandler handler_;
   boost::asio::ip::tcp::acceptor acceptor_;
   std::list<std::shared_ptr<Connection>> open_;
   std::unique_ptr<k8s::Signal> wake_;

@@ -18,7 +18,7 @@ logs=$project/build/test-results/conformance
 jobs=${GSO_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first.
 all_parts=(bad-input kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
-  quick-start rollouts least-privilege chart pod-mutation kubectl-commands sequences playground custom-resources)
+  quick-start rollouts least-privilege secure-metrics chart pod-mutation kubectl-commands sequences playground custom-resources)
 if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${all_parts[@]}"
   exit
@@ -91,6 +91,12 @@ least-privilege() {
   up
   "$here/controlplane/build.sh" helm >/dev/null
   timeout 900 "$here/least_privilege_test.sh" "$cluster" "$build"
+}
+
+secure-metrics() {
+  up --api-only
+  "$here/controlplane/build.sh" helm promtool >/dev/null
+  timeout 300 "$here/secure_metrics_test.sh" "$cluster" "$build"
 }
 
 kai() {

@@ -25,6 +25,7 @@
 #include "controller/serving/http_server.h"
 #include "controller/serving/metrics.h"
 #include "controller/serving/process_metrics.h"
+#include "controller/serving/routes.h"
 #include "tests/controller/sim_time.h"
 
 namespace gso {
@@ -171,14 +172,17 @@ TEST(LoggingTest, LevelsBelowTheChosenOneAreDropped) {
 }
 
 // A health server on the real clock and a loopback port, and clients on the same thread (asio is built for one).
-class HealthServerTest : public testing::Test {
+class HttpServerTest : public testing::Test {
  protected:
-  void start(HealthServerOptions options) {
+  void start(HttpServerOptions options) {
     options.address = "127.0.0.1:0";
     metrics->add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}});
-    HealthRoutes routes{.ready = [this] { return ready; }, .live = [] { return ProbeAnswer{}; }, .metrics = metrics};
+    Routes routes;
+    routes.ready = [this] { return ready; };
+    routes.live = [] { return ProbeAnswer{}; };
+    routes.metrics = metrics;
     routes.debug = debug;
-    server = std::make_unique<HealthServer>(io.get_executor(), clock.get(), options, std::move(routes));
+    server = std::make_unique<HttpServer>(io.get_executor(), clock.get(), options, make_handler(std::move(routes)));
     ASSERT_TRUE(server->listen().has_value());
     port = server->port();
     ASSERT_GT(port, 0);
@@ -215,14 +219,14 @@ class HealthServerTest : public testing::Test {
   boost::asio::io_context io{1};
   std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
-  std::unique_ptr<HealthServer> server;
+  std::unique_ptr<HttpServer> server;
   ProbeAnswer ready;
   std::function<DebugAnswer(const DebugRequest&)> debug;  // Null: off.
   int port = 0;
   bool ended = false;
 };
 
-TEST_F(HealthServerTest, ProbesAnswerTheirState) {
+TEST_F(HttpServerTest, ProbesAnswerTheirState) {
   ready = {false, "pods of gpu-operator not synced"};
   start({});
   EXPECT_THAT(get("/healthz"), HasSubstr("HTTP/1.1 200 OK"));
@@ -232,14 +236,14 @@ TEST_F(HealthServerTest, ProbesAnswerTheirState) {
   EXPECT_THAT(answer, HasSubstr("pods of gpu-operator not synced"));
 }
 
-TEST_F(HealthServerTest, MetricsComeInTheFormThatIsAskedFor) {
+TEST_F(HttpServerTest, MetricsComeInTheFormThatIsAskedFor) {
   start({});
   EXPECT_THAT(get("/metrics"), HasSubstr("Content-Type: text/plain; version=0.0.4"));
   EXPECT_THAT(get("/metrics"), HasSubstr("workqueue_adds_total{name=\"fleet\",controller=\"fleet\"} 1"));
   EXPECT_THAT(get("/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n"), HasSubstr("# EOF"));
 }
 
-TEST_F(HealthServerTest, EverythingElseIsRefusedPolitely) {
+TEST_F(HttpServerTest, EverythingElseIsRefusedPolitely) {
   start({});
   EXPECT_THAT(get("/debug"), HasSubstr("HTTP/1.1 404"));
   EXPECT_THAT(exchange("POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
@@ -250,7 +254,7 @@ TEST_F(HealthServerTest, EverythingElseIsRefusedPolitely) {
   EXPECT_THAT(get("/healthz"), HasSubstr("HTTP/1.1 200 OK")) << "and it still serves";
 }
 
-TEST_F(HealthServerTest, DebugIsServedWhereItIsOnAndItsPutsAreNotOthers) {
+TEST_F(HttpServerTest, DebugIsServedWhereItIsOnAndItsPutsAreNotOthers) {
   debug = [](const DebugRequest& request) {
     return DebugAnswer{request.put ? 201 : 200, std::string(request.path) + "\n"};
   };
@@ -263,7 +267,7 @@ TEST_F(HealthServerTest, DebugIsServedWhereItIsOnAndItsPutsAreNotOthers) {
   EXPECT_THAT(exchange("DELETE /debug/cache" + end), HasSubstr("HTTP/1.1 405"));
 }
 
-TEST_F(HealthServerTest, AKeptAliveConnectionServesMoreThanOneRequest) {
+TEST_F(HttpServerTest, AKeptAliveConnectionServesMoreThanOneRequest) {
   start({});
   const std::string one = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
   const std::string last = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -273,24 +277,24 @@ TEST_F(HealthServerTest, AKeptAliveConnectionServesMoreThanOneRequest) {
   EXPECT_EQ(answers, 3U);
 }
 
-TEST_F(HealthServerTest, ASilentClientIsClosedAtItsDeadline) {
-  HealthServerOptions options;
+TEST_F(HttpServerTest, ASilentClientIsClosedAtItsDeadline) {
+  HttpServerOptions options;
   options.request_timeout = 100ms;
   start(options);
   EXPECT_EQ(exchange("GET /heal"), "") << "read ends because the server closed";
 }
 
-TEST(HealthServerAddressTest, AddressesThatCannotBeServedAreNamed) {
+TEST(HttpServerAddressTest, AddressesThatCannotBeServedAreNamed) {
   Sim sim;
   for (const char* address : {"", "8080", "127.0.0.1:x", "nowhere.example:1", "127.0.0.1:70000"}) {
-    HealthServer server(sim.io.get_executor(), &sim.clock, {.address = address}, {});
+    HttpServer server(sim.io.get_executor(), &sim.clock, {.address = address}, {});
     const k8s::Result<void> listening = server.listen();
     ASSERT_FALSE(listening.has_value()) << address;
     EXPECT_EQ(listening.error().reason, k8s::Reason::invalid) << address;
   }
-  HealthServer first(sim.io.get_executor(), &sim.clock, {.address = "127.0.0.1:0"}, {});
+  HttpServer first(sim.io.get_executor(), &sim.clock, {.address = "127.0.0.1:0"}, {});
   ASSERT_TRUE(first.listen().has_value());
-  HealthServer second(sim.io.get_executor(), &sim.clock, {.address = "127.0.0.1:" + std::to_string(first.port())}, {});
+  HttpServer second(sim.io.get_executor(), &sim.clock, {.address = "127.0.0.1:" + std::to_string(first.port())}, {});
   const k8s::Result<void> taken = second.listen();
   ASSERT_FALSE(taken.has_value());
   EXPECT_THAT(taken.error().message, HasSubstr("cannot listen on 127.0.0.1:"));

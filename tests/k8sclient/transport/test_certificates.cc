@@ -77,6 +77,10 @@ Identity TestAuthority::issue(const LeafOptions& options) const {
   const auto key = make_key();
   const auto cert = make_cert(options.common_name, key.get(), options.expired);
   X509_set_issuer_name(cert.get(), X509_get_subject_name(cert_.get()));
+  for (const std::string& organization : options.organizations) {
+    const auto* const text = reinterpret_cast<const unsigned char*>(organization.c_str());
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(cert.get()), "O", MBSTRING_UTF8, text, -1, -1, 0);
+  }
   std::string names;
   for (const auto& name : options.names) names += (names.empty() ? "" : ",") + name;
   if (!names.empty()) add_extension(cert.get(), cert_.get(), NID_subject_alt_name, names);

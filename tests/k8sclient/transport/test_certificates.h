@@ -18,6 +18,7 @@ struct LeafOptions {
   std::string common_name = "peer";
   std::vector<std::string> names = {"IP:127.0.0.1"};  // subjectAltName entries, as OpenSSL writes them.
   bool expired = false;
+  std::vector<std::string> organizations = {};
 };
 
 class TestAuthority {
