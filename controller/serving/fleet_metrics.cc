@@ -2,6 +2,7 @@
 #include "controller/serving/fleet_metrics.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -18,9 +19,12 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {
+
+constexpr Duration kLongCordon = std::chrono::hours(2);
 
 // By the value of a label. Views: of constants, or of texts that outlive the page.
 using Counts = std::map<std::string_view, double>;
@@ -60,17 +64,52 @@ void set_profile_counts(Metrics& metrics, const ProfileCounts& profiles) {
   }
 }
 
-// Why a rollout starts no node: the reason of its condition, where that is not that it rolls out.
-std::string why_waiting(const nlohmann::json& status) {
-  const auto conditions = status.find("conditions");
-  if (!status.is_object() || conditions == status.end() || !conditions->is_array()) return {};
-  for (const auto& condition : *conditions) {
-    if (text_at(condition, "type") != "Progressing") continue;
-    std::string reason = text_at(condition, "reason");
-    return reason == "RollingOut" ? std::string() : reason;
+// The condition Progressing of a rollout's status; an empty object if it has none.
+nlohmann::json progressing(const nlohmann::json& status) {
+  for (const auto& condition : list_at(status, "conditions")) {
+    if (text_at(condition, "type") == "Progressing") return condition;
   }
-  return {};
+  return nlohmann::json::object();
 }
+
+// A change, a driver upgrade, a MIG change or a person explains for now why the node offers no GPU; and a node without
+// a plugin that reads profiles need not offer any.
+bool may_offer_no_gpu(const NodeAssessment& assessment) {
+  switch (phase_of(assessment)) {
+    case Phase::unmanaged:
+    case Phase::draining:
+    case Phase::restarting:
+    case Phase::verifying:
+    case Phase::following_daemonset:
+    case Phase::held:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The names for alerts: a few for each reason, so that the number of series does not grow with the fleet.
+class AffectedObjects {
+ public:
+  void add(std::string_view reason, std::string_view kind, std::string name) {
+    constexpr std::size_t kMost = 5;
+    std::set<std::string>& names = names_[{std::string(reason), std::string(kind)}];
+    names.insert(std::move(name));
+    if (names.size() > kMost) names.erase(std::prev(names.end()));
+  }
+  void set(Metrics& metrics) const {
+    metrics.clear("gpusharing_affected_objects");
+    for (const auto& [what, names] : names_) {
+      for (const std::string& name : names) {
+        metrics.set("gpusharing_affected_objects", {{"reason", what.first}, {"kind", what.second}, {"object", name}},
+                    1);
+      }
+    }
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> names_;  // By reason and kind.
+};
 
 // The nodes as a page shows them, by state, reason and profile.
 struct ShownNodes {
@@ -79,15 +118,27 @@ struct ShownNodes {
   ProfileCounts profiles;
   double without_gpus = 0;
   double drifting = 0;
+  AffectedObjects* affected = nullptr;
 
   void add(const Node& node, const NodeAssessment& assessment) {
     const std::string_view state = state_name(assessment);
     ++states[state];
     ++profiles[assessment.profile_ref.view()][state];
-    if (drifts(assessment) && assessment.at_install == AtInstall::shown) ++drifting;
+    const std::string& name = node.meta.name;
+    if (drifts(assessment) && assessment.at_install == AtInstall::shown) {
+      ++drifting;
+      affected->add("Drift", "Node", name);
+    }
     const Phase phase = phase_of(assessment);
-    if (phase == Phase::blocked || phase == Phase::held) ++reasons[shown_reason(assessment)];
-    if (node.ready && !serves_gpus(node)) ++without_gpus;
+    if (phase == Phase::failed) affected->add("Failed", "Node", name);
+    if (phase == Phase::blocked || phase == Phase::held) {
+      ++reasons[shown_reason(assessment)];
+      affected->add(shown_reason(assessment), "Node", name);
+    }
+    if (node.ready && !serves_gpus(node) && !may_offer_no_gpu(assessment)) {
+      ++without_gpus;
+      affected->add("AllocatableZero", "Node", name);
+    }
   }
 };
 
@@ -181,8 +232,13 @@ void FleetMetrics::fill_kai(Metrics& metrics) const {
 }
 
 void FleetMetrics::fill_nodes(Metrics& metrics) {
+  AffectedObjects affected;
   ShownNodes counts;
+  counts.affected = &affected;
+  // A panel shows 0 rather than nothing.
+  for (std::size_t i = 0; i < kPhases; ++i) counts.states[to_string(static_cast<Phase>(i))] = 0;
   std::map<std::string, MonoTime> cordoned;
+  Duration overdue = Duration::zero();
   const MonoTime now = parts_.clock->monotonic();
   const auto count_cordon = [&](const Node& node) {
     if (!node.unschedulable || !is_cordoned_by_operator(node)) return;
@@ -200,14 +256,39 @@ void FleetMetrics::fill_nodes(Metrics& metrics) {
       if (node == nullptr) continue;
       counts.add(*node, *indexed.assessment);
       count_cordon(*node);
+      const auto since = cordoned.find(name);
+      if (since == cordoned.end()) continue;
+      const Duration late = now - since->second - allowed_cordon(*indexed.assessment);
+      if (late > kLongCordon) affected.add("CordonedTooLong", "Node", name);
+      overdue = std::max(overdue, late);
     }
+    for (const Finding& finding : parts_.view->last_plan.findings) {
+      if (finding.severity == Severity::info) continue;
+      const ObjectRef& object = finding.object;
+      affected.add(finding.reason, object.kind, k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
+    }
+  } else {
+    counts.states.clear();
   }
+  affected.set(metrics);
   set_counts(metrics, "gpusharing_nodes", "state", counts.states);
   set_counts(metrics, "gpusharing_nodes_blocked", "reason", counts.reasons);
   set_profile_counts(metrics, counts.profiles);
   metrics.set("gpusharing_nodes_drifting", {}, counts.drifting);
   metrics.set("gpusharing_nodes_allocatable_zero", {}, counts.without_gpus);
+  metrics.set("gpusharing_nodes_cordoned_overdue_seconds", {}, seconds(overdue));
   fill_cordons(metrics, std::move(cordoned));
+}
+
+Duration FleetMetrics::allowed_cordon(const NodeAssessment& assessment) const {
+  switch (phase_of(assessment)) {
+    case Phase::held:
+      return Duration::max() / 2;
+    case Phase::draining:
+      return parts_.index->impl().policy(*parts_.world, assessment.policy.view()).rollout.idle_timeout;
+    default:
+      return Duration::zero();
+  }
 }
 
 void FleetMetrics::fill_cordons(Metrics& metrics, std::map<std::string, MonoTime> cordoned) {
@@ -221,13 +302,22 @@ void FleetMetrics::fill_cordons(Metrics& metrics, std::map<std::string, MonoTime
 
 void FleetMetrics::fill_rollouts(Metrics& metrics) const {
   std::map<std::string, double> phases;
-  std::map<std::string, double> waiting;
-  metrics.clear("gpusharing_rollout_nodes");
+  for (const char* phase : {"Progressing", "Paused", "AwaitingApproval", "Failed", "Completed"}) phases[phase] = 0;
+  for (const char* name : {"gpusharing_rollout_nodes", "gpusharing_rollout_waiting", "gpusharing_rollout_standstill"}) {
+    metrics.clear(name);
+  }
   for (const auto& [key, rollout] : parts_.world->rollouts.all()) {
     ++phases[rollout->phase.empty() ? "New" : rollout->phase];
     if (has_ended(rollout->phase)) continue;
     const auto status = nlohmann::json::parse(rollout->status_json, nullptr, false);
-    if (std::string reason = why_waiting(status); !reason.empty()) ++waiting[reason];
+    const auto condition = progressing(status);
+    const std::string reason = text_at(condition, "reason");
+    const Metrics::Labels why{{"rollout", key.name}, {"policy", rollout->policy}, {"reason", reason}};
+    if (!reason.empty() && reason != kRollingOut) metrics.set("gpusharing_rollout_waiting", why, 1);
+    // The phase does not say that somebody stopped it, and yet nothing moves (Standstill).
+    if (rollout->phase == "Progressing" && text_at(condition, "status") == "False") {
+      metrics.set("gpusharing_rollout_standstill", why, 1);
+    }
     if (!status.is_object() || !status.contains("counts") || !status["counts"].is_object()) continue;
     for (const auto& [state, count] : status["counts"].items()) {
       if (!count.is_number()) continue;
@@ -235,7 +325,6 @@ void FleetMetrics::fill_rollouts(Metrics& metrics) const {
     }
   }
   set_counts(metrics, "gpusharing_rollouts", "phase", phases);
-  set_counts(metrics, "gpusharing_rollouts_waiting", "reason", waiting);
 }
 
 }  // namespace gso

@@ -21,6 +21,7 @@
 #include "k8sclient/clock.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/node/assess.h"
 
 namespace gso {
 
@@ -54,6 +55,9 @@ class FleetMetrics {
   void fill_kai(Metrics& metrics) const;
   void fill_nodes(Metrics& metrics);
   void fill_rollouts(Metrics& metrics) const;
+  // How long a node may be cordoned by the operator before somebody should look: as long as a person holds it, or until
+  // the policy's idleTimeout while it waits for its workloads.
+  [[nodiscard]] Duration allowed_cordon(const NodeAssessment& assessment) const;
   void fill_cordons(Metrics& metrics, std::map<std::string, MonoTime> cordoned);
 
   Parts parts_;
