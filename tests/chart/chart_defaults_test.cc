@@ -38,8 +38,10 @@ std::map<std::string, OptionSpec> options_by_name() {
 
 // Settings that the chart writes itself, or that have no meaning in a pod.
 const std::set<std::string> kNotInValues{
-    "kubeconfig", "context",         "namespace", "identity", "metrics-bind-address", "health-probe-bind-address",
-    "max-mode",   "kai-reservations"};  // Have values of their own: modes.rollouts, modes.reservations.
+    "kubeconfig", "context", "namespace", "identity", "metrics-bind-address", "health-probe-bind-address",
+    // Have values of their own: modes.rollouts, modes.reservations, rejectedPods.namespaces, metrics.secure.
+    "max-mode", "kai-reservations", "remove-rejected-pods", "metrics-secure", "tls-cert-file", "tls-private-key-file",
+    "tls-secret", "tls-server-names", "client-ca-file"};
 
 std::string as_text(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -103,6 +105,29 @@ TEST(ChartDefaults, TheSchemaAllowsWhatTheFlagsAllow) {
       for (const long value : {least - 1, most + 1}) EXPECT_NE(spec.set(options, std::to_string(value)), "") << name;
     }
   }
+}
+
+// The chart refuses a duration that the operator would refuse at its start, and no other one.
+TEST(ChartDefaults, TheRangesOfDurationsAreThoseOfTheFlags) {
+  const json ranges = read_yaml(kChart / "files/durations.yaml");
+  std::size_t durations = 0;
+  for (const OptionSpec& spec : option_specs()) {
+    if (spec.type != "DURATION") continue;
+    ASSERT_TRUE(ranges.contains(spec.name)) << spec.name;
+    ++durations;
+    const json& range = ranges[spec.name];
+    Options options;
+    EXPECT_EQ(spelled_by(spec, range["default"]), spec.get(options)) << spec.name;
+    for (const char* bound : {"least", "most"}) EXPECT_EQ(spec.set(options, range[bound]), "") << spec.name;
+    EXPECT_NE(spec.set(options, range["most"].get<std::string>() + "1ms"), "") << spec.name;
+    const k8s::Duration least = k8s::parse_go_duration(range["least"].get<std::string>()).value_or(k8s::Duration{-1});
+    if (least > k8s::Duration::zero()) {
+      const std::string below = k8s::format_go_duration(least - std::chrono::milliseconds(1));
+      EXPECT_NE(spec.set(options, below), "") << spec.name;
+      EXPECT_EQ(spec.set(options, "0s").empty(), range.value("zero", false)) << spec.name;
+    }
+  }
+  EXPECT_EQ(durations, ranges.size());
 }
 
 TEST(ChartDefaults, TheDeploymentPassesOnlyFlagsThatExist) {

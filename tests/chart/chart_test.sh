@@ -26,7 +26,7 @@ render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 # everything: each optional object, so that it is checked too.
 everything=(--set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}' --set 'kai.consumerNamespaces={team}'
   --set eviction.enabled=true --set daemonSetRestart.enabled=true --set 'rejectedPods.namespaces={team}' --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
-  --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)
+  --set metrics.secure.enabled=true --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)
 
 lint_is_clean() { helm lint --strict "$chart" | grep '0 chart(s) failed'; }
 
@@ -82,6 +82,7 @@ variants_render() {
   values_render 'remove-rejected-pods: team,other' --set 'rejectedPods.namespaces={team,other}'
   values_render '-rejected-pods' --set 'rejectedPods.namespaces={team}'
   values_render 'cidr: 10.0.0.1/32' --set networkPolicy.enabled=true --set 'networkPolicy.apiServerCIDRs={10.0.0.1/32}'
+  secure_metrics_render
   if render --set replicas=1 | grep -q '^kind: PodDisruptionBudget'; then return 1; fi
   if render --set crds.install=false | grep -q '^kind: CustomResourceDefinition'; then return 1; fi
   values_render 'helm.sh/hook: pre-delete' --set modes.rollouts=Observe
@@ -89,6 +90,66 @@ variants_render() {
   if render --set modes.rollouts=Observe --set modes.labels=Observe | grep -q 'helm.sh/hook: pre-delete'; then return 1; fi
   values_render 'serviceAccountName: existing' --set serviceAccount.create=false --set serviceAccount.name=existing --show-only templates/cleanup.yaml
   if render --set admissionPolicy.enabled=false | grep -q '^kind: ValidatingAdmissionPolicy'; then return 1; fi
+}
+
+secure_metrics_render() {
+  if render | grep -E 'tokenreviews|resources: .secrets|metrics-reader|scheme: https'; then return 1; fi
+  local secure=(--set metrics.secure.enabled=true --set metrics.serviceMonitor.enabled=true)
+  values_render 'serverName: gpu-sharing-operator-metrics.gpu-sharing-operator.svc' "${secure[@]}"
+  values_render '- --tls-server-names=gpu-sharing-operator-metrics.gpu-sharing-operator.svc' "${secure[@]}"
+  values_render 'resourceNames: [gpu-sharing-operator-serving]' "${secure[@]}"
+  if grep -q 'kind: ClusterRoleBinding' <(render "${secure[@]}" --show-only templates/metrics.yaml); then return 1; fi
+  values_render 'name: prometheus-k8s' "${secure[@]}" --set 'metrics.secure.readers[0].name=prometheus-k8s' --set 'metrics.secure.readers[0].namespace=monitoring'
+  # A certificate of somebody else: no Secret of ours, and no right on one.
+  values_render 'secret: {secretName: from-cert-manager}' "${secure[@]}" --set metrics.secure.certificateSecret=from-cert-manager
+  if grep -E -- '-serving$|resources: .secrets|tls-secret' "$work/rendered.yaml"; then return 1; fi
+  values_render '--client-ca-file=/etc/gpu-sharing-operator-client-ca/ca.crt' "${secure[@]}" --set metrics.secure.clientCAConfigMap=scrapers
+}
+
+# objects FILTER...: the rendered objects through a Python expression over the list `objects`, which must be true.
+objects() {
+  local expression=$1
+  shift
+  render "$@" | python3 -c '
+import sys, yaml
+class OnceOnly(yaml.SafeLoader):
+    """A key twice is an error, as for the API server."""
+def mapping(loader, node):
+    keys = [loader.construct_object(key) for key, _ in node.value]
+    assert len(keys) == len(set(keys)), f"a key twice: {keys}"
+    return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
+OnceOnly.add_constructor("tag:yaml.org,2002:map", mapping)
+objects = [o for o in yaml.load_all(sys.stdin, OnceOnly) if o]
+pods = [o["spec"] if o["kind"] == "Pod" else o["spec"]["template"]["spec"] for o in objects if o["kind"] in ("Deployment", "Job", "Pod")]
+assert len(pods) == 3
+assert eval(sys.argv[1]), [(o["kind"], o["metadata"]) for o in objects]' "$expression"
+}
+
+names_and_labels_of_people_are_used() {
+  local labelled=(--set commonLabels.team=gpu --set podLabels.team=pods --set metrics.serviceMonitor.enabled=true --set metrics.serviceMonitor.labels.team=metrics)
+  objects 'all(o["metadata"]["name"].startswith("short") or o["kind"] == "CustomResourceDefinition" for o in objects)' --set fullnameOverride=short
+  objects 'all("gso" in o["metadata"]["name"] or o["kind"] == "CustomResourceDefinition" for o in objects)' --set nameOverride=gso
+  objects 'all(o["metadata"]["labels"]["team"] == ("metrics" if o["kind"] == "ServiceMonitor" else "gpu") for o in objects)' "${labelled[@]}"
+  objects '[o["spec"]["template"]["metadata"]["labels"]["team"] for o in objects if o["kind"] == "Deployment"] == ["pods"]' "${labelled[@]}"
+  # A selector is immutable: labels that people change must not be in it.
+  objects 'not any("team" in o["spec"]["selector"].get("matchLabels", {}) for o in objects if o["kind"] == "Deployment")' "${labelled[@]}"
+  # Helm names a wrong path of the values, but the right key.
+  refused 'app.kubernetes.io/name' --set-string 'commonLabels.app\.kubernetes\.io/name=mine'
+}
+
+pods_get_what_clusters_ask_for() {
+  objects 'all({"name": "HTTPS_PROXY", "value": "http://proxy:3128"} in pod["containers"][0]["env"] for pod in pods)' \
+    --set 'extraEnv[0].name=HTTPS_PROXY' --set 'extraEnv[0].value=http://proxy:3128'
+  objects 'all(pod["hostNetwork"] and pod["dnsPolicy"] == "ClusterFirstWithHostNet" for pod in pods)' --set hostNetwork=true
+  objects 'not any("hostNetwork" in pod for pod in pods)'
+  # shellcheck disable=SC2016  # Kubernetes expands it.
+  values_render '--metrics-bind-address=$(POD_IP):9090' --set ports.metrics=9090
+}
+
+# Its security context constraints choose the user, and its DNS answers on port 5353 of the pods.
+openshift_admits_the_pods() {
+  if render | grep -E 'runAsUser|runAsGroup|fsGroup|supplementalGroups'; then return 1; fi
+  objects '{5353, 53} == {p["port"] for o in objects if o["kind"] == "NetworkPolicy" for p in o["spec"]["egress"][0]["ports"]}' --set networkPolicy.enabled=true
 }
 
 # A Service's name, and a Job's in the label of its pod, has 63 characters at most.
@@ -131,12 +192,25 @@ wrong_values_are_refused() {
   refused reservationNamespaces --set 'kai.reservationNamespaces={Not_Valid}'
   refused mode --set config.mode=Sometimes
   refused max-mode --set config.max-mode=Observe
+  refused readers --set metrics.secure.readers[0].name=prometheus
   refused apiServerPorts --set 'networkPolicy.apiServerPorts={70000}'
   refused maxUnavailable --set podDisruptionBudget.maxUnavailable=0
   refused replicas --set replicas=-1
   refused deadlineSeconds --set cleanup.deadlineSeconds=5
   refused digest --set image.digest=sha256:short
   refused pullPolicy --set image.pullPolicy=Maybe
+  # What the operator would refuse at its start, when the pods crash-loop.
+  refused 'config.verify-timeout: 100h must be from 1s to 24h' --set config.verify-timeout=100h
+  refused 'config.lease-duration must be greater than config.renew-deadline' --set config.lease-duration=5s
+  refused 'config.renew-deadline must be greater than 1.2 times' --set config.retry-period=9s
+  refused 'config.verify-timeout must be greater than config.node-status-lag' --set config.verify-timeout=5s
+  refused 'config.label-mode=enforce has no effect' --set config.label-mode=enforce --set modes.labels=Observe
+  refused remove-rejected-pods --set config.remove-rejected-pods=team
+  refused debug-bind-address --set config.debug-bind-address=127.0.0.1:99999
+  refused 'app.kubernetes.io/name' --set-string 'podLabels.app\.kubernetes\.io/name=mine'
+  refused apiServerCIDRs --set 'networkPolicy.apiServerCIDRs={10.0.0.0/99}'
+  values_render 'kai-gc-without-crds: false' --set config.kai-gc-without-crds=false --set 'kai.reservationNamespaces={r}'
+  values_render 'resync-period: "0"' --set-string config.resync-period=0
 }
 
 roles_agree_with_the_registry() {
@@ -246,7 +320,7 @@ for o in yaml.safe_load_all(sys.stdin):
 install() {
   helm install "$release" "$chart" --namespace "$namespace" --create-namespace --timeout 60s --set replicas=0 "$@"
 }
-upgrade() { helm upgrade "$release" "$chart" --namespace "$namespace" --timeout 60s --set replicas=0 "$@"; }
+upgrade() { helm upgrade "$release" "$chart" --namespace "$namespace" --timeout 60s --history-max 0 --set replicas=0 "$@"; }
 
 installs() {
   install
@@ -271,7 +345,8 @@ account_may_what_it_needs_only() {
   may yes list daemonsets.apps --all-namespaces
   may yes delete pods --namespace gpu-operator
   may yes list configmaps --namespace gpu-operator
-  may yes update leases.coordination.k8s.io --namespace "$namespace"
+  may yes update leases.coordination.k8s.io/gpu-sharing-operator --namespace "$namespace"
+  may no update leases.coordination.k8s.io --namespace "$namespace"
   may yes create sharingrollouts.gpusharing.dev
   may yes patch sharingrollouts.gpusharing.dev --subresource=status
   may no delete nodes
@@ -287,6 +362,21 @@ account_may_what_it_needs_only() {
   may yes patch daemonsets.apps --namespace gpu-operator
   may no patch daemonsets.apps --namespace default
 }
+
+# People who may look at a cluster may look at policies and rollouts; those who may edit one may edit them.
+people_see_and_edit_policies() {
+  local verb
+  kubectl create clusterrolebinding looks --clusterrole view --user looker
+  kubectl create clusterrolebinding edits --clusterrole edit --user editor
+  await 20 may_as looker yes list sharingpolicies.gpusharing.dev
+  may_as looker yes get sharingrollouts.gpusharing.dev
+  await 20 may_as editor yes patch sharingpolicies.gpusharing.dev
+  may_as editor yes delete sharingrollouts.gpusharing.dev
+  for verb in create update patch delete; do may_as looker no "$verb" sharingpolicies.gpusharing.dev; done
+  may_as editor no patch sharingpolicies.gpusharing.dev --subresource status
+  kubectl delete clusterrolebinding looks edits
+}
+may_as() { account=$1 may "${@:2}"; }
 
 # With rejectedPods.namespaces: pods that a node refused, with a controller, and no others.
 rejected_pods_alone_may_go() {
@@ -339,8 +429,76 @@ upgrade_and_rollback_reach_the_crds() {
   kubectl get crd sharingpolicies.gpusharing.dev -o "$columns" | grep ModeOfNext
   helm rollback "$release" "$revision" --namespace "$namespace" --timeout 60s
   if kubectl get crd sharingpolicies.gpusharing.dev -o "$columns" | grep ModeOfNext; then return 1; fi
-  [[ $(kubectl get sharingpolicies kept -o 'jsonpath={.spec.priority}') == 7 ]]
+  policy_is_kept
 }
+
+# crd_annotations ANNOTATION...: of the CRD of SharingPolicies.
+crd_annotation() { kubectl get crd sharingpolicies.gpusharing.dev -o "jsonpath={.metadata.annotations.${1//./\\.}}"; }
+policy_is_kept() { [[ $(kubectl get sharingpolicies kept -o 'jsonpath={.spec.priority}') == 7 ]]; }
+revision() { helm history "$release" --namespace "$namespace" --max 1 -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)[-1]["revision"])'; }
+# The CRDs as a release before this one had them.
+older_crds() { cat "$project"/crds/*.yaml | sed '/^  annotations:$/d; /resource-policy/d; s/^apiVersion: apiext/---\n&/'; }
+
+# A repair takes helm's annotations off. The next upgrade puts them back, and deletes nothing.
+repaired_crds_are_taken_back() {
+  local crds
+  for crds in "$(cat "$project"/crds/*.yaml | sed 's/^apiVersion: apiext/---\n&/')" "$(older_crds)"; do
+    kubectl replace -f - <<<"$crds"
+    [[ -z $(crd_annotation meta.helm.sh/release-name) ]]
+    upgrade >"$work/notes"
+    if grep 'does not change it' "$work/notes"; then return 1; fi
+    policy_is_kept
+    [[ $(crd_annotation meta.helm.sh/release-name) == "$release" && $(crd_annotation helm.sh/resource-policy) == keep ]]
+  done
+}
+
+# Without the record of what the last revision brought, as an older chart leaves it, nobody knows whether helm would delete
+# a CRD that does not say that it is kept.
+what_helm_could_delete_is_refused() {
+  local answer before
+  kubectl annotate configmap "$release-config" --namespace "$namespace" gpusharing.dev/crds-
+  kubectl replace -f - <<<"$(older_crds)"
+  before=$(revision)
+  if answer=$(upgrade 2>&1); then return 1; fi
+  # shellcheck disable=SC2016
+  grep -F 'Nothing has been changed. Run `kubectl annotate crd sharingpolicies.gpusharing.dev helm.sh/resource-policy=keep`' <<<"$answer"
+  [[ $(revision) == "$before" ]]
+  policy_is_kept
+  kubectl annotate crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev helm.sh/resource-policy=keep
+  upgrade | grep 'was applied by another tool'
+  policy_is_kept
+}
+
+# Whatever a revision leaves out and brings back, in any order. Helm cannot roll back to a revision with CRDs from one that
+# left them out (it wants to create what exists): such a rollback fails, and loses nothing.
+no_order_of_operations_loses_policies() {
+  local without with
+  without=$(revision)
+  take_crds_over
+  with=$(revision)
+  local step
+  for step in "upgrade --set crds.install=false" "helm rollback $release $with" "helm rollback $release $without" "helm rollback $release $with" \
+    "another_owner" "upgrade" "helm rollback $release $with" "kubectl replace -f $project/crds" "helm rollback $release $without" upgrade; do
+    echo "== $step"
+    if [[ $step == helm* ]]; then
+      $step --namespace "$namespace" --timeout 60s --history-max 0 || kubectl get crd sharingpolicies.gpusharing.dev
+    else
+      $step
+    fi
+    policy_is_kept
+  done
+  take_crds_over
+  policy_is_kept
+  [[ $(crd_annotation meta.helm.sh/release-name) == "$release" && $(crd_annotation helm.sh/resource-policy) == keep ]]
+}
+# By the commands that the chart's notes print.
+take_crds_over() {
+  kubectl annotate crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev --overwrite \
+    meta.helm.sh/release-namespace="$namespace" meta.helm.sh/release-name="$release"
+  kubectl label crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev --overwrite app.kubernetes.io/managed-by=Helm
+  upgrade
+}
+another_owner() { kubectl annotate crd sharingpolicies.gpusharing.dev sharingrollouts.gpusharing.dev --overwrite meta.helm.sh/release-name=another; }
 
 rollback_works() { helm rollback "$release" 1 --namespace "$namespace" --timeout 60s; }
 
@@ -419,6 +577,9 @@ check "promtool understands the queries of the dashboard" dashboard_asks_what_pr
 check "the chart renders the same twice" renders_the_same_twice
 check "values take effect" variants_render
 check "names fit with a long release" long_names_fit
+check "names and labels of people are used" names_and_labels_of_people_are_used
+check "pods get environment, network and ports that clusters ask for" pods_get_what_clusters_ask_for
+check "nothing is in the way of OpenShift" openshift_admits_the_pods
 check "wrong values are refused by name" wrong_values_are_refused
 check "the roles agree with the registry of reconcilers" roles_agree_with_the_registry
 check "modes and eviction decide what may be written" modes_decide_what_may_be_written
@@ -429,9 +590,13 @@ check "kubeconform finds every rendered object in step with the server's schemas
 check "pods are admitted where Pod Security is restricted" pods_are_restricted
 check "helm installs" installs
 check "the ServiceAccount may do what it needs, and no more" account_may_what_it_needs_only
+check "view and edit reach policies and rollouts" people_see_and_edit_policies
 check "with rejectedPods.namespaces, pods that a node refused may be deleted there, and no others" rejected_pods_alone_may_go
 check "an upgrade rolls the Deployment only when its configuration changed" upgrade_rolls_only_with_the_configuration
 check "an upgrade and its rollback reach the CRDs, and keep the objects" upgrade_and_rollback_reach_the_crds
+check "CRDs that kubectl has repaired are taken back by the next upgrade" repaired_crds_are_taken_back
+check "an upgrade that could delete CRDs is refused before it changes anything" what_helm_could_delete_is_refused
+check "no order of upgrades, rollbacks, repairs and owners loses a policy" no_order_of_operations_loses_policies
 check "helm rolls back to the first revision" rollback_works
 check "uninstalling leaves CRDs and policies, and nothing else" uninstall_leaves_the_record
 check "it installs again over the CRDs that were kept" installs_over_the_kept_crds

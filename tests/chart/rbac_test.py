@@ -15,7 +15,11 @@ import yaml
 RUNTIME = [{"reconciler": "leader election", "group": "coordination.k8s.io", "resource": "leases", "verbs": ["get", "list", "watch", "create", "update"]}] + [
     {"reconciler": "reading back", "group": group, "resource": resource, "verbs": ["get"]}
     for group, resource in [("", "nodes"), ("", "pods"), ("", "configmaps"),
-                            ("gpusharing.dev", "sharingpolicies"), ("gpusharing.dev", "sharingrollouts")]]
+                            ("gpusharing.dev", "sharingpolicies"), ("gpusharing.dev", "sharingrollouts")]] + [
+    {"reconciler": "secure metrics", "group": group, "resource": resource, "verbs": verbs}
+    for group, resource, verbs in [("authentication.k8s.io", "tokenreviews", ["create"]),
+                                   ("authorization.k8s.io", "subjectaccessreviews", ["create"]),
+                                   ("", "secrets", ["get", "patch"])]]
 
 # Where a permission may stand only in namespaced roles: "release", "operands".
 NAMESPACED = {
@@ -29,6 +33,8 @@ NAMESPACED = {
     ("apps", "daemonsets", "patch"): {"operands"},
     ("", "configmaps", "list"): {"release", "operands"},
     ("coordination.k8s.io", "leases", "update"): {"release"},
+    ("", "secrets", "get"): {"release"},
+    ("", "secrets", "patch"): {"release"},
     ("coordination.k8s.io", "leases", "list"): {"release"},
     ("coordination.k8s.io", "leases", "watch"): {"release"},
 }
@@ -49,11 +55,23 @@ CLEANUP = {
     ("coordination.k8s.io", "leases"): {"get", "create", "update", "delete"},
     ("", "configmaps"): {"get", "delete"},
 }
-NAMED = {"deployments/scale", "configmaps"}  # Only by name.
+NAMED = {"deployments/scale", "configmaps", "leases"}  # Only by name, but for what RBAC cannot restrict to one: to create.
+# Of the operator itself.
+ONLY_BY_NAME = {"leases", "secrets"}
+
+
+def is_named(rule):
+    return "resourceNames" in rule or rule["verbs"] == ["create"]
 
 
 def is_hook(thing):
     return "helm.sh/hook" in thing["metadata"].get("annotations", {})
+
+
+def is_for_people(role):
+    """Aggregated to view and edit, or about a URL: bound by whoever grants it, never to the operator."""
+    labels = role["metadata"].get("labels", {})
+    return any("aggregate-to" in key for key in labels) or any("nonResourceURLs" in rule for rule in role["rules"])
 
 
 def hook_problems(objects):
@@ -65,7 +83,7 @@ def hook_problems(objects):
         for rule in role["rules"]:
             for resource in rule["resources"]:
                 found.setdefault((rule["apiGroups"][0], resource), set()).update(rule["verbs"])
-                if (resource in NAMED) != ("resourceNames" in rule):
+                if (resource in NAMED) != is_named(rule):
                     problems.append(f"resourceNames of {resource}")
         if role["kind"] == "ClusterRole" and any("leases" in rule["resources"] or "configmaps" in rule["resources"] for rule in role["rules"]):
             problems.append("leases and configmaps are cluster-wide")
@@ -77,7 +95,7 @@ def grants(objects, release_namespace):
     """(group, resource, verb) -> where it is granted: "cluster", "release" or "operands"."""
     found = {}
     for role in objects:
-        if role["kind"] not in ("Role", "ClusterRole") or is_hook(role):
+        if role["kind"] not in ("Role", "ClusterRole") or is_hook(role) or is_for_people(role):
             continue
         where = "cluster"
         if role["kind"] == "Role":
@@ -92,11 +110,14 @@ def grants(objects, release_namespace):
 
 def unbound(objects):
     """Roles without a binding to the ServiceAccount, and bindings to a role that is not there."""
-    roles = {(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in objects if o["kind"] in ("Role", "ClusterRole")}
+    roles = {(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in objects
+             if o["kind"] in ("Role", "ClusterRole") and not is_for_people(o)}
     bound = set()
     for binding in objects:
         if binding["kind"] in ("RoleBinding", "ClusterRoleBinding"):
             assert [s["kind"] for s in binding["subjects"]] == ["ServiceAccount"], binding["metadata"]["name"]
+            if binding["metadata"]["name"].endswith("-metrics-reader"):
+                continue
             bound.add((binding["roleRef"]["kind"], binding["metadata"].get("namespace"), binding["roleRef"]["name"]))
     return roles ^ bound
 
@@ -115,6 +136,9 @@ def main():
          [f"{wanted[p]} needs {p[2]} of {p[1]} ({p[0] or 'core'})" for p in sorted(wanted) if p not in granted]),
         ("nothing is granted that nobody needs",
          [f"{p[2]} of {p[1]} ({p[0] or 'core'})" for p in sorted(granted) if p not in wanted]),
+        ("Leases and Secrets are granted by name",
+         [f"{role['metadata']['name']}: {rule}" for role in objects if role["kind"] in ("Role", "ClusterRole")
+          for rule in role["rules"] if ONLY_BY_NAME & set(rule.get("resources", [])) and not is_named(rule)]),
         ("no rule has a wildcard", [str(p) for p in sorted(granted) if "*" in p]),
         ("deletes, ConfigMaps and leases stay in their namespaces",
          [f"{p} is granted in {sorted(granted[p])}" for p in sorted(namespaced) if granted.get(p) != namespaced[p]]),

@@ -156,6 +156,7 @@ admission_holds_the_account_to_its_keys() {
   forbidden 'changes only its own annotations' as "${node[@]}" '{"metadata":{"annotations":{"example.com/x":"y"}}}'
   forbidden "nothing of a Node's spec" as "${node[@]}" '{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}'
   forbidden "nothing of a Node's spec" as "${node[@]}" '{"metadata":{"finalizers":["example.com/x"]}}'
+  as "${node[@]}" '{"metadata":{"labels":{"nvidia.com/mig-1g.12gb-me.product":"NVIDIA-H100-MIG-1g.12gb.me","nvidia.com/mig-1g.12gb-me.replicas":"2"}}}'
   as "${node[@]}" '{"metadata":{"labels":{"nvidia.com/device-plugin.config":"x","gpusharing.dev/state":"Updating","nvidia.mps/enabled":"true"},"annotations":{"gpusharing.dev/hold":"true","karpenter.sh/do-not-disrupt":"true","cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}},"spec":{"unschedulable":true}}'
   kubectl patch node t4-01 --dry-run=server --type merge --patch '{"metadata":{"labels":{"example.com/ours":"not"}}}'
 }
@@ -187,7 +188,12 @@ admission_keeps_daemonsets_as_they_are() {
   forbidden 'nothing of a DaemonSet' "${plugin[@]}" '{"spec":{"template":{"spec":{"hostIPC":true}}}}'
   forbidden 'nothing of a DaemonSet' "${plugin[@]}" '{"spec":{"template":{"spec":{"containers":[{"name":"evil","image":"example/evil:1","securityContext":{"privileged":true}}]}}}}'
   forbidden 'nothing of a DaemonSet' "${plugin[@]}" '{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}'
-  forbidden 'changes only its own annotations of' "${plugin[@]}" '{"spec":{"template":{"metadata":{"annotations":{"example.com/x":"y"}}}}}'
+  # The GPU Operator would roll a DaemonSet whose hash it does not know.
+  forbidden 'nothing of a DaemonSet' "${plugin[@]}" '{"metadata":{"annotations":{"nvidia.com/last-applied-hash":"evil"}}}'
+  forbidden 'nothing of a DaemonSet' "${plugin[@]}" '{"spec":{"revisionHistoryLimit":0}}'
+  forbidden 'nothing of a DaemonSet' "${plugin[@]}" '{"spec":{"template":{"metadata":{"finalizers":["example.com/x"]}}}}'
+  forbidden 'changes only its own annotation of' "${plugin[@]}" '{"spec":{"template":{"metadata":{"annotations":{"gpusharing.dev/other":"y"}}}}}'
+  forbidden 'changes only its own annotation of' "${plugin[@]}" '{"spec":{"template":{"metadata":{"annotations":{"example.com/x":"y"}}}}}'
   "${plugin[@]}" '{"spec":{"template":{"metadata":{"annotations":{"gpusharing.dev/restarted-for":"x"}}}}}'
 }
 
@@ -198,6 +204,57 @@ admission_holds_the_account_to_its_keys_of_a_configmap() {
   forbidden 'but its own keys' "${map[@]}" '{"immutable":true}'
   forbidden 'but its own keys' "${map[@]}" '{"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}}'
   "${map[@]}" '{"data":{"gso-training-0123456789":"version: v1"}}'
+}
+
+# write_as METHOD PATH BODY: as the operator's account; the answer with its code on the last line.
+write_as() {
+  local server answer code
+  server=$(kubectl config view --minify --output 'jsonpath={.clusters[0].cluster.server}')
+  answer=$(curl --silent --insecure --request "$1" --header "Authorization: Bearer $(<"$cluster/admin.token")" \
+    --header "Impersonate-User: $account" --header 'Impersonate-Group: system:authenticated' \
+    --header 'Content-Type: application/json' --data "$3" --write-out '\n%{http_code}' "$server$2?dryRun=All")
+  code=${answer##*$'\n'}
+  echo "$answer"
+  [[ $code == 20[01] ]]
+}
+
+admission_and_rbac_leave_it_its_own_lease() {
+  local leases=/apis/coordination.k8s.io/v1/namespaces/$namespace/leases
+  forbidden 'only its own Lease' write_as POST "$leases" '{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"other"}}'
+  kubectl create -f - <<<"{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"other\",\"namespace\":\"$namespace\"}}"
+  forbidden 'cannot update resource' write_as PUT "$leases/other" '{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"other"},"spec":{"holderIdentity":"evil"}}'
+  [[ $(as auth can-i list leases --namespace "$namespace" || true) == no ]]
+  kubectl delete lease other --namespace "$namespace"
+}
+
+admission_keeps_policies_as_people_wrote_them() {
+  kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"held","finalizers":["example.com/other"]},"spec":{"priority":1,"mode":"Observe"}}'
+  local held=(patch_as /apis/gpusharing.dev/v1alpha1/sharingpolicies/held)
+  forbidden 'nothing of a SharingPolicy' "${held[@]}" '{"spec":{"mode":"Enforce","rollout":{"workloads":"Interrupt","maxUnavailable":"100%"}}}'
+  forbidden 'nothing of a SharingPolicy' "${held[@]}" '{"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}}'
+  forbidden 'nothing of a SharingPolicy' "${held[@]}" '{"metadata":{"finalizers":[]}}'
+  "${held[@]}" '{"metadata":{"finalizers":["example.com/other","gpusharing.dev/revert"]}}'
+  forbidden 'creates no SharingPolicy but' write_as POST /apis/gpusharing.dev/v1alpha1/sharingpolicies '{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"mine"},"spec":{"priority":1000}}'
+  kubectl patch sharingpolicies held --type merge --patch '{"metadata":{"finalizers":[]}}'
+  kubectl delete sharingpolicies held
+}
+
+# eviction_of NAMESPACE POD: as the operator's account.
+eviction_of() {
+  write_as POST "/api/v1/namespaces/$1/pods/$2/eviction" '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"'"$2"'","namespace":"'"$1"'"}}'
+}
+
+admission_lets_it_evict_from_no_namespace_of_the_system() {
+  local protected
+  for protected in kube-system gpu-operator "$namespace" default; do
+    kubectl run client --namespace "$protected" --image example/x
+    if [[ $protected == default ]]; then
+      eviction_of "$protected" client
+    else
+      forbidden 'evicts no pod of kube-system' eviction_of "$protected" client
+    fi
+    kubectl delete pod client --namespace "$protected" --force --grace-period=0
+  done
 }
 
 # --- Observe ---------------------------------------------------------------------------------------------------
@@ -254,7 +311,10 @@ check "it restarts, by streams" restarts_with_streams
 check "every right of the account is used, and nothing was refused" every_right_is_used_and_enough
 check "admission holds the account to its own keys of a Node" admission_holds_the_account_to_its_keys
 check "admission protects pods that are no operands" admission_protects_other_pods
-check "admission keeps DaemonSets as they are, but for our annotation" admission_keeps_daemonsets_as_they_are
+check "admission keeps DaemonSets as they are, but for the operator's annotation" admission_keeps_daemonsets_as_they_are
 check "admission holds the account to its own keys of a ConfigMap" admission_holds_the_account_to_its_keys_of_a_configmap
+check "its Lease is the only one that it writes" admission_and_rbac_leave_it_its_own_lease
+check "admission keeps SharingPolicies as people wrote them" admission_keeps_policies_as_people_wrote_them
+check "admission lets it evict no pod of kube-system, of operands or of its own" admission_lets_it_evict_from_no_namespace_of_the_system
 check "with both modes on Observe it reports, and writes no Node, Pod or ConfigMap" observes_and_reports
 close_checks

@@ -1,7 +1,9 @@
 {{- /* 63 characters at most with the longest suffix that a Service or a Job gives it, "-metrics" or "-cleanup". */}}
+{{- define "gso.name" -}}{{ .Values.nameOverride | default .Chart.Name }}{{- end }}
 {{- define "gso.fullname" -}}
-{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 55 | trimSuffix "-" }}
-{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 55 | trimSuffix "-" }}{{ end }}
+{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride }}
+{{- else if contains (include "gso.name" .) .Release.Name }}{{ .Release.Name | trunc 55 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" .Release.Name (include "gso.name" .) | trunc 55 | trimSuffix "-" }}{{ end }}
 {{- end }}
 {{- /* The schema asks for a name where none is created: otherwise the namespace's `default` account would get the operator's permissions. */}}
 {{- define "gso.serviceAccount" -}}
@@ -23,7 +25,7 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "gso.serviceAccount" .
 {{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- define "gso.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/name: {{ include "gso.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- define "gso.labels" -}}
@@ -31,14 +33,25 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
 {{- end }}
-{{- /* What runs in every pod of the chart: no privilege of any kind. */}}
+{{- end }}
+{{- /* The same with further ones, which win where a key is in both: labels must have each key once. */}}
+{{- define "gso.labelsWith" -}}
+{{ toYaml (mergeOverwrite (fromYaml (include "gso.labels" .root)) .labels) }}
+{{- end }}
+{{- /* What runs in every pod of the chart: no privilege of any kind. The image has a numeric user other than root; no id is
+written here, because OpenShift gives each namespace its own range. */}}
 {{- define "gso.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
 seccompProfile: {type: RuntimeDefault}
+{{- end }}
+{{- define "gso.network" -}}
+{{- if .Values.hostNetwork }}
+hostNetwork: true
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
 {{- end }}
 {{- define "gso.containerSecurity" -}}
 allowPrivilegeEscalation: false
@@ -59,11 +72,52 @@ projected:
 {{- define "gso.labelsNodes" -}}{{ if ne .Values.modes.labels "Observe" }}true{{ end }}{{- end }}
 {{- /* The operator's configuration file: `config`, and what follows from `modes`. */}}
 {{- define "gso.config" -}}
-{{- $config := merge (dict "max-mode" .Values.modes.rollouts "kai-reservations" .Values.modes.reservations "kai-gc-without-crds" (gt (len .Values.kai.reservationNamespaces) 0)) .Values.config }}
+{{- $config := merge (dict "max-mode" .Values.modes.rollouts "kai-reservations" .Values.modes.reservations) .Values.config }}
+{{- if not (hasKey .Values.config "kai-gc-without-crds") }}{{ $_ := set $config "kai-gc-without-crds" (gt (len .Values.kai.reservationNamespaces) 0) }}{{ end }}
 {{- if .Values.rejectedPods.namespaces }}{{ $_ := set $config "remove-rejected-pods" (join "," .Values.rejectedPods.namespaces) }}{{ end }}
 {{- if .Values.fixes.mpsSignal }}{{ $_ := set $config "mps-signal-fixed" true }}{{ end }}
 {{- if not (include "gso.labelsNodes" .) }}{{ $_ := set $config "label-mode" "verify" }}{{ end }}
+{{- include "gso.refuseConfig" . }}
 {{- toYaml $config }}
+{{- end }}
+{{- /* The Secret of the operator's own serving certificate, and the name that it is for. */}}
+{{- define "gso.servingSecret" -}}{{ include "gso.fullname" . }}-serving{{- end }}
+{{- define "gso.metricsHost" -}}{{ include "gso.fullname" . }}-metrics.{{ .Release.Namespace }}.svc{{- end }}
+{{- /* A duration in milliseconds. */}}
+{{- define "gso.milliseconds" -}}
+{{- $sum := 0.0 }}
+{{- $of := dict "h" 3600000.0 "m" 60000.0 "s" 1000.0 "ms" 1.0 "us" 0.001 "ns" 0.000001 }}
+{{- range regexFindAll "[0-9]+([.][0-9]+)?[a-z]+" (toString .) -1 }}
+{{- $unit := regexFind "[a-z]+$" . }}
+{{- $sum = addf $sum (mulf (float64 (trimSuffix $unit .)) (get $of $unit)) }}
+{{- end }}
+{{- $sum }}
+{{- end }}
+{{- /* What the operator would refuse at its start is refused here: `files/durations.yaml` has the range of each setting. */}}
+{{- define "gso.refuseConfig" -}}
+{{- $ranges := fromYaml (.Files.Get "files/durations.yaml") }}
+{{- $milliseconds := dict }}
+{{- range $name, $range := $ranges }}
+{{- $text := get $.Values.config $name | default $range.default }}
+{{- $value := include "gso.milliseconds" $text | float64 }}
+{{- $_ := set $milliseconds $name $value }}
+{{- $off := and $range.zero (eq $value 0.0) }}
+{{- if and (not $off) (or (lt $value (include "gso.milliseconds" $range.least | float64)) (gt $value (include "gso.milliseconds" $range.most | float64))) }}
+{{- fail (printf "config.%s: %s must be from %s to %s%s" $name $text $range.least $range.most (ternary ", or 0" "" (default false $range.zero))) }}
+{{- end }}
+{{- end }}
+{{- if le (get $milliseconds "lease-duration") (get $milliseconds "renew-deadline") }}
+{{- fail "config.lease-duration must be greater than config.renew-deadline (15s and 10s by default)" }}
+{{- end }}
+{{- if le (get $milliseconds "renew-deadline") (mulf 1.2 (get $milliseconds "retry-period")) }}
+{{- fail "config.renew-deadline must be greater than 1.2 times config.retry-period (10s and 2s by default)" }}
+{{- end }}
+{{- if le (get $milliseconds "verify-timeout") (get $milliseconds "node-status-lag") }}
+{{- fail "config.verify-timeout must be greater than config.node-status-lag: no node could be verified" }}
+{{- end }}
+{{- if and (eq (get .Values.config "label-mode" | toString) "enforce") (not (include "gso.labelsNodes" .)) }}
+{{- fail "config.label-mode=enforce has no effect with modes.labels=Observe, which lets the operator write no label" }}
+{{- end }}
 {{- end }}
 {{- /* A release as `namespace/name`. */}}
 {{- define "gso.release" -}}{{ .Release.Namespace }}/{{ .Release.Name }}{{- end }}
@@ -75,12 +129,39 @@ if the CRD does not exist. */}}
 {{- printf "%s/%s" (get $by "meta.helm.sh/release-namespace") (get $by "meta.helm.sh/release-name") }}
 {{- end }}
 {{- end }}
+{{- /* The CRDs that the last revision of this release brought, as its ConfigMap says: an upgrade, a rollback and a repair
+leave helm's record of them there. */}}
+{{- define "gso.broughtCRDs" -}}
+{{- if .Release.IsUpgrade }}
+{{- $config := lookup "v1" "ConfigMap" .Release.Namespace (printf "%s-config" (include "gso.fullname" .)) }}
+{{- dig "metadata" "annotations" "gpusharing.dev/crds" "" ($config | default dict) }}
+{{- end }}
+{{- end }}
+{{- /* "true" if this release brings the CRD of that name: it does not exist, or is this release's. A CRD that the last
+revision brought is still this release's where `kubectl replace` or `kubectl apply` has taken helm's annotations off. */}}
+{{- define "gso.rendersCRD" -}}
+{{- if .root.Values.crds.install }}
+{{- $owner := include "gso.ownerOfCRD" .name }}
+{{- $brought := has .name (splitList "," (include "gso.broughtCRDs" .root)) }}
+{{- if or (not $owner) (eq $owner (include "gso.release" .root)) (and (eq $owner "/") $brought) }}true{{ end }}
+{{- end }}
+{{- end }}
+{{- /* Helm deletes what a revision no longer has, unless the object in the cluster says that it is kept. */}}
+{{- define "gso.refuseToDropCRD" -}}
+{{- if .root.Release.IsUpgrade }}
+{{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" .name }}
+{{- if ne (dig "metadata" "annotations" "helm.sh/resource-policy" "" .) "keep" }}
+{{- fail (printf "CRD %s: this revision does not contain it, and its annotation helm.sh/resource-policy=keep is missing, so helm could delete it with every object of its kind. Nothing has been changed. Run `kubectl annotate crd %s helm.sh/resource-policy=keep`, then upgrade again" .metadata.name .metadata.name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- /* Two operators that write would change the nodes of one namespace against each other, each within its own budget. */}}
 {{- define "gso.refuseSecondOperator" -}}
 {{- range $ns := .Values.operandNamespaces }}
 {{- range (lookup "rbac.authorization.k8s.io/v1" "Role" $ns "").items }}
 {{- $other := printf "%s/%s" (dig "annotations" "meta.helm.sh/release-namespace" "" .metadata) (dig "annotations" "meta.helm.sh/release-name" "" .metadata) }}
-{{- $ours := and (eq (dig "labels" "app.kubernetes.io/name" "" .metadata) $.Chart.Name) (hasSuffix "-operands" .metadata.name) }}
+{{- $ours := and (hasPrefix (printf "%s-" $.Chart.Name) (dig "labels" "helm.sh/chart" "" .metadata)) (hasSuffix "-operands" .metadata.name) }}
 {{- if and $ours (ne $other "/") (ne $other (include "gso.release" $)) (contains "delete" (toJson .rules)) }}
 {{- fail (printf "operandNamespaces: release %s already rolls the device plugins in %q; two would do it against each other: take the namespace out of one of them, uninstall that one, or install this one with modes.rollouts=Observe" $other $ns) }}
 {{- end }}
