@@ -13,6 +13,8 @@ import sys
 
 import yaml
 
+from man_page import man_page
+
 DOCS = pathlib.Path(__file__).resolve().parent
 PROGRAM = "gpu-sharing-operator"
 
@@ -117,19 +119,9 @@ def command_line(all_commands):
     return "\n".join(out).rstrip() + "\n"
 
 
-def man_page(all_commands):
-    def literal(text):
-        escaped = text.replace("\\", "\\e").replace("-", "\\-")
-        return "\n".join("\\&" + line if line[:1] in ".'" else line for line in escaped.splitlines())
-
-    (_, top), *rest = all_commands
-    summary, _, body = top.partition("\n")
-    out = [f'.TH {PROGRAM.upper()} 1', ".SH NAME", f"{literal(PROGRAM)} \\- {literal(summary.rstrip('.'))}",
-           ".SH SYNOPSIS", f".B {literal(PROGRAM)}", "[OPTIONS] SUBCOMMAND", ".SH OPTIONS", ".nf",
-           literal(body.partition("\n\n")[2]), ".fi", ".SH SUBCOMMANDS"]
-    for words, text in rest:
-        out += [f".SS {literal(' '.join(words))}", ".nf", literal(text), ".fi"]
-    return "\n".join(out) + "\n"
+def version():
+    """Of the release, as CMakeLists.txt has it: a binary's own can have a commit in it."""
+    return re.search(r"VERSION (\d+\.\d+\.\d+)", (DOCS.parent / "CMakeLists.txt").read_text(encoding="utf-8")).group(1)
 
 
 # --- Checks
@@ -175,7 +167,7 @@ def main():
     known = json.loads(subprocess.run([arguments[0], "lint", "--codes", "-o", "json"], check=True, capture_output=True,
                                       text=True).stdout)
     pages = {"custom-resources.md": custom_resources(), "command-line.md": command_line(all_commands),
-             f"{PROGRAM}.1": man_page(all_commands), "diagnostics.md": diagnostics(known),
+             f"{PROGRAM}.1": man_page(PROGRAM, all_commands, version()), "diagnostics.md": diagnostics(known),
              "runbooks.md": runbooks(known, (DOCS / "runbooks.md").read_text(encoding="utf-8"))}
     stale = [name for name, text in pages.items()
              if not (DOCS / name).exists() or (DOCS / name).read_text(encoding="utf-8") != text]

@@ -8,8 +8,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CODE = (ROOT / "reconcilers/model/labels.h").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs/labels.md").read_text(encoding="utf-8")
-# Of no object: the API's version, and names of resources.
-NO_KEYS = {"gpusharing.dev/v1alpha1", "nvidia.com/gpu"}
+# Of no object: the API's version, the reporter of Events, and names of resources.
+NO_KEYS = {"gpusharing.dev/v1alpha1", "gpusharing.dev/gpu-sharing-operator", "nvidia.com/gpu"}
 
 
 def main():

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""docs/events.md against the code: every reason of an Event that the code names is on the page, and every reason on the page is
+one of the code's. Prints "N passed, N failed"."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/events.md").read_text(encoding="utf-8")
+SOURCES = {path: path.read_text(encoding="utf-8") for room in ("reconcilers", "controller") for path in sorted((ROOT / room).rglob("*.[ch]*"))}
+CONSTANTS = {name: value for text in SOURCES.values()
+             for name, value in re.findall(r'constexpr (?:std::string_view|const char\*) (k\w+) =\s+"([A-Z]\w+)"', text)}
+# The reason is the argument before the action; of the executor, a field.
+CALLS = [re.compile(r'\bevent\([^;]*?(?:true|false|bad)[^,]*,\s*(?P<reason>k\w+|"\w+")\s*,\s*(?:"\w+"|k\w+)\s*,'),
+         re.compile(r'\.reason = std::string\((?:\w+ \? )?(?P<reason>k\w+)(?: : (?P<other>"\w+"))?\)')]
+
+
+def value(word):
+    return word.strip('"') if word.startswith('"') else CONSTANTS[word]
+
+
+def main():
+    written = {value(word) for text in SOURCES.values() for call in CALLS for match in call.finditer(text)
+               for word in match.groupdict().values() if word}
+    literals = {word for text in SOURCES.values() for word in re.findall(r'"([A-Z][A-Za-z]+)"', text)}
+    rows = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| ") and "`" in line.split("|")[1]]
+    named = {word for row in rows for word in re.findall(r"`([A-Z]\w+)`", row)}
+    failures = [f"the code writes Events with the reason {word}, which docs/events.md does not name" for word in sorted(written - named)]
+    failures += [f"docs/events.md names {word}, which the code does not have" for word in sorted(named - literals)]
+    if len(written) < 15:
+        failures.append(f"the code was not understood: {sorted(written)}")
+    print(*failures, sep="\n")
+    print(f"{len(written | named) - len(failures)} passed, {len(failures)} failed")
+    sys.exit(1 if failures else 0)
+
+
+main()
