@@ -106,12 +106,12 @@ class Counter {
     put(Bucket::releases, a_.left_policy == LeftPolicy::release && !a_.change && !a_.is_held());
   }
 
-  // A Blocked state or a deferral that no longer has a reason.
+  // A state or a deferral that no longer has a reason: the obstacle is gone, or a person has removed the annotation of
+  // the change.
   [[nodiscard]] bool has_stale_marks() const {
     if (a_.change || a_.is_unreadable()) return false;
-    const bool says_blocked = node_.meta.labels.get(kStateLabel) == kStateBlocked;
     const bool deferred = a_.phase == Phase::up_to_date && node_.meta.annotations.contains(kDeferredAnnotation);
-    return deferred || (says_blocked && !(a_.is_blocked() && a_.write_blocked));
+    return deferred || (node_.meta.labels.contains(kStateLabel) && !(a_.is_blocked() && a_.write_blocked));
   }
 
   void put_by_labels() {

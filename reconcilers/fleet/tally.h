@@ -85,7 +85,7 @@ enum class Bucket : std::uint8_t {
   self_loaded,     // Loaded a profile by themselves, which the operator verifies and records.
   following,       // Their DaemonSet controller replaces the pods.
   block_to_write,  // Blocked, and the state is not written to the node yet.
-  stale_marks,     // Have a Blocked state or a deferral that has no reason any more.
+  stale_marks,     // Have a state or a deferral that has no reason any more.
   unrecorded,      // No baseline yet.
   drifting,        // Verified before, and do not show their profile now.
   // Of these: the operator restarts them if the drift lasts for verifyTimeout. Not nodes for which a check of the chain

@@ -69,7 +69,8 @@ std::optional<std::int64_t> index_in(const Json& devices) {
 // One entry of sharing.mps.resources; false if it is none of the fork's.
 bool read_entry(const Json& entry, Geometry& out) {
   if (!entry.is_object()) return false;
-  const std::string rename = entry.value("rename", Json("")).is_string() ? entry.value("rename", std::string()) : "";
+  const auto named = entry.find("rename");
+  const std::string rename = named != entry.end() && named->is_string() ? named->get<std::string>() : "";
   const std::string full = rename.starts_with(kRenamePrefix) ? rename : std::string(kRenamePrefix) + rename;
   const auto gigabytes = slice_gigabytes(full);
   const Json none;

@@ -125,8 +125,10 @@ std::set<std::string> plan_self_loaded_nodes(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
-    const bool surplus = has_more_devices(*a) && loading_expired(pass, name, *a);
-    if (!a->ready || (!a->matches() && !surplus) || !must_have_read(pass, name, *a)) {
+    // It had long enough to find its devices: their number has changed, and a restart would not bring others.
+    const bool other_count =
+        (has_more_devices(*a) || has_read_with_fewer_devices(*a)) && loading_expired(pass, name, *a);
+    if (!a->ready || (!a->matches() && !other_count) || !must_have_read(pass, name, *a)) {
       // Afterwards the node is a candidate for a restart (plan_starts reads the same timer).
       (void)pass.ages.has_run_for(loading_timer(name, *a), loading_grace(pass, *a), loading_seed(pass, name, *a));
       continue;

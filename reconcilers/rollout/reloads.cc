@@ -36,7 +36,7 @@ void add_self_loaded(Pass& pass, Reloads& out) {
     if (a->matches() && has_read) continue;
     const bool cannot_have_read = a->cause == ChangeCause::joined && !has_read && serves_long_enough(pass, name, *a);
     if (!cannot_have_read && !loading_expired(pass, name, *a)) continue;
-    if (has_more_devices(*a)) continue;
+    if (has_more_devices(*a) || has_read_with_fewer_devices(*a)) continue;
     if (!a->labels_missing.empty()) {
       report_waiting_reload(pass, name, std::string(kLabelsMissing), std::string(a->labels_missing.view()));
       continue;
@@ -72,6 +72,10 @@ Reloads find_reloads(Pass& pass) {
 
 bool has_more_devices(const NodeAssessment& a) {
   return a.verified.surplus && a.measured_gpus > 0 && a.cause != ChangeCause::relabelled;
+}
+
+bool has_read_with_fewer_devices(const NodeAssessment& a) {
+  return a.verified.shortfall && a.pods_ready && a.fresh_pods;
 }
 
 void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why) {

@@ -18,6 +18,10 @@ using Reloads = std::map<RolloutKey, std::set<std::string>>;
 // label has moved, the capacity is no proof: a plugin that did not reload still serves the former profile.
 [[nodiscard]] bool has_more_devices(const NodeAssessment& assessment);
 
+// Its pods have certainly read its target, and serve it with fewer GPUs than the machine has had: it is recorded and
+// reported (C11 of node/node_step.h), because another restart brings no GPU back.
+[[nodiscard]] bool has_read_with_fewer_devices(const NodeAssessment& assessment);
+
 // Reports why such a node is not restarted now.
 void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why);
 

@@ -111,3 +111,39 @@ def a_deferred_node_that_is_still_in_use_is_left_alone_though_it_is_cordoned():
     c.cordon(name)
     ticks = [c.after("1m") for _ in range(5)]
     expect("starts", [n for tick in ticks for n in tick.started() if n == name], [])
+
+
+def waits_for_its_job():
+    """A node in a change, cordoned, with a job that it waits for."""
+    c = fleet(3, mps(4))
+    for name in c.nodes():
+        c.consumer("job-" + name, name)
+    c.edit(any=mps(8))
+    c.after("2m")
+    return c, one(c.in_progress())
+
+
+@scenario
+def a_change_whose_annotation_a_person_removes_leaves_no_state_behind():
+    """A person removes the annotation of a change, as the operator asks where it cannot be read: the cordon is that
+    person's from now on, and the label gpusharing.dev/state goes, because nothing is in progress there."""
+    c, name = waits_for_its_job()
+    c.policy(rollout={"paused": True})
+    c.annotate("Node", name, "gpusharing.dev/change", None)
+    c.after("1m")
+    c.after("1m")
+    expect("states", {name: c.state(name) for name in c.nodes()}, {name: "" for name in c.nodes()})
+    expect("whether the node is cordoned", c.cordoned(name), True)
+
+
+@scenario
+def a_change_whose_state_a_person_removes_goes_on():
+    """A person removes only the label gpusharing.dev/state: the change goes on, and ends."""
+    c, name = waits_for_its_job()
+    c.set_label(name, "gpusharing.dev/state", None)
+    c.after("1m")
+    c.end("job-" + name)
+    for _ in range(6):
+        c.after("2m")
+    expect("the capacity of the node", c.capacity(name), 16)
+    expect("whether the node is cordoned", c.cordoned(name), False)

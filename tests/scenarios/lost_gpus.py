@@ -87,3 +87,36 @@ def a_machine_whose_only_gpu_died_fails_with_that_reason():
     expect("the state of n02", c.state("n02"), "Failed")
     message = c.annotations("n02").get("gpusharing.dev/message", "")
     expect_that("the machine had 1 GPU before" in message, "the message to say what the machine had", message)
+
+
+def rebooted_under_a_paused_edit(gpus_left):
+    """The plugin chart, and an edit that waits: n01 reboots, reads the edit, and shows it with so many of its 8 GPUs."""
+    c = fleet_of("standalone")
+    c.policy(rollout={"paused": True})
+    c.edit(any=ts(8))
+    c.after("1m")
+    c.reboot("n01", gpus=gpus_left)
+    for _ in range(3):
+        c.after("11m")
+    before = c.uids("n01")
+    c.policy(rollout={"paused": False})
+    run = c.converge()
+    expect("the nodes that were restarted", run.restarted(), ["n02", "n03"])
+    expect("whether n01 has its pods", c.uids("n01"), before)
+    expect("states", {c.state(name) for name in c.nodes()}, {""})
+    return c.condition("default", "Degraded")
+
+
+@scenario
+def without_gfd_a_machine_that_read_an_edit_and_lost_gpus_is_reported_and_not_restarted():
+    """n01 rebooted under an edit that waits, and has lost half of its GPUs: the edit runs there, so that another restart
+    brings nothing; it is reported, and the other nodes are rolled."""
+    degraded = rebooted_under_a_paused_edit(4)
+    expect("Degraded", degraded.get("status"), "True")
+    expect_that("n01" in degraded["message"], "n01 in Degraded", degraded)
+
+
+@scenario
+def without_gfd_a_machine_that_read_an_edit_with_all_its_gpus_is_not_restarted():
+    """The same with all GPUs: nothing is Degraded."""
+    expect("Degraded", rebooted_under_a_paused_edit(8).get("status"), "False")
