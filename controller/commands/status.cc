@@ -23,6 +23,7 @@
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -65,6 +66,7 @@ struct NodeRow {
   std::string allocatable;
   const Node* node = nullptr;
   const NodeAssessment* assessment = nullptr;  // Null: no plugin.
+  std::vector<GpuBar> slices = {};             // Of a node whose GPUs are partitioned.
   [[nodiscard]] bool in_trouble() const { return shown.state == "Failed" || shown.state.starts_with("Blocked"); }
 };
 
@@ -121,7 +123,8 @@ std::vector<NodeRow> rows_of(const FleetStatus& status) {
   for (const auto& [key, node] : status.world.nodes.all()) {
     const NodeAssessment* a = status.index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
-    out.push_back({key.name, shown_state(status.world, status.index, *node), gpus_of(*node), node.get(), a});
+    out.push_back(
+        {key.name, shown_state(status.world, status.index, *node), gpus_of(*node), node.get(), a, slice_bars(*node)});
   }
   std::ranges::sort(out, {}, &NodeRow::name);
   return out;
@@ -138,6 +141,24 @@ std::vector<RolloutFacts> rollouts_of(const World& world) {
     return facts.finished() && !(last && governed);
   });
   std::ranges::sort(out, {}, [](const RolloutFacts& facts) { return facts.rollout->meta.name; });
+  return out;
+}
+
+// {"10": 2}: by size in GiB.
+Json counts_json(const SliceCounts& slices) {
+  Json out = Json::object();
+  for (const auto& [gigabytes, count] : slices) out[std::to_string(gigabytes)] = count;
+  return out;
+}
+
+Json slices_json(const std::vector<GpuBar>& bars) {
+  Json out = Json::array();
+  for (const GpuBar& bar : bars) {
+    out.push_back({{"gpu", bar.gpu},
+                   {"memoryMiB", bar.memory_mib},
+                   {"used", counts_json(bar.slices.used)},
+                   {"free", counts_json(bar.slices.free)}});
+  }
   return out;
 }
 
@@ -159,7 +180,8 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
                                  {"source", source_word(a.source)},
                                  {"strategy", strategy_of(a)},
                                  {"replicas", replica_counts_of(a)},
-                                 {"product", a.product.view()}});
+                                 {"product", a.product.view()},
+                                 {"slices", slices_json(row.slices)}});
   }
   for (const RolloutFacts& facts : rollouts_of(status.world)) {
     const SharingRollout& rollout = *facts.rollout;
@@ -204,6 +226,19 @@ void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth wid
     rows.push_back(std::move(row));
   }
   print_table(rows, out, wide ? 0 : width);
+}
+
+void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::ostream& out) {
+  std::vector<TextRow> rows{{"NODE", "GPU", "SLICES (# USED, - FREE)", "MEMORY", "USED", "FREE"}};
+  for (const NodeRow& node : nodes) {
+    for (const GpuBar& bar : node.slices) {
+      rows.push_back({node.name, std::to_string(bar.gpu), bar.bar, memory_of(bar), describe(bar.slices.used),
+                      describe(bar.slices.free)});
+    }
+  }
+  if (rows.size() == 1) return;
+  out << "\n";
+  print_table(rows, out, width);
 }
 
 void print_rollouts(const std::vector<RolloutFacts>& rollouts, TerminalWidth width, std::ostream& out) {
@@ -283,6 +318,7 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
     out << "No node has GPUs.\n";
   } else {
     print_nodes(nodes, form == OutputForm::wide, width, out);
+    print_slices(nodes, form == OutputForm::wide ? 0 : width, out);
   }
   if (const std::vector<RolloutFacts> rollouts = rollouts_of(status.world); !rollouts.empty()) {
     out << "\n";

@@ -10,6 +10,7 @@
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/explain/slices.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/kai/waiting.h"
@@ -380,6 +381,12 @@ PodExplanation about(const AskedPod& asked) {
   for (const auto& [resource, count] : asked.pod.gpu_requests) out.requests[std::string(resource.view())] = count;
   return out;
 }
+
+void add_slice_limits(std::string_view json, PodExplanation& out) {
+  const k8s::Result<SlicePod> pod = project_slice_pod(json);
+  if (!pod) return;
+  for (PodCause& limit : slice_limits(*pod)) out.causes.push_back(std::move(limit));
+}
 }  // namespace
 
 k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index,
@@ -389,6 +396,7 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
   PodExplanation out = about(*asked);
   if (out.asks.empty()) return out;
   PodQuestions(snapshot, index, *asked, out).run(findings);
+  add_slice_limits(json, out);
   return out;
 }
 
@@ -405,6 +413,7 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
   const std::map<std::string, NodeConsumers> consumers;
   const Snapshot snapshot{nothing, WallTime{}, timers, consumers, settings};
   PodQuestions(snapshot, index, *asked, out).run_alone();
+  add_slice_limits(json, out);
   for (const Pod& other : surroundings.pods) {
     const bool asks = std::ranges::any_of(other.gpu_requests, [](const auto& entry) { return entry.second > 0; });
     const bool ended = other.phase == "Succeeded" || other.phase == "Failed";

@@ -206,6 +206,21 @@ TEST_F(StatusTest, ANodeWithGpusAndWithoutAPluginIsShownToo) {
   EXPECT_THAT(print(false), testing::ContainsRegex("bare +NoPlugin .*no device plugin DaemonSet selects the node"));
 }
 
+TEST_F(StatusTest, TheSlicesOfAPartitionedNodeAreShownAsBars) {
+  post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"sliced",
+    "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"1","nvidia.com/gpu.memory":"40960",
+              "nos.nebuly.com/gpu-partitioning":"mps"},
+    "annotations":{"nos.nebuly.com/status-gpu-0-10gb-used":"1","nos.nebuly.com/status-gpu-0-10gb-free":"2"}},
+    "status":{"capacity":{"nvidia.com/gpu-10gb":"3"},"allocatable":{"nvidia.com/gpu-10gb":"3"}}})");
+  ASSERT_TRUE(read().has_value());
+  EXPECT_THAT(print(false),
+              testing::ContainsRegex("sliced +0 +\\[#####----------[.]....\\] +40[.]0 GiB +1 x 10 GiB +2 x 10 GiB"));
+  const nlohmann::json nodes = nlohmann::json::parse(print(true))["nodes"];
+  EXPECT_EQ(nodes[0]["slices"], nlohmann::json::array()) << "gpu-1 has replicas";
+  EXPECT_EQ(nodes[1]["slices"],
+            nlohmann::json::parse(R"([{"gpu":0,"memoryMiB":40960,"used":{"10":1},"free":{"10":2}}])"));
+}
+
 TEST_F(StatusTest, MessagesAreCutToTheTerminalAndNowhereElse) {
   record_gpu_1(true);
   EXPECT_THAT(print(false), HasSubstr("is missing or not Ready\n"));
