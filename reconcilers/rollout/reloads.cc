@@ -75,7 +75,8 @@ bool has_more_devices(const NodeAssessment& a) {
 }
 
 bool has_read_with_fewer_devices(const NodeAssessment& a) {
-  return a.verified.shortfall && a.pods_ready && a.fresh_pods;
+  const bool proves = a.cause != ChangeCause::joined && a.cause != ChangeCause::relabelled;
+  return proves && a.verified.shortfall && a.pods_ready && a.fresh_pods;
 }
 
 void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why) {
