@@ -252,7 +252,6 @@ TEST(CliTest, WrongUsageIsExitStatusTwo) {
     const char* complaint;
   };
   const Case cases[] = {
-      {"nothing", {}, "subcommand"},
       {"unknown verb", {"rollout", "foo"}, "rollout: unknown command 'foo'. Commands: status, history"},
       {"unknown command", {"frobnicate"}, "unknown command 'frobnicate'. Commands: run, lint"},
       {"mistyped command", {"lnt"}, "unknown command 'lnt'; did you mean 'lint'? Commands: run, lint"},

@@ -467,9 +467,6 @@ TEST(LintDocuments, PodsAreCheckedAsKaisAdmissionDoes) {
       {"gpu-fraction-container-name: side", "nvidia.com/gpu: 1", {"AnnotationIgnored"}},
       {"mps: 'true'", "", {"MPSWithoutFraction"}},
       {"mps: 'True', gpu-fraction: '0.5'", "", {"AnnotationIgnored"}},
-      {"mps: 'true', gpu-fraction: '0.5'", "", {"NoPipeDirectory", "NoHostIPC"}},
-      {"mps: 'true', gpu-fraction: '0.5', gpusharing.dev/mps-client: 'true'", "", {}},
-      {"mps: 'true', gpu-fraction: '0.5', gpusharing.dev/mps-client: 'false'", "", {"NoPipeDirectory", "NoHostIPC"}},
       {"gpusharing.dev/mps-client: true", "", {"AnnotationNoString"}},
       {"gpusharing.dev/mps-client: 'True'", "", {"AnnotationIgnored"}},
       {"gpusharing.dev/mps-pipe-directory: /run/nvidia-mps", "", {}},
@@ -487,6 +484,14 @@ TEST(LintDocuments, PodsAreCheckedAsKaisAdmissionDoes) {
   EXPECT_EQ(codes(lint(pod("gpu-fraction: '7'", "", "default-scheduler"))[0]), Codes{"AnnotationIgnored"});
   EXPECT_EQ(codes(lint(pod("gpu-fraction: '0.5'"), {.kai_gpu_sharing = false})[0]), Codes{"KAISharingDisabled"});
   EXPECT_EQ(codes(lint(pod("", "nvidia.com/gpu: 1"), {.kai_gpu_sharing = false})[0]), Codes{});
+}
+
+TEST(LintDocuments, AClientOfAnMpsDaemonIsToldWhatItLacksUnlessTheClusterAddsIt) {
+  const std::string client = "mps: 'true', gpu-fraction: '0.5'";
+  const Codes lacking{"NoPipeDirectory", "NoHostIPC"};
+  EXPECT_EQ(codes(lint(pod(client, ""))[0], true), lacking);
+  EXPECT_EQ(codes(lint(pod(client + ", gpusharing.dev/mps-client: 'false'", ""))[0], true), lacking);
+  EXPECT_EQ(codes(lint(pod(client + ", gpusharing.dev/mps-client: 'true'", ""))[0], true), Codes{});
 }
 
 TEST(LintDocuments, PodsAgreeWithTheSharedVectors) {
