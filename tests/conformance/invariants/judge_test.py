@@ -532,6 +532,14 @@ class JudgeTest(unittest.TestCase):
         self.stop(log)
         self.holds("S12")
 
+    def test_a_deletion_of_a_rollout_that_a_status_answers_is_no_stop(self):
+        log = self.begin()
+        log.start("n1")
+        self.fail(log, "n1")
+        self.stop(log)
+        log.write(OPERATOR, "delete", "sharingrollouts", "", "r", {}, {"kind": "Status", "status": "Success"})
+        self.holds("S12")
+
     # --- S11
     def test_done_with_an_old_pod(self):
         log = self.begin()

@@ -4,9 +4,11 @@ from node_rules import before_and_after, is_node_write, starts_change
 from rules import LAG, Rule
 
 
-def stopped_by_failures(rollout):
-    """Its status says that too many of its nodes have failed."""
-    conditions = (rollout.get("status") or {}).get("conditions") or []
+def stopped_by_failures(answer):
+    """The status of the answered rollout says that too many of its nodes have failed. A deletion is answered by a Status."""
+    if answer.get("kind") == "Status":
+        return False
+    conditions = (answer.get("status") or {}).get("conditions") or []
     return any(condition.get("reason") == "MaxFailures" for condition in conditions)
 
 
