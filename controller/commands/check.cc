@@ -86,8 +86,8 @@ std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_
               rollouts ? "sharingrollouts" : "sharingpolicies", rollouts ? "sharingpolicies" : "sharingrollouts")};
 }
 
-// What the operator writes in the course of a rollout: as the chart grants it.
-std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settings) {
+// What the operator writes in the course of a rollout: as the chart grants it. The Lease is granted by name.
+std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settings, const std::string& lease_name) {
   constexpr const char* kOurs = "gpusharing.dev";
   std::vector<Attempt> out{
       {.verbs = {"patch"}, .gvr = {kOurs, "v1alpha1", "sharingpolicies"}, .ns = "", .subresource = "status"},
@@ -96,7 +96,8 @@ std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settin
       {.verbs = {"update"},
        .gvr = {"coordination.k8s.io", "v1", "leases"},
        .ns = settings.operator_namespace,
-       .subresource = ""}};
+       .subresource = "",
+       .name = lease_name}};
   if (settings.rollouts == PolicyMode::observe) return out;
   out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "nodes"}, .ns = "", .subresource = ""});
   out.push_back({.verbs = {"create"}, .gvr = {kOurs, "v1alpha1", "sharingrollouts"}, .ns = "", .subresource = ""});
@@ -119,6 +120,7 @@ std::string review_of(const Attempt& attempt) {
       {"verb", attempt.verbs.front()}, {"group", attempt.gvr.group}, {"resource", attempt.gvr.resource}};
   if (!attempt.ns.empty()) wanted["namespace"] = attempt.ns;
   if (!attempt.subresource.empty()) wanted["subresource"] = attempt.subresource;
+  if (!attempt.name.empty()) wanted["name"] = attempt.name;
   return nlohmann::json{{"apiVersion", "authorization.k8s.io/v1"},
                         {"kind", "SelfSubjectAccessReview"},
                         {"spec", {{"resourceAttributes", wanted}}}}
@@ -126,8 +128,10 @@ std::string review_of(const Attempt& attempt) {
 }
 
 std::string in_words(const Attempt& attempt) {
-  return fmt::format("{} {}{}{}{}", attempt.verbs.front(), attempt.gvr.resource, attempt.subresource.empty() ? "" : "/",
-                     attempt.subresource, attempt.ns.empty() ? "" : " in namespace " + attempt.ns);
+  return fmt::format("{} {}{}{}{}{}", attempt.verbs.front(), attempt.gvr.resource,
+                     attempt.subresource.empty() ? "" : "/", attempt.subresource,
+                     attempt.name.empty() ? "" : " " + attempt.name,
+                     attempt.ns.empty() ? "" : " in namespace " + attempt.ns);
 }
 
 asio::awaitable<void> check_writes(k8s::Writer* client, std::vector<Attempt> wanted, Findings* found) {
@@ -169,7 +173,7 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
   for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);
   found->lines.push_back(sharing_kinds(kinds, world.policies.size()));
   if (check.writes) {
-    const std::vector<Attempt> wanted = writes_of(world, settings);
+    const std::vector<Attempt> wanted = writes_of(world, settings, options.lease_name);
     co_await check_writes(client, wanted, found);
   }
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};

@@ -17,6 +17,7 @@ struct Attempt {
   k8s::Gvr gvr;
   std::string ns;           // Empty: in all namespaces, or a cluster-scoped kind.
   std::string subresource;  // "status", "log"; empty: the object itself.
+  std::string name = {};    // Of one object; empty: of any.
 };
 
 // A 403: 'configmaps of namespace gpu-operator cannot be listed by User "x". Missing permission: add {apiGroups: …} to
