@@ -19,9 +19,9 @@ using Reloads = std::map<RolloutKey, std::set<std::string>>;
 [[nodiscard]] bool has_more_devices(const NodeAssessment& assessment);
 
 // Its pods have certainly read its target, and serve it with fewer GPUs than the machine has had: it is recorded and
-// reported (C11 of node/node_step.h), because another restart brings no GPU back. Not a machine that has just joined: how
-// many GPUs it has is not known yet, and one restart finds those that its plugin started too early for. Not one whose
-// label has moved either, for the reason above.
+// reported (C11 of node/node_step.h), because another restart brings no GPU back. Not a machine that has just joined:
+// how many GPUs it has is not known yet, and one restart finds those that its plugin started too early for. Not one
+// whose label has moved either, for the reason above.
 [[nodiscard]] bool has_read_with_fewer_devices(const NodeAssessment& assessment);
 
 // Reports why such a node is not restarted now.

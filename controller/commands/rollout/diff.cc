@@ -359,8 +359,8 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
   for (NodeDifference& difference : found.nodes) {
     if (difference.drain == Drain::nothing) continue;
     const k8s::CallOptions limits;
-    const k8s::Result<NodeConsumers> consumers = co_await read_consumers(
-        call->client, call->clock, &call->world, &call->settings, difference.node, limits);
+    const k8s::Result<NodeConsumers> consumers =
+        co_await read_consumers(call->client, call->clock, &call->world, &call->settings, difference.node, limits);
     if (!consumers) co_return call->refuse(consumers.error().message);
     find_obstacles(difference, call->world, call->settings, *consumers);
   }

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/k8sclient/transport/h2_peer.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/curl_transport.h"
+#include "tests/k8sclient/transport/h2_peer.h"
 
 namespace k8s::test {
 

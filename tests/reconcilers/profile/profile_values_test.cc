@@ -222,12 +222,11 @@ TEST(ProfileValues, KeysFoldAsEncodingJsonFoldsThem) {
 }
 
 TEST(ProfileValues, MisspeltFieldsGetTheNearestOrTheRightPlace) {
-  const std::vector<std::pair<std::string, std::string>> cases{
-      {"timeSlices", "did you mean \"timeSlicing\"?"},
-      {"time-slicing", "did you mean \"timeSlicing\"?"},
-      {"msp", "did you mean \"mps\"?"},
-      {"replicas", "it belongs under an entry of"},
-      {"maxClients", "known fields: timeSlicing, mps"}};
+  const std::vector<std::pair<std::string, std::string>> cases{{"timeSlices", "did you mean \"timeSlicing\"?"},
+                                                               {"time-slicing", "did you mean \"timeSlicing\"?"},
+                                                               {"msp", "did you mean \"mps\"?"},
+                                                               {"replicas", "it belongs under an entry of"},
+                                                               {"maxClients", "known fields: timeSlicing, mps"}};
   for (const auto& [key, advice] : cases) {
     EXPECT_TRUE(field_advice(key, kSharingFields).starts_with(advice))
         << key << ": " << field_advice(key, kSharingFields);
