@@ -127,7 +127,8 @@ Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /
 Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /*rollouts*/) {
   PlanDraft draft(snapshot, kNodePartitioning);
   FleetIndex::Impl& index = fleet.impl();
-  plan_partitioning(draft, index.discovery, {index.cluster.total, index.cluster.changing}, index.partitioning);
+  plan_partitioning(draft, index.discovery, {index.cluster.total, index.cluster.changing},
+                    index.nodes_in(Bucket::partitioned), index.partitioning);
   return std::move(draft.plan);
 }
 

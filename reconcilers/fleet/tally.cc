@@ -172,7 +172,9 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
   NodeShare out;
   if (assessment != nullptr) out = Counter(context, node, *assessment, pods).run();
   if (assessment == nullptr || assessment->phase == Phase::unmanaged) count_abandoned(node, out);
-  if (assessment == nullptr && has_gpus(node) && is_partitioned_by_nos(node)) {
+  const bool partitioned = is_partitioned_by_nos(node);
+  out.buckets.put(Bucket::partitioned, partitioned);
+  if (assessment == nullptr && has_gpus(node) && partitioned) {
     out.left_to_nos_by = policies_that_select(context, node);
   }
   out.mark = mark_to_change(context, node, assessment, pods, marks);

@@ -102,6 +102,7 @@ enum class Bucket : std::uint8_t {
   releases,            // Left a policy with Retain.
   deferred,            // Pending, and at the back of the queue (Deferral).
   contested,           // Another device plugin also runs there.
+  partitioned,         // Labelled for partitioning: node.partitioning serves them.
   pod_faults,          // Have a pod with a possible fault that only a new pod fixes (pod_faults.h).
   count_,
 };

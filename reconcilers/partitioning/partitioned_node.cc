@@ -164,22 +164,26 @@ bool PartitionedNode::schedulable() const {
 
 const PluginInstallation* nos_plugin_of(const Discovery& discovery, const Node& node) {
   // The plugin selects by the present name of the label, which a node with the former one gets with its first profile.
-  Node labelled = node;
-  labelled.meta.labels.set(kNosPartitioning, "mps");
+  std::optional<Node> labelled;
+  if (node.meta.labels.get(kNosPartitioning) != "mps") {
+    labelled = node;
+    labelled->meta.labels.set(kNosPartitioning, "mps");
+  }
+  const Node& shown = labelled ? *labelled : node;
   const auto found = std::ranges::find_if(discovery.of_nos, [&](const PluginInstallation& installation) {
-    return installation.find(Component::plugin, labelled) != nullptr;
+    return installation.find(Component::plugin, shown) != nullptr;
   });
   return found == discovery.of_nos.end() ? nullptr : &*found;
 }
 
 std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery,
-                                                    PlanningCache& cache) {
+                                                    const std::set<std::string>& names, PlanningCache& cache) {
   std::vector<PartitionedNode> out;
+  if (names.empty()) return out;
   const PodsByNode pods = bound_pods(world);
-  for (const auto& [key, node] : world.nodes.all()) {
-    if (is_partitioned_by_nos(*node)) out.push_back(read_node(world, discovery, *node, pods, cache));
+  for (const std::string& name : names) {
+    if (const Node* node = world.nodes.find(name)) out.push_back(read_node(world, discovery, *node, pods, cache));
   }
-  std::ranges::sort(out, {}, &PartitionedNode::name);
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,8 +42,9 @@ struct PartitionedNode {
   [[nodiscard]] bool schedulable() const;
 };
 
-// All of them, by name.
+// The labelled nodes of these names (FleetIndex has them, so that a pass does not look at every node), by name.
 [[nodiscard]] std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery,
+                                                                  const std::set<std::string>& names,
                                                                   PlanningCache& cache);
 
 // The installation of nos's device plugin that selects the node, whichever name of the label the node has; nullptr:

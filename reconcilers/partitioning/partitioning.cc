@@ -41,8 +41,8 @@ class Partitioning {
   Partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet, PlanningCache& cache)
       : draft_(draft), discovery_(discovery), fleet_(fleet), cache_(cache) {}
 
-  void run() {
-    nodes_ = read_partitioned_nodes(draft_.s.world, discovery_, cache_);
+  void run(const std::set<std::string>& labelled) {
+    nodes_ = read_partitioned_nodes(draft_.s.world, discovery_, labelled, cache_);
     if (nodes_.empty() && discovery_.of_nos.empty()) return;
     if (!view_is_complete()) return keep_timers(draft_);
     report_left_alone();
@@ -195,8 +195,9 @@ class Partitioning {
 
 }  // namespace
 
-void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet, PlanningCache& cache) {
-  Partitioning(draft, discovery, fleet, cache).run();
+void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet,
+                       const std::set<std::string>& labelled, PlanningCache& cache) {
+  Partitioning(draft, discovery, fleet, cache).run(labelled);
 }
 
 }  // namespace gso

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "reconcilers/cluster/discovery.h"
@@ -20,8 +22,9 @@ struct FleetCounts {
   std::int64_t changing = 0;  // Of these, in a change of the operator.
 };
 
-// Reads the World through the draft's snapshot: Nodes, the ConfigMaps that nos's device plugin mounts, and
-// World::partitioning. `cache` changes no answer.
-void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet, PlanningCache& cache);
+// Reads the World through the draft's snapshot: the labelled Nodes, whose names are `labelled`, the ConfigMaps that
+// nos's device plugin mounts, and World::partitioning. `cache` changes no answer.
+void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet,
+                       const std::set<std::string>& labelled, PlanningCache& cache);
 
 }  // namespace gso
