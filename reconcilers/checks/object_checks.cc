@@ -32,10 +32,6 @@ constexpr std::array<std::string_view, 12> kTakenVolumes{"config",
                                                          "mps-shm",
                                                          "nvidia-device-plugin-entrypoint"};
 
-ObjectRef daemonset_ref(const ObjectKey& key) {
-  return {"apps/v1", "DaemonSet", key.ns, key.name, ""};
-}
-
 ObjectRef cluster_policy_ref(const std::string& name) {
   return {"nvidia.com/v1", "ClusterPolicy", "", name, ""};
 }

@@ -36,10 +36,6 @@ constexpr std::array<Restarter, 5> kRestarters{{
     {"wave.pusher.com/", "Wave", "it restarts all pods as soon as the ConfigMap is edited"},
 }};
 
-ObjectRef daemonset_ref(const ObjectKey& key) {
-  return {"apps/v1", "DaemonSet", key.ns, key.name, ""};
-}
-
 class Neighbours {
  public:
   Neighbours(const World& world, const FleetIndex& index) : world_(world), index_(index) {}
@@ -53,7 +49,7 @@ class Neighbours {
       fractioning(*daemonset);
       exporter(*daemonset);
     }
-    for (const auto& [key, node] : world_.nodes.all()) second_plugin(*node);
+    for (const Node* node : in_order(world_.nodes)) second_plugin(*node);
     dra();
     return std::move(out_);
   }

@@ -9,10 +9,6 @@ namespace gso {
 
 using namespace kai;
 
-ObjectRef pod_ref(const ObjectMeta& meta) {
-  return {"v1", "Pod", std::string(meta.ns.view()), meta.name, meta.uid};
-}
-
 std::string kai_hold(const World& world) {
   const KaiWorld& kai = world.kai;
   if (!kai.incomplete.empty()) return kai.incomplete;

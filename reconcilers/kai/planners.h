@@ -50,7 +50,6 @@ struct UnreservedConsumers {
 [[nodiscard]] DeviceClaims device_claims(const KaiIndex& index);
 // The same without an index; walks all pods.
 [[nodiscard]] DeviceClaims device_claims(const KaiWorld& kai, const KaiView& view);
-[[nodiscard]] ObjectRef pod_ref(const ObjectMeta& meta);
 // Why planners must not conclude anything about KAI from this view; empty: it is complete. Also "hold" if only one of
 // KAI's two APIs is served.
 [[nodiscard]] std::string kai_hold(const World& world);

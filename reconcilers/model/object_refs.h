@@ -10,6 +10,8 @@ namespace gso {
 
 [[nodiscard]] ObjectRef node_ref(const std::string& name);
 [[nodiscard]] ObjectRef config_map_ref(const k8s::ObjectKey& key);
+[[nodiscard]] ObjectRef daemonset_ref(const k8s::ObjectKey& key);
+[[nodiscard]] ObjectRef pod_ref(const k8s::ObjectMeta& meta);
 [[nodiscard]] ObjectRef policy_ref(const SharingPolicy& policy);
 
 }  // namespace gso

@@ -110,8 +110,4 @@ std::string describe_need(const SlicePod& pod) {
   return describe(counts);
 }
 
-ObjectRef pod_ref(const SlicePod& pod) {
-  return {"v1", "Pod", std::string(pod.meta.ns.view()), pod.meta.name, std::string(pod.meta.uid)};
-}
-
 }  // namespace gso

@@ -38,6 +38,5 @@ class Admission {
 
 // "10 GiB", "2 x 10 GiB": what the pod asks for. For people.
 [[nodiscard]] std::string describe_need(const SlicePod& pod);
-[[nodiscard]] ObjectRef pod_ref(const SlicePod& pod);
 
 }  // namespace gso

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
 
 namespace gso {
 
@@ -99,10 +100,10 @@ class Reporter {
   void report(const SlicePod& pod, std::optional<std::size_t> node) {
     if (node) {
       return draft_.event(
-          pod_ref(pod), false, kSlicePlanned, kAction,
+          pod_ref(pod.meta), false, kSlicePlanned, kAction,
           fmt::format("needs {} of GPU memory: planned on node {}", describe_need(pod), nodes_[*node].name));
     }
-    draft_.event(pod_ref(pod), true, kSliceUnavailable, kAction,
+    draft_.event(pod_ref(pod.meta), true, kSliceUnavailable, kAction,
                  fmt::format("needs {} of GPU memory; {}", describe_need(pod), why_none(pod)));
   }
 
@@ -164,9 +165,9 @@ class Reporter {
 void report_refused(PlanDraft& draft, const std::vector<const SlicePod*>& pods) {
   for (const SlicePod* pod : pods) {
     const std::string why = describe_refusal(*pod);
-    draft.finding(Severity::warning, pod_ref(*pod), kSliceRequestRefused,
+    draft.finding(Severity::warning, pod_ref(pod->meta), kSliceRequestRefused,
                   fmt::format("pod {}: {}", name_of(*pod), why));
-    draft.event(pod_ref(*pod), true, kSliceRequestRefused, kAction, why);
+    draft.event(pod_ref(pod->meta), true, kSliceRequestRefused, kAction, why);
   }
 }
 
@@ -177,8 +178,8 @@ void report_too_large(PlanDraft& draft, const std::vector<const SlicePod*>& pods
                     describe_need(*pod),
                     largest > 0 ? fmt::format("its largest GPU carries slices of {} GiB together", largest)
                                 : "none has a GPU whose size is known");
-    draft.finding(Severity::warning, pod_ref(*pod), kSliceTooLarge, fmt::format("pod {} {}", name_of(*pod), why));
-    draft.event(pod_ref(*pod), true, kSliceTooLarge, kAction, why);
+    draft.finding(Severity::warning, pod_ref(pod->meta), kSliceTooLarge, fmt::format("pod {} {}", name_of(*pod), why));
+    draft.event(pod_ref(pod->meta), true, kSliceTooLarge, kAction, why);
   }
 }
 

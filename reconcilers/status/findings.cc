@@ -119,10 +119,6 @@ void plan_unclean_exits(Pass& pass) {
   }
 }
 
-ObjectRef daemonset_ref(const ObjectKey& key) {
-  return {"apps/v1", "DaemonSet", key.ns, key.name, ""};
-}
-
 // Nodes on which two device plugins register the same resource.
 void plan_conflicts(Pass& pass) {
   std::size_t shown = 0;

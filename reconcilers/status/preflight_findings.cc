@@ -86,7 +86,7 @@ void plan_preflight(Pass& pass) {
   }
   for (auto& [what, merged] : collect(pass)) {
     std::sort(merged.nodes.begin(), merged.nodes.end());
-    const ObjectRef daemonset{"apps/v1", "DaemonSet", merged.daemonset.ns, merged.daemonset.name, ""};
+    const ObjectRef daemonset = daemonset_ref(merged.daemonset);
     const std::size_t each = merged.severity == Severity::info ? 0 : std::min(kMostNodes, merged.count);
     for (std::size_t i = 0; i < each; ++i) {
       pass.finding(merged.severity, node_ref(merged.nodes[i]), merged.code, merged.message);
