@@ -15,6 +15,8 @@
 #include <optional>
 #include <utility>
 
+#include "controller/serving/tls_context.h"
+
 namespace gso {
 namespace {
 
@@ -53,12 +55,6 @@ Key read_key(const std::string& pem) {
   Key out(PEM_read_bio_PrivateKey(text.get(), nullptr, nullptr, no_passphrase), &EVP_PKEY_free);
   ERR_clear_error();
   return out;
-}
-
-k8s::WallTime time_of(const ASN1_TIME* time) {
-  std::tm parts{};
-  if (ASN1_TIME_to_tm(time, &parts) != 1) return {};
-  return k8s::WallTime(std::chrono::seconds(timegm(&parts)));
 }
 
 bool set_time(ASN1_TIME* time, k8s::WallTime value) {
@@ -147,7 +143,7 @@ bool is_usable(const std::string& certificate_pem, const std::string& key_pem, k
   const Certificate certificate = read_certificate(certificate_pem);
   const Key key = read_key(key_pem);
   return certificate != nullptr && key != nullptr && X509_check_private_key(certificate.get(), key.get()) == 1 &&
-         time_of(X509_get0_notAfter(certificate.get())) - now > left;
+         wall_time(X509_get0_notAfter(certificate.get())) - now > left;
 }
 
 bool is_for(const std::string& certificate_pem, const std::vector<std::string>& names) {
@@ -169,12 +165,12 @@ bool is_signed_by(const std::string& certificate_pem, const std::string& authori
 k8s::Duration age(const std::string& certificate_pem, k8s::WallTime now) {
   const Certificate certificate = read_certificate(certificate_pem);
   if (certificate == nullptr) return k8s::Duration::zero();
-  return now - (time_of(X509_get0_notBefore(certificate.get())) + kClockSkew);
+  return now - (wall_time(X509_get0_notBefore(certificate.get())) + kClockSkew);
 }
 
 bool has_ended(const std::string& certificate_pem, k8s::WallTime now) {
   const Certificate certificate = read_certificate(certificate_pem);
-  return certificate == nullptr || time_of(X509_get0_notAfter(certificate.get())) <= now;
+  return certificate == nullptr || wall_time(X509_get0_notAfter(certificate.get())) <= now;
 }
 
 // The authority that signs, the one that will, the one that did. False: OpenSSL failed.

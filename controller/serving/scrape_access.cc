@@ -120,17 +120,11 @@ asio::awaitable<k8s::Result<ScrapeAccess::Account>> ScrapeAccess::identify(HttpR
   std::string body = dump({{"apiVersion", "authentication.k8s.io/v1"},
                            {"kind", "TokenReview"},
                            {"spec", {{"token", bearer_token(request.authorization)}}}});
-  k8s::WriteOptions options;
-  options.deadline = clock_->monotonic() + limits_.timeout;
-  options.max_retries = 0;
-  const k8s::Result<std::string> answer =
-      co_await client_->create(token_reviews(), std::string(), std::move(body), std::move(options));
+  const k8s::Result<std::string> answer = co_await review(token_reviews(), std::move(body));
   if (!answer) co_return std::unexpected(answer.error());
-  const Json review = Json::parse(*answer, nullptr, false);
-  const Json* const status = member_at(review, "status");
-  if (status == nullptr) co_return k8s::fail(k8s::Reason::decode, "the answer is no TokenReview");
-  const Json user = object_at(*status, "user");
-  if (!flag_at(*status, "authenticated")) co_return out;
+  const Json status = Json::parse(*answer, nullptr, false);
+  const Json user = object_at(status, "user");
+  if (!flag_at(status, "authenticated")) co_return out;
   out.name = text_at(user, "username");
   Json account{{"user", out.name}};
   for (const char* field : {"uid", "groups", "extra"}) {
@@ -145,16 +139,25 @@ asio::awaitable<k8s::Result<bool>> ScrapeAccess::may_get(Account account, std::s
   spec["nonResourceAttributes"] = {{"path", path}, {"verb", "get"}};
   std::string body =
       dump({{"apiVersion", "authorization.k8s.io/v1"}, {"kind", "SubjectAccessReview"}, {"spec", std::move(spec)}});
+  const k8s::Result<std::string> answer = co_await review(access_reviews(), std::move(body));
+  if (!answer) co_return std::unexpected(answer.error());
+  const Json status = Json::parse(*answer, nullptr, false);
+  co_return flag_at(status, "allowed") && !flag_at(status, "denied");
+}
+
+asio::awaitable<k8s::Result<std::string>> ScrapeAccess::review(k8s::Gvr kind, std::string body) {
   k8s::WriteOptions options;
   options.deadline = clock_->monotonic() + limits_.timeout;
   options.max_retries = 0;
   const k8s::Result<std::string> answer =
-      co_await client_->create(access_reviews(), std::string(), std::move(body), std::move(options));
+      co_await client_->create(kind, std::string(), std::move(body), std::move(options));
   if (!answer) co_return std::unexpected(answer.error());
-  const Json review = Json::parse(*answer, nullptr, false);
-  const Json* const status = member_at(review, "status");
-  if (status == nullptr) co_return k8s::fail(k8s::Reason::decode, "the answer is no SubjectAccessReview");
-  co_return flag_at(*status, "allowed") && !flag_at(*status, "denied");
+  const Json reviewed = Json::parse(*answer, nullptr, false);
+  const Json* const status = member_at(reviewed, "status");
+  if (status == nullptr) {
+    co_return k8s::fail(k8s::Reason::decode, fmt::format("the answer to {} has no status", kind.resource));
+  }
+  co_return dump(*status);
 }
 
 void ScrapeAccess::remember(const std::string& key, const Verdict& verdict) {

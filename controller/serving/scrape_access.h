@@ -56,6 +56,8 @@ class ScrapeAccess {
   boost::asio::awaitable<Verdict> ask(HttpRequest request);
   boost::asio::awaitable<k8s::Result<Account>> identify(HttpRequest request);
   boost::asio::awaitable<k8s::Result<bool>> may_get(Account account, std::string path);
+  // The status of the answer to such a review, as JSON. Errors: `decode` if it has none.
+  boost::asio::awaitable<k8s::Result<std::string>> review(k8s::Gvr kind, std::string body);
   void remember(const std::string& key, const Verdict& verdict);
 
   k8s::Writer* client_;

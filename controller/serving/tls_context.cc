@@ -60,11 +60,15 @@ k8s::Result<std::shared_ptr<Context>> make_server_context(const ServingIdentity&
   return context;
 }
 
+k8s::WallTime wall_time(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return {};
+  return k8s::WallTime(std::chrono::seconds(timegm(&parts)));
+}
+
 k8s::WallTime certificate_end(Context& context) {
-  std::tm end{};
   const X509* const certificate = SSL_CTX_get0_certificate(context.native_handle());
-  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1) return {};
-  return k8s::WallTime(std::chrono::seconds(timegm(&end)));
+  return certificate == nullptr ? k8s::WallTime() : wall_time(X509_get0_notAfter(certificate));
 }
 
 std::optional<ClientSubject> client_subject(SSL* connection) {

@@ -27,6 +27,9 @@ struct ServingIdentity {
 [[nodiscard]] k8s::Result<std::shared_ptr<boost::asio::ssl::context>> make_server_context(
     const ServingIdentity& identity);
 
+// The epoch if OpenSSL cannot read it.
+[[nodiscard]] k8s::WallTime wall_time(const ASN1_TIME* time);
+
 // When the server's own certificate of the context ends.
 [[nodiscard]] k8s::WallTime certificate_end(boost::asio::ssl::context& context);
 
