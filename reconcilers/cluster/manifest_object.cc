@@ -10,17 +10,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string string_at(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
 
 bool is_cluster_scoped(std::string_view kind) {
   static constexpr std::array<std::string_view, 11> kKinds{"Node",
@@ -157,19 +153,19 @@ std::string json_of(const DocumentValue& value) {
 void fill_metadata(const std::string& kind, Json& object) {
   Json& meta = object["metadata"];
   if (!meta.is_object()) return;
-  if (!is_cluster_scoped(kind) && string_at(meta, "namespace").empty()) meta["namespace"] = "default";
-  const std::string ns = string_at(meta, "namespace");
+  if (!is_cluster_scoped(kind) && text_at(meta, "namespace").empty()) meta["namespace"] = "default";
+  const std::string ns = text_at(meta, "namespace");
   const auto uid = [](const std::string& of, const std::string& in, const std::string& name) {
     return fmt::format("{}/{}/{}", of, in, name);
   };
-  if (string_at(meta, "uid").empty()) meta["uid"] = uid(kind, ns, string_at(meta, "name"));
+  if (text_at(meta, "uid").empty()) meta["uid"] = uid(kind, ns, text_at(meta, "name"));
   if (!meta.contains("resourceVersion")) meta["resourceVersion"] = "1";
   const auto owners = meta.find("ownerReferences");
   if (owners == meta.end() || !owners->is_array()) return;
   for (Json& owner : *owners) {
-    if (!owner.is_object() || !string_at(owner, "uid").empty()) continue;
-    const bool cluster_scoped = string_at(owner, "kind") == "ClusterPolicy";
-    owner["uid"] = uid(string_at(owner, "kind"), cluster_scoped ? "" : ns, string_at(owner, "name"));
+    if (!owner.is_object() || !text_at(owner, "uid").empty()) continue;
+    const bool cluster_scoped = text_at(owner, "kind") == "ClusterPolicy";
+    owner["uid"] = uid(text_at(owner, "kind"), cluster_scoped ? "" : ns, text_at(owner, "name"));
   }
 }
 

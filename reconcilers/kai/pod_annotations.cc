@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/json_text.h"
@@ -17,10 +18,11 @@
 namespace gso {
 namespace {
 
-constexpr std::string_view kFraction = "gpu-fraction";
-constexpr std::string_view kMemory = "gpu-memory";
-constexpr std::string_view kDevices = "gpu-fraction-num-devices";
-constexpr std::string_view kContainer = "gpu-fraction-container-name";
+using kai::kContainerName;
+using kai::kDeviceCount;
+using kai::kFraction;
+using kai::kMemory;
+
 constexpr std::string_view kMps = "mps";
 constexpr std::string_view kGpu = "nvidia.com/gpu";
 
@@ -83,7 +85,7 @@ class PodCheck {
   bool strings_only() {
     bool fine = true;
     for (const std::string_view name :
-         {kFraction, kMemory, kDevices, kContainer, kMps, kMpsClient, kMpsPipeDirectory}) {
+         {kFraction, kMemory, kDeviceCount, kContainerName, kMps, kMpsClient, kMpsPipeDirectory}) {
       const DocumentValue* value = annotation(name);
       if (value != nullptr && !value->is_string()) {
         error("AnnotationNoString", path_of(name), value->at,
@@ -112,7 +114,7 @@ class PodCheck {
   }
 
   void not_scheduled_by_kai(std::string_view scheduler) {
-    for (const std::string_view name : {kFraction, kMemory, kDevices}) {
+    for (const std::string_view name : {kFraction, kMemory, kDeviceCount}) {
       if (const DocumentValue* value = annotation(name)) {
         warning("AnnotationIgnored", path_of(name), value->at,
                 fmt::format("{} has no effect: schedulerName is \"{}\", and only {} reads it", name, scheduler,
@@ -173,8 +175,8 @@ class PodCheck {
             fmt::format("gpu-memory and {} exclude each other; remove one of the two",
                         fraction != nullptr ? std::string(kFraction) : fmt::format("a limit of {}", kGpu)));
     }
-    if (const DocumentValue* devices = annotation(kDevices); devices != nullptr && any == nullptr) {
-      error("DevicesWithoutFraction", path_of(kDevices), devices->at,
+    if (const DocumentValue* devices = annotation(kDeviceCount); devices != nullptr && any == nullptr) {
+      error("DevicesWithoutFraction", path_of(kDeviceCount), devices->at,
             "gpu-fraction-num-devices needs gpu-fraction or gpu-memory; add one of them");
     }
   }
@@ -196,8 +198,8 @@ class PodCheck {
               "number above 0 and below 1");
       }
     }
-    if (const DocumentValue* devices = annotation(kDevices)) {
-      positive_integer(*devices, kDevices, "NumDevicesInvalid", "a whole number of 1 or more");
+    if (const DocumentValue* devices = annotation(kDeviceCount)) {
+      positive_integer(*devices, kDeviceCount, "NumDevicesInvalid", "a whole number of 1 or more");
     }
   }
 
@@ -215,12 +217,12 @@ class PodCheck {
   }
 
   void container_name() {
-    const DocumentValue* wanted = annotation(kContainer);
+    const DocumentValue* wanted = annotation(kContainerName);
     if (wanted == nullptr) {
       return;
     }
     if (annotation(kFraction) == nullptr && annotation(kMemory) == nullptr) {
-      warning("AnnotationIgnored", path_of(kContainer), wanted->at,
+      warning("AnnotationIgnored", path_of(kContainerName), wanted->at,
               "gpu-fraction-container-name has no effect without gpu-fraction or gpu-memory");
       return;
     }
@@ -232,7 +234,7 @@ class PodCheck {
       names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
     });
     if (!found && !names.empty()) {
-      error("ContainerNotFound", path_of(kContainer), wanted->at,
+      error("ContainerNotFound", path_of(kContainerName), wanted->at,
             fmt::format("container \"{}\" not found, and KAI refuses the pod. Containers: {}", wanted->text, names));
     }
   }
@@ -264,13 +266,6 @@ class PodCheck {
     const DocumentValue* mps = annotation(kMps);
     if (mps == nullptr || mps->text != "true" || (annotation(kFraction) == nullptr && annotation(kMemory) == nullptr)) {
       return;
-    }
-    if (const DocumentValue* selector = spec_->find("nodeSelector"); selector != nullptr) {
-      const DocumentValue* enabled = selector->find("nvidia.mps/enabled");
-      if (enabled != nullptr && !enabled->is_string()) {
-        error("SelectorNoString", "spec.nodeSelector[nvidia.mps/enabled]", enabled->at,
-              "a label's value is a string, and the API server refuses anything else; write \"true\" in quotes");
-      }
     }
     // The chart's podMutation adds the directory and hostIPC to a pod that asks for it.
     const DocumentValue* client = annotation(kMpsClient);

@@ -10,6 +10,7 @@
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/misspelt.h"
+#include "reconcilers/model/slice_resource.h"
 #include "reconcilers/profile/go_numbers.h"
 
 namespace gso {
@@ -25,16 +26,6 @@ const DocumentValue* find_path(const DocumentValue& from, std::initializer_list<
   const DocumentValue* at = &from;
   for (const std::string_view field : path) at = at == nullptr ? nullptr : at->find(field);
   return at;
-}
-
-// "nvidia.com/gpu-10gb": a slice of the device plugin of nos.
-bool is_nos_slice(std::string_view resource) {
-  constexpr std::string_view kPrefix = "nvidia.com/gpu-";
-  constexpr std::string_view kSuffix = "gb";
-  if (!resource.starts_with(kPrefix) || !resource.ends_with(kSuffix)) return false;
-  resource.remove_prefix(kPrefix.size());
-  resource.remove_suffix(std::min(kSuffix.size(), resource.size()));
-  return !resource.empty() && std::ranges::all_of(resource, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // Below that directory, or the directory itself.
@@ -155,7 +146,7 @@ class GpuPodCheck {
     const DocumentMember* slice = nullptr;
     std::int64_t count = 0;
     for (std::size_t i = 0; limits != nullptr && i < limits->members.size(); ++i) {
-      if (!is_nos_slice(limits->members[i].key)) continue;
+      if (!slice_gigabytes(limits->members[i].key)) continue;
       slice = &limits->members[i];
       count += parse_go_int(slice->value.text, 10).value_or(1);
     }

@@ -16,7 +16,6 @@ char folded(char c) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
-// Letters to insert, delete, replace or swap with a neighbour; case, '-' and '_' do not count.
 struct Place {
   std::string_view where;
   std::span<const std::string_view> fields;
