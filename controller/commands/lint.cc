@@ -140,7 +140,8 @@ void print_for_people(Linted& linted, std::ostream& out) {
 void print_as_sarif(const std::vector<LintedDocument>& documents, std::ostream& out) {
   std::vector<SarifResult> results;
   for (const LintedDocument& document : documents) {
-    // A key's value counts its own lines: in the file they begin behind the key, if the value stands there unchanged.
+    // Lines of a key's value count from the value's first line. `line_before` places them in the file, where the file
+    // has the value unchanged.
     const bool placed = document.key.empty() || document.placement.has_value();
     const int before = document.placement ? document.placement->line_before : 0;
     for (const Diagnostic& d : document.diagnostics) {
