@@ -22,7 +22,9 @@ QUARANTINE_TAINTS = ("sagemaker.amazonaws.com/node-health-status", "cloud.google
                      "medik8s.io/remediation", "medik8s.io/fence-agents-remediation",
                      "remediation.medik8s.io/fence-agents-remediation", "medik8s.io/drain",
                      "node.kubernetes.io/out-of-service", "karpenter.sh/disrupted")
-KEPT = ("nodes", "pods", "daemonsets", "configmaps", "sharingpolicies", "sharingrollouts", "clusterpolicies", "leases")
+KEPT = ("nodes", "pods", "daemonsets", "configmaps", "sharingpolicies", "sharingrollouts", "clusterpolicies", "leases",
+        "bindrequests")
+RESERVATIONS = "kai-resource-reservation"  # The namespace of KAI's reservation pods.
 
 
 def merged(thing, patch):
@@ -123,6 +125,17 @@ def uses_gpu(pod):
     return any("mps" in (volume.get("hostPath") or {}).get("path", "") for volume in spec.get("volumes") or [])
 
 
+def is_kais(pod):
+    """A reservation, or a pod that has or asks for a part of a GPU through KAI."""
+    marks = list(labels(pod)) + list(annotations(pod))
+    return metadata(pod).get("namespace") == RESERVATIONS or any(
+        mark in ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices") or mark.startswith("runai-gpu-group") for mark in marks)
+
+
+def has_ended(thing):
+    return (thing.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
 class Cluster:
     """`account` is the operator's user name."""
 
@@ -159,6 +172,12 @@ class Cluster:
 
     def is_known_unavailable(self, name, moment):
         return self.holds_since(("unavailable", name), moment)
+
+    def kai_on(self, node, since=None):
+        """KAI's pods and BindRequests on a node, or on any, which have been there since then; in words."""
+        words = {"KAI's pod": "is on", "BindRequest": "is for"}
+        return [f"{fact[0]} {'/'.join(fact[1])} {words[fact[0]]}" for fact, moment in self.since.items()
+                if fact[0] in words and node in (None, fact[2]) and (since is None or moment <= since)]
 
     def default_key(self):
         """"namespace/name" of the ConfigMap does not matter: a story has one."""
@@ -203,6 +222,7 @@ class Cluster:
         pod = self.objects["pods"].get(write.key)
         if pod is not None:
             pod.setdefault("spec", {})["nodeName"] = (write.request.get("target") or {}).get("name", "")
+            self._follow_kai("KAI's pod", write, pod, is_kais(pod) and not has_ended(pod))
 
     def _mark_evicted(self, write):
         pod = self.objects["pods"].get(write.key)
@@ -263,6 +283,19 @@ class Cluster:
         phase = (after.get("status") or {}).get("phase")
         uses = bool(after) and phase == "Running" and not is_terminating(after) and uses_gpu(after)
         self._fact(("uses", write.key), uses, write.ended)
+        self._follow_kai("KAI's pod", write, after, bool(after) and is_kais(after) and not has_ended(after))
+
+    def _follow_bindrequests(self, write, before, after):
+        self._follow_kai("BindRequest", write, after, bool(after) and not has_ended(after))
+
+    def _follow_kai(self, kind, write, thing, holds):
+        """Its node is part of the fact: a thing that goes to another one starts anew there."""
+        spec = thing.get("spec") or {}
+        node = spec.get("selectedNode") or spec.get("nodeName") or ""
+        for fact in [f for f in self.since if f[:2] == (kind, write.key) and (not holds or f[2] != node)]:
+            del self.since[fact]
+        if node:
+            self._fact((kind, write.key, node), holds, write.ended)
 
     def _follow_configmaps(self, write, before, after):
         if write.key == STATE:

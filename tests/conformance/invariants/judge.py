@@ -28,9 +28,10 @@ S6    writes that change nothing; writes into a cluster that  timers inside of t
       is done and quiet; S6b PATCHes of a Node in a change
 S7    who set the cordon that is lifted, holds, taints,       quarantines by marks that cluster.py does not list
       quarantines, resourceVersion of each cordon
-S8    starts on Nodes with KAI's pods                         BindRequests
+S8    starts and first deletions on Nodes with KAI's pods     a pod that KAI is about to bind, before it asks for it
+      or BindRequests
 S9    starts before or without an input since the record      upgrades: a story has one version
-S10   starts and first deletions under pause, abort, hold,    undo; windows that are not daily ones
+S10   starts and first deletions under pause, abort, hold,    undo
       quarantine, Observe, outside windows, or unapproved
 S11   what is recorded as done: old pods gone, new ones       whether the new pods have read the newest text
       Ready, Node Ready and serving

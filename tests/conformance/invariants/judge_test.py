@@ -64,6 +64,12 @@ class JudgeTest(unittest.TestCase):
                                            "metadata": event["responseObject"]["metadata"]}
                 self.log.lines[i] = json.dumps(event)
 
+    def test_every_rule_is_broken_by_a_test_of_its_own(self):
+        with open(__file__, encoding="utf-8") as source:
+            text = source.read()
+        for rule in judge.all_rules():
+            self.assertIn(f'self.breaks("{rule.number}", ', text)
+
     # --- As it should be.
     def test_answers_with_the_metadata_alone_leave_the_rest_of_the_object(self):
         log = self.begin()
@@ -397,14 +403,66 @@ class JudgeTest(unittest.TestCase):
         self.breaks("S7", "spec.taints")
 
     # --- S8
+    def reserve(self, node, name, **status):
+        self.log.put("pods", "kai-resource-reservation", name, {"spec": {"nodeName": node}, "status": status})
+        self.log.wait(5)
+
+    def request_binding(self, node, name, **status):
+        self.log.put("bindrequests", "team", name, {"spec": {"selectedNode": node}, "status": status})
+        self.log.wait(5)
+
     def test_a_start_under_kais_pods(self):
         log = self.begin()
-        log.put("pods", "kai-resource-reservation", "r", {"spec": {"nodeName": "n2"}})
+        self.reserve("n2", "r")
         log.start("n1")
         self.holds("S8")
-        log.put("pods", "kai-resource-reservation", "q", {"spec": {"nodeName": "n3"}})
+        self.reserve("n3", "q")
         log.start("n3")
-        self.breaks("S8", "KAI's pod q is on node n3")
+        self.breaks("S8", "KAI's pod kai-resource-reservation/q is on node n3")
+
+    def test_a_start_under_a_fraction_pod_that_was_bound_by_its_binding(self):
+        log = self.begin()
+        log.put("pods", "team", "fraction", {"metadata": {"annotations": {"gpu-fraction": "0.5"}}, "spec": {}})
+        log.write("binder", "create", "pods/binding", "team", "fraction", {"target": {"name": "n1"}}, {"kind": "Status"}, 201)
+        log.wait(5)
+        log.start("n1")
+        self.breaks("S8", "KAI's pod team/fraction is on node n1")
+
+    def test_a_start_under_a_bind_request(self):
+        log = self.begin()
+        self.request_binding("n1", "b")
+        log.start("n1")
+        self.breaks("S8", "BindRequest team/b is for node n1")
+
+    def test_a_first_deletion_under_kai(self):
+        for come in (self.reserve, self.request_binding):
+            self.log = MadeUpLog()
+            log = self.begin()
+            log.start("n1")
+            come("n1", "late")
+            log.delete("n1", "mps")
+            self.breaks("S8", "late")
+
+    def test_what_came_after_the_first_deletion_or_has_ended_is_no_fault(self):
+        log = self.begin()
+        self.reserve("n2", "elsewhere")
+        self.reserve("n1", "done", phase="Succeeded")
+        self.request_binding("n1", "failed", phase="Failed")
+        self.reserve("n1", "gone")
+        log.remove("pods", "kai-resource-reservation", "gone")
+        log.start("n1")
+        log.delete("n1", "mps")
+        self.reserve("n1", "late")
+        log.delete("n1", "plugin")
+        self.holds("S8")
+
+    def test_a_change_that_shares_by_no_replicas_under_kai(self):
+        log = self.log
+        log.install()
+        log.edit("version: v1\n")
+        self.reserve("n1", "r")
+        log.start("n1")
+        self.holds("S8")
 
     # --- S9
     def test_a_start_that_nobody_asked_for(self):
@@ -480,15 +538,17 @@ class JudgeTest(unittest.TestCase):
         self.holds("S10")
 
     def with_window(self, cron):
-        """The log's first moment is 20:26 UTC."""
+        """The log's first moment is a Thursday, 2026-05-28 20:26 UTC."""
         log = self.begin()
         log.edit_policy(maintenanceWindows=[{"cron": cron, "duration": "1h"}])
         log.wait(5)
         return log
 
     def test_a_start_outside_every_window(self):
-        self.with_window("0 2 * * *").start("n1")
-        self.breaks("S10", "no maintenance window")
+        for cron in ("0 2 * * *", "0 20 * * SAT,SUN", "0 20 1-15 * *", "at night"):
+            self.log = MadeUpLog()
+            self.with_window(cron).start("n1")
+            self.breaks("S10", "no maintenance window")
 
     def test_a_first_deletion_after_the_window_has_closed(self):
         log = self.with_window("0 20 * * *")
@@ -498,14 +558,14 @@ class JudgeTest(unittest.TestCase):
         log.delete("n1", "plugin")
         self.breaks("S10", "no maintenance window")
 
-    def test_a_start_in_a_window_and_one_in_a_window_that_is_not_understood(self):
-        for cron in ("0 20 * * *", "0 2 * * MON-FRI"):
+    def test_a_start_in_a_window(self):
+        for cron in ("0 20 * * *", "0 20 * * MON-FRI", "*/20 20 28 MAY *"):
             self.log = MadeUpLog()
             self.with_window(cron).start("n1")
             self.holds("S10")
 
     # --- S12
-    def fail(self, log, name):
+    def fail_node(self, log, name):
         change = json.loads(log.get("nodes", "", name)["metadata"]["annotations"]["gpusharing.dev/change"])
         text = json.dumps({**change, "failed": {"why": "no plugin"}})
         log.patch_node(name, set_on("metadata", "annotations", "gpusharing.dev/change", text))
@@ -521,21 +581,21 @@ class JudgeTest(unittest.TestCase):
         log.patch_node("n1", set_on("status", "allocatable", {"nvidia.com/gpu": "0"}), user="kubelet")
         log.wait(5)
         log.start("n1")
-        self.fail(log, "n1")
+        self.fail_node(log, "n1")
         self.stop(log)
         self.breaks("S12", "n1 served no GPU before")
 
     def test_a_node_that_served_before_stops_the_rollout(self):
         log = self.begin()
         log.start("n1")
-        self.fail(log, "n1")
+        self.fail_node(log, "n1")
         self.stop(log)
         self.holds("S12")
 
     def test_a_deletion_of_a_rollout_that_a_status_answers_is_no_stop(self):
         log = self.begin()
         log.start("n1")
-        self.fail(log, "n1")
+        self.fail_node(log, "n1")
         self.stop(log)
         log.write(OPERATOR, "delete", "sharingrollouts", "", "r", {}, {"kind": "Status", "status": "Success"})
         self.holds("S12")

@@ -36,6 +36,24 @@ def touches_by_label(before, after):
     return bool(was) and not was.get("touched") and bool(now.get("touched")) and was.get("listed") == now.get("listed")
 
 
+def begins(write, cluster):
+    """The change that begins with this write, or whose first pod goes with it, and its node."""
+    if is_node_write(write):
+        before, after = before_and_after(write, cluster)
+        started = before is not None and (starts_change(before, after) or touches_by_label(before, after))
+        return (change_of(after), write.name) if started else ({}, "")
+    pod = cluster.all("pods").get(write.key)
+    if write.kind != "pods" or write.verb != "delete" or pod is None:
+        return {}, ""
+    name = (pod.get("spec") or {}).get("nodeName", "")
+    change = change_of(cluster.node(name) or {})
+    if metadata(pod).get("uid") not in listed_uids(change) or change.get("touched"):
+        return {}, ""
+    pods = [cluster.pod_with(uid) for uid in listed_uids(change)]
+    untouched = all(p is not None and not is_terminating(p) for p in pods)
+    return (change, name) if untouched else ({}, "")
+
+
 def number_of(limit, total):
     """A count, or a percentage, which is rounded up."""
     if isinstance(limit, str) and limit.endswith("%"):
@@ -234,7 +252,7 @@ class Stops(Rule):
     number, title = "S10", "nothing starts while it is paused, aborted, held, not approved, outside its windows, or in mode Observe"
 
     def judge(self, write, cluster):
-        change, node = self.begins(write, cluster)
+        change, node = begins(write, cluster)
         if not change:
             return
         self.judged(cluster)
@@ -255,24 +273,6 @@ class Stops(Rule):
             self.violated(write, f"node {node} was disrupted: no maintenance window of policy {policy} is open")
         if cluster.settings.get("max-mode") == "Observe":
             self.violated(write, f"node {node} was disrupted: the operator's own limit is Observe")
-
-    @staticmethod
-    def begins(write, cluster):
-        """The change that begins with this write, or whose first pod goes with it, and its node."""
-        if is_node_write(write):
-            before, after = before_and_after(write, cluster)
-            started = before is not None and (starts_change(before, after) or touches_by_label(before, after))
-            return (change_of(after), write.name) if started else ({}, "")
-        pod = cluster.all("pods").get(write.key)
-        if write.kind != "pods" or write.verb != "delete" or pod is None:
-            return {}, ""
-        name = (pod.get("spec") or {}).get("nodeName", "")
-        change = change_of(cluster.node(name) or {})
-        if metadata(pod).get("uid") not in listed_uids(change) or change.get("touched"):
-            return {}, ""
-        pods = [cluster.pod_with(uid) for uid in listed_uids(change)]
-        untouched = all(p is not None and not is_terminating(p) for p in pods)
-        return (change, name) if untouched else ({}, "")
 
 
 class Verified(NodeRule):

@@ -1,11 +1,10 @@
 """S2, S5 and S8: which pods the operator removes, and when."""
 from audit_log import metadata
-from cluster import (annotations, change_of, component_of, controller_of, is_switched_on, is_true, labels, listed_uids,
+from cluster import (RESERVATIONS, annotations, change_of, component_of, controller_of, is_switched_on, is_true, listed_uids,
                      profile_error, says_no, serves_gpus, shares_by_replicas, uses_gpu)
-from node_rules import before_and_after, is_node_write, starts_change
+from node_rules import before_and_after, begins, is_node_write, starts_change
 from rules import LAG, Rule
 
-RESERVATIONS = "kai-resource-reservation"
 KEEPERS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": says_no, "karpenter.sh/do-not-disrupt": is_switched_on,
            "gpusharing.dev/do-not-disrupt": is_switched_on}
 THROUGH_MPS = ("enter-mps", "change-mps", "leave-mps")
@@ -132,24 +131,17 @@ class ValidTargets(Rule):
             self.violated(write, f"{change.get('configMap')} key {change['key']}: {error}")
 
 
-def is_kais(pod):
-    marks = list(labels(pod)) + list(annotations(pod))
-    return metadata(pod).get("namespace") == RESERVATIONS or any(
-        mark in ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices") or mark.startswith("runai-gpu-group") for mark in marks)
-
-
 class KaiNodes(Rule):
-    number, title = "S8", "no roll to replica sharing begins on a node whose GPUs KAI shares"
+    number, title = "S8", "no roll to replica sharing begins or takes its first pod on a node whose GPUs KAI shares"
 
     def judge(self, write, cluster):
-        if not is_node_write(write) or not any(is_kais(p) for p in cluster.all("pods").values()):
+        if not cluster.kai_on(None):
             return
-        before, after = before_and_after(write, cluster)
-        if before is None or not starts_change(before, after):
+        change, node = begins(write, cluster)
+        if not change:
             return
         self.judged(cluster)
-        if not shares_by_replicas(cluster.profile_text(change_of(after))):
+        if not shares_by_replicas(cluster.profile_text(change)):
             return
-        for pod in cluster.pods_on(write.name):
-            if is_kais(pod):
-                self.violated(write, f"KAI's pod {metadata(pod)['name']} is on node {write.name}")
+        for what in cluster.kai_on(node, since=write.received - LAG):
+            self.violated(write, f"{what} node {node}")
