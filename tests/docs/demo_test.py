@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The transcript of `./dev demo` in README.md against the story that it tells (tests/sim/story/story.cc): every step in
+"""The transcript of `./dev demo` in README.md against its story (tests/sim/story/story.cc): every step in
 its order, each begun and held, nodes of the demo's fleet, and as many steps as the last line counts. Prints
 "N passed, N failed"."""
 import pathlib
