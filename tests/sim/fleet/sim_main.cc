@@ -5,6 +5,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -38,8 +39,15 @@ int fail(const std::string& why) {
   return 2;
 }
 
-// ClusterPolicy's definition; with --install also what an administrator applies to get the fleet sharing.
-asio::awaitable<void> prepare(k8s::ApiClient* client, Settings settings) {
+asio::awaitable<void> create_namespace(k8s::ApiClient* client, std::string name) {
+  const nlohmann::json ns{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}};
+  auto made = co_await client->create(gso::sim::kNamespaces, "", ns.dump());
+  if (!made) std::fprintf(stderr, "gso-sim: %s\n", made.error().message.c_str());
+}
+
+// ClusterPolicy's definition; with --install also what an administrator applies to get the fleet sharing, and the
+// operator's namespace, for its Lease and its record.
+asio::awaitable<void> prepare(k8s::ApiClient* client, k8s::Clock* clock, Settings settings) {
   using namespace gso::sim;
   const std::string definition = open_definition("nvidia.com", "clusterpolicies", "ClusterPolicy", "v1", false).dump();
   auto defined = co_await client->create(kCustomResourceDefinitions, "", definition);
@@ -47,12 +55,14 @@ asio::awaitable<void> prepare(k8s::ApiClient* client, Settings settings) {
   if (!settings.install) co_return;
   PluginInstall install;
   install.plugin_version = settings.plugin_version;
-  const nlohmann::json ns{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", install.ns}}}};
-  auto made = co_await client->create(kNamespaces, "", ns.dump());
-  if (!made) std::fprintf(stderr, "gso-sim: %s\n", made.error().message.c_str());
+  co_await create_namespace(client, install.ns);
+  co_await create_namespace(client, "gpu-sharing-operator");
   const nlohmann::json map = config_map(install.ns, install.config_map, demo_profiles(install.default_key));
   auto stored = co_await client->create(kConfigMaps, install.ns, map.dump());
   if (!stored) std::fprintf(stderr, "gso-sim: %s\n", stored.error().message.c_str());
+  // Objects have times in whole seconds: a pod that starts in the second of the edit does not prove that it has read
+  // the text.
+  co_await clock->sleep_for(std::chrono::seconds(2));
   auto policy = co_await client->create(kClusterPolicies, "", cluster_policy(install).dump());
   if (!policy) std::fprintf(stderr, "gso-sim: %s\n", policy.error().message.c_str());
   for (const nlohmann::json& daemonset : standalone_daemonsets(install, "edge")) {
@@ -88,7 +98,7 @@ int serve(const Settings& settings) {
     if (error) return;
     fleet.stop();
   });
-  asio::co_spawn(io, prepare(&client, settings), asio::detached);
+  asio::co_spawn(io, prepare(&client, clock.get(), settings), asio::detached);
   asio::co_spawn(io, fleet.run(), [&](const std::exception_ptr&) {
     signals.cancel();
     frontend.stop();
@@ -115,7 +125,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", settings.seed, "Of the jitter of the delays")->capture_default_str();
   app.add_option("--port", settings.port, "To listen on, on 127.0.0.1; 0 takes any free one")->capture_default_str();
   app.add_flag("--install", settings.install,
-               "Also apply a ConfigMap mps-config and a ClusterPolicy, as an administrator would");
+               "Also apply a ConfigMap mps-config and a ClusterPolicy, as an administrator would, and create the "
+               "operator's namespace");
   app.add_option("--plugin-version", settings.plugin_version, "Device plugin of --install")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
