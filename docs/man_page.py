@@ -7,10 +7,10 @@ import re
 # The date of the texts below that no help prints; change it with them.
 DATE = "2026-11"
 DESCRIPTION = """\
-The device plugin of NVIDIA shares GPUs by MPS or time\\-slicing, as profiles in a ConfigMap say. No component watches that ConfigMap.
+NVIDIA's device plugin shares GPUs by MPS or time\\-slicing. Its profiles are keys of a ConfigMap, which no component watches.
 .B gpu\\-sharing\\-operator run
-does: it checks each edit, rolls it out node by node within a budget, and verifies what every node shows. The other commands look at a
-cluster, or at files, and steer rollouts. Commands that only look never write, and need no operator in the cluster.
+watches it: it checks each edit, rolls it out node by node within a budget, and verifies what every node shows. The other commands explain a
+cluster or manifests, and control rollouts. Commands that explain never write, and need no operator in the cluster.
 .P
 As
 .B kubectl\\-gpu_sharing
@@ -28,10 +28,10 @@ FILES = [
 ]
 EXAMPLES = [
     ("What the device plugin would refuse, or silently ignore:", "gpu-sharing-operator lint mps-config.yaml"),
-    ("What is wrong with GPU sharing in a cluster that has no operator:", "gpu-sharing-operator audit"),
+    ("What is wrong with GPU sharing in a cluster, with or without the operator:", "gpu-sharing-operator audit"),
     ("Why a node is in its state, and the command to run next:", "gpu-sharing-operator explain a100-01"),
     ("Which nodes an edit would restart, and which pods block them:", "gpu-sharing-operator diff -f new.yaml"),
-    ("Stop, look, and go on:", "gpu-sharing-operator rollout pause\ngpu-sharing-operator rollout status\ngpu-sharing-operator rollout resume"),
+    ("Pause a rollout, see what it waits for, and resume it:", "gpu-sharing-operator rollout pause\ngpu-sharing-operator rollout status\ngpu-sharing-operator rollout resume"),
 ]
 SEE_ALSO = ".BR kubectl (1),\n.BR helm (1),\n.BR nvidia\\-smi (1),\n.BR nvidia\\-cuda\\-mps\\-control (1)"
 OPTION = re.compile(r"^  (?P<flags>\S.*?)(?:  +(?P<text>\S.*))?$")
