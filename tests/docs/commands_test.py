@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every command of ours that a document, an alert, the chart or a message of ours names is one that the binary has, with
-the options that stand there; and kubectl's commands survive a shell: no backslash stands outside quotes.
+the options that stand there; kubectl's commands survive a shell: no backslash stands outside quotes; and Events are selected by fields
+that the API server knows.
 
 usage: commands_test.py BINARY
 
@@ -20,6 +21,10 @@ COMMAND = re.compile(r"(?:^ *|`|\$ |\| )(?:(?:build/debug/controller/)?gpu-shari
 # `rollout restart` is kubectl's.
 SHORT = re.compile(r"`(?P<words>rollout (?!restart`)[a-z][^`…\n]*)`")
 KUBECTL = re.compile(r"`(kubectl [^`\n]*)`")
+# `kubectl get events` asks for Events of the core API, which are selected by these fields only (kubernetes pkg/apis/core/v1/conversion.go).
+EVENTS = re.compile(r"kubectl (?:-n \S+ )?get events[^`\n#]*--field-selector[ =](?P<fields>[^`\s]+)")
+EVENT_FIELDS = {"reason", "reportingComponent", "source", "type", "metadata.name", "metadata.namespace",
+                *(f"involvedObject.{field}" for field in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"))}
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-z])(?![\w-])")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
@@ -71,6 +76,10 @@ def main():
             seen += 1
             if "\\" in re.sub(r"'[^']*'|\"[^\"]*\"", "", found[1]):
                 failures.append(f"{where}: `{found[1]}`: the shell takes the backslash away; quote it")
+        for found in EVENTS.finditer(text):
+            seen += 1
+            if unknown := {field.partition("=")[0].rstrip("!") for field in found["fields"].split(",")} - EVENT_FIELDS:
+                failures.append(f"{where}: `{found[0]}`: the API server refuses the field {', '.join(sorted(unknown))} of Events")
     # An expression that finds nothing any more would pass everything.
     if seen < 60:
         failures.append(f"only {seen} commands were found")
