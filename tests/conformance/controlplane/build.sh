@@ -8,87 +8,26 @@
 # the chart installs on.
 #
 # The folder is ${GSO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpu-sharing-operator}/controlplane/HASH/bin,
-# HASH being that of everything that decides what is built: the go.mod and go.sum files and this script.
+# HASH being that of everything that decides what is built: the go.mod and go.sum files and these scripts.
 set -euo pipefail
 shopt -s inherit_errexit
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
-go_version=1.26.8  # fetched where the machine has none; any Go from 1.26 on is taken
 kubernetes=kubernetes${GSO_KUBERNETES:+-$GSO_KUBERNETES}
 if [[ ! -f $here/$kubernetes/go.mod ]]; then
   echo "build.sh: no pins for Kubernetes $GSO_KUBERNETES; there are: $(cd "$here" && echo kubernetes-*)" >&2
   exit 1
 fi
-hash=$(cd "$here" && cat build.sh ./{etcd,helm,kubeconform,kwok,prometheus,prometheus-operator,"$kubernetes"}/go.{mod,sum} | sha256sum | cut -c1-16)
+hash=$(cd "$here" && cat build.sh find_go.sh ./{etcd,helm,kubeconform,kwok,prometheus,prometheus-operator,"$kubernetes"}/go.{mod,sum} | sha256sum | cut -c1-16)
 out=$cache/controlplane/$hash
 all=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm promtool kubeconform)
 
 say() { printf 'build.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# Whether this go is new enough for the modules, without letting it fetch another one.
-new_enough() {
-  local v
-  v=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
-  v=${v#go}
-  [[ $v =~ ^([0-9]+)\.([0-9]+) ]] && ((BASH_REMATCH[1] > 1 || BASH_REMATCH[2] >= 26))
-}
-
-# Any go at all, which can at least download modules: the machine's, or Debian's.
-any_go() {
-  local sudo=()
-  command -v go && return
-  ((EUID == 0)) || sudo=(sudo -n)
-  if command -v apt-get >/dev/null && "${sudo[@]}" true 2>/dev/null; then
-    say "installing Debian's golang-go, to fetch Go $go_version with it"
-    {
-      "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-      "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends golang-go ca-certificates
-    } >>"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; return 1; }
-    hash -r
-    command -v go
-  else
-    return 1
-  fi
-}
-
-# Go's toolchains are published as modules too, so that an old go can download a new one. The copy lies in our
-# own cache because files of a module have no run bits, carry go.mod as _go.mod, and may be cleaned away.
-fetch_goroot() {
-  local goroot=$1 start=$SECONDS old arch json dir copy mod
-  case $(uname -m) in
-    x86_64) arch=amd64 ;;
-    aarch64) arch=arm64 ;;
-    *) die "no Go >= 1.26 on this machine, and none to fetch for $(uname -m)" ;;
-  esac
-  old=$(any_go) || die "needs Go >= 1.26, or root or passwordless sudo on a Debian to install golang-go and fetch it"
-  json=$(cd / && GOTOOLCHAIN=local GOFLAGS='' GO111MODULE=on "$old" mod download -json "golang.org/toolchain@v0.0.1-go$go_version.linux-$arch") ||
-    die "cannot download Go $go_version: $json"
-  dir=$(sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p' <<<"$json")
-  [[ -d $dir ]] || die "cannot download Go $go_version: $json"
-  mkdir -p "${goroot%/*}"
-  copy=$(mktemp -d "$goroot.XXXXXX")
-  cp -rT "$dir" "$copy"
-  chmod -R u+w "$copy"
-  chmod +x "$copy"/bin/* "$copy"/pkg/tool/*/*
-  while read -r -d '' mod; do mv "$mod" "${mod%/*}/go.mod"; done < <(find "$copy" -name _go.mod -print0)
-  # Another build may have been quicker.
-  mv -T "$copy" "$goroot" 2>/dev/null || rm -rf "$copy"
-  say "Go $go_version fetched, $((SECONDS - start)) s"
-}
-
-find_go() {
-  local candidate goroot=$cache/go/go$go_version
-  for candidate in "$(command -v go || true)" /usr/local/go/bin/go "$goroot/bin/go"; do
-    if [[ -x $candidate ]] && new_enough "$candidate"; then
-      echo "$candidate"
-      return
-    fi
-  done
-  fetch_goroot "$goroot"
-  echo "$goroot/bin/go"
-}
+# shellcheck source=tests/conformance/controlplane/find_go.sh
+source "$here/find_go.sh"
 
 # The version that a go.mod pins for a module.
 pinned() {

@@ -5,6 +5,7 @@
 #
 #   cluster.sh up     [--dir DIR] [--kwok]        starts what is not running, and returns when all of it is ready
 #   cluster.sh up     [--dir DIR] --api-only      only etcd and kube-apiserver: nothing but its clients writes there
+#   cluster.sh up     … --api-server-flag FLAG    starts kube-apiserver with this flag too, which overrides those set here
 #   cluster.sh status [--dir DIR]                 one line for each program; exit code 0 only when all is ready
 #   cluster.sh down   [--dir DIR] [--keep-logs]   stops it and removes what `up` made
 #
@@ -238,7 +239,8 @@ start_control_plane() {
     --service-account-issuer https://kubernetes.default.svc --service-account-key-file "$dir/pki/service-account.pub" \
     --service-account-signing-key-file "$dir/pki/service-account.key" --service-cluster-ip-range 10.0.0.0/16 \
     --authorization-mode RBAC --allow-privileged=true \
-    --audit-policy-file "$here/audit-policy.yaml" --audit-log-path "$dir/audit.log" --audit-log-maxsize 1024
+    --audit-policy-file "$here/audit-policy.yaml" --audit-log-path "$dir/audit.log" --audit-log-maxsize 1024 \
+    "${api_server_flags[@]}"
   await kube-apiserver
   if ((${#core[@]} == 2)); then return; fi
 
@@ -324,7 +326,7 @@ status() {
 
 command=${1:-}
 shift || usage
-dir=$cache/cluster kwok=false keep_logs=false
+dir=$cache/cluster kwok=false keep_logs=false api_server_flags=()
 while (($#)); do
   case $command:$1 in
     *:--dir)
@@ -339,6 +341,11 @@ while (($#)); do
     up:--api-only)
       core=("${programs[@]:0:2}")
       shift
+      ;;
+    up:--api-server-flag)
+      [[ ${2:-} ]] || usage
+      api_server_flags+=("$2")
+      shift 2
       ;;
     down:--keep-logs)
       keep_logs=true
