@@ -178,6 +178,8 @@ def fill(root, binary, folder):
     (root / "usr/bin").mkdir(parents=True)
     shutil.copy(binary, root / "usr/bin/gpu-sharing-operator")
     run("strip", root / "usr/bin/gpu-sharing-operator")
+    # Of the libraries inside the binary, beside it where it was built.
+    shutil.copytree(binary.parents[1] / "licences", root / "usr/share/doc/gpu-sharing-operator")
     (root / "usr/bin/kubectl-gpu_sharing").symlink_to("gpu-sharing-operator")
     (root / "etc").mkdir()
     (root / "etc/passwd").write_text(f"root:x:0:0:root:/:/sbin/nologin\nnonroot:x:{USER}:{USER}:nonroot:/:/sbin/nologin\n", encoding="utf-8")
@@ -191,8 +193,16 @@ def fill(root, binary, folder):
 def try_it(root):
     """What the binary answers with nothing but this root filesystem, as nobody in particular."""
     isolate = ["unshare", "--map-root-user"] if os.geteuid() else []
-    text = run(*isolate, "chroot", *([] if isolate else [f"--userspec={USER}:{USER}"]), root, "/usr/bin/gpu-sharing-operator", "version", env={"PATH": os.environ["PATH"]})
-    return text.strip()
+    text = run(*isolate, "chroot", *([] if isolate else [f"--userspec={USER}:{USER}"]), root, "/usr/bin/gpu-sharing-operator", "version", "--libraries", env={"PATH": os.environ["PATH"]})
+    answer, *libraries = text.strip().splitlines()
+    return answer, [line.split(" ", 1) for line in libraries]
+
+
+def refuse_unpatched(libraries):
+    for name, version in libraries:
+        if version.endswith("unpatched"):
+            sys.exit(f"the binary contains {name} {version}: Debian's security patches for it could not be fetched when it was built. "
+                     "Remove its folder from the cache (libcurl in GSO_CACHE), and build again where a mirror or snapshot.debian.org has them.")
 
 
 def tar_of(root, when):
@@ -252,8 +262,8 @@ def oci_archive(root, version, when, created):
     return out.getvalue(), "sha256:" + sha256(manifest), len(layer)
 
 
-def bill(root, version, created, digest):
-    """SPDX 2.3: the binary, and each package with its version and checksum."""
+def bill(root, version, created, digest, libraries):
+    """SPDX 2.3: the binary, each library inside it with its version, and each package with version and checksum."""
     binary = (root / "usr/bin/gpu-sharing-operator").read_bytes()
     packages = [{"SPDXID": "SPDXRef-operator", "name": "gpu-sharing-operator", "versionInfo": version, "downloadLocation": "NOASSERTION",
                  "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION", "filesAnalyzed": False,
@@ -263,8 +273,14 @@ def bill(root, version, created, digest):
                          "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION", "filesAnalyzed": False,
                          "checksums": [{"algorithm": "SHA256", "checksumValue": checksum}],
                          "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:deb/debian/{name}@{its_version}?distro=bookworm"}]})
+    inside = [{"SPDXID": f"SPDXRef-inside-{name}", "name": name, "versionInfo": its_version, "downloadLocation": "NOASSERTION",
+               "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION", "filesAnalyzed": False,
+               "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:deb/debian/{name}@{its_version}?arch=source"}]}
+              for name, its_version in libraries]
     relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-operator"}]
     relations += [{"spdxElementId": "SPDXRef-operator", "relationshipType": "DEPENDS_ON", "relatedSpdxElement": package["SPDXID"]} for package in packages[1:]]
+    relations += [{"spdxElementId": "SPDXRef-operator", "relationshipType": "STATIC_LINK", "relatedSpdxElement": library["SPDXID"]} for library in inside]
+    packages += inside
     return json.dumps({"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"gpu-sharing-operator-{version}",
                        "documentNamespace": f"https://gpusharing.dev/sbom/{version}/{digest.removeprefix('sha256:')}",
                        "creationInfo": {"created": created, "creators": ["Tool: image/build.py"]}, "packages": packages, "relationships": relations}, indent=1) + "\n"
@@ -272,7 +288,7 @@ def bill(root, version, created, digest):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("binary")
+    parser.add_argument("binary", type=pathlib.Path)
     parser.add_argument("version")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--rootfs", type=pathlib.Path)
@@ -289,7 +305,8 @@ def main():
         root = folder / "rootfs"
         root.mkdir()
         fill(root, options.binary, folder)
-        answer = try_it(root)
+        answer, libraries = try_it(root)
+        refuse_unpatched(libraries)
         if options.rootfs:
             shutil.copytree(root, options.rootfs, symlinks=True, dirs_exist_ok=True)
             return
@@ -303,7 +320,7 @@ def main():
             print("built twice, the same bytes")
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "gpu-sharing-operator.oci.tar").write_bytes(archive)
-        (options.out / "gpu-sharing-operator.spdx.json").write_text(bill(root, options.version, created, digest), encoding="utf-8")
+        (options.out / "gpu-sharing-operator.spdx.json").write_text(bill(root, options.version, created, digest, libraries), encoding="utf-8")
         size = sum(path.stat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink())
         print(f"{answer} runs in its root filesystem")
         print(f"{size / 1e6:.1f} MB unpacked, {squeezed / 1e6:.1f} MB compressed, {len(list(locked()))} packages")

@@ -24,11 +24,26 @@
 namespace gso {
 namespace {
 
+void print_version(std::ostream& out, bool libraries) {
+  out << "gpu-sharing-operator " << version() << "\n";
+  if (!libraries) return;
+  for (const LinkedLibrary& library : linked_libraries()) out << library.name << " " << library.version << "\n";
+}
+
 Command make_version_command() {
-  return {.name = "version", .summary = "Print the version", .run = [](const Invocation& i) {
-            i.out << "gpu-sharing-operator " << version() << "\n";
-            return 0;
-          }};
+  const auto libraries = std::make_shared<bool>(false);
+  return {.name = "version",
+          .summary = "Print the version",
+          .describe =
+              [libraries](CLI::App& app, OptionFlags&) {
+                app.add_flag("--libraries", *libraries,
+                             "Also print the libraries inside the program: updates of the system do not reach them");
+              },
+          .run =
+              [libraries](const Invocation& i) {
+                print_version(i.out, *libraries);
+                return 0;
+              }};
 }
 
 }  // namespace

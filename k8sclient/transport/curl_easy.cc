@@ -107,8 +107,7 @@ void CurlExchange::set_request(const HttpRequest& request, const std::string& to
     set(CURLOPT_HTTPGET, 1L);
   } else {
     if (!request.body.empty() || request.method == Method::post) {
-      body_size_ = static_cast<curl_off_t>(request.body.size());
-      set(CURLOPT_POSTFIELDSIZE_LARGE, body_size_);
+      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
       set(CURLOPT_COPYPOSTFIELDS, request.body.c_str());  // A copy, so that a refused stream can be sent again.
       add_header("Content-Type: " + (request.content_type.empty() ? "application/json" : request.content_type));
     }
@@ -133,11 +132,10 @@ void CurlExchange::set_connection() {
   set(CURLOPT_NOSIGNAL, 1L);
   // A lookup that hangs in getaddrinfo must not block the one thread when its request is cancelled.
   set(CURLOPT_QUICK_EXIT, 1L);
-  const bool http2 = target_->tls && kind_ != Kind::unary_http1;
-  set(CURLOPT_HTTP_VERSION, static_cast<long>(http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-  if (kind_ != Kind::unary) {
-    // libcurl 7.88 neither reports the end of a connection to all its streams nor returns a cancelled stream's flow
-    // control window: a watch's connection lives and dies with it. So does one that is only there for an old protocol.
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(target_->tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+  if (kind_ == Kind::stream) {
+    // A watch's connection lives and dies with it: no other watch waits behind its bytes or breaks with it, and its end
+    // closes the connection at once. On a shared one libcurl resets a closed stream only when it is next called.
     set(CURLOPT_FRESH_CONNECT, 1L);
     set(CURLOPT_FORBID_REUSE, 1L);
   } else if (target_->tls) {
@@ -165,7 +163,7 @@ void CurlExchange::set_tls() {
   const Connection& connection = target_->connection;
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   if (!tls_->ca_pem.empty()) {
-    // Only this CA: Debian's libcurl would go on trusting its folder of public roots beside it.
+    // Only this CA: libcurl would go on trusting its folder of public roots beside it.
     set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
     set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
     set_blob(CURLOPT_CAINFO_BLOB, tls_->ca_pem);
@@ -197,7 +195,7 @@ int CurlExchange::socket_options_callback(void* self, curl_socket_t fd, curlsock
   const auto timeout = static_cast<unsigned>(target.options.tcp_user_timeout.count());
   // Best effort: without it a dead peer is still found by keepalive and by our own deadlines.
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
-  // libcurl 7.88 does not; an exec credential plugin must not inherit connections to the API server.
+  // libcurl does not; an exec credential plugin must not inherit connections to the API server.
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   ++target.stats->connections_opened;
   return CURL_SOCKOPT_OK;
@@ -227,7 +225,7 @@ bool CurlExchange::is_http2() const {
   return std::string_view(reinterpret_cast<const char*>(name), size) == "h2";
 }
 
-// libcurl 7.88 does not show why it lost a request. For a connection that breaks it has words or the system's error;
+// libcurl does not show why it lost a request. For a connection that breaks it has words or the system's error;
 // for an HTTP/2 stream that the server refuses it has neither. (In HTTP/1.1 the end of a connection has none either.)
 // A server that resets a stream half-way and ends its connection in the same moment could look the same: therefore a
 // POST is never sent again. The other writes of this client change nothing when they are repeated.
@@ -323,14 +321,6 @@ bool CurlExchange::answer_is_whole() const {
   return response_.header("content-length") == std::to_string(response_.body.size());
 }
 
-// libcurl 7.88 throws away what it has just read of an answer when the reset came with it (fixed in 8.0).
-bool CurlExchange::lost_a_refusal() const {
-  if (kind_ == Kind::stream || headers_complete_ || error_) return false;
-  curl_off_t uploaded = 0;
-  curl_easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-  return uploaded < body_size_;
-}
-
 void CurlExchange::on_done(CURLcode code) {
   if (done_) return;
   done_ = true;
@@ -339,15 +329,11 @@ void CurlExchange::on_done(CURLcode code) {
     // An error of one HTTP/2 stream proves nothing about the others; a connection that was never opened is not suspect.
     connection_suspect_ = times_sent_ > 0 && code != CURLE_HTTP2_STREAM;
   }
-  worth_http1_ = code == CURLE_HTTP2_STREAM && lost_a_refusal();
   if (code != CURLE_OK && !error_) {
     long new_connections = 0;
     curl_easy_getinfo(easy_, CURLINFO_NUM_CONNECTS, &new_connections);
-    const bool read_on_kept =
+    worth_a_new_connection_ =
         method_ == Method::get && connection_suspect_ && header_bytes_ == 0 && new_connections == 0;
-    // GOAWAY that leaves out the only stream of its connection ends as this error and is not sent again by libcurl.
-    const bool left_out = method_ != Method::post && code == CURLE_HTTP2 && broke_without_words();
-    worth_a_new_connection_ = read_on_kept || left_out;
     CurlFailure failure{.code = code, .text = error_text_.data()};
     curl_easy_getinfo(easy_, CURLINFO_SSL_VERIFYRESULT, &failure.tls_verify_result);
     curl_easy_getinfo(easy_, CURLINFO_OS_ERRNO, &failure.os_errno);

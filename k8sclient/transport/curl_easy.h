@@ -38,7 +38,6 @@ class CurlExchange final : public CurlTransfer {
  public:
   enum class Kind {
     unary,
-    unary_http1,  // On a connection of its own, where the server would speak HTTP/2 too.
     stream,
   };
 
@@ -73,12 +72,8 @@ class CurlExchange final : public CurlTransfer {
   [[nodiscard]] bool connection_suspect() const { return connection_suspect_; }
   // Nothing of the request has left this machine.
   [[nodiscard]] bool never_sent() const { return times_sent_ == 0; }
-  // A read that got nothing because the kept connection it was put on had come to its end (GOAWAY, reset), or another
-  // request, except a POST, that the server's GOAWAY left out.
+  // A read that got nothing because the kept connection it was put on had come to its end (GOAWAY, reset).
   [[nodiscard]] bool worth_a_new_connection() const { return worth_a_new_connection_; }
-  // The server ended the HTTP/2 stream before it had the whole body, so it did nothing, and libcurl has lost what it
-  // said (too large, not authorised, not now). Asked again in HTTP/1.1 its answer can be read.
-  [[nodiscard]] bool worth_http1() const { return worth_http1_; }
   // Ends the exchange from our side with this error. The caller removes it from its multi.
   void fail(Reason reason, std::string what);
   // The deadline passed: as fail(), with what was being waited for.
@@ -95,7 +90,6 @@ class CurlExchange final : public CurlTransfer {
   [[nodiscard]] bool is_http2() const;
   [[nodiscard]] bool broke_without_words() const;
   [[nodiscard]] bool allow_another_sending();
-  [[nodiscard]] bool lost_a_refusal() const;
   [[nodiscard]] bool wants_tls(std::string_view body) const;
   CurlExchange(std::shared_ptr<const CurlTarget> target, Kind kind, std::unique_ptr<Signal> signal);
 
@@ -130,7 +124,6 @@ class CurlExchange final : public CurlTransfer {
 
   HttpResponse response_;  // Of a stream, `body` is what has not been read yet.
   std::size_t header_bytes_ = 0;
-  curl_off_t body_size_ = 0;  // Of the request.
   int times_sent_ = 0;
   bool sent_by_http2_ = false;
   bool headers_complete_ = false;
@@ -138,7 +131,6 @@ class CurlExchange final : public CurlTransfer {
   bool done_ = false;
   bool connection_suspect_ = false;
   bool worth_a_new_connection_ = false;
-  bool worth_http1_ = false;
   std::optional<Error> error_;
 };
 

@@ -1,4 +1,4 @@
-// See curl_error.h. The texts matched here are those of libcurl 7.88 with OpenSSL 3.0; where one does not match, the
+// See curl_error.h. The texts matched here are those of libcurl 8.14 with OpenSSL 3.0; where one does not match, the
 // reader still gets libcurl's own words.
 #include "k8sclient/transport/curl_error.h"
 

@@ -108,9 +108,7 @@ Result<void> allow_another_exchange(const CurlCore& core, const HttpRequest& req
 }
 
 // As exchange_once, with a credential; again with a fresh one after a 401, again on a new connection when a read met
-// the end of a kept one, when GOAWAY left out a write, or when certificates that did not serve have been replaced in
-// their files, and again in HTTP/1.1 when a refusal was lost. An error only if there is no answer (for a stream: no
-// headers).
+// the end of a kept one, or when certificates that did not serve have been replaced in their files. An error only if there is no answer (for a stream: no headers).
 asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core, CurlRoute* route,
                                                                             std::shared_ptr<const HttpRequest> request,
                                                                             CurlExchange::Kind kind,
@@ -145,13 +143,9 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
       refreshed = true;
     } else {
       const bool new_certificate = core->tls_changed(credential->files) && exchange.never_sent();
-      if (exchange.worth_http1() && kind == CurlExchange::Kind::unary) {
-        kind = CurlExchange::Kind::unary_http1;
-      } else if (!reconnected && (new_certificate || exchange.worth_a_new_connection())) {
-        reconnected = true;
-      } else {
-        co_return std::unexpected(*exchange.error());
-      }
+      const bool again = !reconnected && (new_certificate || exchange.worth_a_new_connection());
+      if (!again) co_return std::unexpected(*exchange.error());
+      reconnected = true;
     }
     ++core->stats().retries;
   }

@@ -72,6 +72,14 @@ TEST(CommandLine, WithoutACommandTheHelpIsPrinted) {
   EXPECT_THAT(help, HasSubstr("NODE|NAMESPACE/POD"));
 }
 
+// For bills of materials and scanners: libcurl is always inside, with the version that cmake/libcurl/build.sh pins.
+TEST(CommandLine, VersionNamesTheLibrariesInsideWhenItIsAsked) {
+  const std::string plain = call({"version"}).out;
+  const std::string listed = call({"version", "--libraries"}).out;
+  EXPECT_THAT(plain, testing::MatchesRegex("gpu-sharing-operator [0-9.]+\n"));
+  EXPECT_THAT(listed, testing::StartsWith(plain + "curl 8.14.1"));
+}
+
 // A disk that is full, or a reader that has gone.
 class FullBuffer final : public std::streambuf {
  protected:

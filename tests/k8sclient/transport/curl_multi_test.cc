@@ -38,6 +38,21 @@ class CountingTransfer : public CurlTransfer {
   CURL* easy_;
 };
 
+// What is left out of libcurl when it is built (cmake/libcurl/build.sh) has no faults, and needs no library.
+TEST(Libcurl, SpeaksHttpAloneAndAllOfItThatApiServersAndProxiesSpeak) {
+  const curl_version_info_data* const built = curl_version_info(CURLVERSION_NOW);
+  std::vector<std::string> protocols;
+  for (const char* const* name = built->protocols; *name != nullptr; ++name) protocols.emplace_back(*name);
+  EXPECT_THAT(protocols, testing::ElementsAre("http", "https"));
+  for (const int wanted : {CURL_VERSION_SSL, CURL_VERSION_HTTP2, CURL_VERSION_LIBZ, CURL_VERSION_IPV6,
+                           CURL_VERSION_ASYNCHDNS, CURL_VERSION_HTTPS_PROXY}) {
+    EXPECT_NE(built->features & wanted, 0) << wanted;
+  }
+  for (const int unwanted : {CURL_VERSION_BROTLI, CURL_VERSION_ZSTD, CURL_VERSION_PSL, CURL_VERSION_IDN, CURL_VERSION_NTLM}) {
+    EXPECT_EQ(built->features & unwanted, 0) << unwanted;
+  }
+}
+
 TEST_F(MultiTest, AfterAnErrorOfTheMultiEveryTransferIsNotifiedAndNewOnesWork) {
   bool answer = false;
   TcpServer server(io, [&](const TcpConnectionPtr& client) {

@@ -168,7 +168,7 @@ H2Connection::H2Connection(tcp::socket socket, const TlsContext& tls, std::uint3
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, &Callbacks::on_stream_close);
   nghttp2_option* option = nullptr;
   nghttp2_option_new(&option);
-  // libcurl 7.88 sends a reset after every finished stream too; nghttp2 would take a thousand of them for an attack,
+  // libcurl may send a reset after every finished stream too; nghttp2 would take a thousand of them for an attack,
   // which the API server (Go) does not.
   nghttp2_option_set_stream_reset_rate_limit(option, 1'000'000, 1'000'000);
   nghttp2_session_server_new2(&session_, callbacks, this, option);
@@ -224,11 +224,6 @@ bool H2Connection::decrypt() {
   while (open_ && !frozen_) {
     const int size = SSL_read(ssl_, plain.data(), static_cast<int>(plain.size()));
     if (size <= 0) return SSL_get_error(ssl_, size) == SSL_ERROR_WANT_READ;
-    if (speaks_http1()) {
-      http1_.append(reinterpret_cast<const char*>(plain.data()), static_cast<std::size_t>(size));
-      answer_http1();
-      continue;
-    }
     if (nghttp2_session_mem_recv(session_, plain.data(), static_cast<std::size_t>(size)) < 0) return false;
   }
   return true;
@@ -249,24 +244,8 @@ void H2Connection::after_flush(std::function<void()> action) {
   post_flush();
 }
 
-bool H2Connection::speaks_http1() const {
-  const unsigned char* name = nullptr;
-  unsigned size = 0;
-  SSL_get0_alpn_selected(ssl_, &name, &size);
-  return std::string_view(reinterpret_cast<const char*>(name), size) == "http/1.1";
-}
-
-void H2Connection::answer_http1() {
-  const bool has_headers = http1_.find("\r\n\r\n") != std::string::npos;
-  if (!has_headers || std::exchange(answered_http1_, true)) return;
-  frames_ = *handlers_.http1_answer;
-  // The rest of the body is read: to close on it would take the answer back.
-  if (frames_.empty()) after_flush([self = shared_from_this()] { self->close(); });
-}
-
 // What nghttp2 has to say, in its order.
 void H2Connection::gather() {
-  if (speaks_http1()) return;
   const std::uint8_t* bytes = nullptr;
   for (auto size = nghttp2_session_mem_send(session_, &bytes); size > 0;
        size = nghttp2_session_mem_send(session_, &bytes)) {
@@ -409,7 +388,7 @@ void H2Peer::accept() {
       if (*handler) (*handler)(stream);
     };
     connections_.push_back(std::make_shared<H2Connection>(std::move(socket), tls_, max_streams_,
-                                                          H2Connection::Handlers{dispatch, begun, http1_answer_}));
+                                                          H2Connection::Handlers{dispatch, begun}));
     connections_.back()->start();
     accept();
   });

@@ -64,7 +64,6 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
   struct Handlers {
     OnRequest on_request;
     OnRequest on_headers;
-    std::shared_ptr<const std::string> http1_answer;
   };
 
   H2Connection(boost::asio::ip::tcp::socket socket, const TlsContext& tls, std::uint32_t max_streams,
@@ -96,8 +95,6 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
   void read_some();
   void received(std::size_t size);
   bool decrypt();
-  [[nodiscard]] bool speaks_http1() const;
-  void answer_http1();
   void gather();
   void flush();
   void write_pending();
@@ -113,7 +110,6 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
   std::map<std::int32_t, H2StreamPtr> streams_;
   std::vector<std::function<void()>> after_flush_;
   std::array<char, 16384> input_{};
-  std::string http1_;   // What was asked there.
   std::string frames_;  // Not encrypted yet.
   std::string output_;
   std::string writing_;
@@ -121,7 +117,6 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
   std::int32_t last_stream_ = 0;
   bool open_ = true;
   bool frozen_ = false;
-  bool answered_http1_ = false;
   bool flush_posted_ = false;
 };
 
@@ -141,9 +136,6 @@ class H2Peer {
   void on_request(H2Connection::OnRequest handler) { *handler_ = std::move(handler); }
   // Requests whose body is still to come, before on_request() gets them.
   void on_headers(H2Connection::OnRequest handler) { *headers_handler_ = std::move(handler); }
-  // What connections say that speak no HTTP/2, to whatever is asked. Nothing, and then they close, by
-  // default.
-  void set_http1_answer(std::string answer) { *http1_answer_ = std::move(answer); }
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
   // In the order of their acceptance, closed ones too.
@@ -162,7 +154,6 @@ class H2Peer {
   std::uint16_t port_ = 0;
   std::shared_ptr<H2Connection::OnRequest> handler_ = std::make_shared<H2Connection::OnRequest>();
   std::shared_ptr<H2Connection::OnRequest> headers_handler_ = std::make_shared<H2Connection::OnRequest>();
-  std::shared_ptr<std::string> http1_answer_ = std::make_shared<std::string>();
   std::shared_ptr<std::vector<H2StreamPtr>> requests_ = std::make_shared<std::vector<H2StreamPtr>>();
   std::vector<std::shared_ptr<H2Connection>> connections_;
 };
