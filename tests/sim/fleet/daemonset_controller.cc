@@ -172,7 +172,8 @@ DaemonSetController::PodsByNode DaemonSetController::pods_of(const json& daemons
   return pods;
 }
 
-// One pod on each selected node, none elsewhere. A pod that is going away still occupies its node.
+// One pod on each selected node; elsewhere none comes, and those that must not stay are deleted. A pod that is going
+// away still occupies its node.
 void DaemonSetController::place(const json& daemonset, const std::string& hash, const PodsByNode& pods,
                                 std::int64_t* desired) {
   for (const auto& [key, node] : site_->nodes.all()) {
@@ -184,7 +185,8 @@ void DaemonSetController::place(const json& daemonset, const std::string& hash, 
       continue;
     }
     for (const JsonPtr& pod : here->second) {
-      if (!selected || phase_of(*pod) == "Failed" || phase_of(*pod) == "Succeeded") delete_pod(*pod);
+      if (!daemonset_keeps(daemonset, *node) || phase_of(*pod) == "Failed" || phase_of(*pod) == "Succeeded")
+        delete_pod(*pod);
     }
   }
   for (const auto& [node, list] : pods) {

@@ -16,6 +16,8 @@ namespace gso::sim {
 
 // Whether a DaemonSet's template selects a node: nodeSelector, required node affinity, taints.
 [[nodiscard]] bool daemonset_selects(const nlohmann::json& daemonset, const nlohmann::json& node);
+// Whether a pod of it that runs there stays: a NoSchedule taint keeps only new ones away.
+[[nodiscard]] bool daemonset_keeps(const nlohmann::json& daemonset, const nlohmann::json& node);
 // The controller-revision-hash of its template.
 [[nodiscard]] std::string template_hash(const nlohmann::json& daemonset);
 

@@ -54,9 +54,7 @@ bool tolerates(const json& toleration, const json& taint) {
   return exists || text(toleration, "value") == text(taint, "value");
 }
 
-}  // namespace
-
-bool daemonset_selects(const json& daemonset, const json& node) {
+bool fits(const json& daemonset, const json& node, bool runs_there) {
   const json& pod_spec = member(member(member(daemonset, "spec"), "template"), "spec");
   const json& has = labels(node);
   for (const auto& [key, value] : member(pod_spec, "nodeSelector").items()) {
@@ -66,10 +64,22 @@ bool daemonset_selects(const json& daemonset, const json& node) {
   if (!affinity_holds(pod_spec, has)) return false;
   const json& tolerations = items(pod_spec, "tolerations");
   for (const json& taint : items(member(node, "spec"), "taints")) {
-    if (text(taint, "effect") == "PreferNoSchedule" || always_tolerated(text(taint, "key"))) continue;
+    const std::string& effect = text(taint, "effect");
+    if (effect == "PreferNoSchedule" || always_tolerated(text(taint, "key"))) continue;
+    if (runs_there && effect == "NoSchedule") continue;
     if (std::ranges::none_of(tolerations, [&taint](const json& t) { return tolerates(t, taint); })) return false;
   }
   return true;
+}
+
+}  // namespace
+
+bool daemonset_selects(const json& daemonset, const json& node) {
+  return fits(daemonset, node, false);
+}
+
+bool daemonset_keeps(const json& daemonset, const json& node) {
+  return fits(daemonset, node, true);
 }
 
 std::string template_hash(const json& daemonset) {

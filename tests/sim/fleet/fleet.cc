@@ -4,6 +4,8 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "k8sclient/api/client.h"
@@ -38,7 +40,7 @@ asio::awaitable<void> counted(Tasks* tasks, asio::awaitable<void> task) {
 }  // namespace
 
 struct Fleet::Parts {
-  Parts(Site* site, FleetOptions fleet_options)
+  Parts(Site* site, FleetOptions fleet_options, ClusterAutoscaler::Cloud cloud)
       : options(std::move(fleet_options)),
         nfd(site),
         nfd_worker(site, &nfd),
@@ -52,6 +54,7 @@ struct Fleet::Parts {
                     }),
         dra_driver(site),
         scheduler(site),
+        autoscaler(site, std::move(cloud)),
         nos_partitioner(site),
         workload(site, options.workload),
         tasks(site->clock),
@@ -64,13 +67,14 @@ struct Fleet::Parts {
     watcher_options.absent_retry = std::chrono::milliseconds(300);
     watchers.push_back(std::make_unique<k8s::Watcher>(site->client, gvr, std::move(watcher_options), mirror));
   }
-  void spawn(const asio::any_io_executor& executor, asio::awaitable<void> task) {
+  void spawn(asio::awaitable<void> task) {
     ++tasks.running;
-    asio::co_spawn(executor, counted(&tasks, std::move(task)), asio::detached);
+    asio::co_spawn(*executor, counted(&tasks, std::move(task)), asio::detached);
   }
 
   FleetOptions options;
   std::map<std::string, std::unique_ptr<NodeAgent>, std::less<>> nodes;
+  std::set<std::string> off;  // Machines that are gone for good.
   NfdMaster nfd;
   NfdWorker nfd_worker;
   DaemonSetController daemonsets;
@@ -79,11 +83,13 @@ struct Fleet::Parts {
   MigManager mig_manager;
   DraDriver dra_driver;
   Scheduler scheduler;
+  ClusterAutoscaler autoscaler;
   NosPartitioner nos_partitioner;
   Workload workload;
   std::vector<std::unique_ptr<k8s::Watcher>> watchers;
   Tasks tasks;
   std::unique_ptr<k8s::Signal> stop;
+  std::optional<asio::any_io_executor> executor;  // From run() to stop().
 };
 
 Fleet::Fleet(k8s::ApiClient* client, k8s::Clock* clock, FleetOptions options)
@@ -91,20 +97,49 @@ Fleet::Fleet(k8s::ApiClient* client, k8s::Clock* clock, FleetOptions options)
   if (options.workload.nodes.empty()) {
     for (const NodeSpec& node : options.nodes) options.workload.nodes.push_back(node.name);
   }
-  parts_ = std::make_unique<Parts>(site_.get(), std::move(options));
-  for (const NodeSpec& spec : parts_->options.nodes) {
-    auto publish = [this, name = spec.name](const PodSpec& pod,
-                                            std::optional<std::map<std::string, std::string>> labels) {
-      if (site_->faults.feature_files) return parts_->nfd_worker.file_changed(name, std::move(labels));
-      if (labels) parts_->nfd.publish(name, pod, *labels);
-    };
-    parts_->nodes[spec.name] =
-        std::make_unique<NodeAgent>(site_.get(), spec, parts_->options.act_as_controllers, std::move(publish));
-  }
+  ClusterAutoscaler::Cloud cloud{.boot = [this](NodeSpec spec) { add_node(std::move(spec)); },
+                                 .shut_down = [this](const std::string& name) { remove_node(name); }};
+  parts_ = std::make_unique<Parts>(site_.get(), std::move(options), std::move(cloud));
+  for (const NodeSpec& spec : parts_->options.nodes) make_agent(spec);
   connect();
 }
 
 Fleet::~Fleet() = default;
+
+void Fleet::make_agent(const NodeSpec& spec) {
+  auto publish = [this, name = spec.name](const PodSpec& pod,
+                                          std::optional<std::map<std::string, std::string>> labels) {
+    if (site_->faults.feature_files) return parts_->nfd_worker.file_changed(name, std::move(labels));
+    if (labels) parts_->nfd.publish(name, pod, *labels);
+  };
+  parts_->nodes[spec.name] =
+      std::make_unique<NodeAgent>(site_.get(), spec, parts_->options.act_as_controllers, std::move(publish));
+}
+
+void Fleet::play(NodeAgent* agent) {
+  parts_->spawn(agent->run());
+  agent->begin();
+  if (agent->spec().nfd) parts_->nfd.add_node(agent->spec().name);
+}
+
+void Fleet::add_node(NodeSpec spec) {
+  make_agent(spec);
+  if (parts_->executor) play(node(spec.name));
+}
+
+void Fleet::remove_node(const std::string& name) {
+  node(name)->power_off();
+  parts_->nfd.remove_node(name);
+  parts_->off.insert(name);
+}
+
+std::vector<NodeSpec> Fleet::machines() const {
+  std::vector<NodeSpec> out;
+  for (const auto& [name, agent] : parts_->nodes) {
+    if (!parts_->off.contains(name)) out.push_back(agent->spec());
+  }
+  return out;
+}
 
 // Who hears of what.
 void Fleet::connect() {
@@ -116,6 +151,7 @@ void Fleet::connect() {
   site.nodes.add_listener([=](const k8s::ObjectKey& key, const JsonPtr& before, const JsonPtr& after) {
     if (auto it = parts->nodes.find(key.name); it != parts->nodes.end()) it->second->on_node(after);
     if (controllers) parts->daemonsets.on_node(before, after);
+    parts->autoscaler.on_node(before, after);
     if (gpu_operator) parts->gpu_operator.on_node(before, after);
     if (gpu_operator) parts->mig_manager.on_node(after);
     if (schedules) parts->scheduler.wake();
@@ -139,8 +175,8 @@ void Fleet::connect() {
 }
 
 asio::awaitable<void> Fleet::run() {
-  const auto executor = co_await asio::this_coro::executor;
   Parts& parts = *parts_;
+  parts.executor = co_await asio::this_coro::executor;
   Site* site = site_.get();
   parts.watch(site, kNodes, &site->nodes);
   parts.watch(site, kPods, &site->pods);
@@ -149,22 +185,19 @@ asio::awaitable<void> Fleet::run() {
   parts.watch(site, kControllerRevisions, &site->revisions);
   parts.watch(site, kClusterPolicies, &site->clusterpolicies);
   parts.watch(site, kNodeFeatures, &site->nodefeatures);
-  parts.spawn(executor, site->agenda.run());
-  for (auto& watcher : parts.watchers) parts.spawn(executor, watcher->run());
-  parts.spawn(executor, parts.nfd.run());
-  parts.spawn(executor, parts.daemonsets.run());
-  parts.spawn(executor, parts.gpu_operator.run());
-  parts.spawn(executor, parts.driver_upgrader.run());
-  parts.spawn(executor, parts.mig_manager.run());
-  parts.spawn(executor, parts.dra_driver.run());
-  parts.spawn(executor, parts.scheduler.run());
-  parts.spawn(executor, parts.nos_partitioner.run());
-  parts.spawn(executor, parts.workload.run());
-  for (auto& [name, node] : parts.nodes) {
-    parts.spawn(executor, node->run());
-    node->begin();
-    if (node->spec().nfd) parts.nfd.add_node(name);
-  }
+  parts.spawn(site->agenda.run());
+  for (auto& watcher : parts.watchers) parts.spawn(watcher->run());
+  parts.spawn(parts.nfd.run());
+  parts.spawn(parts.daemonsets.run());
+  parts.spawn(parts.gpu_operator.run());
+  parts.spawn(parts.driver_upgrader.run());
+  parts.spawn(parts.mig_manager.run());
+  parts.spawn(parts.dra_driver.run());
+  parts.spawn(parts.scheduler.run());
+  parts.spawn(parts.autoscaler.run());
+  parts.spawn(parts.nos_partitioner.run());
+  parts.spawn(parts.workload.run());
+  for (auto& [name, node] : parts.nodes) play(node.get());
   parts.workload.begin();
 
   const bool stopped = co_await parts.stop->wait_until(k8s::MonoTime::never());
@@ -177,7 +210,9 @@ asio::awaitable<void> Fleet::run() {
   parts.driver_upgrader.stop();
   parts.mig_manager.stop();
   parts.dra_driver.stop();
+  parts.executor.reset();
   parts.scheduler.stop();
+  parts.autoscaler.stop();
   parts.nos_partitioner.stop();
   parts.workload.stop();
   for (auto& [name, node] : parts.nodes) node->stop();
@@ -216,6 +251,10 @@ DraDriver& Fleet::dra_driver() {
 
 Scheduler& Fleet::scheduler() {
   return parts_->scheduler;
+}
+
+ClusterAutoscaler& Fleet::autoscaler() {
+  return parts_->autoscaler;
 }
 
 NosPartitioner& Fleet::nos_partitioner() {

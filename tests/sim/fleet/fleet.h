@@ -17,6 +17,7 @@
 
 #include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
+#include "tests/sim/fleet/cluster_autoscaler.h"
 #include "tests/sim/fleet/dra_driver.h"
 #include "tests/sim/fleet/driver_upgrader.h"
 #include "tests/sim/fleet/node_agent.h"
@@ -54,6 +55,13 @@ class Fleet {
 
   // Known faults, all off at first.
   [[nodiscard]] FleetFaults& faults() { return site_->faults; }
+  // A machine comes up and registers its node, under a name that was never there before.
+  void add_node(NodeSpec spec);
+  // A machine is switched off for good. Its Node is somebody else's to remove.
+  void remove_node(const std::string& name);
+  // Of the machines that are not switched off for good.
+  [[nodiscard]] std::vector<NodeSpec> machines() const;
+
   // Ends the process of a container. False when it does not run.
   bool crash(std::string_view node, std::string_view daemonset, std::string_view container, int code = 2);
 
@@ -63,6 +71,7 @@ class Fleet {
   [[nodiscard]] DriverUpgrader& driver_upgrader();
   [[nodiscard]] DraDriver& dra_driver();
   [[nodiscard]] Scheduler& scheduler();
+  [[nodiscard]] ClusterAutoscaler& autoscaler();
   [[nodiscard]] NosPartitioner& nos_partitioner();
   // How many pods of a DaemonSet each node has run, by node; nodes without any are left out.
   [[nodiscard]] std::map<std::string, std::size_t> pods_run(const std::string& daemonset) const;
@@ -72,6 +81,8 @@ class Fleet {
  private:
   struct Parts;
   void connect();
+  void make_agent(const NodeSpec& spec);
+  void play(NodeAgent* agent);
   std::unique_ptr<Site> site_;
   std::unique_ptr<Parts> parts_;
 };

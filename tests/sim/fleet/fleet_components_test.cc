@@ -198,6 +198,9 @@ TEST(DaemonSetRules, SelectBySelectorAffinityAndTaints) {
   EXPECT_TRUE(daemonset_selects(operand, node_with(fits, taint("nvidia.com/gpu"))));
   EXPECT_TRUE(daemonset_selects(operand, node_with(fits, taint("node.kubernetes.io/unschedulable"))));
   EXPECT_FALSE(daemonset_selects(operand, node_with(fits, taint("example.com/other"))));
+  EXPECT_TRUE(daemonset_keeps(operand, node_with(fits, taint("example.com/other")))) << "NoSchedule ends no pod";
+  const json evicting = json::array({{{"key", "example.com/other"}, {"effect", "NoExecute"}}});
+  EXPECT_FALSE(daemonset_keeps(operand, node_with(fits, evicting)));
 }
 
 TEST(DaemonSetRules, HashTheTemplateAndNothingElse) {

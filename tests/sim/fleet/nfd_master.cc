@@ -49,6 +49,12 @@ void NfdMaster::add_node(const std::string& node) {
   dirty(node);
 }
 
+void NfdMaster::remove_node(const std::string& node) {
+  gone_.insert(node);
+  for (const auto& [feature, labels] : features_[node])
+    outbox_.push({.verb = Write::Verb::remove, .gvr = kNodeFeatures, .key = feature});
+}
+
 void NfdMaster::publish(const std::string& node, const PodSpec& pod, const Labels& labels) {
   if (site_->nodefeatures.served()) return write_node_feature(node, pod, labels);
   hand_over(node, labels);
@@ -125,7 +131,7 @@ void NfdMaster::dirty(const std::string& node) {
 }
 
 void NfdMaster::reconcile(const std::string& node) {
-  if (site_->faults.nfd_down) return;
+  if (site_->faults.nfd_down || gone_.contains(node)) return;
   JsonPtr live = site_->nodes.find({"", node});
   if (live == nullptr) return dirty(node);  // Not registered yet.
   Labels desired = worker_[node];

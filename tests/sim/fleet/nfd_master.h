@@ -20,6 +20,8 @@ class NfdMaster {
 
   // What NFD's worker finds on a machine with an NVIDIA card.
   void add_node(const std::string& node);
+  // Its machine is gone for good; what feature discovery published there goes with it, as nfd-gc does it.
+  void remove_node(const std::string& node);
   // From feature discovery in `pod` on `node`: by a NodeFeature where the server has that kind, else handed over.
   void publish(const std::string& node, const PodSpec& pod, const std::map<std::string, std::string>& labels);
   // From NFD's worker, as a whole.
@@ -40,7 +42,7 @@ class NfdMaster {
   std::map<std::string, Labels> worker_, handed_over_;  // By node.
   std::map<std::string, std::map<k8s::ObjectKey, Labels>> features_;
   std::map<k8s::ObjectKey, std::string> written_;  // NodeFeatures as sent last: node's labels as text.
-  std::set<std::string> dirty_;
+  std::set<std::string> dirty_, gone_;
   std::shared_ptr<int> life_ = std::make_shared<int>();
 };
 

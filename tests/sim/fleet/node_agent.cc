@@ -229,12 +229,16 @@ void NodeAgent::recover() {
   heartbeat();
 }
 
-void NodeAgent::reboot(k8s::Duration downtime) {
-  if (off_) return;
+void NodeAgent::power_off() {
   for (auto& [uid, entry] : pods_) entry.runner->power_off();
   machine_.reboot();
   off_ = true;
   lose();
+}
+
+void NodeAgent::reboot(k8s::Duration downtime) {
+  if (off_) return;
+  power_off();
   site_->after(downtime, life_, [this] {
     recover();
     for (auto& [uid, entry] : pods_) entry.runner->restart();

@@ -52,6 +52,8 @@ class NodeAgent {
   void recover();  // It is back.
   // The container runtime is down (or up again): kubelet says NotReady, and pods go on.
   void set_runtime(bool up);
+  // For good, unless recover() is called.
+  void power_off();
   // Power off, and on again after `downtime` (scaled).
   void reboot(k8s::Duration downtime);
 

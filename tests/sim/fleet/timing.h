@@ -51,6 +51,12 @@ struct FleetTiming {
   k8s::Duration daemonset_sync = std::chrono::milliseconds(200);
   k8s::Duration scheduler_cycle = std::chrono::milliseconds(100);
   k8s::Duration operator_state = std::chrono::milliseconds(700);  // GPU Operator: from one DaemonSet to the next.
+
+  // The cluster autoscaler and its cloud
+  k8s::Duration autoscaler_scan = std::chrono::seconds(10);
+  k8s::Duration autoscaler_unneeded = std::chrono::minutes(10);  // --scale-down-unneeded-time
+  k8s::Duration machine_boot = std::chrono::seconds(90);         // From the order to a registered node.
+  k8s::Duration machine_removal = std::chrono::seconds(40);      // From the taint to a machine that is off.
 };
 
 // Draws the delays. One per fleet: the same seed gives the same run on a simulated clock.
