@@ -30,6 +30,9 @@ class AuditLog:
         self.rest = ""
         self.new()
 
+    def close(self):
+        self.file.close()
+
     def new(self):
         text = self.rest + self.file.read()
         lines = text.split("\n")

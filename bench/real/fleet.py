@@ -130,6 +130,8 @@ def main():
     options = arguments()
     if options.nodes < 1 or options.rounds < 1:
         sys.exit("fleet.py: --nodes and --rounds must be 1 or more")
+    if any(not 1 <= size <= options.nodes for size in options.growth or []):
+        sys.exit("fleet.py: every size of --growth must be between 1 and --nodes (%d)" % options.nodes)
     measurements.IDLE_SECONDS = options.idle_seconds
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = tempfile.mkdtemp(prefix="gso-fleet-bench-")
@@ -145,11 +147,11 @@ def main():
             say("logs are in " + folder)
         else:
             shutil.rmtree(folder)
-    print(report.table(bench.result))
     if options.json:
         with open(options.json, "w") as file:
             json.dump(bench.result, file, indent=1)
             file.write("\n")
+    print(report.table(bench.result))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # Everything that needs a real API server; `./dev test` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      all parts by default
+#   run.sh [PART...]      all parts by default, but for fleet-bench
 #   run.sh --list         the names of the parts, one a line
 #
 # GSO_CONFORMANCE_JOBS says how many at once (6), GSO_BUILD which build is tried (build/debug).
@@ -19,8 +19,10 @@ jobs=${GSO_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first.
 all_parts=(bad-input kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
   quick-start rollouts least-privilege secure-metrics chart pod-mutation kubectl-commands sequences playground custom-resources)
+# Only when named: it builds a Go program and measures, which nothing should do beside it.
+named_parts=(fleet-bench)
 if [[ ${1:-} == --list ]]; then
-  printf '%s\n' "${all_parts[@]}"
+  printf '%s\n' "${all_parts[@]}" "${named_parts[@]}"
   exit
 fi
 mkdir -p "$logs"
@@ -107,6 +109,9 @@ kai() {
 
 # Starts its control plane itself, and takes it down: that is what it tries.
 playground() { timeout 300 "$here/playground_test.sh" "$cluster" "$build"; }
+
+# The bench starts its control plane itself.
+fleet-bench() { timeout 300 "$here/fleet_bench_test.py" "$build/controller/gpu-sharing-operator" 2>&1; }
 
 bad-input() {
   up
