@@ -36,7 +36,6 @@ add_library(gso::libcurl ALIAS gso_libcurl)
 set_target_properties(gso_libcurl PROPERTIES
   IMPORTED_LOCATION ${GSO_LIBCURL}/lib/libcurl.a
   INTERFACE_INCLUDE_DIRECTORIES ${GSO_LIBCURL}/include
-  INTERFACE_COMPILE_DEFINITIONS CURL_STATICLIB
   INTERFACE_LINK_LIBRARIES "${GSO_NGHTTP2};OpenSSL::SSL;OpenSSL::Crypto;ZLIB::ZLIB;Threads::Threads")
 
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/licences)
