@@ -21,6 +21,18 @@ std::int64_t amount(const ResourceCounts& counts, const std::string& resource) {
   return at == counts.end() ? 0 : at->second;
 }
 
+// GPUs of a node that neither GFD nor the record counts: what its plugin serves, or should serve, with the replicas of
+// one GPU counted once.
+std::int64_t served_gpus(const Node& node, const NodeAssessment* a) {
+  std::int64_t gpus = 0;
+  if (a != nullptr && a->expectation != nullptr) {
+    const NodeExpectation& expected = *a->expectation;
+    for (const auto& [resource, replicas] : expected.replicas) gpus += expected.capacity.at(resource) / replicas;
+    for (const auto& [resource, replicas] : expected.divisible) gpus += amount(node.capacity, resource) / replicas;
+  }
+  return gpus > 0 ? gpus : amount(node.capacity, std::string(kGpuResource));
+}
+
 // The share of what the profile makes of the GPUs that is not allocatable, of `total` GPUs, rounded up.
 std::int64_t lost_of(const Node& node, const NodeAssessment& a, std::int64_t total) {
   std::int64_t expected = 0;
@@ -74,7 +86,7 @@ GpuCount gpus_of(const Node& node, const NodeAssessment* a) {
   GpuCount out;
   out.total = labelled_gpus(node);
   if (a != nullptr) out.total = std::max({out.total, a->counted_devices, a->recorded_gpus, a->had_devices});
-  if (out.total == 0) out.total = amount(node.capacity, std::string(kGpuResource));
+  if (out.total == 0) out.total = served_gpus(node, a);
   if (!node.ready || a == nullptr) {
     out.lost = !node.ready || !serves_gpus(node) ? out.total : 0;
     return out;

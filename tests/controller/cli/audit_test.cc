@@ -116,6 +116,17 @@ TEST(Audit, ANodeThatRunsAnotherProfileThanItsConfigMapIsAnError) {
   EXPECT_EQ(Json::parse(found.out)["gpus"], (Json{{"total", 4}, {"unusable", 2}}));
 }
 
+TEST(Audit, ReplicasAreNoGpusOfANodeWhoseGpusAnAnnotationNames) {
+  const std::string annotated = R"(---
+{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {nvidia.com/gpu.present: 'true'}, annotations:
+  {gpusharing.dev/devices: '[{"name": "Tesla T4", "memoryMiB": 15360}, {"name": "Tesla T4", "memoryMiB": 15360}]'}},
+ status: {capacity: {nvidia.com/gpu: '8'}, allocatable: {nvidia.com/gpu: '8'},
+          conditions: [{type: Ready, status: 'True'}]}}
+)";
+  const Outcome found = audit(config_map("timeSlicing") + kPlugin + annotated + pod("plugin", "n1", true));
+  EXPECT_EQ(Json::parse(found.out)["gpus"], (Json{{"total", 2}, {"unusable", 0}})) << found.out;
+}
+
 TEST(Audit, APodThatIsNotReadyIsNamedWithItsLastWords) {
   const Outcome found =
       audit(config_map("timeSlicing") + kPlugin + node("n1", 2, 8) + pod("plugin", "n1", false), "text");
