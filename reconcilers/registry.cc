@@ -9,6 +9,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/partitioning/observed.h"
 #include "reconcilers/partitioning/partitioning.h"
 #include "reconcilers/rollout/abandoned.h"
 #include "reconcilers/rollout/baseline.h"
@@ -223,7 +224,7 @@ const std::vector<Reconciler>& reconcilers() {
        policy_status},
       // Gives the GPUs of nodes that are labelled for it the MPS slices that pending pods ask for.
       {kNodePartitioning,
-       {kNodes, kPods, kConfigMaps, kDaemonSets},
+       {kNodes, kPods, kConfigMaps, kDaemonSets, kLeases},
        {{kNodes, {"patch"}}, {kConfigMaps, {"patch"}}, {kEvents, {"create", "patch"}}},
        node_partitioning},
       // Reports which sharing mode of KAI is in effect, and which settings of kai-config cannot work.
@@ -248,6 +249,19 @@ bool store_synced(const World& world, const k8s::Gvr& resource) {
   return true;
 }
 
+namespace {
+
+Plan plan_one(const Reconciler& reconciler, const Snapshot& snapshot, FleetIndex& index, RolloutViews& rollouts,
+              PartitioningMode partitioning) {
+  if (reconciler.name != kNodePartitioning) return reconciler.plan(snapshot, index, rollouts);
+  const PartitioningMode mode = effective_mode(partitioning, snapshot.settings);
+  if (mode == PartitioningMode::off) return switched_off(snapshot.world, index.impl().nodes_in(Bucket::partitioned));
+  Plan plan = reconciler.plan(snapshot, index, rollouts);
+  return mode == PartitioningMode::observe ? observed(std::move(plan)) : plan;
+}
+
+}  // namespace
+
 Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilter& filter) {
   Plan plan;
   const World& world = snapshot.world;
@@ -263,7 +277,7 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
                         });
     if (filter.begin) filter.begin();
     std::optional<Plan> part;
-    if (synced) part = reconciler.plan(snapshot, index, rollouts);
+    if (synced) part = plan_one(reconciler, snapshot, index, rollouts, filter.partitioning);
     if (filter.planned) filter.planned(reconciler, part ? &*part : nullptr);
     if (!part && reconciler.name == kSharingRollout) plan.timers_complete = false;
     if (part) plan.append(std::move(*part));

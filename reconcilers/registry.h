@@ -10,6 +10,7 @@
 #include "k8sclient/value/object.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/partitioning/mode.h"
 
 namespace gso {
 
@@ -48,6 +49,8 @@ struct ReconcilerFilter {
   // Called before and after each reconciler, for metrics; a null plan: the reconciler waits for a store.
   std::function<void()> begin = {};
   std::function<void(const Reconciler& reconciler, const Plan* plan)> planned = {};
+  // No further than this; see effective_mode().
+  PartitioningMode partitioning = PartitioningMode::enforce;
 };
 // For views that are complete by construction, such as those of tests and listings.
 inline bool everything_synced(const k8s::Gvr&) {

@@ -18,6 +18,8 @@
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
 #include "k8sclient/api/client.h"
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 
@@ -87,7 +89,7 @@ std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_
 }
 
 // What the operator writes in the course of a rollout: as the chart grants it. The Lease is granted by name.
-std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settings, const std::string& lease_name) {
+std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settings, const Options& options) {
   constexpr const char* kOurs = "gpusharing.dev";
   std::vector<Attempt> out{
       {.verbs = {"patch"}, .gvr = {kOurs, "v1alpha1", "sharingpolicies"}, .ns = "", .subresource = "status"},
@@ -97,8 +99,9 @@ std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settin
        .gvr = {"coordination.k8s.io", "v1", "leases"},
        .ns = settings.operator_namespace,
        .subresource = "",
-       .name = lease_name}};
+       .name = options.lease_name}};
   if (settings.rollouts == PolicyMode::observe) return out;
+  const bool partitions = options.partitioning_mode == PartitioningMode::enforce && !partitioned_nodes(world).empty();
   out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "nodes"}, .ns = "", .subresource = ""});
   out.push_back({.verbs = {"create"}, .gvr = {kOurs, "v1alpha1", "sharingrollouts"}, .ns = "", .subresource = ""});
   out.push_back(
@@ -111,6 +114,14 @@ std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settin
   for (const std::string& ns : namespaces) {
     out.push_back({.verbs = {"delete"}, .gvr = {"", "v1", "pods"}, .ns = ns, .subresource = ""});
     out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "configmaps"}, .ns = ns, .subresource = ""});
+  }
+  if (!partitions) return out;
+  for (const PluginInstallation& installation : discover(world).of_nos) {
+    out.push_back({.verbs = {"patch"},
+                   .gvr = {"", "v1", "configmaps"},
+                   .ns = installation.ns,
+                   .subresource = "",
+                   .name = installation.config_map});
   }
   return out;
 }
@@ -173,7 +184,7 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
   for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);
   found->lines.push_back(sharing_kinds(kinds, world.policies.size()));
   if (check.writes) {
-    const std::vector<Attempt> wanted = writes_of(world, settings, options.lease_name);
+    const std::vector<Attempt> wanted = writes_of(world, settings, options);
     co_await check_writes(client, wanted, found);
   }
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};

@@ -21,6 +21,7 @@ constexpr const char* kServing = "Serving and logs";
 constexpr const char* kRunning = "Watching and writing";
 constexpr const char* kPlanning = "Planning, cluster-wide";
 constexpr const char* kKai = "KAI-Scheduler";
+constexpr const char* kPartitioning = "Slices for pending pods";
 constexpr const char* kPolicy = "Planning, what the SharingPolicy 'default' starts with";
 
 void add_connection(std::vector<OptionSpec>& out) {
@@ -186,6 +187,36 @@ void add_kai(std::vector<OptionSpec>& out) {
                          [](Options& o) -> auto& { return o.kai_node_interval; }, {0s, 24h}));
 }
 
+void add_partitioning(std::vector<OptionSpec>& out) {
+  out.push_back(choice<PartitioningMode>(
+      "partitioning-mode", kPartitioning,
+      "Enforce gives nodes labelled nos.nebuly.com/gpu-partitioning=mps the slices that pending pods ask for, Observe "
+      "reports what it would change, Off ignores them",
+      {{"Enforce", PartitioningMode::enforce}, {"Observe", PartitioningMode::observe}, {"Off", PartitioningMode::off}},
+      [](Options& o) -> auto& { return o.partitioning_mode; }));
+  out.push_back(duration("partitioning-batch-timeout", kPartitioning,
+                         "How long the first pending pod waits at most for others that are planned for together with "
+                         "it",
+                         [](Options& o) -> auto& { return o.partitioning.batch_timeout; }, {0s, 1h}));
+  out.push_back(duration("partitioning-batch-idle", kPartitioning,
+                         "How long no further pod must come before pending pods are planned for",
+                         [](Options& o) -> auto& { return o.partitioning.batch_idle; }, {0s, 1h}));
+  out.push_back(duration("partitioning-confirm-timeout", kPartitioning,
+                         "How long a node may take to report the slices of a new key, before its label returns to the "
+                         "key before; nos's plugin can wait 5m after a crash",
+                         [](Options& o) -> auto& { return o.partitioning.confirm_timeout; }, {1min, 24h}));
+  out.push_back(integer(
+      "partitioning-reserved-mib", kPartitioning,
+      "MiB of each GPU for the driver and the MPS server, which no slice gets",
+      [](Options& o) -> auto& { return o.partitioning.reserved_mib; }, 0, 512));
+  out.push_back(boolean("partitioning-consolidate", kPartitioning,
+                        "Prefer nodes that are in use, so that others become empty; otherwise idle nodes come first",
+                        [](Options& o) -> auto& { return o.partitioning.consolidate; }));
+  out.push_back(duration("partitioning-remove-idle-after", kPartitioning,
+                         "Remove free slices that no pod has used for this long, 0 for never",
+                         [](Options& o) -> auto& { return o.partitioning.remove_idle_after; }, {1min, 720h, true}));
+}
+
 void add_policy(std::vector<OptionSpec>& out) {
   out.push_back(choice<PolicyMode>(
       "mode", kPolicy, "Enforce rolls out, Approve waits for approval of each rollout, Observe only reports",
@@ -235,6 +266,7 @@ const std::vector<OptionSpec>& option_specs() {
     add_running(out);
     add_planning(out);
     add_kai(out);
+    add_partitioning(out);
     add_policy(out);
     return out;
   }();
@@ -262,6 +294,7 @@ PlannerSettings Options::planner_settings() const {
   out.kai.sweep = kai_recheck_interval;
   out.kai.look_for_leftovers = kai_gc_without_crds;
   out.kai.node_interval = kai_node_interval;
+  out.partitioning = partitioning;
   return out;
 }
 

@@ -11,6 +11,7 @@
 
 #include "k8sclient/value/error.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/partitioning/mode.h"
 
 namespace gso {
 
@@ -92,6 +93,10 @@ struct Options {
   MpsReadyMode mps_ready = MpsReadyMode::automatic;
   bool kai_gc_without_crds = false;  // Watch the default reservation namespace even where no API of KAI is served.
   Duration kai_node_interval = std::chrono::minutes(1);  // Between two deletions on one node.
+
+  // --- Slices for pending pods, on nodes that are labelled for it
+  PartitioningMode partitioning_mode = PartitioningMode::enforce;
+  PartitioningSettings partitioning;
 
   // --- Planning: what the SharingPolicy `default` starts with
   PolicyMode mode = PolicyMode::enforce;

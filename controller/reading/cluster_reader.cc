@@ -21,6 +21,7 @@
 #include "controller/watches/dynamic_watches.h"
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/kai_view.h"
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
@@ -264,6 +265,25 @@ asio::awaitable<void> read_kai_config(k8s::Reader* client, KaiWorld* kai, std::v
   note(runtime_classes, incomplete);
 }
 
+// Whether nos's gpu-partitioner runs: asked only where a node is labelled for partitioning.
+asio::awaitable<void> read_partitioner(k8s::Reader* client, World* world, std::vector<std::string>* incomplete) {
+  PartitioningWorld& partitioning = world->partitioning;
+  partitioning.leases.mark_absent();
+  if (!partitioned_nodes(*world).empty()) {
+    const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
+    k8s::ListOptions named;
+    named.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kPartitionerLease));
+    const k8s::Result<void> listed =
+        co_await list_into<PartitionerLease>(client, leases, named, &project_partitioner_lease, &partitioning.leases);
+    if (!listed) {
+      partitioning.incomplete = listed.error().message;
+      append_unique(*incomplete, listed.error().message);
+      co_return;
+    }
+  }
+  partitioning.leases_known = true;
+}
+
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettings settings, World* world,
@@ -321,6 +341,7 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock*
     kai.incomplete = read.error().message;
     append_unique(view->incomplete, read.error().message);
   }
+  co_await read_partitioner(client, &view->world, &view->incomplete);
   ClusterPods pods;
   const std::string scaling = view_kai(kai, settings.kai).scaling;
   const k8s::Result<void> listed = co_await list_pods(client, scaling, &pods);

@@ -43,6 +43,13 @@ std::size_t count_actions(const Plan& plan) {
       std::count_if(plan.actions.begin(), plan.actions.end(), [](const auto& action) { return !is_event(action); }));
 }
 
+// The ConfigMaps of nos's device plugin, which only partitioning reads.
+void leave_out_nos(std::vector<WatchScope>& scopes, const World& world) {
+  for (const PluginInstallation& nos : discover(world).of_nos) {
+    std::erase(scopes, WatchScope{WatchScope::Kind::configmaps, nos.ns, {}, nos.config_map});
+  }
+}
+
 WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
   const Metrics::Labels name{{"name", kFleet}, {"controller", kFleet}};
   const Metrics::Labels depth_of{{"name", kFleet}, {"controller", kFleet}, {"priority", ""}};
@@ -94,6 +101,11 @@ void FleetLoop::follow_stores() {
   listen(world.kai.deployments, false);
   listen(world.kai.runtime_classes, false);
   listen(world.kai.schemas, false);
+  listen(world.partitioning.pods, false);
+  // A renewal, which comes every two seconds, is no news: each pass reads the Lease as it is then.
+  world.partitioning.leases.add_listener([this](const auto&, const auto& before, const auto& after) {
+    if (before == nullptr || after == nullptr || before->holder != after->holder) note_change();
+  });
 }
 
 void FleetLoop::wake(Duration after) {
@@ -147,7 +159,9 @@ void FleetLoop::update_scopes() {
   if (!scopes_dirty_ || !parts_.world->daemonsets.synced()) return;
   if (!parts_.world->clusterpolicies.synced() && !parts_.world->clusterpolicies_forbidden) return;
   scopes_dirty_ = false;
-  parts_.dynamic->want(wanted_scopes(*parts_.world, *parts_.settings));
+  std::vector<WatchScope> scopes = wanted_scopes(*parts_.world, *parts_.settings);
+  if (options_.partitioning == PartitioningMode::off) leave_out_nos(scopes, *parts_.world);
+  parts_.dynamic->want(scopes);
 }
 
 // ClusterPolicies are the only kind that planners can work without if reading it is forbidden.
@@ -186,6 +200,7 @@ boost::asio::awaitable<void> FleetLoop::pass() {
   note_forbidden();
   update_scopes();
   parts_.kai->update(*parts_.cluster, parts_.settings->kai);
+  parts_.partitioning->update(options_.partitioning);
   note_sync();
   if (!parts_.leading() || stopping_) co_return;
   if (!view_is_current()) co_return;
@@ -256,6 +271,7 @@ std::optional<Plan> FleetLoop::make_plan() {
       &refused,      held_since_.first_look()};
   const bool known = !scopes_dirty_ && !parts_.world->unsynced_namespaces.contains(parts_.settings->operator_namespace);
   ReconcilerFilter filter;
+  filter.partitioning = options_.partitioning;
   filter.synced = [this, known](const k8s::Gvr& gvr) { return known && is_complete(gvr); };
   MonoTime start = begun;
   filter.begin = [this, &start] { start = parts_.clock->monotonic(); };
@@ -282,32 +298,34 @@ void FleetLoop::measure_reconciler(const Reconciler& reconciler, const Plan* par
 
 // Watches that the server forbids, as findings and Events: the person who can grant them looks there.
 void FleetLoop::add_refusals(Execution& execution) const {
-  for (const DynamicWatches::Refusal& refusal : parts_.dynamic->refused()) {
-    const std::string note =
-        fmt::format("{}; grant list and watch there (chart value operandNamespaces)", refusal.error.message);
-    const ObjectRef where{"v1", "Namespace", "", refusal.scope.ns, ""};
-    execution.findings.push_back({Severity::error, where, "Forbidden", note});
+  const std::string& own = parts_.settings->operator_namespace;
+  const auto add = [&](Severity severity, const std::string& ns, const std::string& note) {
+    const ObjectRef where{"v1", "Namespace", "", ns, ""};
+    execution.findings.push_back({severity, where, "Forbidden", note});
     execution.events.push_back(
         {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
+  };
+  for (const DynamicWatches::Refusal& refusal : parts_.dynamic->refused()) {
+    add(Severity::error, refusal.scope.ns,
+        fmt::format("{}; grant list and watch there (chart value operandNamespaces)", refusal.error.message));
   }
   if (const auto error = parts_.cluster->forbidden(kClusterPolicies)) {
-    const std::string note = fmt::format(
-        "{}; a change that a ClusterPolicy announces is detected only after its DaemonSets have it. Grant get, list "
-        "and watch on clusterpolicies.nvidia.com",
-        error->message);
-    const ObjectRef where{"v1", "Namespace", "", parts_.settings->operator_namespace, ""};
-    execution.findings.push_back({Severity::error, where, "Forbidden", note});
-    execution.events.push_back(
-        {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
+    add(Severity::error, own,
+        fmt::format("{}; a change that a ClusterPolicy announces is detected only after its DaemonSets have it. Grant "
+                    "get, list and watch on clusterpolicies.nvidia.com",
+                    error->message));
   }
   for (const KaiWatches::Refusal& refusal : parts_.kai->refused()) {
     const bool binder = refusal.scope.kind == KaiScope::Kind::binder;
-    const std::string note = fmt::format("{}; no KAI reservation is deleted until list and watch are granted{}",
-                                         refusal.error.message, binder ? " (chart value kai.namespace)" : "");
-    const ObjectRef where{"v1", "Namespace", "", binder ? refusal.scope.ns : parts_.settings->operator_namespace, ""};
-    execution.findings.push_back({Severity::warning, where, "Forbidden", note});
-    execution.events.push_back(
-        {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
+    add(Severity::warning, binder ? refusal.scope.ns : own,
+        fmt::format("{}; no KAI reservation is deleted until list and watch are granted{}", refusal.error.message,
+                    binder ? " (chart value kai.namespace)" : ""));
+  }
+  // One finding for all nodes: the right to watch pods is the same for each of them.
+  if (const auto refused = parts_.partitioning->refused(); !refused.empty()) {
+    add(Severity::warning, own,
+        fmt::format("{}; no GPU is partitioned until list and watch are granted (chart value modes.partitioning)",
+                    refused.front().error.message));
   }
 }
 

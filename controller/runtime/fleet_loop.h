@@ -26,6 +26,7 @@
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/kai_watches.h"
+#include "controller/watches/partitioning_watches.h"
 #include "controller/writes/event_recorder.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/clock.h"
@@ -44,6 +45,7 @@ struct FleetLoopOptions {
   Duration resync_period{0};        // A pass at least this often; zero: only when something changes or is due.
   Duration assume_observed_for{0};  // How long timers of the first pass count as having run.
   bool dry_run = false;             // Sends no Events.
+  PartitioningMode partitioning = PartitioningMode::enforce;
 };
 
 class FleetLoop {
@@ -57,6 +59,7 @@ class FleetLoop {
     ClusterWatches* cluster = nullptr;
     DynamicWatches* dynamic = nullptr;
     KaiWatches* kai = nullptr;
+    PartitioningWatches* partitioning = nullptr;
     LookupQueue* lookups = nullptr;
     NodeConsumersReader* consumers = nullptr;
     Expectations* expectations = nullptr;

@@ -92,6 +92,10 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
                    {.complete = [this] { loop_->note_change(); },
                     .failed = [this](const KaiScope& scope,
                                      const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      partitioning_watches_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
+                            {.complete = [this] { loop_->note_change(); },
+                             .failed = [this](const PartitioningScope& scope,
+                                              const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
       kai_reader_(&client_, clock_, &world_, &settings_.kai, log_),
       lookup_queue_({.reads = &kai_reader_,
                      .clock = clock_,
@@ -240,6 +244,7 @@ void Manager::make_loop() {
   parts.cluster = &cluster_;
   parts.dynamic = &dynamic_;
   parts.kai = &kai_watches_;
+  parts.partitioning = &partitioning_watches_;
   parts.lookups = &lookup_queue_;
   parts.consumers = &consumers_;
   parts.expectations = &expectations_;
@@ -256,6 +261,7 @@ void Manager::make_loop() {
   looping.resync_period = options_.resync_period;
   looping.assume_observed_for = options_.assume_observed_for;
   looping.dry_run = options_.dry_run;
+  looping.partitioning = options_.partitioning_mode;
   loop_ = std::make_unique<FleetLoop>(std::move(parts), looping);
 }
 
@@ -268,6 +274,7 @@ void Manager::make_pages() {
   metrics.cluster = &cluster_;
   metrics.dynamic = &dynamic_;
   metrics.kai = &kai_watches_;
+  metrics.partitioning = &partitioning_watches_;
   metrics.queue = &loop_->queue();
   metrics.expectations = &expectations_;
   metrics.leading = [this] { return leading(); };
@@ -348,6 +355,7 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
   cluster_.stop();
   dynamic_.stop();
   kai_watches_.stop();
+  partitioning_watches_.stop();
   kai_reader_.cancel();
   plan_executor_->cancel();
   workers_.cancel();

@@ -33,6 +33,7 @@
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/kai_watches.h"
+#include "controller/watches/partitioning_watches.h"
 #include "controller/writes/event_recorder.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
@@ -108,6 +109,7 @@ class Manager {
   TaskGroup workers_;   // The pass loop.
   DynamicWatches dynamic_;
   KaiWatches kai_watches_;
+  PartitioningWatches partitioning_watches_;
   KaiReader kai_reader_;
   LookupQueue lookup_queue_;
   NodeConsumersReader consumers_;

@@ -190,6 +190,7 @@ void FleetMetrics::fill_watches(Metrics& metrics) const {
   open("configmaps", WatchScope::Kind::configmaps);
   open("controllerrevisions", WatchScope::Kind::controllerrevisions);
   metrics.set("gpusharing_watches", {{"resource", "kai"}}, static_cast<double>(parts_.kai->open()));
+  metrics.set("gpusharing_watches", {{"resource", "partitioning"}}, static_cast<double>(parts_.partitioning->open()));
   const bool complete = world.unsynced_namespaces.empty();
   store("pods", world.operand_pods.size(), complete && world.operand_pods.synced());
   store("configmaps", world.configmaps.size(), complete && world.configmaps.synced());

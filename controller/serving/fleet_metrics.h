@@ -17,6 +17,7 @@
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/kai_watches.h"
+#include "controller/watches/partitioning_watches.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/fleet/fleet.h"
@@ -36,6 +37,7 @@ class FleetMetrics {
     const ClusterWatches* cluster = nullptr;
     const DynamicWatches* dynamic = nullptr;
     const KaiWatches* kai = nullptr;
+    const PartitioningWatches* partitioning = nullptr;
     const Workqueue* queue = nullptr;
     const Expectations* expectations = nullptr;
     std::function<bool()> leading;

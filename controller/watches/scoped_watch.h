@@ -55,8 +55,10 @@ template <class T>
 class ScopeSink final : public k8s::WatchSink {
  public:
   using Projector = k8s::Result<T> (*)(std::string_view json);
-  ScopeSink(k8s::Store<T>* store, ScopeCounts* counts, Projector project)
-      : store_(store), counts_(counts), project_(project) {}
+  // False: the object is of no interest, in whatever state it is.
+  using Filter = bool (*)(std::string_view json);
+  ScopeSink(k8s::Store<T>* store, ScopeCounts* counts, Projector project, Filter keeps = nullptr)
+      : store_(store), counts_(counts), project_(project), keeps_(keeps) {}
 
   // What an abandoned list brought stays until the next one is complete.
   void init() override {
@@ -112,6 +114,7 @@ class ScopeSink final : public k8s::WatchSink {
 
   // A malformed object stays as the store has it, and counts as being there.
   k8s::Result<void> take(std::string_view json, Prints* into) {
+    if (keeps_ != nullptr && !keeps_(json)) return {};
     k8s::Result<T> object = project_(json);
     if (!object) {
       const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
@@ -155,6 +158,7 @@ class ScopeSink final : public k8s::WatchSink {
   k8s::Store<T>* store_;
   ScopeCounts* counts_;
   Projector project_;
+  Filter keeps_;
   Prints held_;
   Prints fresh_;
   Prints given_up_;       // Of lists that broke off.
@@ -171,8 +175,9 @@ class ScopedWatch {
 
   // Where its objects go. Before start().
   template <class T>
-  void fill(k8s::Store<T>* store, ScopeCounts* counts, k8s::Result<T> (*project)(std::string_view)) {
-    auto sink = std::make_unique<ScopeSink<T>>(store, counts, project);
+  void fill(k8s::Store<T>* store, ScopeCounts* counts, k8s::Result<T> (*project)(std::string_view),
+            bool (*keeps)(std::string_view) = nullptr) {
+    auto sink = std::make_unique<ScopeSink<T>>(store, counts, project, keeps);
     release_ = [raw = sink.get()] { raw->release_all(); };
     objects_ = std::move(sink);
   }

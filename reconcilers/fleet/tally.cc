@@ -173,7 +173,7 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
   if (assessment != nullptr) out = Counter(context, node, *assessment, pods).run();
   if (assessment == nullptr || assessment->phase == Phase::unmanaged) count_abandoned(node, out);
   const bool partitioned = is_partitioned_by_nos(node);
-  out.buckets.put(Bucket::partitioned, partitioned);
+  out.buckets.put(Bucket::partitioned, partitioned || node.meta.annotations.contains(kPartitioningAnnotation));
   if (assessment == nullptr && has_gpus(node) && partitioned) {
     out.left_to_nos_by = policies_that_select(context, node);
   }

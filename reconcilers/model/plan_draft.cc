@@ -16,8 +16,10 @@ bool PlanDraft::takes_more() {
 
 namespace {
 
-// Writes for which the operator has no permission if rollouts are only observed. Sharing labels have their own switch.
+// Writes for which the operator has no permission if rollouts are only observed. Sharing labels have their own switch,
+// and plan_all() reports what partitioning would write.
 bool only_observed(const Action& action, std::string_view reconciler) {
+  if (reconciler == "node.partitioning") return false;
   return (std::holds_alternative<PatchNode>(action) && reconciler != "node.labels") ||
          std::holds_alternative<PatchConfigMap>(action) || std::holds_alternative<DeletePod>(action) ||
          std::holds_alternative<EvictPod>(action) || std::holds_alternative<DeleteObject>(action);

@@ -73,8 +73,14 @@ Actuation::Move Actuation::move_to(const WantedSlices& wanted) const {
   return {&node, std::move(key), std::move(text), describe(total_of(wanted.geometry))};
 }
 
+bool Actuation::is_being_written(const WantedSlices& wanted) const {
+  return draft_.s.world.nodes_being_written.contains(nodes_[wanted.node].name);
+}
+
 void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& batch) {
   std::ranges::sort(wanted, {}, [&](const WantedSlices& w) { return std::tuple(-std::int64_t{w.priority}, w.node); });
+  // The stores do not show yet that these labels were moved: their slots are taken, whatever comes before them now.
+  moves_left_ -= std::ranges::count_if(wanted, [&](const WantedSlices& each) { return is_being_written(each); });
   std::vector<Move> missing;
   for (const WantedSlices& each : wanted) {
     const Move move = move_to(each);
@@ -91,7 +97,7 @@ void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& b
     if (at == move.node->config_map->data.end() || !at->second || *at->second != move.text) {
       missing.push_back(move);
     } else if (draft_.held_for(projecting(move.node->name, move.key), draft_.s.settings.projection)) {
-      move_label(move);
+      if (!is_being_written(each)) move_label(move);
     }
   }
   if (!missing.empty()) write_keys(missing, batch);
@@ -146,6 +152,9 @@ void Actuation::write_keys(const std::vector<Move>& missing, const std::string& 
       continue;
     }
     patch.set.emplace(move.key, move.text);
+    std::string& written = written_[where];
+    written += fmt::format("{}node {} gets {} ({} before)", written.empty() ? "" : ", ", move.node->name, move.slices,
+                           describe(total_of(move.node->slices.all())));
   }
 }
 
@@ -172,8 +181,12 @@ void Actuation::finish() {
   for (auto& [where, patch] : patches_) {
     if (patch.set.empty() && patch.remove.empty()) continue;
     patch.config_map = where;
-    std::string message =
-        fmt::format("{} written, {} that no node needs any more removed", patch.set.size(), patch.remove.size());
+    std::string message = written_[where];
+    if (!patch.remove.empty()) {
+      message += fmt::format("{}{} {} that no node needs any more {} removed", message.empty() ? "" : "; ",
+                             patch.remove.size(), patch.remove.size() == 1 ? "key" : "keys",
+                             patch.remove.size() == 1 ? "is" : "are");
+    }
     draft_.add(std::move(patch), "Partitioned", std::move(message));
   }
   patches_.clear();

@@ -55,6 +55,7 @@ class Actuation {
     std::string slices;  // For people.
   };
   [[nodiscard]] Move move_to(const WantedSlices& wanted) const;
+  [[nodiscard]] bool is_being_written(const WantedSlices& wanted) const;
   void move_label(const Move& move);
   void write_keys(const std::vector<Move>& missing, const std::string& batch);
 
@@ -62,6 +63,7 @@ class Actuation {
   const std::vector<PartitionedNode>& nodes_;
   std::int64_t moves_left_;
   std::map<ObjectKey, PatchConfigMap> patches_;
+  std::map<ObjectKey, std::string> written_;  // Which slices the new keys are for; for people.
   std::map<ObjectKey, std::set<std::string>> wanted_keys_;
 };
 

@@ -42,4 +42,9 @@ PartitioningMark mark_of(const Node& node) {
   return out;
 }
 
+bool is_withdrawn(const Node& node, const PartitioningMark& mark) {
+  return mark.labelled && node.meta.labels.get(kNosPartitioning) == "mps" &&
+         node.meta.labels.get(kNosPartitioningBefore) != "mps";
+}
+
 }  // namespace gso

@@ -27,5 +27,7 @@ struct PartitioningMark {
 // Of the node; the default where it has none. An annotation that cannot be read is none: without it the operator plans
 // on from what the node reports.
 [[nodiscard]] PartitioningMark mark_of(const Node& node);
+// The owner had set only the former name of the label and has removed it: what is left was set by the operator.
+[[nodiscard]] bool is_withdrawn(const Node& node, const PartitioningMark& mark);
 
 }  // namespace gso

@@ -15,6 +15,7 @@
 #include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/partitioning/release.h"
 
 namespace gso {
 
@@ -88,6 +89,12 @@ void find_obstacle(const World& world, PartitionedNode& out) {
     return leave_alone(out, kPartitioningSkipped,
                        fmt::format("its GPUs are older than Volta ({}={}), and MPS cannot limit memory there",
                                    kComputeMajor, node.meta.labels.get(kComputeMajor).value_or("")));
+  }
+  if (is_withdrawn(node, out.mark)) {
+    return leave_alone(out, kPartitioningReleased,
+                       fmt::format("its owner has removed the label {}. The operator removes {}, which it had set "
+                                   "beside it, once no pod uses slices there",
+                                   kNosPartitioningBefore, kNosPartitioning));
   }
   if (out.installation == nullptr) {
     return leave_alone(out, kPartitioningNeedsFork,

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
@@ -18,6 +19,7 @@
 #include "reconcilers/partitioning/node_moves.h"
 #include "reconcilers/partitioning/pod_reports.h"
 #include "reconcilers/partitioning/predecessor.h"
+#include "reconcilers/partitioning/release.h"
 #include "reconcilers/partitioning/slice_plan.h"
 
 namespace gso {
@@ -41,12 +43,21 @@ class Partitioning {
   Partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet, PlanningCache& cache)
       : draft_(draft), discovery_(discovery), fleet_(fleet), cache_(cache) {}
 
-  void run(const std::set<std::string>& labelled) {
+  void run(const std::set<std::string>& nodes) {
+    std::set<std::string> labelled;
+    std::set<std::string> left;
+    for (const std::string& name : nodes) {
+      const Node* node = draft_.s.world.nodes.find(name);
+      if (node != nullptr) (is_partitioned_by_nos(*node) ? labelled : left).insert(name);
+    }
+    release_left(draft_, left);
     nodes_ = read_partitioned_nodes(draft_.s.world, discovery_, labelled, cache_);
     if (nodes_.empty() && discovery_.of_nos.empty()) return;
     if (!view_is_complete()) return keep_timers(draft_);
+    waiting_ = pending_pods(draft_.s.world);
     report_left_alone();
     if (predecessor_runs(draft_)) return;
+    release_withdrawn(draft_, nodes_);
     moves_ = follow_moves(draft_, nodes_, cache_);
     sort_pods();
     plan();
@@ -75,11 +86,10 @@ class Partitioning {
 
   // Refused pods and those that fit nowhere hear why; the others are planned for.
   void sort_pods() {
-    PendingPods pending = pending_pods(draft_.s.world);
-    report_refused(draft_, pending.refused);
+    report_refused(draft_, waiting_.refused);
     Pods too_large;
     std::map<std::vector<std::int64_t>, bool> fits;
-    for (const SlicePod* pod : pending.considered) {
+    for (const SlicePod* pod : waiting_.considered) {
       const auto [at, is_new] = fits.try_emplace({pod->slices.begin(), pod->slices.end()}, false);
       if (is_new) at->second = fits_somewhere(*pod);
       (at->second || nodes_.empty() ? pods_ : too_large).push_back(pod);
@@ -188,6 +198,7 @@ class Partitioning {
   PlanningCache& cache_;
   std::vector<PartitionedNode> nodes_;
   NodeMoves moves_;
+  PendingPods waiting_;
   Pods pods_;
   std::map<std::size_t, PendingKey> pending_;
   SlicePlan plan_;
@@ -196,8 +207,8 @@ class Partitioning {
 }  // namespace
 
 void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet,
-                       const std::set<std::string>& labelled, PlanningCache& cache) {
-  Partitioning(draft, discovery, fleet, cache).run(labelled);
+                       const std::set<std::string>& nodes, PlanningCache& cache) {
+  Partitioning(draft, discovery, fleet, cache).run(nodes);
 }
 
 }  // namespace gso

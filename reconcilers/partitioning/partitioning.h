@@ -22,9 +22,10 @@ struct FleetCounts {
   std::int64_t changing = 0;  // Of these, in a change of the operator.
 };
 
-// Reads the World through the draft's snapshot: the labelled Nodes, whose names are `labelled`, the ConfigMaps that
-// nos's device plugin mounts, and World::partitioning. `cache` changes no answer.
+// Reads the World through the draft's snapshot: the Nodes of the names in `nodes`, which are labelled for partitioning
+// or have the operator's annotation of it, the ConfigMaps that nos's device plugin mounts, and World::partitioning.
+// `cache` changes no answer.
 void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet,
-                       const std::set<std::string>& labelled, PlanningCache& cache);
+                       const std::set<std::string>& nodes, PlanningCache& cache);
 
 }  // namespace gso

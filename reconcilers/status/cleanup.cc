@@ -7,12 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
+#include "reconcilers/partitioning/release.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -61,6 +63,7 @@ class Leaving {
     const auto label = profile_label(node);
     restore_labels(node, label ? label->key : std::string(kConfigLabel), patch, out);
     if (label && reverts(*label)) revert(*label, in_use, patch, out);
+    if (node.meta.annotations.contains(kPartitioningAnnotation)) end_partitioning(node, in_use, patch, out);
     for (const std::string_view annotation : kNodeAnnotations) {
       if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
     }
@@ -115,6 +118,19 @@ class Leaving {
     } else {
       patch.set[label.key] = label.before;
     }
+  }
+
+  static void end_partitioning(const Node& node, const std::string& in_use, PatchNode& patch, Cleanup& out) {
+    PatchNode restored = restoring_patch(node);
+    if (restored.set.empty() && restored.remove.empty()) return;
+    if (is_partitioned_by_nos(node) && !in_use.empty()) {
+      out.kept.push_back(fmt::format("node {}: label {}={} is kept: {}", node.meta.name, kConfigLabel,
+                                     node.meta.labels.get(kConfigLabel).value_or(""), in_use));
+      return;
+    }
+    patch.set.merge(restored.set);
+    patch.remove.merge(restored.remove);
+    patch.resource_version = restored.resource_version;
   }
 
   void uncordon(const Node& node, PatchNode& patch, Cleanup& out) const {
@@ -199,6 +215,7 @@ std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index) {
   for (const auto& [key, node] : world.nodes.all()) {
     const auto label = leaving.profile_label(*node);
     if (label && Leaving::reverts(*label)) out.insert(key.name);
+    if (node->meta.annotations.contains(kPartitioningAnnotation)) out.insert(key.name);
   }
   return out;
 }

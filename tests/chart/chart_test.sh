@@ -25,7 +25,7 @@ render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 
 # everything: each optional object, so that it is checked too.
 everything=(--set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}' --set 'kai.consumerNamespaces={team}'
-  --set eviction.enabled=true --set daemonSetRestart.enabled=true --set 'rejectedPods.namespaces={team}' --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
+  --set eviction.enabled=true --set daemonSetRestart.enabled=true --set modes.partitioning=Enforce --set 'rejectedPods.namespaces={team}' --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
   --set metrics.secure.enabled=true --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)
 
 lint_is_clean() { helm lint --strict "$chart" | grep '0 chart(s) failed'; }
@@ -232,6 +232,17 @@ for role in yaml.safe_load_all(sys.stdin):
                         print(verb, resource)' | sort -u | paste -sd, -
 }
 
+# What grows with modes.partitioning: pods of the whole cluster, nos's Lease and its ConfigMap by name, and nos's label.
+partitioning_decides_what_is_granted() {
+  local what=(--show-only templates/rbac.yaml --show-only templates/admissionpolicy.yaml)
+  if render "${what[@]}" | grep -E 'gpu-partitioner|nos-device-plugin-configs|nebuly-nvidia|nos\[\.\]nebuly'; then return 1; fi
+  values_render 'resourceNames: [gpu-partitioner.nebuly.com]' "${what[@]}" --set modes.partitioning=Observe
+  grep -A 3 'resourceNames: \[nos-device-plugin-configs\]' "$work/rendered.yaml" | grep -x '  verbs: \[list, watch\]'
+  if grep -F 'nos[.]nebuly' "$work/rendered.yaml"; then return 1; fi
+  values_render '|nos[.]nebuly[.]com/gpu-partitioning|' "${what[@]}" --set modes.partitioning=Enforce
+  grep -A 3 'resourceNames: \[nos-device-plugin-configs\]' "$work/rendered.yaml" | grep -x '  verbs: \[list, watch, patch\]'
+}
+
 modes_decide_what_may_be_written() {
   [[ $(writes_of) == 'create configmaps,delete pods,patch configmaps,patch nodes' ]]
   [[ $(writes_of --set eviction.enabled=true) == 'create configmaps,create pods/eviction,delete pods,patch configmaps,patch nodes' ]]
@@ -246,6 +257,9 @@ modes_decide_what_may_be_written() {
   for without in Observe Off; do
     [[ -z $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe --set modes.reservations=$without --set 'kai.reservationNamespaces={r}') ]]
   done
+  [[ $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe --set modes.partitioning=Enforce) == '' ]]
+  [[ $(writes_of --set modes.partitioning=Enforce) == "$(writes_of)" ]]
+  partitioning_decides_what_is_granted
   if render --set modes.reservations=Off --set kai.namespace=k --set 'kai.consumerNamespaces={c}' | grep -E 'name: .*-kai-'; then return 1; fi
   [[ -z $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe) ]]
 }

@@ -40,6 +40,10 @@ NAMESPACED = {
 }
 # Where KAI is served by values (kai.reservationNamespaces, kai.consumerNamespaces): fraction pods may be anywhere.
 WITH_KAI = {("", "pods", "watch"): {"cluster", "operands"}, ("", "configmaps", "get"): {"release", "operands"}}
+# With modes.partitioning: pods without a node may be anywhere, and so may the Lease of nos's gpu-partitioner.
+WITH_PARTITIONING = {("", "pods", "watch"): {"cluster", "operands"},
+                     ("coordination.k8s.io", "leases", "list"): {"release", "cluster"},
+                     ("coordination.k8s.io", "leases", "watch"): {"release", "cluster"}}
 
 
 # The roles of the Job that runs before an uninstall, which exist only meanwhile.
@@ -131,6 +135,7 @@ def main():
     granted = grants(objects, release_namespace)
     wanted = {(n["group"], n["resource"], verb): n["reconciler"] for n in needs for verb in n["verbs"]}
     namespaced = NAMESPACED | (WITH_KAI if ("apps", "deployments", "watch") in granted else {})
+    namespaced |= WITH_PARTITIONING if "cluster" in granted.get(("coordination.k8s.io", "leases", "watch"), ()) else {}
     results = [
         ("what the reconcilers need is granted",
          [f"{wanted[p]} needs {p[2]} of {p[1]} ({p[0] or 'core'})" for p in sorted(wanted) if p not in granted]),

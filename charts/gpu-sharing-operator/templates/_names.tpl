@@ -69,10 +69,12 @@ projected:
 {{- end }}
 {{- /* "true" if the account can write: the rules of RBAC follow from the modes. */}}
 {{- define "gso.rolls" -}}{{ if ne .Values.modes.rollouts "Observe" }}true{{ end }}{{- end }}
+{{- define "gso.seesSlices" -}}{{ if ne .Values.modes.partitioning "Off" }}true{{ end }}{{- end }}
+{{- define "gso.partitions" -}}{{ if and (eq .Values.modes.partitioning "Enforce") (include "gso.rolls" .) }}true{{ end }}{{- end }}
 {{- define "gso.labelsNodes" -}}{{ if ne .Values.modes.labels "Observe" }}true{{ end }}{{- end }}
 {{- /* The operator's configuration file: `config`, and what follows from `modes`. */}}
 {{- define "gso.config" -}}
-{{- $config := merge (dict "max-mode" .Values.modes.rollouts "kai-reservations" .Values.modes.reservations) .Values.config }}
+{{- $config := merge (dict "max-mode" .Values.modes.rollouts "kai-reservations" .Values.modes.reservations "partitioning-mode" .Values.modes.partitioning) .Values.config }}
 {{- if not (hasKey .Values.config "kai-gc-without-crds") }}{{ $_ := set $config "kai-gc-without-crds" (gt (len .Values.kai.reservationNamespaces) 0) }}{{ end }}
 {{- if .Values.rejectedPods.namespaces }}{{ $_ := set $config "remove-rejected-pods" (join "," .Values.rejectedPods.namespaces) }}{{ end }}
 {{- if .Values.fixes.mpsSignal }}{{ $_ := set $config "mps-signal-fixed" true }}{{ end }}

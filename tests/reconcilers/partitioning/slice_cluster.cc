@@ -154,7 +154,8 @@ Plan SliceCluster::plan() {
   index.note_everything_changed();
   const Snapshot snapshot{loaded->world, now_, timers_, loaded->consumers, settings, nullptr, first_};
   first_ = false;
-  Plan out = plan_all(snapshot, index, {.only = "node.partitioning", .synced = everything_synced});
+  Plan out =
+      plan_all(snapshot, index, {.only = "node.partitioning", .synced = everything_synced, .partitioning = mode});
   Timers next;
   for (const TimerKey& timer : out.timers) {
     const auto known = timers_.find(timer);

@@ -13,6 +13,7 @@
 
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/partitioning/mode.h"
 
 namespace gso::testing {
 
@@ -56,6 +57,7 @@ class SliceCluster {
   [[nodiscard]] WallTime now() const { return now_; }
 
   PlannerSettings settings;
+  PartitioningMode mode = PartitioningMode::enforce;
 
  private:
   [[nodiscard]] Slices reported(const std::string& node, const std::string& status) const;

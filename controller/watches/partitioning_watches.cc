@@ -1,0 +1,128 @@
+// Which scopes, their sinks, and what is missing.
+#include "controller/watches/partitioning_watches.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "reconcilers/cluster/nos.h"
+#include "reconcilers/model/project.h"
+
+namespace gso {
+namespace {
+
+using Kind = PartitioningScope::Kind;
+
+k8s::Gvr resource_of(Kind kind) {
+  if (kind == Kind::leases) return {"coordination.k8s.io", "v1", "leases"};
+  return {"", "v1", "pods"};
+}
+
+// Pods that ask for no resource of nvidia.com change no plan; most pods of a cluster are such pods.
+bool asks_for_gpus(std::string_view json) {
+  return json.find("nvidia.com/") != std::string_view::npos;
+}
+
+bool is_known(const ScopedWatch& watch) {
+  return watch.synced() && !watch.failing();
+}
+
+}  // namespace
+
+std::string to_string(const PartitioningScope& scope) {
+  switch (scope.kind) {
+    case Kind::pending_pods:
+      return "pods without a node";
+    case Kind::leases:
+      return fmt::format("leases ({})", kPartitionerLease);
+    case Kind::pods_of_node:
+      return fmt::format("pods of node {}", scope.node);
+  }
+  return {};
+}
+
+PartitioningWatches::PartitioningWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults,
+                                         TaskGroup* tasks, boost::asio::any_io_executor executor, Reports reports)
+    : client_(client),
+      world_(world),
+      defaults_(std::move(defaults)),
+      tasks_(tasks),
+      executor_(std::move(executor)),
+      reports_(std::move(reports)) {
+  world_->partitioning.pods.mark_synced();
+  world_->partitioning.leases.mark_synced();
+  world_->nodes.add_listener([this](const k8s::ObjectKey& key, const auto&, const auto& after) {
+    const bool is_labelled = after != nullptr && is_partitioned_by_nos(*after);
+    const bool changed = is_labelled ? labelled_.insert(key.name).second : labelled_.erase(key.name) > 0;
+    outdated_ = outdated_ || changed;
+  });
+}
+
+std::shared_ptr<ScopedWatch> PartitioningWatches::start(const PartitioningScope& scope) {
+  auto watch = std::make_shared<ScopedWatch>();
+  PartitioningWorld& partitioning = world_->partitioning;
+  k8s::WatcherOptions options = defaults_;
+  options.seed += std::hash<std::string>{}(to_string(scope));
+  switch (scope.kind) {
+    case Kind::pending_pods:
+      options.field_selector = k8s::FieldSelector::equals("spec.nodeName", "");
+      options.field_selector.terms.push_back({"status.phase", "Pending"});
+      break;
+    case Kind::leases:
+      options.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kPartitionerLease));
+      break;
+    case Kind::pods_of_node:
+      options.field_selector = k8s::FieldSelector::equals("spec.nodeName", scope.node);
+      break;
+  }
+  if (scope.kind == Kind::leases) {
+    watch->fill(&partitioning.leases, &lease_counts_, &project_partitioner_lease);
+  } else {
+    watch->fill(&partitioning.pods, &pod_counts_, &project_slice_pod, &asks_for_gpus);
+  }
+  ScopedWatch::Reports reports{
+      .complete = [this] { reports_.complete(); },
+      .failed = [this, scope](const k8s::Error& error) { reports_.failed(scope, error); },
+  };
+  ScopedWatch::start(watch, client_, resource_of(scope.kind), std::move(options), tasks_, executor_,
+                     std::move(reports));
+  return watch;
+}
+
+std::vector<PartitioningScope> PartitioningWatches::wanted(PartitioningMode mode) const {
+  if (mode == PartitioningMode::off || labelled_.empty()) return {};
+  std::vector<PartitioningScope> out{{Kind::pending_pods, ""}, {Kind::leases, ""}};
+  for (const std::string& node : labelled_) out.push_back({Kind::pods_of_node, node});
+  return out;
+}
+
+// Why nothing can be planned, where a person must act; empty: nothing is missing, or only for a moment.
+std::string PartitioningWatches::find_gap() const {
+  for (const auto& [scope, watch] : watches_.all()) {
+    if (scope.kind != Kind::pods_of_node && watch->refusal())
+      return fmt::format("{} cannot be watched: {}", to_string(scope), watch->refusal()->message);
+  }
+  return {};
+}
+
+void PartitioningWatches::update(PartitioningMode mode) {
+  if (std::exchange(outdated_, false) || std::exchange(mode_, mode) != mode)
+    watches_.want(wanted(mode), [this](const PartitioningScope& scope) { return start(scope); });
+  if (watches_.synced()) watches_.release_retired();
+  PartitioningWorld& partitioning = world_->partitioning;
+  // Without a labelled node there is nothing to know.
+  partitioning.pending_known = partitioning.leases_known = true;
+  partitioning.nodes_known.clear();
+  for (const auto& [scope, watch] : watches_.all()) {
+    const bool known = is_known(*watch);
+    if (scope.kind == Kind::pods_of_node && known) partitioning.nodes_known.insert(scope.node);
+    if (scope.kind == Kind::pending_pods) partitioning.pending_known = known;
+    if (scope.kind == Kind::leases) partitioning.leases_known = known;
+  }
+  partitioning.incomplete = find_gap();
+}
+
+}  // namespace gso
