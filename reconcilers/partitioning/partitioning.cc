@@ -17,6 +17,7 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/partitioning/actuation.h"
 #include "reconcilers/partitioning/node_moves.h"
+#include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/partitioning/pod_reports.h"
 #include "reconcilers/partitioning/predecessor.h"
 #include "reconcilers/partitioning/release.h"
@@ -79,8 +80,13 @@ class Partitioning {
   void report_left_alone() {
     for (const PartitionedNode& node : nodes_) {
       if (node.left_alone.empty()) continue;
-      draft_.finding(Severity::warning, node_ref(node.name), node.reason,
-                     fmt::format("the GPUs of node {} are not partitioned: {}", node.name, node.left_alone));
+      std::string alternative;
+      if (node.reason == kPartitioningNeedsFork) {
+        alternative = official_alternative(discovery_, node, waiting_.considered, draft_.s.settings.partitioning);
+      }
+      draft_.finding(
+          Severity::warning, node_ref(node.name), node.reason,
+          fmt::format("the GPUs of node {} are not partitioned: {}{}", node.name, node.left_alone, alternative));
     }
   }
 
