@@ -222,6 +222,7 @@ void Manager::make_writers() {
   parts.places = [this] { return client_.writes().limit(); };
   parts.clock = clock_;
   parts.world = &world_;
+  parts.settings = &settings_;
   parts.expectations = &expectations_;
   parts.log = log_;
   parts.metrics = metrics_;

@@ -13,6 +13,7 @@
 //    plan was made from, nothing disruptive is sent; the store gets the live object and the pass is asked for again.
 //  - Reservation pods of KAI are deleted right after a last look at fresh lists has confirmed them, with uid and
 //    resourceVersion as preconditions; such a request is sent once, and again only after another look.
+//  - No pod of a protected namespace (protected_namespaces.h) is evicted, whatever the plan has.
 //  - After a write, view_is_current() is false until the stores show it.
 //  - Failures stay with their object: it backs off (or, when forbidden or invalid, waits long and is reported), the
 //    others go on.
@@ -89,6 +90,7 @@ class Executor {
     k8s::Writer* client = nullptr;
     k8s::Clock* clock = nullptr;
     World* world = nullptr;
+    const PlannerSettings* settings = nullptr;  // With the world, they name the namespaces where no pod is evicted.
     Expectations* expectations = nullptr;
     std::shared_ptr<Logger> log;
     std::shared_ptr<Metrics> metrics;

@@ -7,6 +7,7 @@
 
 #include "controller/writes/executor.h"
 #include "k8sclient/api/object_json.h"
+#include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/registry.h"
@@ -113,6 +114,11 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(Action actio
     answer = co_await parts_.client->remove(pods, remove->pod, preconditions, options);
   } else {
     const auto& evict = std::get<EvictPod>(action);
+    const std::string_view owner = protected_for(*parts_.world, *parts_.settings, evict.pod.ns);
+    if (!owner.empty()) {
+      co_return k8s::fail(k8s::Reason::invalid, fmt::format("pod {} is not evicted: its namespace belongs to {}",
+                                                            k8s::to_string(evict.pod), owner));
+    }
     preconditions.uid = evict.uid;
     answer = co_await parts_.client->evict(evict.pod, preconditions, options);
   }

@@ -1,5 +1,6 @@
 // Why a node is Blocked.
 #include "reconcilers/checks/catalogue.h"
+#include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -22,6 +23,12 @@ constexpr BlockedReason kBlockedReasons[] = {
      "gpu-sharing-operator rollout start {policy}"},
     {kPdbRefuses, "a PodDisruptionBudget refuses an eviction; the message names the pod and the budget's answer",
      "scale the workload up, or change its budget", "kubectl get poddisruptionbudgets --all-namespaces"},
+    {kProtectedNamespace,
+     "`workloads: Evict` is set, and a pod that must leave runs in `kube-system`, in a namespace of the device plugin "
+     "or "
+     "of KAI, or in the operator's own: the operator evicts no pod there; the message names the pod",
+     "delete the pod with kubectl, or move it to another namespace",
+     "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
     {kForbidden,
      "`workloads: Evict` is set, but the operator is not allowed to evict pods; the message names the pods, the "
      "server's answer and the chart value",

@@ -22,18 +22,12 @@ bool shares_by_kai(const Pod& pod) {
   return std::ranges::any_of(annotations, by_container) || std::ranges::any_of(pod.meta.labels, in_group);
 }
 
-bool is_operand(const DaemonSet& daemonset) {
-  return std::ranges::any_of(daemonset.containers, [](const ContainerSpec& container) {
-    return component_of_container(container.name).has_value();
-  });
-}
-
 // Mounts from the host the directory of an MPS daemon of this cluster, or a path below it.
 bool mounts_mps_root(const Pod& pod, const World& world) {
   if (pod.host_paths.empty()) return false;
   return std::ranges::any_of(world.daemonsets.all(), [&](const auto& entry) {
     const DaemonSet& daemonset = *entry.second;
-    return !daemonset.mps_roots.empty() && is_operand(daemonset) &&
+    return !daemonset.mps_roots.empty() && runs_operand(daemonset) &&
            std::ranges::any_of(daemonset.mps_roots, [&](const std::string& root) {
              return std::ranges::any_of(pod.host_paths,
                                         [&](const Interned& path) { return is_at_or_below(path.view(), root); });
@@ -42,6 +36,12 @@ bool mounts_mps_root(const Pod& pod, const World& world) {
 }
 
 }  // namespace
+
+bool runs_operand(const DaemonSet& daemonset) {
+  return std::ranges::any_of(daemonset.containers, [](const ContainerSpec& container) {
+    return component_of_container(container.name).has_value();
+  });
+}
 
 bool is_gpu_consumer(const Pod& pod, const World& world) {
   if (pod.phase == "Succeeded" || pod.phase == "Failed") return false;

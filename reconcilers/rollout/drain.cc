@@ -110,7 +110,10 @@ std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& no
   auto answer = refused(pass, node, use);
   BlockedBy out =
       answer ? std::move(*answer) : BlockedBy{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
-  if (const std::string why = why_pods_stay(pass, node, a, use); !why.empty()) out.message += "; " + why;
+  if (const auto why = why_pods_stay(pass, node, a, use)) {
+    if (out.reason == kWaitingForWorkloads) out.reason = why->reason;
+    out.message += "; " + why->message;
+  }
   if (!excess.empty()) out.message += "; " + excess;
   return out;
 }

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/labels.h"
@@ -40,9 +41,13 @@ bool is_bare(const Pod& pod) {
   return pod.meta.controller() == nullptr;
 }
 
+std::string_view protected_for(const Pass& pass, const Pod& pod) {
+  return protected_for(pass.s.world, pass.s.settings, pod.meta.ns.view());
+}
+
 // Pods that are never evicted, whatever the node needs.
-bool stays(const RolloutSpec& rollout, const Pod& pod) {
-  return refuses_eviction(pod) || (is_bare(pod) && !rollout.evict_bare_pods);
+bool stays(const Pass& pass, const RolloutSpec& rollout, const Pod& pod) {
+  return refuses_eviction(pod) || (is_bare(pod) && !rollout.evict_bare_pods) || !protected_for(pass, pod).empty();
 }
 
 // Jobs with a member on one of these nodes that must not be evicted.
@@ -55,7 +60,7 @@ std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollou
   for (const std::string& node : peers.nodes) {
     const NodeUse use = use_of(pass.s, node, WallTime::min());
     for (const Pod* pod : use.waiting) {
-      if (stays(rollout, *pod)) keep_job_of(*pod);
+      if (stays(pass, rollout, *pod)) keep_job_of(*pod);
     }
   }
   for (const Pod* pod : lost.waiting) keep_job_of(*pod);
@@ -154,7 +159,7 @@ Leavers leavers_on(const Pass& pass, const std::string& node, const NodeAssessme
   std::map<std::string, Leaver> by_job;
   for (const Pod* pod : use.waiting) {
     const auto job = job_of(*pod);
-    const bool keeps = stays(rollout, *pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
+    const bool keeps = stays(pass, rollout, *pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
                        (job && staying.contains(job->id()));
     if (pod->meta.deletion_timestamp) continue;
     out.others_stay = out.others_stay || keeps;
@@ -201,6 +206,38 @@ std::string bare_text(const NodeUse& bare, const NodeAssessment& a) {
       a.policy.view());
 }
 
+std::string protected_text(std::string_view owner, const NodeUse& pods) {
+  const bool one = pods.waiting.size() == 1;
+  return fmt::format(
+      "{} {} in a namespace of {}, where the operator evicts no pod, so the operator waits for {}. Delete {} with "
+      "kubectl, or move {} to another namespace",
+      pods.names(), one ? "runs" : "run", owner, one ? "it" : "them", one ? "it" : "them", one ? "it" : "them");
+}
+
+// The pods that stay, by why they do.
+struct Staying {
+  std::map<std::string_view, NodeUse> by_owner;  // Of the protected namespace.
+  std::map<std::string, NodeUse> by_refusal;
+  NodeUse bare;
+
+  [[nodiscard]] bool empty() const { return by_owner.empty() && by_refusal.empty() && bare.waiting.empty(); }
+};
+
+Staying staying_of(const Pass& pass, const RolloutSpec& rollout, const NodeUse& use) {
+  Staying out;
+  for (const Pod* pod : use.waiting) {
+    if (pod->meta.deletion_timestamp) continue;
+    if (const std::string_view owner = protected_for(pass, *pod); !owner.empty()) {
+      out.by_owner[owner].waiting.push_back(pod);
+    } else if (const std::string refusal = refusal_of(*pod); !refusal.empty()) {
+      out.by_refusal[refusal].waiting.push_back(pod);
+    } else if (stays(pass, rollout, *pod)) {
+      out.bare.waiting.push_back(pod);
+    }
+  }
+  return out;
+}
+
 // Jobs that leave one of the nodes leave all of them.
 std::set<std::string> jobs_that_leave(const Pass& pass, const GangPeers& peers, const std::set<std::string>& staying) {
   std::set<std::string> out;
@@ -219,29 +256,23 @@ std::set<std::string> jobs_that_leave(const Pass& pass, const GangPeers& peers, 
 
 }  // namespace
 
-std::string why_pods_stay(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
+std::optional<BlockedBy> why_pods_stay(const Pass& pass, const std::string& node, const NodeAssessment& a,
+                                       const NodeUse& use) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  if (rollout.workloads != WorkloadMode::evict) return {};
-  NodeUse bare;
-  std::map<std::string, NodeUse> by_refusal;
-  for (const Pod* pod : use.waiting) {
-    if (pod->meta.deletion_timestamp) continue;
-    if (const std::string refusal = refusal_of(*pod); !refusal.empty()) {
-      by_refusal[refusal].waiting.push_back(pod);
-    } else if (stays(rollout, *pod)) {
-      bare.waiting.push_back(pod);
-    }
-  }
-  if (bare.waiting.empty() && by_refusal.empty()) return {};
+  if (rollout.workloads != WorkloadMode::evict) return std::nullopt;
+  const Staying staying = staying_of(pass, rollout, use);
+  if (staying.empty()) return std::nullopt;
   const bool fits = drain_of(pass, a) == Drain::fits;
   // If evicting other pods is enough, the operator does not wait for these.
-  if (fits && !chosen_on(pass, node, a, use, {}).empty()) return {};
+  if (fits && !chosen_on(pass, node, a, use, {}).empty()) return std::nullopt;
   std::vector<std::string> why;
-  for (const auto& [refusal, pods] : by_refusal) why.push_back(refusal_text(refusal, pods));
-  if (!bare.waiting.empty()) why.push_back(bare_text(bare, a));
+  for (const auto& [owner, pods] : staying.by_owner) why.push_back(protected_text(owner, pods));
+  for (const auto& [refusal, pods] : staying.by_refusal) why.push_back(refusal_text(refusal, pods));
+  if (!staying.bare.waiting.empty()) why.push_back(bare_text(staying.bare, a));
   if (!fits && !leavers_on(pass, node, a, use, {}).sorted.empty())
     why.emplace_back("Until then no other pod of the node is evicted");
-  return fmt::format("{}", fmt::join(why, ". "));
+  return BlockedBy{staying.by_owner.empty() ? kWaitingForWorkloads : kProtectedNamespace,
+                   fmt::format("{}", fmt::join(why, ". "))};
 }
 
 void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "controller/commands/shared/text_table.h"
+#include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -238,7 +239,7 @@ std::vector<std::string> waits_for_workloads(const RolloutFacts& facts) {
   for (const RolloutFacts::NodeRow& node : facts.nodes) {
     const bool workloads = node.reason == kWaitingForWorkloads || node.reason == kPdbRefuses ||
                            node.reason == kJobSpansNodes || node.reason == kRenameStrandsPods ||
-                           node.reason == kForbidden;
+                           node.reason == kForbidden || node.reason == kProtectedNamespace;
     if (workloads) out.push_back(node.name);
   }
   return out;

@@ -275,6 +275,7 @@ class Cluster:
             self._fact(("has GPUs", name), True, write.ended)
         out = not is_true(after, "Ready") or is_cordoned(after) or not serves_gpus(after)
         self._fact(("unavailable", name), out, write.ended)
+        self._fact(("takes pods", name), not is_cordoned(after), write.ended)
         held = any(is_switched_on(marks.get("gpusharing.dev/hold")) for marks in (labels(after), annotations(after)))
         self._fact(("held", name), held, write.ended)
         self._fact(("quarantined", name), is_quarantined(after), write.ended)

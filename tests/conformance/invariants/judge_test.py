@@ -218,6 +218,37 @@ class JudgeTest(unittest.TestCase):
             log.evict("train")
             self.breaks("S2b", f"{key}={value}")
 
+    def test_an_eviction_from_a_namespace_of_the_system(self):
+        for namespace in ("kube-system", "gpu-operator", "gpu-sharing-operator", "kai-resource-reservation"):
+            self.log = MadeUpLog()
+            log = self.begin(workloads="Evict")
+            log.client("n1", "train", namespace)
+            log.start("n1")
+            log.evict("train", namespace=namespace)
+            self.breaks("S2b", f"namespace {namespace} is the cluster's")
+
+    def test_an_eviction_from_a_node_that_is_in_no_change(self):
+        log = self.begin(workloads="Evict")
+        log.client("n1", "train")
+        log.evict("train")
+        self.breaks("S2b", "node n1 is in no change")
+
+    def test_an_eviction_from_a_node_that_a_person_has_uncordoned(self):
+        log = self.begin(workloads="Evict")
+        log.client("n1", "train")
+        log.start("n1")
+        log.patch_node("n1", set_on("spec", "unschedulable", False), user="admin")
+        log.wait(5)
+        log.evict("train")
+        self.breaks("S2b", "node n1 is not being drained")
+
+    def test_an_eviction_of_a_pod_that_uses_no_gpu(self):
+        log = self.begin(workloads="Evict")
+        log.put("pods", "team", "web", {"spec": {"nodeName": "n1", "containers": [{"name": "c"}]}, "status": {"phase": "Running"}})
+        log.start("n1")
+        log.evict("web")
+        self.breaks("S2b", "the pod uses no GPU")
+
     def test_a_running_client_under_a_change_through_mps(self):
         log = self.begin()
         log.client("n1", "train")

@@ -56,8 +56,9 @@ class MadeUpLog:
 
     # --- The fleet.
     def install(self, **rollout):
-        for component in CONTAINERS:
-            self.put("daemonsets", "gpu-operator", component, {"spec": {"template": {"metadata": {}}}})
+        for component, container in CONTAINERS.items():
+            template = {"metadata": {}, "spec": {"containers": [{"name": container}]}}
+            self.put("daemonsets", "gpu-operator", component, {"spec": {"template": template}})
         self.put("configmaps", "gpu-operator", "mps-config", {"data": {"any": GOOD}})
         self.put("clusterpolicies", "", "cluster-policy", {"spec": {"devicePlugin": {"config": {"default": "any"}}}})
         flags = json.dumps({"cluster-max-unavailable": "1"})
@@ -87,8 +88,8 @@ class MadeUpLog:
             "spec": {"nodeName": node, "containers": [{"name": CONTAINERS[component]}]},
             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]}})
 
-    def client(self, node, name, **annotations):
-        self.put("pods", "team", name, {
+    def client(self, node, name, namespace="team", **annotations):
+        self.put("pods", namespace, name, {
             "metadata": {"annotations": annotations, "ownerReferences": [{"kind": "Job", "uid": "j", "controller": True}]},
             "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
             "status": {"phase": "Running"}})
@@ -139,6 +140,6 @@ class MadeUpLog:
             node["spec"].pop("unschedulable", None)
         self.patch_node(name, edit)
 
-    def evict(self, name, request=None, code=201):
+    def evict(self, name, request=None, code=201, namespace="team"):
         request = {"deleteOptions": {"preconditions": {"uid": "uid-" + name}}} if request is None else request
-        self.write(OPERATOR, "create", "pods/eviction", "team", name, request, {"kind": "Status"}, code)
+        self.write(OPERATOR, "create", "pods/eviction", namespace, name, request, {"kind": "Status"}, code)

@@ -5,6 +5,7 @@ from cluster import (RESERVATIONS, annotations, change_of, component_of, control
 from node_rules import before_and_after, begins, is_node_write, starts_change
 from rules import LAG, Rule
 
+OPERATOR = "gpu-sharing-operator"
 KEEPERS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": says_no, "karpenter.sh/do-not-disrupt": is_switched_on,
            "gpusharing.dev/do-not-disrupt": is_switched_on}
 THROUGH_MPS = ("enter-mps", "change-mps", "leave-mps")
@@ -57,8 +58,14 @@ class Deletions(Rule):
             self.violated(write, f"node {node_of(pod)} serves GPUs, and lost a pod that no change lists")
 
 
+def protected_namespaces(cluster):
+    operands = {namespace for (namespace, _), daemonset in cluster.all("daemonsets").items()
+                if component_of((daemonset.get("spec") or {}).get("template") or {}) is not None}
+    return operands | {"kube-system", "kai-scheduler", RESERVATIONS, OPERATOR}
+
+
 class Evictions(Rule):
-    number, title = "S2b", "consumers leave by eviction: where a policy says Evict, by uid, and none that says no"
+    number, title = "S2b", "only consumers of a node being drained are evicted: where a policy says Evict, by uid, and none that must stay"
 
     def judge(self, write, cluster):
         if write.kind != "pods/eviction":
@@ -74,7 +81,11 @@ class Evictions(Rule):
             self.violated(write, "the pod uses no GPU")
         if controller_of(pod).get("kind") == "DaemonSet":
             self.violated(write, "the pod is a DaemonSet's")
+        if write.namespace in protected_namespaces(cluster):
+            self.violated(write, f"namespace {write.namespace} is the cluster's, the device plugin's, KAI's or the operator's")
         change = change_of(cluster.node(node_of(pod)) or {})
+        if cluster.holds_since(("takes pods", node_of(pod)), write.received - LAG):
+            self.violated(write, f"node {node_of(pod)} is not being drained: it takes new pods")
         policy = change.get("policy", "")
         rollout = (cluster.last_specs.get(policy) or {}).get("rollout") or {}
         if not change:

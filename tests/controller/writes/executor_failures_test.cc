@@ -66,6 +66,27 @@ TEST_F(ExecutorTest, AnswersToADeletion) {
   }
 }
 
+// Whatever a plan has: the planner and the executor ask the same question.
+TEST_F(ExecutorTest, NoPodOfAProtectedNamespaceIsEvicted) {
+  DaemonSet plugin;
+  plugin.meta.ns = k8s::Interned("nvidia");
+  plugin.meta.name = "device-plugin";
+  plugin.containers.push_back({});
+  plugin.containers.back().name = "nvidia-device-plugin";
+  world.daemonsets.apply(std::move(plugin));
+  for (const char* ns : {"kube-system", "gpu-sharing-operator", "nvidia"}) {
+    const PlannedAction evict{"sharing.rollout", EvictPod{{ns, "p"}, "u1"}, "Evict", "", true, "n1"};
+    const Execution done = execute({evict, drop_pod("n1", "p1", "u2")});
+    EXPECT_THAT(writes(), IsEmpty()) << ns;
+    EXPECT_EQ(done.failed, 1U) << ns;
+    ASSERT_EQ(done.findings.size(), 1U) << ns;
+    EXPECT_THAT(done.findings[0].message, HasSubstr(std::string("pod ") + ns + "/p is not evicted: its namespace"))
+        << ns;
+  }
+  execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "p"}, "u1"}, "Evict", "", true, "n1"}});
+  EXPECT_THAT(writes(), ElementsAre("POST /api/v1/namespaces/team/pods/p/eviction"));
+}
+
 TEST_F(ExecutorTest, AResourceVersionConflictOfADeletionIsNotSuccess) {
   script["DELETE"] = [] { return ScriptedAnswer::status(409, "Conflict", "Precondition failed: ResourceVersion"); };
   PlannedAction planned = drop_pod("n1", "p1", "u1");

@@ -72,6 +72,7 @@ class ExecutorTest : public testing::Test {
     parts.client = &client;
     parts.clock = &sim.clock;
     parts.world = &world;
+    parts.settings = &settings;
     parts.expectations = &expectations;
     parts.log = log;
     parts.metrics = metrics;
@@ -132,6 +133,7 @@ class ExecutorTest : public testing::Test {
     return options;
   }
   World world;
+  PlannerSettings settings;
   Expectations expectations{&client, &sim.clock, &world};
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
   std::shared_ptr<RuntimeView> view = std::make_shared<RuntimeView>();

@@ -97,11 +97,32 @@ void check_deletion(const FleetModel& fleet, const PlannedAction& planned, const
   EXPECT_FALSE(a->is_held()) << "a held node is restarted: " << print(planned);
 }
 
-void check_eviction(const FleetModel& fleet, const PlannedAction& planned) {
+// Nothing brings the pod back, or its owner puts it on the same node again.
+bool is_replaced_elsewhere(const Pod& pod, bool bare_pods_too) {
+  const auto* owner = pod.meta.controller();
+  return owner == nullptr ? bare_pods_too : owner->kind != "DaemonSet" && owner->kind != "Node";
+}
+
+void check_eviction(const FleetModel& fleet, const PlannedAction& planned, const EvictPod& eviction) {  // S2
   const NodeAssessment* a = fleet.index.assessment(planned.node);
   ASSERT_NE(a, nullptr);
-  EXPECT_EQ(rollout_of(fleet, *a).workloads, WorkloadMode::evict) << "S2: eviction without Evict: " << print(planned);
+  const RolloutSpec& rollout = rollout_of(fleet, *a);
+  EXPECT_EQ(rollout.workloads, WorkloadMode::evict) << "S2: eviction without Evict: " << print(planned);
   EXPECT_TRUE(fleet.node(planned.node).unschedulable) << "an eviction from a node that takes new pods";
+  EXPECT_NE(change_of(fleet.node(planned.node)), nullptr) << "S2: the node is in no change: " << print(planned);
+  EXPECT_FALSE(a->is_held()) << "S2: a pod of a held node is evicted: " << print(planned);
+  for (const char* ns : {"kube-system", "gpu-operator", "gpu-sharing-operator"})
+    EXPECT_NE(eviction.pod.ns, ns) << "S2: a pod of a protected namespace: " << print(planned);
+  const auto listing = fleet.consumers.find(planned.node);
+  ASSERT_NE(listing, fleet.consumers.end()) << "S2: consumers of the node are not known: " << print(planned);
+  const auto pod = std::ranges::find_if(listing->second.pods, [&](const Pod& listed) {
+    return listed.meta.uid == eviction.uid && listed.meta.key() == eviction.pod;
+  });
+  ASSERT_NE(pod, listing->second.pods.end()) << "S2: no consumer of node " << planned.node << ": " << print(planned);
+  EXPECT_FALSE(pod->meta.deletion_timestamp) << "S6: it is ending already: " << print(planned);
+  EXPECT_TRUE(pod->phase != "Succeeded" && pod->phase != "Failed") << "S2: it has ended: " << print(planned);
+  EXPECT_TRUE(is_replaced_elsewhere(*pod, rollout.evict_bare_pods)) << "S2: " << print(planned);
+  EXPECT_NE(pod->meta.annotations.get("gpusharing.dev/do-not-disrupt"), "true") << "S2: " << print(planned);
 }
 
 void check_config_map(const FleetModel& fleet, const WriteConfigMap& write) {
@@ -217,7 +238,7 @@ void check_plan(const FleetModel& fleet, const Plan& plan) {
   check_canary(fleet, plan);
   for (const PlannedAction& planned : plan.actions) {
     if (const auto* deletion = std::get_if<DeletePod>(&planned.action)) check_deletion(fleet, planned, *deletion);
-    if (std::holds_alternative<EvictPod>(planned.action)) check_eviction(fleet, planned);
+    if (const auto* eviction = std::get_if<EvictPod>(&planned.action)) check_eviction(fleet, planned, *eviction);
     if (const auto* write = std::get_if<WriteConfigMap>(&planned.action)) check_config_map(fleet, *write);
     const auto* patch = std::get_if<PatchNode>(&planned.action);
     if (patch == nullptr) continue;

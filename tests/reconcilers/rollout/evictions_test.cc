@@ -23,6 +23,7 @@ struct User {
   bool bare = false;
   std::string annotation = {};  // Set to "true".
   bool protected_by_budget = false;
+  std::string ns = "jobs";
 };
 
 struct Row {
@@ -48,6 +49,7 @@ std::unique_ptr<FleetModel> fleet_of(const std::vector<User>& users, const std::
     pod.priority = user.priority;
     pod.meta.creation_timestamp = fleet->now - std::chrono::hours(user.age);
     if (user.bare) pod.meta.owners.clear();
+    pod.meta.ns = k8s::Interned(user.ns);
     if (!user.annotation.empty()) pod.meta.annotations.set(user.annotation, "true");
     if (user.protected_by_budget) fleet->protect(user.name, "budget");
   }
@@ -78,6 +80,10 @@ TEST(Evictions, TakeNoMoreThanWhatMustLeaveTheLeastImportantFirst) {
       {"nobody who refuses", {{"a", 1, 0, 0, false, "gpusharing.dev/do-not-disrupt"}, {"b", 8}}, {"b"}},
       {"nobody without a controller", {{"a", 1, 0, 0, true}, {"b", 8}}, {"b"}},
       {"nobody for nothing", {{"a", 9, 0, 0, true}, {"b", 1}}, {}},
+      {"nobody of the cluster", {{"a", 1, 0, 0, false, "", false, "kube-system"}, {"b", 8}}, {"b"}},
+      {"nobody of the plugin's namespace", {{"a", 1, 0, 0, false, "", false, "gpu-operator"}, {"b", 8}}, {"b"}},
+      {"nobody of its own namespace", {{"a", 1, 0, 0, false, "", false, "gpu-sharing-operator"}, {"b", 8}}, {"b"}},
+      {"somebody of another system's namespace", {{"a", 1, 0, 0, false, "", false, "kube-public"}, {"b", 8}}, {"a"}},
       {"another one of the same priority where a budget keeps the first",
        {{"a", 1, 0, 0, false, "", true}, {"b", 1}, {"c", 7, 5}},
        {"a", "b"}},
@@ -117,6 +123,19 @@ TEST(Evictions, ABarePodIsWaitedForAndNamedUnlessThePolicySaysOtherwise) {
 
   const auto willing = fleet_of(users, "{workloads: Evict, evictBarePods: true}");
   EXPECT_EQ(evicted_in(*willing, "mps-8"), (std::set<std::string>{"bare", "owned"}));
+}
+
+TEST(Evictions, APodOfAProtectedNamespaceBlocksItsNodeByName) {
+  const User dns{"dns", 1, 0, 0, false, "", false, "kube-system"};
+  const auto fleet = fleet_of({dns, {"train"}}, "{workloads: Evict, evictBarePods: true}");
+  EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{});
+  std::string said;
+  for (const Finding& finding : fleet->plan().findings) {
+    if (finding.reason == "ProtectedNamespace" && finding.object.name == "n01") said = finding.message;
+  }
+  EXPECT_THAT(said, HasSubstr("kube-system/dns runs in a namespace of the cluster, where the operator evicts no pod"));
+  EXPECT_THAT(said, HasSubstr("Delete it with kubectl, or move it to another namespace"));
+  EXPECT_THAT(fleet->policy_status("default"), HasSubstr("\"reason\":\"ProtectedNamespace\"")) << "in status.blocked";
 }
 
 TEST(Evictions, NameTheNodeAndTheRolloutForThePodsOwner) {

@@ -109,11 +109,22 @@ void Invariants::judge_repeated_eviction(const AuditEntry& entry) {
   if (entry.status < 300) evicted_.insert(uid);
 }
 
-// S2: consumers leave by eviction, where a policy says so; operands never do.
+// S2: consumers leave the nodes in a change by eviction, where a policy says so; operands never do, nor pods of the
+// system's namespaces.
 void Invariants::judge_eviction(const AuditEntry& entry) {
   const std::string name = k8s::to_string(entry.key);
   if (!options_.evictions) violated("S2: the operator evicted pod " + name + ", and no policy says Evict");
-  if (entry.before != nullptr && is_operand(*entry.before)) violated("S2: the operator evicted operand pod " + name);
+  for (const char* ns : {"kube-system", "gpu-operator", "gpu-sharing-operator"}) {
+    if (entry.key.ns == ns) violated("S2: the operator evicted pod " + name + " of a protected namespace");
+  }
+  if (entry.before == nullptr) return;
+  if (is_operand(*entry.before)) violated("S2: the operator evicted operand pod " + name);
+  const std::string node = member(*entry.before, "spec").value("nodeName", "");
+  for (const auto& there : server_->view(kNodes)) {
+    if (member(*there, "metadata").value("name", "") != node) continue;
+    if (labels_of(*there).value("gpusharing.dev/state", "") != "Updating")
+      violated("S2: the operator evicted pod " + name + " of node " + node + ", which is in no change");
+  }
 }
 
 // S2: only operand pods, by DELETE with a uid.

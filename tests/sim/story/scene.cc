@@ -221,13 +221,14 @@ asio::awaitable<void> Scene::serve(k8s::Gvr gvr, std::string kind, std::string f
   co_await put(kCustomResourceDefinitions, key, definition);
 }
 
-asio::awaitable<void> Scene::use_gpu(std::string node, std::string pod) {
+asio::awaitable<void> Scene::use_gpu(std::string node, std::string pod, std::string ns) {
   ConsumerPod consumer;
   consumer.node = node;
   consumer.name = pod;
+  consumer.ns = ns;
   consumer.labels["app"] = pod;
   const json object = consumer_pod(consumer);
-  const k8s::ObjectKey key{"default", pod};
+  const k8s::ObjectKey key{ns, pod};
   co_await put(kPods, key, object);
   const Check runs = [this, key] {
     const JsonPtr there = view_.pods.find(key);

@@ -81,7 +81,7 @@ class Scene : public Stage {
   boost::asio::awaitable<void> tune(std::string name, nlohmann::json rollout);
   // A pod in namespace `default` that uses one replica on that node until it is removed or evicted; waits until it
   // runs.
-  boost::asio::awaitable<void> use_gpu(std::string node, std::string pod);
+  boost::asio::awaitable<void> use_gpu(std::string node, std::string pod, std::string ns = "default");
   [[nodiscard]] Fleet& fleet() { return *fleet_; }
 
   // --- Waits. Bounds and durations are the fleet's: scaled. Where time is real, stays() looks for some seconds at

@@ -62,7 +62,8 @@ const std::vector<ShortStory>& rollout_stories() {
        .nodes = [](bool) { return a100s(3); },
        .tell = replaced_by_gitops},
       {.name = "eviction-annotations",
-       .title = "Pods that carry an annotation against eviction stay, until it is taken off",
+       .title = "Pods of kube-system and pods that carry an annotation against eviction stay, until they are gone or "
+                "it is taken off",
        .nodes = [](bool) { return a100s(3); },
        .tell = eviction_annotations,
        .evicts = true},

@@ -131,6 +131,20 @@ asio::awaitable<void> annotate(Scene* scene, const Kept* kept, json value) {
 
 constexpr const char* kOnNode[] = {"of-the-autoscaler", "of-karpenter", "of-a-person", "of-nobody"};
 
+// The operator evicts no pod of kube-system: it names the pod and waits for it.
+asio::awaitable<void> wait_for_system_pod(Scene* scene, Stage::Check kept) {
+  const k8s::ObjectKey key{"kube-system", "of-the-cluster"};
+  const Stage::Check all_kept = [scene, key, kept] {
+    const JsonPtr pod = scene->cluster().pods.find(key);
+    const bool stays = pod != nullptr && !(*pod)["metadata"].contains("deletionTimestamp");
+    return stays ? kept() : std::string("pod kube-system/of-the-cluster was evicted");
+  };
+  co_await scene->until("the pod of kube-system to be named", 60min,
+                        scene->blocked_by("default", "ProtectedNamespace", "kube-system/of-the-cluster"));
+  co_await scene->stays("no pod is evicted while one of kube-system is there", 3min, all_kept);
+  co_await scene->remove(kPods, key);
+}
+
 // All pods of the node run, and the node has not been restarted.
 Stage::Check are_kept(Scene* scene, Stage::Seen before) {
   return [=] {
@@ -160,8 +174,10 @@ asio::awaitable<void> eviction_annotations(Scene* scene) {
     co_await annotate(scene, &kept, value);
   }
   co_await scene->use_gpu(kBusy, "of-nobody");
+  co_await scene->use_gpu(kBusy, "of-the-cluster", "kube-system");
   const Stage::Seen before = scene->seen();
   co_await scene->edit("any", mps_profile(8));
+  co_await wait_for_system_pod(scene, are_kept(scene, before));
   for (const Kept& one : kKept) {
     const Stage::Check kept = are_kept(scene, before);
     const std::string annotation = one.key;
