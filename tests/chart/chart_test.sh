@@ -45,6 +45,13 @@ for o in yaml.safe_load_all(sys.stdin):
   "$cluster/bin/promtool" check rules "$work/rules.yaml"
 }
 
+# Stories of hours in virtual time: the alerts that belong to each fire, and none in a healthy one.
+alerts_are_silent_in_healthy_stories() {
+  mkdir -p "$work/stories"
+  "$build/tests/sim/story/gso-alert-stories" "$chart/files/alerts.yaml" "$work/stories"
+  "$cluster/bin/promtool" test rules "$work"/stories/*.yaml
+}
+
 # Each query as a rule, which promtool parses. $namespace is Grafana's.
 dashboard_asks_what_prometheus_understands() {
   python3 - "$chart/files/dashboard.json" >"$work/queries.yaml" <<'PY'
@@ -587,6 +594,7 @@ packages() {
 check "helm lint is clean" lint_is_clean
 check "the README lists every value" readme_lists_the_values
 check "promtool accepts the alerts, and each fires on what it is for" alerts_fire
+check "recorded stories fire the alerts that belong to them, healthy ones none" alerts_are_silent_in_healthy_stories
 check "promtool understands the queries of the dashboard" dashboard_asks_what_prometheus_understands
 check "the chart renders the same twice" renders_the_same_twice
 check "values take effect" variants_render

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controller/config/logging.h"
+#include "controller/serving/metrics.h"
 
 namespace gso::sim {
 
@@ -15,6 +16,7 @@ namespace asio = boost::asio;
 struct InProcessOperator::Run {
   std::shared_ptr<RuntimeView> view = std::make_shared<RuntimeView>();
   std::unique_ptr<k8s::Signal> stop, kill, ended;
+  std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
   std::shared_ptr<std::deque<std::string>> log = std::make_shared<std::deque<std::string>>();
   bool over = false;
   std::string why;  // It ended by itself.
@@ -64,6 +66,7 @@ k8s::Result<void> InProcessOperator::start(const OperatorSettings& settings) {
   runtime.stop = run_->stop.get();
   runtime.kill = run_->kill.get();
   runtime.view = run_->view;
+  runtime.metrics = run_->metrics;
   runtime.log =
       std::make_shared<Logger>(LogFormat::text, options->log_level, [clock = clock_] { return clock->now(); }, keep);
   runtime.hooks = hooks;
@@ -99,6 +102,11 @@ std::string InProcessOperator::trouble() {
 
 std::shared_ptr<const RuntimeView> InProcessOperator::view() const {
   return run_ == nullptr ? nullptr : run_->view;
+}
+
+std::optional<std::string> InProcessOperator::metrics_page() const {
+  if (run_ == nullptr || run_->over) return std::nullopt;
+  return run_->metrics->render(Metrics::Format::prometheus);
 }
 
 std::string InProcessOperator::recent_log() const {

@@ -4,6 +4,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "controller/runtime/run_operator.h"
@@ -25,6 +26,8 @@ class InProcessOperator final : public OperatorControl {
   [[nodiscard]] std::shared_ptr<const RuntimeView> view() const;
   // Given to every run that starts from now on.
   RuntimeHooks hooks;
+  // What its /metrics would show, in Prometheus' text format; nullopt while it does not run.
+  [[nodiscard]] std::optional<std::string> metrics_page() const;
   // Of the current or last run: its log lines, newest last, at most some hundreds.
   [[nodiscard]] std::string recent_log() const;
 

@@ -82,10 +82,13 @@ StageOptions VirtualWorld::stage_options(const std::string& plugin_version) {
   return options;
 }
 
-void tell_in_virtual_time(const ShortStory& story) {
-  const std::vector<NodeSpec> nodes = story.nodes(true);
-  VirtualWorld world(
-      nodes, {.budget = story.budget, .evictions = story.evicts, .daemonset_restarts = story.restarts_daemonsets});
+namespace {
+
+InvariantOptions judged_by(const ShortStory& story) {
+  return {.budget = story.budget, .evictions = story.evicts, .daemonset_restarts = story.restarts_daemonsets};
+}
+
+Scene& open_scene(VirtualWorld& world, const ShortStory& story, const std::vector<NodeSpec>& nodes) {
   StageOptions options = world.stage_options(story.plugin_version);
   options.max_unavailable = static_cast<int>(story.budget);
   auto owned =
@@ -94,6 +97,36 @@ void tell_in_virtual_time(const ShortStory& story) {
   world.stage = std::move(owned);
   scene.operator_writes = [&world] { return world.invariants.writes(); };
   scene.invariant = [&world] { return world.invariants.violation(); };
+  return scene;
+}
+
+}  // namespace
+
+std::string tell_and_watch(const ShortStory& story, k8s::Duration interval,
+                           const std::function<void(InProcessOperator& op)>& look) {
+  const std::vector<NodeSpec> nodes = story.nodes(true);
+  VirtualWorld world(nodes, judged_by(story));
+  Scene& scene = open_scene(world, story, nodes);
+  std::optional<std::string> wrong;
+  boost::asio::co_spawn(world.io, tell_story(&scene, &story),
+                        [&wrong](const std::exception_ptr& error, std::string why) {
+                          if (error) std::rethrow_exception(error);
+                          wrong = std::move(why);
+                        });
+  const k8s::MonoTime latest = world.clock.monotonic() + 48h;
+  while (!wrong && world.clock.monotonic() < latest) {
+    (void)world.clock.run_until([&wrong] { return wrong.has_value(); }, interval);
+    look(world.op);
+  }
+  if (!wrong) return "the story does not end\n" + world.record();
+  if (wrong->empty()) wrong = world.invariants.violation();
+  return wrong->empty() ? std::string() : *wrong + "\n" + world.record();
+}
+
+void tell_in_virtual_time(const ShortStory& story) {
+  const std::vector<NodeSpec> nodes = story.nodes(true);
+  VirtualWorld world(nodes, judged_by(story));
+  Scene& scene = open_scene(world, story, nodes);
   std::optional<std::string> wrong;
   boost::asio::co_spawn(world.io, tell_story(&scene, &story),
                         [&wrong](const std::exception_ptr& error, std::string why) {

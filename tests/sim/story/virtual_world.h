@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,6 +48,9 @@ struct VirtualWorld {
   std::unique_ptr<Stage> stage;
 };
 
+// Tells it, and calls `look` regularly meanwhile. Returns what went wrong first: in the story, or by an invariant.
+[[nodiscard]] std::string tell_and_watch(const ShortStory& story, k8s::Duration interval,
+                                         const std::function<void(InProcessOperator& op)>& look);
 // Tells it; fails the test where the story, an invariant, or S6 (converged means silent) does not hold.
 void tell_in_virtual_time(const ShortStory& story);
 // The story of that name in a list; fails the test when there is none.

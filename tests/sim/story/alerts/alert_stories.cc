@@ -1,0 +1,163 @@
+#include "tests/sim/story/alerts/alert_stories.h"
+
+#include <utility>
+
+#include "tests/sim/fleet/kinds.h"
+#include "tests/sim/story/rollouts/rollout_stories.h"
+
+namespace gso::sim {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+namespace {
+
+namespace asio = boost::asio;
+
+Stage::Check nothing() {
+  return [] { return std::string(); };
+}
+
+// --- Healthy: nobody is paged.
+
+// Wave after wave of restarted MPS daemons, for longer than the alert of nodes without GPUs waits.
+asio::awaitable<void> long_rollout(Scene* scene) {
+  const OperatorSettings usual{{"canary-soak", "10m"}};
+  co_await scene->begin(mps_profile(4), usual);
+  co_await scene->edit("any", mps_profile(8));
+  co_await scene->until_fleet_shows("every node on the new profile", 12h);
+  co_await scene->until_settled(1h);
+  co_await scene->stays("the hour after it", 1h, nothing());
+}
+
+// One node, then the window is closed for three hours.
+asio::awaitable<void> closed_window(Scene* scene) {
+  const OperatorSettings one_by_one{{"canary-nodes-per-group", "0"}};
+  co_await scene->begin(time_slicing_profile(2), one_by_one);
+  json rollout;
+  json entry;
+  entry["cron"] = "0 11 * * *";  // The stories begin at 08:00.
+  entry["duration"] = "8h";
+  rollout["maintenanceWindows"].push_back(entry);
+  co_await scene->tune("default", rollout);
+  co_await scene->edit("any", time_slicing_profile(4));
+  co_await scene->until("the window to be named as the reason", 10min,
+                        scene->condition_is("default", "Progressing", "False", "OutsideWindow", "opens at"));
+  co_await scene->until_fleet_shows("every node, once the window is open", 6h);
+  co_await scene->until_settled(1h);
+}
+
+// Approved after three hours.
+asio::awaitable<void> late_approval(Scene* scene) {
+  const OperatorSettings approve{{"mode", "Approve"}};
+  co_await scene->begin(time_slicing_profile(2), approve);
+  const std::string text = time_slicing_profile(4);
+  co_await scene->edit("any", text);
+  co_await scene->until("a rollout that waits", 5min, scene->phase_is("default", text, "AwaitingApproval"));
+  co_await scene->stays("three hours of waiting", 3h, nothing());
+  if (!scene->failure().empty()) co_return;
+  json approved;
+  approved["spec"]["approved"] = true;
+  const k8s::ObjectKey rollout{"", scene->rollout_of("default", text)["metadata"].value("name", "")};
+  co_await scene->change(kRollouts, rollout, approved);
+  co_await scene->until_fleet_shows("every node", 2h);
+  co_await scene->until_settled(1h);
+}
+
+// A person paused the policy and left.
+asio::awaitable<void> pause_of_a_person(Scene* scene) {
+  const OperatorSettings usual;
+  co_await scene->begin(time_slicing_profile(2), usual);
+  json pause;
+  pause["paused"] = true;
+  co_await scene->tune("default", pause);
+  co_await scene->edit("any", time_slicing_profile(4));
+  co_await scene->stays("three hours of a pause", 3h, nothing());
+  pause["paused"] = false;
+  co_await scene->tune("default", pause);
+  co_await scene->until_fleet_shows("every node", 2h);
+  co_await scene->until_settled(1h);
+}
+
+// A pod that uses a GPU until shortly before idleTimeout: the node waits for it, cordoned.
+asio::awaitable<void> busy_node(Scene* scene) {
+  const OperatorSettings usual;
+  co_await scene->begin(mps_profile(4), usual);
+  json patient;
+  patient["idleTimeout"] = "3h";
+  co_await scene->tune("default", patient);
+  co_await scene->use_gpu("a100-02", "training");
+  co_await scene->edit("any", mps_profile(8));
+  co_await scene->stays("most of idleTimeout", 2h, nothing());
+  const k8s::ObjectKey pod{"default", "training"};
+  co_await scene->remove(kPods, pod);
+  co_await scene->until_fleet_shows("the node that was in use, too", 2h);
+  co_await scene->until_settled(1h);
+}
+
+// A replica that is gone for two minutes, as at an upgrade of the operator.
+asio::awaitable<void> restarted_operator(Scene* scene) {
+  const OperatorSettings usual;
+  co_await scene->begin(mps_profile(4), usual);
+  co_await scene->edit("any", mps_profile(8));
+  co_await scene->stays("a part of the rollout", 2min, nothing());
+  co_await scene->kill();
+  co_await scene->clock().sleep_for(2min);
+  co_await scene->start(usual);
+  co_await scene->until_fleet_shows("every node on the new profile", 4h);
+  co_await scene->until_settled(1h);
+}
+
+// --- Not healthy: the alert that says so, and no other one.
+
+void break_drivers(Scene* scene, bool broken) {
+  for (const NodeSpec& node : scene->nodes()) scene->fleet().node(node.name)->machine().break_driver(broken);
+}
+
+asio::awaitable<void> failing_canary(Scene* scene) {
+  const OperatorSettings impatient{{"verify-timeout", scene->short_verify_timeout()}};
+  co_await scene->begin(time_slicing_profile(2), impatient);
+  if (!scene->failure().empty()) co_return;
+  break_drivers(scene, true);
+  const std::string bad = time_slicing_profile(5);
+  co_await scene->edit("any", bad);
+  co_await scene->until("the rollout to stop", 30min, scene->phase_is("default", bad, "Paused"));
+  co_await scene->stays("an hour without anybody", 1h, nothing());
+}
+
+asio::awaitable<void> invalid_profile(Scene* scene) {
+  const OperatorSettings usual;
+  co_await scene->begin(time_slicing_profile(2), usual);
+  co_await scene->edit("any",
+                       "version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 0}\n");
+  co_await scene->stays("an hour without anybody", 1h, nothing());
+}
+
+asio::awaitable<void> dead_operator(Scene* scene) {
+  const OperatorSettings usual;
+  co_await scene->begin(time_slicing_profile(2), usual);
+  co_await scene->kill();
+  co_await scene->clock().sleep_for(20min);
+}
+
+}  // namespace
+
+const std::vector<AlertStory>& alert_stories() {
+  static const std::vector<AlertStory> kStories{
+      {{.name = "long-rollout", .nodes = [](bool) { return a100s(12); }, .tell = long_rollout}, {}},
+      {{.name = "closed-window", .nodes = [](bool) { return a100s(3); }, .tell = closed_window}, {}},
+      {{.name = "late-approval", .nodes = [](bool) { return a100s(3); }, .tell = late_approval}, {}},
+      {{.name = "pause-of-a-person", .nodes = [](bool) { return a100s(3); }, .tell = pause_of_a_person}, {}},
+      {{.name = "busy-node", .nodes = [](bool) { return a100s(3); }, .tell = busy_node}, {}},
+      {{.name = "restarted-operator", .nodes = [](bool) { return a100s(3); }, .tell = restarted_operator}, {}},
+      {{.name = "failing-canary", .nodes = [](bool) { return a100s(3); }, .tell = failing_canary},
+       {"GpuSharingBrakeTripped", "GpuSharingNodesFailed", "GpuSharingAllocatableZero"}},
+      {{.name = "invalid-profile", .nodes = [](bool) { return a100s(3); }, .tell = invalid_profile},
+       {"GpuSharingConfigInvalid"}},
+      {{.name = "dead-operator", .nodes = [](bool) { return a100s(2); }, .tell = dead_operator},
+       {"GpuSharingNoLeader"}},
+  };
+  return kStories;
+}
+
+}  // namespace gso::sim
