@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""One cause of `explain pod` on a real cluster: the pod is made, the real scheduler refuses it, and the cause, its command and
+every change of that command are compared.
+
+  explain_cases.py --list                     name and title of each case, with a tab between
+  explain_cases.py NAME BINARY CLUSTER_DIR    exit status 0: as it should be; else the reason is printed
+"""
+import json
+import os
+import subprocess
+import sys
+import time
+
+GPU = "nvidia.com/gpu"
+SHARED = "nvidia.com/gpu.shared"
+READS = ("kubectl get ", "kubectl describe ", "kubectl logs ", "gpu-sharing-operator explain ", "gpu-sharing-operator status",
+         "gpu-sharing-operator rollout status")
+NAMESPACE = "default"
+
+
+class Case:
+    """`pod`: a part of the pod's spec. `wants`: GPUs, or limits. `nodes`: kubectl arguments for all GPU nodes, and those that
+    take it back. `scheduler`: what the scheduler says, or None where it has nothing to say. `changes`: path -> value after."""
+
+    def __init__(self, code, title, wants=1, pod=None, nodes=None, scheduler="", changes=None, before=None):
+        self.code, self.title, self.pod, self.nodes = code, title, pod or {}, nodes
+        self.limits = wants if isinstance(wants, dict) else {GPU: str(wants)}
+        self.scheduler, self.changes, self.before = scheduler, changes or {}, before
+
+
+CONTAINER = "spec.template.spec.containers[0]"
+CASES = {
+    "TooFew": Case("TooFew", "more than any node has", 999, scheduler="Insufficient nvidia.com/gpu"),
+    "NotServed": Case("NotServed", "a resource that nobody serves", {"nvidia.com/mig-7g.80gb": "1"},
+                      scheduler="Insufficient nvidia.com/mig-7g.80gb"),
+    "Renamed": Case("Renamed", "the name with .shared, which renameByDefault would have made", {SHARED: "1"},
+                    scheduler="Insufficient nvidia.com/gpu.shared",
+                    changes={f"{CONTAINER}.resources.limits": {GPU: "1"}, f"{CONTAINER}.resources.requests": {GPU: "1"}}),
+    "OtherZone": Case("NotSelected", "a zone that no node has", pod={"nodeSelector": {"topology.kubernetes.io/zone": "z9"}},
+                      scheduler="didn't match Pod's node affinity/selector"),
+    "GoneNode": Case("NotSelected", "a node that does not exist", pod={"nodeSelector": {"kubernetes.io/hostname": "gone"}},
+                     scheduler="didn't match Pod's node affinity/selector"),
+    "Taint": Case("NotTolerated", "a taint that somebody has set", nodes=(["taint", "gpu=only:NoSchedule"], ["taint", "gpu-"]),
+                  scheduler="untolerated taint",
+                  changes={"spec.template.spec.tolerations": [{"effect": "NoSchedule", "key": "gpu", "operator": "Equal", "value": "only"}]}),
+    "Cordon": Case("Cordoned", "nodes that a person has cordoned", nodes=(["cordon"], ["uncordon"]), scheduler="unschedulable"),
+    "Full": Case("AllInUse", "nodes whose GPUs are all in use", 1, pod={"nodeSelector": {"kubernetes.io/hostname": "t4-01"}},
+                 scheduler="Insufficient nvidia.com/gpu", before="fill"),
+    "Gate": Case("SchedulingGated", "a gate of Kueue", pod={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}, scheduler=None),
+    "CPU": Case("NotEnoughCPU", "more CPUs than nodes have", pod={"cpu": "9999"}, scheduler="Insufficient cpu"),
+    "Scheduler": Case("NoScheduler", "a scheduler that nobody runs", pod={"schedulerName": "volcano"}, scheduler=None,
+                      changes={"spec.template.spec.schedulerName": "default-scheduler"}),
+    "NotReady": Case("NotReady", "its kubelet does not report", nodes=(["notready"], None), scheduler="untolerated taint"),
+}
+
+
+class Cluster:
+    def __init__(self, folder):
+        self.folder = folder
+        self.kubeconfig = os.path.join(folder, "admin.kubeconfig")
+
+    def kubectl(self, *arguments, text=None):
+        done = subprocess.run([os.path.join(self.folder, "bin/kubectl"), "--kubeconfig", self.kubeconfig, *arguments],
+                              input=text, capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            raise SystemExit(f"kubectl {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    def get(self, *arguments):
+        return json.loads(self.kubectl("get", *arguments, "--output", "json"))
+
+    def gpu_nodes(self):
+        return [n["metadata"]["name"] for n in self.get("nodes", "--selector", "nvidia.com/gpu.present=true")["items"]]
+
+    def act_on_nodes(self, what):
+        verb, *rest = what
+        if verb == "notready":
+            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            condition = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "down", "lastHeartbeatTime": now,
+                         "lastTransitionTime": now}
+            for node in self.gpu_nodes():
+                self.kubectl("patch", "node", node, "--subresource=status", "--patch", json.dumps({"status": {"conditions": [condition]}}))
+        elif verb == "taint":
+            self.kubectl("taint", "nodes", *self.gpu_nodes(), *rest, "--overwrite" if not rest[0].endswith("-") else "--")
+        else:
+            self.kubectl(verb, *self.gpu_nodes())
+
+
+def deployment(name, case, replicas=1):
+    spec = {key: value for key, value in case.pod.items() if key != "cpu"}
+    limits = dict(case.limits, **({"cpu": case.pod["cpu"]} if "cpu" in case.pod else {}))
+    spec["containers"] = [{"name": "cuda", "image": "example/cuda:1", "resources": {"limits": limits}},
+                          {"name": "proxy", "image": "example/envoy:1"}]
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+                     "template": {"metadata": {"labels": {"app": name}}, "spec": spec}}}
+
+
+def wait_for(what, look, seconds=60):
+    deadline = time.monotonic() + seconds
+    while True:
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise SystemExit(f"not seen within {seconds} s: {what}")
+        time.sleep(0.5)
+
+
+def pods_of(cluster, name):
+    return cluster.get("pods", "--namespace", NAMESPACE, "--selector", f"app={name}")["items"]
+
+
+def unscheduled(cluster, name, message):
+    """Its pod, once the scheduler has said that."""
+    for pod in pods_of(cluster, name):
+        if message is None:
+            return pod
+        for condition in pod.get("status", {}).get("conditions", []):
+            if condition["type"] == "PodScheduled" and condition["status"] == "False" and message in condition.get("message", ""):
+                return pod
+    return None
+
+
+def at(thing, path):
+    for key in path.replace("[", ".[").split("."):
+        if key.startswith("["):
+            thing = thing[int(key[1:-1])]
+        else:
+            thing = (thing or {}).get(key)
+    return thing
+
+
+def without_times(thing):
+    metadata = {k: v for k, v in thing["metadata"].items() if k not in ("managedFields", "resourceVersion", "generation")}
+    return {"metadata": metadata, "spec": thing["spec"]}
+
+
+def put(thing, path, value):
+    *way, last = path.replace("[", ".[").split(".")
+    for key in way:
+        thing = thing[int(key[1:-1])] if key.startswith("[") else thing.setdefault(key, {})
+    thing[last] = value
+
+
+def compare_changes(cluster, command, case, name):
+    if command.startswith(READS):
+        assert not case.changes, f"no change is proposed: {command}"
+        return
+    arguments = [a for a in split(command) if a != "kubectl"]
+    assert arguments[:2] == ["patch", "deployment"], command
+    wanted = without_times(cluster.get("deployment", name, "--namespace", NAMESPACE))
+    for path, value in case.changes.items():
+        put(wanted, path, value)
+    answer = without_times(json.loads(cluster.kubectl(*arguments, "--dry-run=server", "--output", "json")))
+    assert answer == wanted, f"{command}\nmakes {json.dumps(answer)}\nnot   {json.dumps(wanted)}"
+
+
+def split(command):
+    import shlex
+    return shlex.split(command)
+
+
+def fill(cluster, case):
+    """As many pods as the node has replicas."""
+    node = case.pod["nodeSelector"]["kubernetes.io/hostname"]
+    count = int(cluster.get("node", node)["status"]["allocatable"][GPU])
+    cluster.kubectl("create", "--filename", "-", text=json.dumps(deployment("others", case, count)))
+    wait_for(f"{count} pods on {node}", lambda: sum(1 for p in pods_of(cluster, "others") if p["spec"].get("nodeName")) == count)
+
+
+def run(name, binary, folder):
+    case, cluster = CASES[name], Cluster(folder)
+    pod_name = name.lower()
+    if case.before == "fill":
+        fill(cluster, case)
+    if case.nodes:
+        cluster.act_on_nodes(case.nodes[0])
+    try:
+        cluster.kubectl("create", "--filename", "-", text=json.dumps(deployment(pod_name, case)))
+        pod = wait_for(f"the scheduler to say: {case.scheduler}", lambda: unscheduled(cluster, pod_name, case.scheduler))
+        done = subprocess.run([binary, "explain", f"{NAMESPACE}/{pod['metadata']['name']}", "--output", "json", "--kubeconfig",
+                               cluster.kubeconfig], capture_output=True, text=True, timeout=60)
+        print(done.stdout, done.stderr)
+        document = json.loads(done.stdout)
+        causes = document["causes"]
+        assert causes and causes[0]["code"] == case.code, f"the cause is {[c['code'] for c in causes]}, not {case.code}"
+        compare_changes(cluster, causes[0]["command"], case, pod_name)
+        for cause in causes[1:]:
+            assert cause["command"].startswith(READS) or not cause["command"], cause["command"]
+    finally:
+        cluster.kubectl("delete", "deployments", "--all", "--namespace", NAMESPACE)
+        cluster.kubectl("delete", "pods", "--all", "--namespace", NAMESPACE, "--force", "--grace-period=0")
+        if case.nodes and case.nodes[1]:
+            cluster.act_on_nodes(case.nodes[1])
+
+
+def main(arguments):
+    if arguments == ["--list"]:
+        for name, case in CASES.items():
+            if name != "NotReady":
+                print(f"{name}\t{case.code}: {case.title}")
+        return
+    try:
+        run(*arguments)
+    except AssertionError as error:
+        raise SystemExit(str(error)) from None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
