@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The collection of KAI's reservation pods on a real API server, under the chart's own ServiceAccount and admission policy.
-# KAI's CRDs are reduced to the fields that the operator reads (KAI_CRDS=FOLDER takes KAI's own, from its release); KAI
-# itself, controllers and kubelets are played here.
+# The CRDs are KAI's own, from its release (controlplane/kai_crds.sh); KAI itself, controllers and kubelets are played here.
 #
 #   kai_test.sh CLUSTER_DIR BUILD_DIR     a running API server without controllers; it leaves the objects there
 #
@@ -11,40 +10,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 
 reservations=kai-resource-reservation
 
-# crd GROUP VERSION KIND PLURAL SCOPE SPEC-PROPERTIES
-crd() {
-  cat <<YAML
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: $4.$1}
-spec:
-  group: $1
-  scope: $5
-  names: {kind: $3, plural: $4, singular: ${4%s}, listKind: $3List}
-  versions:
-  - name: $2
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: $6}
-          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-YAML
-}
-
 kai_is_there() {
-  local text='{type: string}' open='type: object, x-kubernetes-preserve-unknown-fields: true'
-  crd kai.scheduler v1 Config configs Cluster \
-    "{namespace: $text, binder: {$open, properties: {resourceReservation: {$open, properties: {namespace: $text, appLabel: $text}}}}}" >"$work/crds.yaml"
-  crd scheduling.run.ai v1alpha2 BindRequest bindrequests Namespaced \
-    "{podName: $text, selectedNode: $text, selectedGPUGroups: {type: array, items: $text}}" >>"$work/crds.yaml"
-  kubectl apply --server-side -f "${KAI_CRDS:-$work/crds.yaml}"
-  kubectl wait --for=condition=Established --timeout=30s -f "${KAI_CRDS:-$work/crds.yaml}"
-  local name
+  local crds name
+  crds=$("$here/controlplane/kai_crds.sh")
+  kubectl apply --server-side -f "$crds/kai.scheduler_configs.yaml" -f "$crds/scheduling.run.ai_bindrequests.yaml"
+  kubectl wait --for=condition=Established --timeout=30s crd/configs.kai.scheduler crd/bindrequests.scheduling.run.ai
   for name in kai-scheduler $reservations team; do
     kubectl create namespace "$name"
     kubectl create serviceaccount default -n "$name"
