@@ -126,6 +126,7 @@ Json document_of(const Audit& audit, const ClusterView& view) {
   Json problems = Json::array();
   for (const AuditProblem& problem : audit.problems) problems.push_back(to_json(problem));
   return {{"version", kVersion},
+          {"operator", view.no_operator ? view.no_operator->field() : ""},
           {"nodes", audit.nodes},
           {"gpus", {{"total", audit.gpus.total}, {"unusable", audit.gpus.lost}}},
           {"plugins", audit.plugins},
@@ -137,6 +138,21 @@ Json document_of(const Audit& audit, const ClusterView& view) {
           {"problems", std::move(problems)},
           {"findings", std::move(findings)},
           {"incomplete", view.incomplete}};
+}
+
+// The first of the problems: while it lasts, none of the others is repaired.
+void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
+  const ObjectRef lease{"coordination.k8s.io/v1", "Lease", stopped.lease.ns, stopped.lease.name, ""};
+  const std::string reason = "OperatorNotRunning";
+  const std::string message = stopped.why + ": no node is changed or repaired until an operator runs";
+  audit.findings.insert(audit.findings.begin(), {Severity::error, lease, reason, message});
+  AuditProblem problem;
+  problem.severity = Severity::error;
+  problem.reason = reason;
+  problem.message = message;
+  problem.objects = {lease};
+  problem.command = fmt::format("kubectl get pods --namespace {}", stopped.lease.ns);
+  audit.problems.insert(audit.problems.begin(), std::move(problem));
 }
 
 }  // namespace
@@ -153,7 +169,8 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
   }
   const Timers timers;
   const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
-  const Audit found = audit(snapshot, index);
+  Audit found = audit(snapshot, index);
+  if (view.no_operator && view.no_operator->was_running) add_stopped_operator(*view.no_operator, found);
   const std::int64_t errors = found.count(Severity::error);
   const std::string unknown = coverage_gap(view.world, settings);
   const int code = errors > 0 ? 1 : unknown.empty() ? 0 : 2;
@@ -166,6 +183,7 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
     return code;
   }
   std::ostringstream heading;
+  if (view.no_operator) heading << view.no_operator->text() << "\n";
   heading << fmt::format("{} with {}: plugin {}; profile {}\n", counted(found.nodes, "GPU node"),
                          counted(found.gpus.total, "GPU"), sums(found.plugins), sums(found.profiles));
   if (found.gpus.lost > 0)
@@ -194,6 +212,8 @@ asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, Audit
     *err << kCommand << ": " << read.error().message << "\n";
     co_return 2;
   }
+  const k8s::ObjectKey lease{settings.operator_namespace, audit.lease_name};
+  view.no_operator = co_await find_no_operator(client, clock, lease);
   co_return audit_view(view, settings, clock->now(), audit.form, *out);
 }
 
@@ -212,8 +232,10 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
     if (!view) return refuse(view.error());
     return audit_view(*view, settings, now, audit.form, out);
   }
+  AuditOptions asked = audit;
+  asked.lease_name = options.lease_name;
   return run_on_cluster("audit", options, err, [&](k8s::Reader* client, k8s::Clock* clock) {
-    return audit_cluster(client, clock, audit, settings, &out, &err);
+    return audit_cluster(client, clock, asked, settings, &out, &err);
   });
 }
 

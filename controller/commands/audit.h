@@ -18,6 +18,7 @@ struct Command;
 struct AuditOptions {
   std::vector<std::string> files;  // Manifests instead of the live cluster; "-" is stdin.
   OutputForm form = OutputForm::text;
+  std::string lease_name = Options().lease_name;  // Of the operator.
 };
 
 // Exit status: 0 fine, 1 with a finding of severity error, 2 when the cluster cannot be read.

@@ -17,6 +17,7 @@
 #include "controller/commands/shared/session.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
+#include "controller/reading/operator_lease.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/nos.h"
@@ -29,7 +30,6 @@ namespace {
 namespace asio = boost::asio;
 constexpr std::string_view kCommand = "gpu-sharing-operator check";
 constexpr Duration kPoll = std::chrono::milliseconds(500);
-constexpr Duration kGlance = std::chrono::seconds(5);
 const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 
 // What was found, for people. A failed line decides the exit status.
@@ -41,7 +41,7 @@ struct Findings {
 asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey key, Duration timeout,
                                    Findings* found) {
   const k8s::MonoTime begun = clock->monotonic();
-  LeaseWatch watch;
+  LeaseRenewals renewals;
   std::string why;
   for (;;) {
     const k8s::CallOptions call;
@@ -51,13 +51,13 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
       found->lines.emplace_back(false, explain_error(lease.error(), "get", kLeases, key.ns));
       co_return;
     }
-    if (lease) watch.see(*lease, clock->monotonic());
-    why = lease ? watch.why() : lease.error().message;
-    if (watch.renewed()) {
-      found->lines.emplace_back(true, fmt::format("Leader: {}", watch.last().holder));
+    if (lease) renewals.see(*lease, clock->monotonic());
+    why = lease ? renewals.why() : lease.error().message;
+    if (renewals.renewed()) {
+      found->lines.emplace_back(true, fmt::format("Leader: {}", renewals.last().holder));
       co_return;
     }
-    if (clock->monotonic() >= std::max(begun + timeout, watch.expires())) break;
+    if (clock->monotonic() >= std::max(begun + timeout, renewals.expires())) break;
     co_await clock->sleep_for(kPoll);
   }
   const Duration waited = std::chrono::floor<std::chrono::seconds>(clock->monotonic() - begun);
@@ -207,63 +207,6 @@ asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock,
     fine = fine && good;
   }
   co_return fine ? 0 : 1;
-}
-
-asio::awaitable<std::string> why_no_operator(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey lease) {
-  const k8s::MonoTime end = clock->monotonic() + kGlance;
-  LeaseWatch watch;
-  for (;;) {
-    const k8s::CallOptions call;
-    const k8s::Result<std::string> read = co_await client->get(kLeases, lease, call);
-    if (!read) {
-      const bool absent = read.error().reason == k8s::Reason::not_found;
-      co_return absent ? fmt::format("Lease {} does not exist", k8s::to_string(lease)) : std::string();
-    }
-    watch.see(*read, clock->monotonic());
-    if (watch.renewed() || looks_fresh(watch.last(), clock->now())) co_return std::string();
-    if (!watch.last().problem.empty() || clock->monotonic() >= end) co_return watch.why();
-    co_await clock->sleep_for(kPoll);
-  }
-}
-
-LeaseFacts lease_facts(const std::string& lease_json) {
-  LeaseFacts out;
-  const auto lease = nlohmann::json::parse(lease_json, nullptr, false);
-  const auto spec = object_at(lease, "spec");
-  if (spec.empty()) {
-    out.problem = "the Lease has no spec";
-    return out;
-  }
-  constexpr std::int64_t kUsual = 15;  // Seconds, where the Lease does not say.
-  const std::int64_t duration = number_at(spec, "leaseDurationSeconds");
-  out.duration = std::chrono::seconds(duration > 0 ? duration : kUsual);
-  out.holder = text_at(spec, "holderIdentity");
-  out.renew_time = text_at(spec, "renewTime", "ever");
-  if (out.holder.empty()) out.problem = "the Lease has no holder";
-  return out;
-}
-
-bool looks_fresh(const LeaseFacts& lease, k8s::WallTime now) {
-  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(lease.renew_time);
-  return lease.problem.empty() && renewed && now - *renewed <= lease.duration;
-}
-
-void LeaseWatch::see(const std::string& lease_json, k8s::MonoTime now) {
-  LeaseFacts facts = lease_facts(lease_json);
-  if (seen_ && facts == last_) return;
-  renewed_ = seen_ && facts.problem.empty();
-  seen_ = true;
-  last_ = std::move(facts);
-  changed_at_ = now;
-}
-
-k8s::MonoTime LeaseWatch::expires() const {
-  return seen_ && last_.problem.empty() ? changed_at_ + last_.duration : k8s::MonoTime{};
-}
-
-std::string LeaseWatch::why() const {
-  if (!last_.problem.empty()) return last_.problem;
-  return fmt::format("{} has not renewed the Lease since {}", last_.holder, last_.renew_time);
 }
 
 int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err) {

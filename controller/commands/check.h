@@ -31,45 +31,6 @@ struct CheckOptions {
 boost::asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, Options options,
                                              CheckOptions check, std::ostream* out, std::ostream* err);
 
-// Why no operator is at work, by its Lease; empty if one renews it, or if the Lease cannot be read. Takes no time if
-// the Lease looks fresh by this machine's clock; otherwise, as clocks differ, it is watched for five seconds: leaders
-// renew every two seconds unless they are configured otherwise.
-boost::asio::awaitable<std::string> why_no_operator(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey lease);
-
-// What the text of a Lease says about its holder.
-struct LeaseFacts {
-  std::string holder;
-  std::string renew_time = "ever";  // As it is written there.
-  Duration duration{};
-  std::string problem;  // Why nobody can hold it; empty where there is a holder.
-  friend bool operator==(const LeaseFacts&, const LeaseFacts&) = default;
-};
-[[nodiscard]] LeaseFacts lease_facts(const std::string& lease_json);
-
-// Whether the Lease is fresh by this machine's clock `now`. The holder's clock can differ: true and false are hints.
-[[nodiscard]] bool looks_fresh(const LeaseFacts& lease, k8s::WallTime now);
-
-// Whether somebody holds a Lease, judged as an elector does: by what changes between two looks, never by comparing this
-// machine's clock with the renewTime that another one wrote.
-class LeaseWatch {
- public:
-  // The text of the Lease, read at `now`.
-  void see(const std::string& lease_json, k8s::MonoTime now);
-  // Its holder has renewed or acquired it since the first look.
-  [[nodiscard]] bool renewed() const { return renewed_; }
-  // Until when a holder that has not renewed can be alive; the past where there is none.
-  [[nodiscard]] k8s::MonoTime expires() const;
-  [[nodiscard]] const LeaseFacts& last() const { return last_; }
-  // What is wrong as long as it is not renewed.
-  [[nodiscard]] std::string why() const;
-
- private:
-  LeaseFacts last_;
-  bool seen_ = false;
-  bool renewed_ = false;
-  k8s::MonoTime changed_at_;
-};
-
 [[nodiscard]] Command make_check_command();
 
 }  // namespace gso

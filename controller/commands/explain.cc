@@ -118,11 +118,13 @@ template <class Explanation>
 void print(const Explanation& explanation, const ClusterView& view, OutputForm form, std::ostream& out) {
   if (form == OutputForm::json || form == OutputForm::yaml) {
     Json document = document_of(explanation);
+    document["operator"] = view.no_operator ? view.no_operator->field() : "";
     document["incomplete"] = view.incomplete;
     print_document(document, form, out);
     return;
   }
   std::ostringstream text;
+  if (view.no_operator) text << view.no_operator->text() << "\n";
   print_text(explanation, text);
   for (const std::string& missing : view.incomplete) text << "incomplete: " << missing << "\n";
   out << printable(text.str());
@@ -196,7 +198,8 @@ k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, 
 }
 
 asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, ExplainTarget target, OutputForm form,
-                                        PlannerSettings settings, std::ostream* out, std::ostream* err) {
+                                        PlannerSettings settings, std::ostream* out, std::ostream* err,
+                                        std::string lease_name) {
   Question question;
   question.target = target;
   question.form = form;
@@ -213,6 +216,8 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
     question.pod_json = *std::move(pod);
   }
   ClusterView view;
+  const k8s::ObjectKey lease{question.settings.operator_namespace, lease_name};
+  view.no_operator = co_await find_no_operator(client, clock, lease);
   const k8s::Result<void> read = co_await read_cluster(client, clock, question.settings, &view);
   if (!read && target.pod && read.error().reason == k8s::Reason::forbidden) {
     view.incomplete.push_back("nodes not checked: " + read.error().message);
@@ -244,8 +249,8 @@ asio::awaitable<int> explain_in(Session session, ExplainOptions explain, Planner
     *err << kCommand << ": " << target.error().message << "\n";
     co_return 2;
   }
-  const int code =
-      co_await explain_on_cluster(session.client, session.clock, *target, explain.form, settings, out, err);
+  const int code = co_await explain_on_cluster(session.client, session.clock, *target, explain.form, settings, out, err,
+                                               explain.lease_name);
   co_return code;
 }
 
@@ -277,8 +282,10 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
   }
   PlannerSettings settings = options.planner_settings();
   if (!explain.pod_namespace.empty()) settings.operator_namespace = PlannerSettings().operator_namespace;
+  ExplainOptions asked = explain;
+  asked.lease_name = options.lease_name;
   return run_connected(kCommand, options, k8s::terminal_of_process(), err,
-                       [&](const Session& session) { return explain_in(session, explain, settings, &out, &err); });
+                       [&](const Session& session) { return explain_in(session, asked, settings, &out, &err); });
 }
 
 bool names_a_pod_alone(const std::vector<std::string>& what) {

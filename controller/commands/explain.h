@@ -21,6 +21,7 @@ struct ExplainOptions {
   std::string pod_namespace;       // --namespace beside `pod NAME`, as kubectl means it; empty: not so.
   std::vector<std::string> files;  // Manifests instead of the live cluster; "-" is stdin.
   OutputForm form = OutputForm::text;
+  std::string lease_name = Options().lease_name;  // Of the operator.
 };
 
 struct ExplainTarget {
@@ -44,10 +45,10 @@ boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* c
                                                                   std::string pod_json, PlannerSettings settings,
                                                                   std::vector<std::string>* incomplete);
 
-// The same on a given client.
+// The same on a given client. `lease_name`: of the operator.
 boost::asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, ExplainTarget target,
                                                OutputForm form, PlannerSettings settings, std::ostream* out,
-                                               std::ostream* err);
+                                               std::ostream* err, std::string lease_name = Options().lease_name);
 
 [[nodiscard]] Command make_explain_command();
 

@@ -1,15 +1,13 @@
 // A World, its assessments, and the tables.
 #include "controller/commands/status.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
+#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +15,7 @@
 
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/stop_signals.h"
 #include "controller/commands/status_watch.h"
@@ -49,12 +48,6 @@ std::string gpus_of(const Node& node) {
   return out.empty() ? "-" : out;
 }
 
-TerminalWidth width_of_terminal() {
-  winsize size{};
-  if (isatty(STDOUT_FILENO) == 0) return 0;
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
 std::string or_dash(std::string_view text) {
   return text.empty() ? "-" : std::string(text);
 }
@@ -68,6 +61,12 @@ struct NodeRow {
   const NodeAssessment* assessment = nullptr;  // Null: no plugin.
   std::vector<GpuBar> slices = {};             // Of a node whose GPUs are partitioned.
   [[nodiscard]] bool in_trouble() const { return shown.state == "Failed" || shown.state.starts_with("Blocked"); }
+  // The place on a screen that is too small for all: those that change come first, those with nothing to do last.
+  [[nodiscard]] int rank() const {
+    if (assessment != nullptr && assessment->in_change()) return 0;
+    if (in_trouble()) return 1;
+    return shown.state == "UpToDate" ? 3 : 2;
+  }
 };
 
 std::string_view source_word(EffectiveKey::Source source) {
@@ -123,10 +122,15 @@ std::vector<NodeRow> rows_of(const FleetStatus& status) {
   for (const auto& [key, node] : status.world.nodes.all()) {
     const NodeAssessment* a = status.index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
-    out.push_back(
-        {key.name, shown_state(status.world, status.index, *node), gpus_of(*node), node.get(), a, slice_bars(*node)});
+    ShownState shown = shown_state(status.world, status.index, *node);
+    if (!status.only.shows(shown.state, a == nullptr ? "" : a->policy.view(), node->meta.labels)) continue;
+    out.push_back({key.name, std::move(shown), gpus_of(*node), node.get(), a, slice_bars(*node)});
   }
-  std::ranges::sort(out, {}, &NodeRow::name);
+  std::ranges::sort(out, [&](const NodeRow& a, const NodeRow& b) {
+    const int first = status.in_change_first ? a.rank() : 0;
+    const int second = status.in_change_first ? b.rank() : 0;
+    return std::tie(first, a.name) < std::tie(second, b.name);
+  });
   return out;
 }
 
@@ -164,8 +168,13 @@ Json slices_json(const std::vector<GpuBar>& bars) {
 
 Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   const NodeAssessment none{};
-  Json document{{"version", kVersion},  {"nodes", Json::array()},    {"rollouts", Json::array()},
-                {"kai", Json::array()}, {"findings", Json::array()}, {"incomplete", status.incomplete}};
+  Json document{{"version", kVersion},
+                {"operator", status.no_operator ? status.no_operator->field() : ""},
+                {"nodes", Json::array()},
+                {"rollouts", Json::array()},
+                {"kai", Json::array()},
+                {"findings", Json::array()},
+                {"incomplete", status.incomplete}};
   for (const NodeRow& row : nodes) {
     const NodeAssessment& a = row.assessment == nullptr ? none : *row.assessment;
     document["nodes"].push_back({{"name", row.name},
@@ -225,6 +234,7 @@ void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth wid
     row.push_back(node.shown.message);
     rows.push_back(std::move(row));
   }
+  if (!wide) drop_columns(rows, width, {"TARGET", "REVISION", "PROFILE", "POLICY"});
   print_table(rows, out, wide ? 0 : width);
 }
 
@@ -256,8 +266,8 @@ void print_rollouts(const std::vector<RolloutFacts>& rollouts, TerminalWidth wid
   print_table(rows, out, width);
 }
 
-asio::awaitable<int> show_once(Session session, StatusOptions status, PlannerSettings settings, std::ostream* out,
-                               std::ostream* err) {
+asio::awaitable<int> show_once(Session session, StatusOptions status, NodeFilter only, PlannerSettings settings,
+                               k8s::ObjectKey lease, std::ostream* out, std::ostream* err) {
   World world;
   std::vector<std::string> incomplete;
   const k8s::Result<void> read = co_await read_world(session.client, settings, &world, &incomplete);
@@ -265,34 +275,50 @@ asio::awaitable<int> show_once(Session session, StatusOptions status, PlannerSet
     *err << kCommand << ": " << read.error().message << "\n";
     co_return 2;
   }
+  const std::optional<NoOperator> none = co_await find_no_operator(session.client, session.clock, lease);
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(world, settings);
-  const FleetStatus fleet{world, index, incomplete, kai_findings(world, index, settings, session.clock->now())};
-  const bool trouble = print_status(fleet, status.form, width_of_terminal(), *out);
+  const FleetStatus fleet{world, index, incomplete, kai_findings(world, index, settings, session.clock->now()),
+                          none,  only};
+  const bool trouble = print_status(fleet, status.form, screen_of_stdout().columns, *out);
   if (trouble) co_return 1;
   co_return coverage_gap(world, settings).empty() ? 0 : 2;  // As for `audit`: what was not looked at is not fine.
 }
 
-asio::awaitable<int> show_always(Session session, StatusOptions status, PlannerSettings settings, std::ostream* out,
-                                 std::ostream* err) {
+asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilter only, PlannerSettings settings,
+                                 k8s::ObjectKey lease, std::ostream* out, std::ostream* err) {
   const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
   StopSignals signals(*session.io, stop.get());
   const bool text = status.form == OutputForm::text || status.form == OutputForm::wide;
+  const bool pages = text && screen_of_stdout().is_terminal();
+  std::string last;  // What is left on the terminal.
   FleetWatch watch;
   watch.client = session.client;
   watch.clock = session.clock;
   watch.stop = stop.get();
   watch.settings = settings;
-  watch.show = [form = status.form, clock = session.clock, settings](const World& world, FleetIndex& index,
-                                                                     const std::vector<std::string>& incomplete,
-                                                                     std::ostream& view) {
-    return print_status({world, index, incomplete, kai_findings(world, index, settings, clock->now())}, form,
-                        width_of_terminal(), view);
+  watch.lease = lease;
+  watch.show = [&, form = status.form, clock = session.clock](const FleetLook& look, std::ostream& view) {
+    std::ostringstream text_of_view;
+    const FleetStatus fleet{look.world,
+                            look.index,
+                            look.incomplete,
+                            kai_findings(look.world, look.index, settings, clock->now()),
+                            look.no_operator,
+                            only,
+                            pages};
+    const bool trouble = print_status(fleet, form, screen_of_stdout().columns, text_of_view);
+    last = text_of_view.str();
+    view << last;
+    return FleetVerdict{.exit_status = trouble ? 1 : 0};
   };
-  if (text) watch.before_each = isatty(STDOUT_FILENO) != 0 ? "\x1b[H\x1b[2J" : "\n";
+  if (text) watch.before_each = pages ? "" : "\n";
   if (status.form == OutputForm::yaml) watch.before_each = "---\n";
+  if (pages) watch.page = [](const std::string& view) { return page_of(view, screen_of_stdout()); };
+  if (pages) *out << kEnterAlternateScreen << std::flush;
   const int code = co_await watch_fleet(watch, out, err);
+  if (pages) *out << kLeaveAlternateScreen << last << std::flush;
   signals.cancel();
   co_return code;
 }
@@ -309,13 +335,15 @@ std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const P
 
 bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out) {
   const std::vector<NodeRow> nodes = rows_of(status);
-  const bool trouble = std::ranges::any_of(nodes, &NodeRow::in_trouble);
+  const bool stopped = status.no_operator && status.no_operator->was_running;
+  const bool trouble = stopped || std::ranges::any_of(nodes, &NodeRow::in_trouble);
   if (form == OutputForm::json || form == OutputForm::yaml) {
     print_document(document_of(status, nodes), form, out);
     return trouble;
   }
+  if (status.no_operator) out << printable(status.no_operator->text()) << "\n\n";
   if (nodes.empty()) {
-    out << "No node has GPUs.\n";
+    out << (status.only.empty() ? "No node has GPUs.\n" : "No node matches --state, --policy and --selector.\n");
   } else {
     print_nodes(nodes, form == OutputForm::wide, width, out);
     print_slices(nodes, form == OutputForm::wide ? 0 : width, out);
@@ -336,9 +364,15 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
 
 int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err) {
   const PlannerSettings settings = options.planner_settings();
+  const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
+  const k8s::Result<NodeFilter> only = node_filter_of(status.only);
+  if (!only) {
+    err << kCommand << ": " << only.error().message << "\n";
+    return 2;
+  }
   return run_connected(kCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
-    return status.watch ? show_always(session, status, settings, &out, &err)
-                        : show_once(session, status, settings, &out, &err);
+    return status.watch ? show_always(session, status, *only, settings, lease, &out, &err)
+                        : show_once(session, status, *only, settings, lease, &out, &err);
   });
 }
 
@@ -346,7 +380,9 @@ Command make_status_command() {
   const auto status = std::make_shared<StatusOptions>();
   const auto describe = [status](CLI::App& app, OptionFlags& settings) {
     add_output(app, status->form, {"text", "wide", "json", "yaml"});
-    app.add_flag("-w,--watch", status->watch, "Watch: refresh on every change of nodes or rollouts");
+    app.add_flag("-w,--watch", status->watch,
+                 "Watch: refresh on every change of nodes or rollouts; on a terminal nodes in a change come first");
+    add_node_filter(app, status->only);
     add_connection(app, settings);
   };
   return {.name = "status",

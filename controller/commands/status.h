@@ -2,12 +2,15 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "controller/commands/shared/node_filter.h"
 #include "controller/commands/shared/output_form.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/config/options.h"
+#include "controller/reading/operator_lease.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/snapshot.h"
 
@@ -18,10 +21,11 @@ struct Command;
 struct StatusOptions {
   OutputForm form = OutputForm::text;
   bool watch = false;  // Shown again whenever it changes, until SIGINT.
+  NodeFilterFlags only;
 };
 
-// Exit status: 0 fine, 1 when a node is Failed or Blocked, 2 when the cluster, or what device plugins load, cannot be
-// read.
+// Exit status: 0 fine, 1 when a node is Failed or Blocked or the operator has stopped renewing its Lease, 2 when the
+// cluster, or what device plugins load, cannot be read.
 [[nodiscard]] int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err);
 
 // What is to be said about kai-config now: the sharing mode in force, what cannot work, what an upgrade has wiped.
@@ -34,11 +38,14 @@ struct FleetStatus {
   FleetIndex& index;  // Refreshed.
   std::vector<std::string> incomplete;
   std::vector<Finding> kai;
+  std::optional<NoOperator> no_operator{};
+  NodeFilter only{};             // The nodes to show; the exit status is of these as well.
+  bool in_change_first = false;  // Nodes in a change, then those in trouble; else by name.
 };
 // Every node with GPUs, also those that the operator does not manage, and every recorded rollout: tables, cut to the
 // terminal's width (not the wide one), or a document
-// {"nodes":[…],"rollouts":[…],"kai":[…],"findings":[…],"incomplete":[…]}. Returns true when a node is Failed or
-// Blocked.
+// {"operator":…,"nodes":[…],"rollouts":[…],"kai":[…],"findings":[…],"incomplete":[…]}. Returns true when a node is
+// Failed or Blocked, or when the operator that ran here has stopped.
 bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out);
 
 [[nodiscard]] Command make_status_command();

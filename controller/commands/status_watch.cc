@@ -63,17 +63,30 @@ class FleetView {
   asio::awaitable<int> run(std::ostream* out, std::ostream* err) {
     cluster_.start(&tasks_, executor_);
     tasks_.spawn(executor_, stop_on_signal());
+    if (!watch_.lease.name.empty()) tasks_.spawn(executor_, follow_lease());
+    if (watch_.timeout) tasks_.spawn(executor_, end_in_time());
+    if (watch_.redraw) tasks_.spawn(executor_, wake_regularly());
     int code = 0;
     for (;;) {
       co_await wake_->wait();
       if (!stopping_) co_await watch_.clock->sleep_for(watch_.batch);
       const std::optional<std::string> refusal = refused();
       if (refusal) {
-        *err << "gpu-sharing-operator status: " << *refusal << "\n";
+        *err << "gpu-sharing-operator " << watch_.command << ": " << *refusal << "\n";
         code = 2;
       }
       if (refusal || stopping_) break;
-      if (complete()) code = show(*out);
+      bool last = false;
+      if (complete() && lease_known_) {
+        const FleetVerdict verdict = show(*out);
+        code = verdict.exit_status;
+        last = verdict.last;
+      }
+      if (last) break;
+      if (timed_out_) {
+        code = kTimedOut;
+        break;
+      }
     }
     cluster_.stop();
     dynamic_.stop();
@@ -89,6 +102,33 @@ class FleetView {
     if (!stopped) co_return;
     stopping_ = true;
     wake_->notify();
+  }
+
+  // Whether an operator renews its Lease: judged by what changes while this watches.
+  asio::awaitable<void> follow_lease() {
+    constexpr k8s::Duration kPoll = std::chrono::seconds(5);
+    for (;;) {
+      const k8s::ObjectKey lease = watch_.lease;
+      std::optional<NoOperator> none = co_await find_no_operator(watch_.client, watch_.clock, lease);
+      const bool changed = !lease_known_ || none.has_value() != no_operator_.has_value();
+      no_operator_ = std::move(none);
+      lease_known_ = true;
+      if (changed) wake_->notify();
+      co_await watch_.clock->sleep_for(kPoll);
+    }
+  }
+
+  asio::awaitable<void> end_in_time() {
+    co_await watch_.clock->sleep_for(*watch_.timeout);
+    timed_out_ = true;
+    wake_->notify();
+  }
+
+  asio::awaitable<void> wake_regularly() {
+    for (;;) {
+      co_await watch_.clock->sleep_for(*watch_.redraw);
+      wake_->notify();
+    }
   }
 
   void recovered(const std::string& resource) {
@@ -165,19 +205,20 @@ class FleetView {
     return out;
   }
 
-  int show(std::ostream& out) {
+  FleetVerdict show(std::ostream& out) {
     world_.policies_served = cluster_.policies_served();
     const bool forbidden = cluster_.forbidden({"nvidia.com", "v1", "clusterpolicies"}).has_value();
     if (std::exchange(world_.clusterpolicies_forbidden, forbidden) != forbidden) index_.note_everything_changed();
     index_.refresh(world_, watch_.settings);
     std::ostringstream view;
-    const bool trouble = watch_.show(world_, index_, incomplete(), view);
+    const std::vector<std::string> missing = incomplete();
+    const FleetVerdict verdict = watch_.show({world_, index_, missing, no_operator_}, view);
     if (view.str() != shown_) {
       if (!shown_.empty()) out << watch_.before_each;
       shown_ = view.str();
-      out << shown_ << std::flush;
+      out << (watch_.page ? watch_.page(shown_) : shown_) << std::flush;
     }
-    return trouble ? 1 : 0;
+    return verdict;
   }
 
   static constexpr std::string_view kNotShown = "bindrequests";
@@ -194,6 +235,9 @@ class FleetView {
   ScopeCounts class_counts_;
   std::map<std::string, k8s::Error> failures_;  // By resource, since its last complete view.
   std::string shown_;
+  std::optional<NoOperator> no_operator_;
+  bool lease_known_ = watch_.lease.name.empty();
+  bool timed_out_ = false;
   bool stopping_ = false;
 };
 

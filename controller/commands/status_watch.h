@@ -1,12 +1,17 @@
-// `status --watch`: the fleet as the operator's own watches see it, shown whenever what is shown changes.
+// `status --watch`, `rollout status --watch` and `--wait`: the fleet as the operator's own watches see it, shown
+// whenever what is shown changes.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "controller/reading/operator_lease.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/fleet/fleet.h"
@@ -14,9 +19,20 @@
 
 namespace gso {
 
-// Writes one view; true when a node is Failed or Blocked. Called with a complete view only.
-using ShowFleet = std::function<bool(const World& world, FleetIndex& index, const std::vector<std::string>& incomplete,
-                                     std::ostream& out)>;
+// One look at the fleet: complete but for what `incomplete` names.
+struct FleetLook {
+  const World& world;
+  FleetIndex& index;  // Refreshed.
+  const std::vector<std::string>& incomplete;
+  const std::optional<NoOperator>& no_operator;
+};
+// What a view says beside its text.
+struct FleetVerdict {
+  int exit_status = 0;
+  bool last = false;  // The watch ends.
+};
+// Writes one view.
+using ShowFleet = std::function<FleetVerdict(const FleetLook& look, std::ostream& out)>;
 
 struct FleetWatch {
   k8s::Reader* client = nullptr;
@@ -24,13 +40,20 @@ struct FleetWatch {
   k8s::Signal* stop = nullptr;  // notify() ends it.
   PlannerSettings settings;
   ShowFleet show;
-  std::string before_each;  // Written before each view but the first: clears a terminal, or parts documents.
+  std::string_view command = "status";  // Begins messages.
+  std::string before_each;              // Written before each view but the first: parts documents.
+  // Views are written as pages, for example of a terminal. Null: as they are.
+  std::function<std::string(const std::string& view)> page;
   k8s::Duration batch = std::chrono::milliseconds(200);  // Changes within it make one view.
+  k8s::ObjectKey lease;                                  // Of the operator; without a name it is not looked at.
+  std::optional<k8s::Duration> timeout;                  // The watch ends with kTimedOut then.
+  std::optional<k8s::Duration> redraw;                   // At least that often: views have durations.
 };
+inline constexpr int kTimedOut = 3;
 
-// Until `stop`. Level-based: a view is written when it differs from the one before, whatever changed; a server that is
-// away leaves the last view standing. Exit status: that of the last view (0 or 1); 2 if watching Nodes or DaemonSets is
-// forbidden.
+// Until `stop`, the timeout or a last view. Level-based: a view is written when it differs from the one before,
+// whatever changed; a server that is away leaves the last view standing. Exit status: that of the last view; 2 if
+// watching Nodes or DaemonSets is forbidden.
 boost::asio::awaitable<int> watch_fleet(FleetWatch watch, std::ostream* out, std::ostream* err);
 
 }  // namespace gso

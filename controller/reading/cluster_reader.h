@@ -3,9 +3,11 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "controller/reading/operator_lease.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
@@ -31,7 +33,8 @@ boost::asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, Planne
 struct ClusterView {
   World world;
   std::map<std::string, NodeConsumers> consumers;
-  std::vector<std::string> incomplete;  // What cannot be read, by whom, and which rule is missing; each once.
+  std::vector<std::string> incomplete;      // What cannot be read, by whom, and which rule is missing; each once.
+  std::optional<NoOperator> no_operator{};  // Filled by commands that say so; never known of manifests.
 };
 
 // Not empty: what device plugins load in these namespaces cannot be read, so it was not checked and "no errors" would

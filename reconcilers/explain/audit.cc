@@ -144,8 +144,7 @@ std::optional<Finding> stopped_rollout(RolloutView& rollout) {
   } else if (gate.gate == Gate::paused && selector_problem(rollout.policy).empty()) {
     way_out = fmt::format("Run `{}`", resume_command(rollout));
   }
-  const bool stopped = gate.gate == Gate::max_failures || gate.gate == Gate::aborted || gate.gate == Gate::undone;
-  return Finding{stopped ? Severity::error : Severity::warning,
+  return Finding{is_stopped(gate.gate) ? Severity::error : Severity::warning,
                  rollout.object != nullptr ? rollout_ref(rollout.object->meta.name) : policy_ref(rollout.policy),
                  gate.reason(),
                  fmt::format("the rollout of key {} to {} is stopped{}, and {} node{} wait{} for it: {}{}",

@@ -103,6 +103,18 @@ std::string crash_log(const FleetIndex::Impl& index, const Node& node, const Nod
 
 }  // namespace
 
+std::string trouble_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  if (!node.ready) return fmt::format("kubectl describe node {}", node.meta.name);
+  return crash_log(index, node, a);
+}
+
+std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const Node& node,
+                              const NodeAssessment& a, std::string_view reason) {
+  const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);
+  if (known == blocked_reasons().end() || known->command.empty()) return {};
+  return Chooser(world, index, node, a).fill(known->command);
+}
+
 std::string next_step(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
                       std::string_view state) {
   if (a == nullptr && is_partitioned_by_nos(node)) return {};
@@ -135,8 +147,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   }
   if (reason == kDeferralUnreadable)
     return fmt::format("kubectl annotate node {} {}-", node.meta.name, kDeferredAnnotation);
-  const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);
-  if (known != blocked_reasons().end() && !known->command.empty()) return chooser.fill(known->command);
+  if (std::string command = command_of_reason(world, index, node, *a, reason); !command.empty()) return command;
   // A retry of what crashes fails again.
   if (const std::string log = crash_log(index, node, *a); !log.empty()) return log;
   const bool deferred = a->phase == Phase::pending && index.nodes_in(Bucket::deferred).contains(node.meta.name);

@@ -15,4 +15,12 @@ namespace gso {
 [[nodiscard]] std::string next_step(const World& world, const FleetIndex::Impl& index, const Node& node,
                                     const NodeAssessment* assessment, std::string_view state);
 
+// Shows why a node in a change does not come back: its kubelet, or a container that ends again and again. Empty:
+// neither.
+[[nodiscard]] std::string trouble_command(const FleetIndex::Impl& index, const Node& node,
+                                          const NodeAssessment& assessment);
+// The command of a reason for which a node is Blocked, completed for the node. Empty: it has none.
+[[nodiscard]] std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const Node& node,
+                                            const NodeAssessment& assessment, std::string_view reason);
+
 }  // namespace gso

@@ -52,6 +52,11 @@ struct GateRow {
   return row_of(gate).reason;
 }
 
+// The revision failed, or a person ended its rollout: only a retry or another profile continues.
+[[nodiscard]] inline bool is_stopped(Gate gate) {
+  return gate == Gate::max_failures || gate == Gate::aborted || gate == Gate::undone;
+}
+
 struct GateState {
   Gate gate = Gate::open;
   std::string message;  // For people.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "controller/commands/rollout/rollout.h"
+#include "controller/commands/rollout/watch.h"
 #include "controller/commands/shared/arguments.h"
 
 namespace gso {
@@ -49,10 +50,38 @@ void add_undo(CLI::App& app, RolloutOptions& rollout) {
       ->type_name("REVISION");
   app.add_flag("--write-configmap", rollout.write_config_map,
                "Write the text into the plugin's ConfigMap; refused if Argo CD, Flux or Helm manages the ConfigMap");
+  app.add_flag("--dry-run", rollout.dry_run, "Show what would restart, and the change itself; write nothing");
   app.footer(
       "The operator reverts an inline profile of a policy by itself. For every other key the rollout is paused and\n"
       "the text is printed.\n"
       "Exit status: 0 done, 1 another tool manages the ConfigMap (the text is printed), 2 nothing to undo or usage.");
+}
+
+void add_watch(CLI::App& app, RolloutOptions& rollout) {
+  app.add_flag("-w,--watch", rollout.watch,
+               "Watch: a live tree of rollouts and their nodes; without a terminal a line for each change");
+  app.add_flag("--wait", rollout.wait, "Print a line for each change until the rollouts are complete or stopped");
+  app.add_option("--timeout", rollout.timeout_text, "With --wait: how long to wait; without it forever")
+      ->type_name("DURATION");
+  add_node_filter(app, rollout.only);
+  app.footer(
+      "Exit status: 0 fine; 1 a revision failed; 2 wrong usage, or the cluster cannot be read. With --wait: 0 every\n"
+      "node that is meant runs its target or is held by somebody; 1 stopped (nodes failed or are blocked, the profile\n"
+      "is invalid, the rollout was aborted, undone or stopped by failures); 3 timed out. Pauses, approvals and closed\n"
+      "maintenance windows are waited for. --state, --policy and --selector choose the nodes of the live tree.");
+}
+
+k8s::Result<void> check_watch(RolloutOptions& rollout) {
+  const auto refuse = [](const char* why) {
+    return k8s::fail(k8s::Reason::invalid, std::string("rollout status: ") + why);
+  };
+  if (!rollout.timeout_text.empty() && !rollout.wait) return refuse("--timeout goes with --wait");
+  if (rollout.json && (rollout.wait || rollout.watch)) return refuse("--watch and --wait have no JSON form");
+  if (rollout.timeout_text.empty()) return {};
+  Duration timeout{};
+  if (auto read = read_any_duration("--timeout", rollout.timeout_text, "30m", timeout); !read) return read;
+  rollout.timeout = timeout;
+  return {};
 }
 
 // Completion offers the options in this order.
@@ -68,8 +97,12 @@ void describe_verb(CLI::App& app, OptionFlags& settings, RolloutOptions& rollout
       break;
     case Verb::start:
       app.add_flag("--adopt", rollout.adopt, "Also roll out nodes that had drifted before the operator was installed");
+      app.add_flag("--dry-run", rollout.dry_run, "Show what would restart, and the change itself; write nothing");
       break;
     case Verb::status:
+      add_output(app, rollout.json);
+      add_watch(app, rollout);
+      break;
     case Verb::history:
       add_output(app, rollout.json);
       break;
@@ -97,8 +130,14 @@ Command command_of_verb(const VerbText& text) {
           .summary = text.does,
           .describe = [rollout, argument](CLI::App& app,
                                           OptionFlags& settings) { describe_verb(app, settings, *rollout, argument); },
-          .check = [rollout](const Options&) { return check_key(*rollout, "rollout diff"); },
-          .run = [rollout](const Invocation& i) { return run_rollout(*rollout, i.options, i.in, i.out, i.err); }};
+          .check = [rollout](const Options&) -> k8s::Result<void> {
+            return rollout->verb == Verb::status ? check_watch(*rollout) : check_key(*rollout, "rollout diff");
+          },
+          .run =
+              [rollout](const Invocation& i) {
+                return rollout->watch || rollout->wait ? watch_rollouts(*rollout, i.options, i.out, i.err)
+                                                       : run_rollout(*rollout, i.options, i.in, i.out, i.err);
+              }};
 }
 
 }  // namespace

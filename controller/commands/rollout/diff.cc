@@ -16,6 +16,7 @@
 #include "controller/reading/node_consumers.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/revision_changes.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/labels.h"
@@ -233,6 +234,19 @@ Json to_json(const DroppedKey& dropped) {
   return {{"severity", "error"}, {"reason", "KeyInUse"}, {"message", text_of(dropped)}, {"nodes", dropped.nodes}};
 }
 
+Json to_json(const RevisionChange& change) {
+  Json fields = Json::array();
+  for (const FieldChange& field : change.fields)
+    fields.push_back({{"field", field.field}, {"before", field.before}, {"after", field.after}});
+  Json amounts = Json::array();
+  for (const RevisionChange::Amount& amount : change.amounts) {
+    amounts.push_back(
+        {{"resource", amount.resource}, {"before", amount.before}, {"after", amount.after}, {"nodes", amount.nodes}});
+  }
+  return {{"profile", change.profile}, {"from", change.from},         {"to", change.to},
+          {"known", change.known},     {"fields", std::move(fields)}, {"amounts", std::move(amounts)}};
+}
+
 Json to_json(const NodeDifference& d) {
   return {{"node", d.node},
           {"policy", d.policy},
@@ -266,6 +280,8 @@ struct Outcome {
   std::vector<DroppedKey> dropped;
   std::vector<std::string> left_alone;  // Drift from before the operator.
   bool unrecorded = false;              // No record exists: the present state was taken as the baseline.
+  ProfileCache texts;                   // Of revisions, those that are replaced included.
+  std::vector<RevisionChange> changes;
   // The given text, or the cluster's text, is invalid.
   [[nodiscard]] bool wrong() const {
     const bool blocked = std::ranges::any_of(nodes, [](const auto& node) { return node.blocked == kConfigInvalid; });
@@ -318,6 +334,7 @@ std::string left_alone_text(const Outcome& found) {
 void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) {
     print_text(found.nodes, !found.invalid.empty(), *call.out);
+    for (const RevisionChange& change : found.changes) *call.out << printable(describe(change)) << "\n";
     for (const QuotaChange& quota : found.quotas) *call.out << text_of(quota, found.offers.at(quota.resource)) << "\n";
     if (!found.left_alone.empty()) *call.out << printable(left_alone_text(found)) << "\n";
     for (const DroppedKey& dropped : found.dropped)
@@ -329,41 +346,77 @@ void print(const RolloutCall& call, const Outcome& found) {
     }
     return;
   }
-  Json document{{"nodes", Json::array()},
-                {"quotas", Json::array()},
-                {"invalid", found.invalid},
-                {"findings", Json::array()},
-                {"leftAlone", found.left_alone}};
+  Json document{{"nodes", Json::array()},   {"changes", Json::array()},  {"quotas", Json::array()},
+                {"invalid", found.invalid}, {"findings", Json::array()}, {"leftAlone", found.left_alone}};
   for (const QuotaChange& quota : found.quotas)
     document["quotas"].push_back(to_json(quota, found.offers.at(quota.resource)));
   for (const NodeDifference& difference : found.nodes) document["nodes"].push_back(to_json(difference));
+  for (const RevisionChange& change : found.changes) document["changes"].push_back(to_json(change));
   for (const DroppedKey& dropped : found.dropped) document["findings"].push_back(to_json(dropped));
   *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
 }  // namespace
 
+namespace {
+
+// Of the world as it is then. `policy`: of that one alone; empty: of all.
+asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::string policy, Outcome* found) {
+  const k8s::WallTime now = call->clock->now();
+  found->nodes = differences(call->world, call->settings, now);
+  std::erase_if(found->nodes, [&](const NodeDifference& d) { return !policy.empty() && d.policy != policy; });
+  for (NodeDifference& difference : found->nodes) {
+    if (difference.drain == Drain::nothing) continue;
+    const k8s::CallOptions limits;
+    const k8s::Result<NodeConsumers> consumers =
+        co_await read_consumers(call->client, call->clock, &call->world, &call->settings, difference.node, limits);
+    if (!consumers) co_return std::unexpected(consumers.error());
+    find_obstacles(difference, call->world, call->settings, *consumers);
+  }
+  learn_texts(call->world, nullptr, found->texts);
+  found->changes = revision_changes(call->world, found->nodes, found->texts);
+  co_return k8s::Result<void>();
+}
+
+// What the cluster knows of texts before one of them is replaced.
+void learn_present_texts(RolloutCall& call, Outcome& found) {
+  FleetIndex present;
+  present.note_everything_changed();
+  found.unrecorded = assume_baseline(call.world, present, call.settings, call.clock->now());
+  const auto& record = present.impl().record;
+  learn_texts(call.world, record ? &*record : nullptr, found.texts);
+}
+
+}  // namespace
+
+asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, std::string policy) {
+  const std::string unread = coverage_gap(call->world, call->settings);
+  if (!unread.empty()) co_return call->refuse(unread);
+  Outcome found;
+  learn_present_texts(*call, found);
+  if (given) {
+    const k8s::Result<void> applied = apply_given(call->world, call->settings, *given, call->clock->now());
+    if (!applied) co_return call->refuse(applied.error().message);
+  }
+  const k8s::Result<void> read = co_await find_differences(call, policy, &found);
+  if (!read) co_return call->refuse(read.error().message);
+  print(*call, found);
+  co_return found.wrong() ? kWrongText : 0;
+}
+
 asio::awaitable<int> rollout_diff(RolloutCall* call) {
   const k8s::WallTime now = call->clock->now();
   const std::string unread = coverage_gap(call->world, call->settings);
   if (!unread.empty()) co_return call->refuse(unread);
   Outcome found;
-  FleetIndex present;
-  present.note_everything_changed();
-  found.unrecorded = assume_baseline(call->world, present, call->settings, now);
+  learn_present_texts(*call, found);
   if (!call->options.file.empty()) {
     const k8s::Result<void> applied = apply(*call, now, found);
     if (!applied) co_return call->refuse(applied.error().message);
   }
-  found.nodes = differences(call->world, call->settings, now);
-  for (NodeDifference& difference : found.nodes) {
-    if (difference.drain == Drain::nothing) continue;
-    const k8s::CallOptions limits;
-    const k8s::Result<NodeConsumers> consumers =
-        co_await read_consumers(call->client, call->clock, &call->world, &call->settings, difference.node, limits);
-    if (!consumers) co_return call->refuse(consumers.error().message);
-    find_obstacles(difference, call->world, call->settings, *consumers);
-  }
+  const std::string all_policies;
+  const k8s::Result<void> read = co_await find_differences(call, all_policies, &found);
+  if (!read) co_return call->refuse(read.error().message);
   found.left_alone = drift_left_alone(call->world, call->settings);
   found.offers = offer_changes(call->world, found.nodes);
   std::vector<std::string> incomplete;

@@ -10,9 +10,9 @@
 #include <set>
 #include <utility>
 
-#include "controller/commands/check.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
+#include "controller/commands/rollout/way_out.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
@@ -72,8 +72,7 @@ std::vector<PolicyWait> waits_of(const RolloutCall& call, const std::vector<Roll
   return waiting_policies(call.world, policy, busy);
 }
 
-// `why_none`: no operator is at work; empty: one is.
-int show_status(RolloutCall& call, const std::string& why_none) {
+int show_status(RolloutCall& call) {
   const bool named = !call.options.name.empty();
   const RolloutChoice choice{call.options.name, true};
   const auto unfinished =
@@ -94,13 +93,11 @@ int show_status(RolloutCall& call, const std::string& why_none) {
   index.refresh(call.world, call.settings);
   bool wrong = false;
   Json document{{"version", kJsonVersion},
-                {"operator", why_none.empty() ? "" : "none: " + why_none},
+                {"operator", call.no_operator ? call.no_operator->field() : ""},
                 {"rollouts", Json::array()},
                 {"waiting", Json::array()},
                 {"incomplete", call.incomplete}};
-  if (!call.options.json && !why_none.empty())
-    *call.out << fmt::format("No operator is running: {}. The status below is the last one that was written.\n",
-                             why_none);
+  if (!call.options.json && call.no_operator) *call.out << call.no_operator->text() << "\n";
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
   for (const RolloutFacts& facts : shown) {
     wrong = wrong || facts.went_wrong();
@@ -108,7 +105,7 @@ int show_status(RolloutCall& call, const std::string& why_none) {
     const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
     std::string estimate;
     const bool current = text_at(status, "currentRollout") == facts.rollout->meta.name;
-    if (current && why_none.empty() && waits_for_workloads(facts).empty())
+    if (current && !call.no_operator && waits_for_workloads(facts).empty())
       estimate = text_at(status, "estimatedCompletion");
     document["rollouts"].push_back(rollout_json(facts));
     document["rollouts"].back()["estimatedCompletion"] = estimate;
@@ -116,7 +113,9 @@ int show_status(RolloutCall& call, const std::string& why_none) {
     const auto steps = steps_to(call.world, index, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps);
     Json& in_progress = document["rollouts"].back()["inProgress"] = Json::array();
     for (const NodeStep& step : steps) in_progress.push_back({{"name", step.node}, {"step", step.step}});
-    if (!call.options.json) print_rollout_status(facts, estimate, steps, call.clock->now(), *call.out);
+    const std::vector<std::string> next = way_out(call.world, index, facts, steps);
+    document["rollouts"].back()["next"] = next;
+    if (!call.options.json) print_rollout_status(facts, estimate, steps, next, call.clock->now(), *call.out);
   }
   if (call.options.json) {
     *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -187,6 +186,36 @@ std::optional<std::string> baseline_of(RolloutCall& call) {
   return k8s::format_time(record->recorded_at);
 }
 
+// What the operator would see after the start.
+void retry_in_world(RolloutCall& call, const std::string& name, const std::string& retry,
+                    const std::optional<std::string>& baseline) {
+  SharingPolicy policy = *call.world.policies.find(name);
+  policy.meta.annotations.set(kRetryAnnotation, retry);
+  if (baseline) policy.meta.annotations.set(kAdoptAnnotation, *baseline);
+  call.world.policies.apply(std::move(policy));
+}
+
+// Why the nodes of the policy wait although they are tried again: a switch that `start` does not touch.
+void print_what_holds(RolloutCall& call, const std::string& policy) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  const Timers timers;
+  const std::map<std::string, NodeConsumers> consumers;
+  const Snapshot snapshot{call.world, call.clock->now(), timers, consumers, call.settings};
+  RolloutViews views(snapshot, index.impl());
+  for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
+    RolloutView* rollout = key.policy == policy ? views.find(key) : nullptr;
+    if (rollout == nullptr) continue;
+    const Gate gate = rollout->gate().gate;
+    const bool holds =
+        gate == Gate::observe || gate == Gate::paused || gate == Gate::approval || gate == Gate::outside_window;
+    if (holds)
+      *call.out << fmt::format("  key {} waits ({}): {}\n", key.key.empty() ? "(none)" : key.key,
+                               rollout->gate().reason(), rollout->gate().message);
+  }
+}
+
 asio::awaitable<int> start(RolloutCall* call) {
   const std::string name = call->options.name.empty() ? std::string(kDefaultPolicy)
                                                       : policy_of(call->options.name).value_or(call->options.name);
@@ -196,10 +225,18 @@ asio::awaitable<int> start(RolloutCall* call) {
   if (call->options.adopt && !baseline) {
     co_return call->refuse("--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
   }
+  const std::string retry = k8s::format_micro_time(call->clock->now());
+  if (call->options.dry_run) {
+    retry_in_world(*call, name, retry, baseline);
+    const std::optional<GivenText> no_text;
+    const int code = co_await preview(call, no_text, name);
+    if (!call->options.json) print_what_holds(*call, name);
+    co_return code;
+  }
   // The policy first: the record forgets an abort by its annotation. A rollout that is deleted before that would be
   // made again as it was.
   Json body;
-  body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(call->clock->now());
+  body["metadata"]["annotations"][std::string(kRetryAnnotation)] = retry;
   if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
   const std::string text = body.dump();
   const bool done = co_await patch_sharing_object(call, kPolicies, name, text);
@@ -223,6 +260,7 @@ asio::awaitable<int> start(RolloutCall* call) {
       "Retrying failed and deferred nodes of policy {}{}\n", name,
       call->options.adopt ? ", and rolling out nodes that had drifted before the operator was installed" : "");
   print_retried(*call, name);
+  print_what_holds(*call, name);
   co_return 0;
 }
 
@@ -244,6 +282,9 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
       co_await read_world(client, settings, &call.world, &call.incomplete, &call.sharing_kinds);
   if (!read) co_return call.refuse(read.error().message);
   for (const std::string& missing : call.incomplete) *err << "incomplete: " << missing << "\n";
+  const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
+  call.no_operator = co_await find_no_operator(client, clock, lease);
+  if (call.no_operator && rollout.verb != Verb::status) *err << call.no_operator->text() << "\n";
   int code = 2;
   if (rollout.verb == Verb::diff) {
     code = co_await rollout_diff(&call);
@@ -258,9 +299,7 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
           "`diff` work without them");
     code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
   } else if (rollout.verb == Verb::status) {
-    const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
-    const std::string why_none = co_await why_no_operator(client, clock, lease);
-    code = show_status(call, why_none);
+    code = show_status(call);
   } else if (rollout.verb == Verb::history) {
     code = show_history(call);
   } else if (rollout.verb == Verb::start) {

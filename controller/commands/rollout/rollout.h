@@ -5,8 +5,10 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <iosfwd>
+#include <optional>
 #include <string>
 
+#include "controller/commands/shared/node_filter.h"
 #include "controller/config/options.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
@@ -23,9 +25,15 @@ struct RolloutOptions {
   bool adopt = false;             // start: also drift that was there before the operator.
   std::string to_revision;        // undo: back to this one.
   bool write_config_map = false;  // undo: put the text into the ConfigMap.
+  bool dry_run = false;           // start, undo: show what they would do.
   std::string file;               // diff: a ConfigMap or a profile; "-" is stdin.
   std::string key;                // diff: the key that a profile is for.
-  std::string lease_name = Options().lease_name;  // status: of the operator.
+  std::string lease_name = Options().lease_name;  // Of the operator.
+  bool watch = false;                             // status: a live view until SIGINT.
+  bool wait = false;                              // status: until the rollouts are complete or stopped.
+  std::string timeout_text;                       // As it was given.
+  std::optional<Duration> timeout;                // Of the wait; nullopt: forever.
+  NodeFilterFlags only;                           // status --watch: the nodes of the tree.
   bool json = false;
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 #include <span>
+#include <utility>
 
 #include "controller/commands/rollout/undo_target.h"
 #include "controller/commands/rollout/verbs.h"
@@ -138,7 +139,8 @@ std::string key_before(const World& world, const SharingRollout& rollout) {
 }
 
 asio::awaitable<int> undo_choice_of_key(RolloutCall* call, Undo undo) {
-  const bool stopped = co_await pause(call, undo);
+  bool stopped = true;
+  if (!call->options.dry_run) stopped = co_await pause(call, undo);
   if (!stopped) co_return 2;
   const std::string before = key_before(call->world, *undo.rollout);
   *call->out << fmt::format(
@@ -162,6 +164,32 @@ void print_text(const RolloutCall& call, const Undo& undo) {
   *call.out << fmt::format(
       "# Write this as key {} of ConfigMap {} ({}, {}), or run again with --write-configmap:\n{}{}", undo.key,
       undo.config_map, undo.revision, undo.why, undo.text, undo.text.ends_with('\n') ? "" : "\n");
+}
+
+// Of the policy's last complete rollout: its nodes return to what that profile says.
+std::string inline_text_before(const World& world, const SharingRollout& rollout) {
+  for (const RolloutFacts& facts : all_rollouts(world)) {
+    const SharingRollout& other = *facts.rollout;
+    const bool same = other.policy == rollout.policy && other.config_map == rollout.config_map;
+    if (same && other.to_revision != rollout.to_revision && facts.phase == "Completed") return other.profile;
+  }
+  return {};
+}
+
+asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text) {
+  if (text.empty()) co_return call->refuse("the text to go back to is not on record, so its effect cannot be shown");
+  if (!call->options.json) {
+    *call->out << fmt::format("Would restore {} ({}) as key {} of ConfigMap {}\n",
+                              undo.revision.empty() ? "the text before" : undo.revision,
+                              undo.why.empty() ? "completed before it" : undo.why, undo.key, undo.config_map);
+  }
+  GivenText given;
+  given.config_map = config_map_of(undo);
+  given.keys[undo.key] = text;
+  const std::optional<GivenText> one = given;
+  const std::string all_policies;
+  const int code = co_await preview(call, one, all_policies);
+  co_return code;
 }
 
 }  // namespace
@@ -205,12 +233,18 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
                     "history {}` prints the text of that rollout",
                     undo.key, undo.rollout->policy, undo.rollout->meta.name));
   }
+  const bool changes_key = !asked && undo.rollout != nullptr && is_choice_of_key(call->world, record, *undo.rollout);
+  if (call->options.dry_run && !changes_key) {
+    const std::string text = is_inline ? inline_text_before(call->world, *undo.rollout) : undo.text;
+    code = co_await preview_undo(call, undo, text);
+    co_return code;
+  }
   if (is_inline) {
     const std::string name = undo.rollout->meta.name;
     code = co_await undo_inline(call, name, undo.rollout->policy);
     co_return code;
   }
-  if (!asked && undo.rollout != nullptr && is_choice_of_key(call->world, record, *undo.rollout)) {
+  if (changes_key) {
     code = co_await undo_choice_of_key(call, undo);
     co_return code;
   }

@@ -3,13 +3,16 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "controller/commands/rollout/rollout.h"
 #include "controller/reading/cluster_reader.h"
+#include "controller/reading/operator_lease.h"
 #include "k8sclient/api/client.h"
+#include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
@@ -24,6 +27,7 @@ struct RolloutCall {
   World world;
   std::vector<std::string> incomplete;  // What could not be read.
   SharingKinds sharing_kinds;
+  std::optional<NoOperator> no_operator;  // nullopt: one is at work, or that cannot be read.
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
   // Writes "gpu-sharing-operator rollout: …" (or "diff:", which is a command of its own) and gives 2.
@@ -42,6 +46,9 @@ boost::asio::awaitable<int> set_switch(RolloutCall* call);
 boost::asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause);
 boost::asio::awaitable<int> rollout_undo(RolloutCall* call);
 boost::asio::awaitable<int> rollout_diff(RolloutCall* call);
+// `--dry-run`: what the nodes of the policy (empty: of all) would do in call->world, once `given` is in it. Writes
+// nothing to the cluster; call->world is changed.
+boost::asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, std::string policy);
 
 // The program that syncs a ConfigMap (its JSON) from another source, for people: "Argo CD (field manager
 // argocd-controller)"; empty: nobody known.

@@ -267,7 +267,7 @@ std::string outlook(const RolloutFacts& facts, const std::string& estimate, cons
 }  // namespace
 
 void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
-                          k8s::WallTime now, std::ostream& out) {
+                          const std::vector<std::string>& next, k8s::WallTime now, std::ostream& out) {
   const SharingRollout& rollout = *facts.rollout;
   out << fmt::format("{}: {}\n", rollout.meta.name, facts.shown_phase());
   out << fmt::format("  {} {} (key {}) to {} under policy {}\n", facts.finished() ? "Rollout of" : "Rolling out",
@@ -290,6 +290,7 @@ void print_rollout_status(const RolloutFacts& facts, const std::string& estimate
       rows.push_back({"  " + step.node, std::string(to_string(step.phase)), "-", step.step});
   }
   if (rows.size() > 1) print_table(rows, out);
+  for (const std::string& command : next) out << printable("  next: " + command) << "\n";
 }
 
 void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out) {

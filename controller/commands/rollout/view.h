@@ -75,8 +75,9 @@ void print_waiting(const PolicyWait& wait, std::ostream& out);
 // Nodes whose workloads must end, or be let go by a budget, before the rollout goes on: nobody knows when.
 [[nodiscard]] std::vector<std::string> waits_for_workloads(const RolloutFacts& facts);
 // `estimate` is left out where it waits for workloads, or for a node to be Ready. `steps`: of its nodes in progress.
+// `next`: the commands of way_out().
 void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
-                          k8s::WallTime now, std::ostream& out);
+                          const std::vector<std::string>& next, k8s::WallTime now, std::ostream& out);
 void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out);
 // The record of one, with the text that it rolls out.
 void print_rollout_record(const RolloutFacts& facts, std::ostream& out);

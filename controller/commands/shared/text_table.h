@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/model/message_text.h"
@@ -22,6 +23,26 @@ inline std::string shortened(const std::string& text, std::size_t room) {
   std::size_t end = room - 3;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
   return text.substr(0, end) + "...";
+}
+
+// Removes columns, in the order of `least`, until the last one has room for a sentence on a terminal of that width.
+inline void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal,
+                         const std::vector<std::string_view>& least) {
+  constexpr std::size_t kGap = 3;
+  constexpr std::size_t kSentence = 40;
+  for (const std::string_view heading : least) {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i + 1 < rows.front().size(); ++i) {
+      std::size_t widest = 0;
+      for (const TextRow& row : rows) widest = std::max(widest, row[i].size());
+      before += widest + kGap;
+    }
+    if (terminal == 0 || before + kSentence <= terminal) return;
+    const auto found = std::ranges::find(rows.front(), heading);
+    if (found == rows.front().end()) continue;
+    const std::ptrdiff_t column = found - rows.front().begin();
+    for (TextRow& row : rows) row.erase(row.begin() + column);
+  }
 }
 
 // The first row is the heading. No blanks at the ends of lines.

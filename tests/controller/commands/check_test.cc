@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "controller/reading/operator_lease.h"
 #include "tests/controller/our_cluster.h"
 
 namespace gso {
@@ -30,10 +31,10 @@ class Leases : public testing::TestWithParam<LeaseCase> {};
 TEST_P(Leases, LookFreshByTheirRenewTimeAndSayWhatIsWrong) {
   const k8s::WallTime now = *k8s::parse_rfc3339("2026-01-01T00:01:00Z");
   EXPECT_EQ(looks_fresh(lease_facts(GetParam().lease), now), GetParam().fresh);
-  LeaseWatch watch;
-  watch.see(GetParam().lease, {});
-  EXPECT_FALSE(watch.renewed()) << "nothing has changed yet";
-  EXPECT_THAT(watch.why(), HasSubstr(GetParam().why));
+  LeaseRenewals renewals;
+  renewals.see(GetParam().lease, {});
+  EXPECT_FALSE(renewals.renewed()) << "nothing has changed yet";
+  EXPECT_THAT(renewals.why(), HasSubstr(GetParam().why));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -55,23 +56,23 @@ std::string lease_of(const std::string& holder, const std::string& renewed) {
   return Json{{"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", 15}, {"renewTime", renewed}}}}.dump();
 }
 
-TEST(LeaseWatchTest, AChangeByAHolderIsARenewalAndAReleaseIsNone) {
+TEST(LeaseRenewalsTest, AChangeByAHolderIsARenewalAndAReleaseIsNone) {
   const k8s::MonoTime begin{100s};
-  LeaseWatch watch;
-  EXPECT_EQ(watch.expires(), k8s::MonoTime{});
-  watch.see(lease_of("a", "2026-01-01T00:00:00Z"), begin);
-  EXPECT_EQ(watch.expires(), begin + 15s);
-  watch.see(lease_of("a", "2026-01-01T00:00:00Z"), begin + 10s);
-  EXPECT_FALSE(watch.renewed());
-  EXPECT_EQ(watch.expires(), begin + 15s) << "an unchanged Lease lasts no longer";
-  watch.see(lease_of("", "2026-01-01T00:00:02Z"), begin + 11s);
-  EXPECT_FALSE(watch.renewed());
-  EXPECT_EQ(watch.expires(), k8s::MonoTime{});
-  watch.see(lease_of("b", "2025-01-01T00:00:02Z"), begin + 12s);
-  EXPECT_TRUE(watch.renewed()) << "another one has acquired it";
-  EXPECT_EQ(watch.last().holder, "b");
-  watch.see(lease_of("b", "2025-01-01T00:00:02Z"), begin + 13s);
-  EXPECT_TRUE(watch.renewed()) << "as long as it is not released";
+  LeaseRenewals renewals;
+  EXPECT_EQ(renewals.expires(), k8s::MonoTime{});
+  renewals.see(lease_of("a", "2026-01-01T00:00:00Z"), begin);
+  EXPECT_EQ(renewals.expires(), begin + 15s);
+  renewals.see(lease_of("a", "2026-01-01T00:00:00Z"), begin + 10s);
+  EXPECT_FALSE(renewals.renewed());
+  EXPECT_EQ(renewals.expires(), begin + 15s) << "an unchanged Lease lasts no longer";
+  renewals.see(lease_of("", "2026-01-01T00:00:02Z"), begin + 11s);
+  EXPECT_FALSE(renewals.renewed());
+  EXPECT_EQ(renewals.expires(), k8s::MonoTime{});
+  renewals.see(lease_of("b", "2025-01-01T00:00:02Z"), begin + 12s);
+  EXPECT_TRUE(renewals.renewed()) << "another one has acquired it";
+  EXPECT_EQ(renewals.last().holder, "b");
+  renewals.see(lease_of("b", "2025-01-01T00:00:02Z"), begin + 13s);
+  EXPECT_TRUE(renewals.renewed()) << "as long as it is not released";
 }
 
 class CheckCommand : public OurCluster {
@@ -95,9 +96,10 @@ class CheckCommand : public OurCluster {
     options.timeout = 1s;
     return sim.run(check_on_cluster(&client, &sim.clock, Options(), options, &out, &err));
   }
-  std::string why_none() {
+  std::string said_of_none() {
     const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
-    return sim.run(why_no_operator(&client, &sim.clock, lease));
+    const auto none = sim.run(find_no_operator(&client, &sim.clock, lease));
+    return none ? none->text() : "";
   }
 
   std::ostringstream out;
@@ -117,7 +119,7 @@ TEST_F(CheckCommand, ALeaderWhoseClockDiffersIsALeader) {
   const auto ended = sim.start(repeat(&sim.clock, &stop, [this] { renew_lease(-20s); }));
   (void)check();
   EXPECT_THAT(out.str(), HasSubstr("ok      Leader: pod-1"));
-  EXPECT_EQ(why_none(), "");
+  EXPECT_EQ(said_of_none(), "");
   stop = true;
   sim.clock.run_for(5s);
   EXPECT_TRUE(*ended);
@@ -139,10 +141,19 @@ TEST_F(CheckCommand, WithoutALeaseTheTimeoutIsAllThatIsWaited) {
   EXPECT_LE(sim.clock.monotonic() - begun, 2s);
 }
 
+TEST_F(CheckCommand, WhereNoLeaseIsTheOperatorMayRunInAnotherNamespace) {
+  EXPECT_EQ(said_of_none(),
+            "No operator is running: Lease gpu-sharing-operator/gpu-sharing-operator does not exist. If the operator "
+            "runs in another namespace, name it with --namespace");
+}
+
 TEST_F(CheckCommand, AStaleLeaseIsWatchedForFiveSecondsBeforeNobodyIsSaidToRun) {
   create_lease(-1h);
   const k8s::MonoTime begun = sim.clock.monotonic();
-  EXPECT_THAT(why_none(), HasSubstr("pod-1 has not renewed the Lease since"));
+  const std::string said = said_of_none();
+  EXPECT_THAT(said, HasSubstr("No operator is running: pod-1 has not renewed the Lease since 2025-12-31T23:"));
+  EXPECT_THAT(said, HasSubstr("(Lease gpu-sharing-operator/gpu-sharing-operator)"));
+  EXPECT_THAT(said, HasSubstr("Run: kubectl get pods --namespace gpu-sharing-operator"));
   EXPECT_LE(sim.clock.monotonic() - begun, 6s);
 }
 

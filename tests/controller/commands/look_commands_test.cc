@@ -108,6 +108,29 @@ TEST_F(LookCommands, ANodeIsExplainedWithWhoUsesIt) {
   EXPECT_THAT(err.str(), HasSubstr("node nobody not found; a pod is named NAMESPACE/POD"));
 }
 
+// Whoever asks what is wrong hears first that nothing is going to change.
+TEST_F(LookCommands, ADeadOperatorIsSaidFirst) {
+  post_pod("train", R"("nvidia.com/gpu":"1")", "gpu-1");
+  post("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases",
+       R"({"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"gpu-sharing-operator"},
+           "spec":{"holderIdentity":"pod-1","leaseDurationSeconds":15,"renewTime":"2025-12-31T20:00:00.000000Z"}})");
+  const std::string first =
+      "No operator is running: pod-1 has not renewed the Lease since 2025-12-31T20:00:00.000000Z (Lease "
+      "gpu-sharing-operator/gpu-sharing-operator).";
+  EXPECT_EQ(explain({"gpu-1"}), 0);
+  EXPECT_THAT(out.str(), testing::StartsWith(first));
+  (void)explain({"team/train"});
+  EXPECT_THAT(out.str(), testing::StartsWith(first));
+  EXPECT_EQ(audit(), 1) << "nothing is repaired until one runs";
+  EXPECT_THAT(out.str(), testing::StartsWith(first));
+  EXPECT_THAT(out.str(), HasSubstr("\nerror OperatorNotRunning: pod-1 has not renewed the Lease since"));
+  EXPECT_EQ(explain({"gpu-1"}, OutputForm::json), 0);
+  EXPECT_THAT(Json::parse(out.str())["operator"], HasSubstr("none: pod-1 has not renewed the Lease"));
+  EXPECT_EQ(audit(OutputForm::json), 1);
+  EXPECT_THAT(Json::parse(out.str())["operator"], HasSubstr("none: pod-1 has not renewed the Lease"));
+  EXPECT_EQ(Json::parse(out.str())["problems"][0]["reason"], "OperatorNotRunning");
+}
+
 TEST_F(LookCommands, APodIsExplainedByWhatTheNodesHaveLeft) {
   post_pod("first", R"("nvidia.com/gpu":"3")", "gpu-1");
   post_pod("second", R"("nvidia.com/gpu":"2")", "");

@@ -210,6 +210,91 @@ TEST_F(RolloutCommand, StatusSaysFirstThatNoOperatorRunsAndForetellsNothingThen)
                              "No operator is running: Lease gpu-sharing-operator/gpu-sharing-operator does not exist"));
 }
 
+// The command that shows a stop also says what ends it.
+TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
+  const struct {
+    const char* phase;
+    const char* reason;
+    const char* next;
+  } rows[] = {
+      {"Paused", "Paused", "  next: gpu-sharing-operator rollout resume\n"},
+      {"AwaitingApproval", "AwaitingApproval",
+       "  next: gpu-sharing-operator diff\n  next: gpu-sharing-operator rollout approve r\n"},
+      {"Failed", "Aborted", "  next: gpu-sharing-operator rollout start default\n"},
+      {"Progressing", "RollingOut", ""},
+  };
+  for (const auto& row : rows) {
+    rollout("r", row.phase, "v1-2", "any", "version: v1\n", "default", row.reason);
+    (void)run(Verb::status, "r");
+    const std::string said = out.str();
+    const std::size_t at = said.find("  next: ");
+    EXPECT_EQ(at == std::string::npos ? "" : said.substr(at), row.next) << row.reason;
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+  }
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "Paused");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":true}})");
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume r\n"));
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume policy/default\n"));
+  options.json = true;
+  (void)run(Verb::status, "r");
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["next"][0], "gpu-sharing-operator rollout resume policy/default");
+}
+
+TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
+  const auto next_for = [&](const std::string& reason) {
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+    rollout("r", "Progressing", "v1-2");
+    const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", reason}, {"message", "so it is"}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+          Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
+    (void)run(Verb::status, "r");
+    const std::size_t at = out.str().find("  next: ");
+    return at == std::string::npos ? std::string() : out.str().substr(at);
+  };
+  EXPECT_EQ(next_for("PDBRefuses"), "  next: gpu-1: kubectl get poddisruptionbudgets --all-namespaces\n");
+  EXPECT_EQ(next_for("WaitingForWorkloads"),
+            "  next: gpu-1: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n");
+  const std::string uid =
+      get("/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-device-plugin-daemonset")["metadata"]["uid"];
+  post("/api/v1/namespaces/gpu-operator/pods",
+       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"plugin-1","labels":{"app":"plugin"},"ownerReferences":[
+           {"apiVersion":"apps/v1","kind":"DaemonSet","name":"nvidia-device-plugin-daemonset","controller":true,"uid":")" +
+           uid + R"("}]},"spec":{"nodeName":"gpu-1","containers":[{"name":"nvidia-device-plugin","image":"i"}]}})");
+  merge(
+      "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
+      R"({"status":{"phase":"Running","containerStatuses":[{"name":"nvidia-device-plugin","ready":false,"restartCount":3,
+            "image":"i","imageID":"i","state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}})");
+  EXPECT_EQ(
+      next_for("VerificationFailed"),
+      "  next: gpu-1: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous\n");
+  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}})");
+  EXPECT_EQ(next_for("NodesNotReady"), "  next: gpu-1: kubectl describe node gpu-1\n");
+}
+
+TEST_F(RolloutCommand, StartShowsWithDryRunWhatItRetriesAndWritesNothing) {
+  rollout("r", "Failed", "v1-2", "any", "version: v1\n", "default", "Aborted");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
+  const Json before = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default");
+  options.dry_run = true;
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default"), before);
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["metadata"]["name"], "r");
+  EXPECT_THAT(out.str(), Not(HasSubstr("Retrying")));
+  EXPECT_THAT(out.str(), HasSubstr("  key any waits (Paused): spec.rollout.paused of the policy is set\n"));
+}
+
+TEST_F(RolloutCommand, ASwitchThatNoOperatorReadsIsSetAndSaysSo) {
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::pause), 0);
+  EXPECT_EQ(err.str(), "");
+  sim.clock.run_for(std::chrono::hours(2));
+  EXPECT_EQ(run(Verb::resume), 0);
+  EXPECT_THAT(err.str(), testing::StartsWith("No operator is running: pod-1 has not renewed the Lease since "));
+}
+
 TEST_F(RolloutCommand, HistoryIsNewestFirstAndARecordHasItsText) {
   rollout("old", "Completed", "v1-1", "any", "version: v1 # old\n");
   rollout("new", "Progressing", "v1-2");

@@ -5,6 +5,7 @@
 #include "controller/commands/rollout/verbs.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record_text.h"
+#include "reconcilers/profile/revision.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso {
@@ -70,6 +71,45 @@ TEST_F(Undo, WritesTheConfigMapOnlyWhenAskedTo) {
   EXPECT_EQ(text(), "version: v1 # good\n");
   EXPECT_THAT(out.str(), HasSubstr("skips the canary"));
   EXPECT_FALSE(spec_of("r").value("paused", false));
+}
+
+// The cluster's text shares by two; the one that was verified shares by four.
+TEST_F(RolloutCommand, UndoShowsWithDryRunWhatRestartsAndTheChangeItselfAndWritesNothing) {
+  const std::string four =
+      "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n";
+  const std::string verified = revision_of(parse_profile(four).profile);
+  FleetRecord kept;
+  kept.verified = {{"gpu-operator/mps-config/any", verified}};
+  kept.texts = {{verified, four}};
+  const std::string two = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
+  MachineRecord gpu_1;
+  gpu_1.config_map = k8s::Interned("gpu-operator/mps-config");
+  gpu_1.key = k8s::Interned("any");
+  gpu_1.revision = k8s::Interned(revision_of(parse_profile(two).profile));
+  const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
+  kept.machines.set(machine_id(uid), gpu_1);
+  record(print_head({kept}));
+  rollout("r", "Progressing", "v1-2");
+  const std::string config_map = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
+  const Json before = get(config_map);
+  options.dry_run = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              testing::StartsWith("Would restore " + verified + " (verified last) as key any of ConfigMap "));
+  EXPECT_THAT(out.str(), testing::ContainsRegex("gpu-1 .*" + verified));
+  EXPECT_THAT(out.str(), HasSubstr("mps-config/any: sharing.timeSlicing.resources[nvidia.com/gpu].replicas 2 -> 4; "
+                                   "nvidia.com/gpu 4 -> 8 on one node\n"));
+  EXPECT_EQ(get(config_map), before);
+  EXPECT_FALSE(spec_of("r").value("paused", false));
+  options.json = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  const Json document = Json::parse(out.str());
+  ASSERT_EQ(document["changes"].size(), 1U);
+  const Json& change = document["changes"][0];
+  ASSERT_EQ(change["fields"].size(), 1U);
+  EXPECT_EQ(change["fields"][0]["before"], "2");
+  EXPECT_EQ(change["fields"][0]["after"], "4");
+  EXPECT_EQ(change["amounts"][0]["after"], 8);
 }
 
 TEST_F(Undo, NeverOverAGitOpsOwnerAndSaysWho) {

@@ -224,7 +224,7 @@ TEST_F(StatusTest, TheSlicesOfAPartitionedNodeAreShownAsBars) {
 TEST_F(StatusTest, MessagesAreCutToTheTerminalAndNowhereElse) {
   record_gpu_1(true);
   EXPECT_THAT(print(false), HasSubstr("is missing or not Ready\n"));
-  for (const TerminalWidth width : {1U, 140U, 150U}) {
+  for (const TerminalWidth width : {1U, 90U, 100U}) {
     const std::string table = print(false, width);
     EXPECT_THAT(table, testing::ContainsRegex("a pod of the .*[.][.][.]\n"));
     if (width > 1) {
@@ -251,6 +251,49 @@ TEST_F(StatusTest, ASwitchThatMeansNothingIsSaid) {
   EXPECT_THAT(print(false),
               HasSubstr("\nwarning HoldIgnored: Node gpu-1: annotation gpusharing.dev/hold has no value"));
   EXPECT_EQ(nlohmann::json::parse(print(true))["findings"][0]["reason"], "HoldIgnored");
+}
+
+// A message that wraps, or that is cut after three words, says less than a column of hashes.
+TEST_F(StatusTest, ColumnsAreLeftOutWhereTheTerminalIsNarrow) {
+  ASSERT_TRUE(read().has_value());
+  const struct {
+    TerminalWidth width;
+    const char* heading;
+  } rows[] = {
+      {0, "NODE +STATE +POLICY +PROFILE +REVISION +TARGET +ALLOCATABLE +MESSAGE\n"},
+      {120, "NODE +STATE +POLICY +PROFILE +ALLOCATABLE +MESSAGE\n"},
+      {80, "NODE +STATE +ALLOCATABLE +MESSAGE\n"},
+  };
+  for (const auto& row : rows) {
+    std::istringstream lines(print(false, row.width));
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_THAT(line + "\n", testing::ContainsRegex(row.heading)) << row.width;
+    while (row.width > 0 && std::getline(lines, line)) EXPECT_LE(line.size(), row.width) << line;
+  }
+}
+
+TEST_F(StatusTest, ADeadOperatorIsSaidFirstAndIsTrouble) {
+  ASSERT_TRUE(read().has_value());
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, PlannerSettings());
+  FleetStatus status{world, index, incomplete, {}};
+  std::ostringstream out;
+  EXPECT_FALSE(print_status(status, OutputForm::text, 0, out));
+  NoOperator none{{"ns", "lease"}, "pod-1 has not renewed the Lease since 2026-01-01T00:00:00Z", true};
+  status.no_operator = none;
+  out.str("");
+  EXPECT_TRUE(print_status(status, OutputForm::text, 0, out));
+  EXPECT_THAT(out.str(),
+              testing::StartsWith("No operator is running: pod-1 has not renewed the Lease since 2026-01-01"));
+  out.str("");
+  EXPECT_TRUE(print_status(status, OutputForm::json, 0, out));
+  EXPECT_THAT(nlohmann::json::parse(out.str())["operator"], HasSubstr("none: pod-1"));
+  // Where none has ever run, the nodes decide.
+  none.was_running = false;
+  status.no_operator = none;
+  EXPECT_FALSE(print_status(status, OutputForm::text, 0, out));
 }
 
 TEST_F(StatusTest, WithoutNodesThereIsNothingToShow) {

@@ -38,14 +38,14 @@ class StatusWatch : public OurCluster {
     watch.clock = &sim.clock;
     watch.stop = stop.get();
     watch.before_each = "----\n";
-    watch.show = [this](const World& world, FleetIndex& index, const std::vector<std::string>& incomplete,
-                        std::ostream& view) {
+    watch.show = [this](const FleetLook& look, std::ostream& view) {
       ++views;
       std::ostringstream document;
-      print_status({world, index, incomplete, {}}, OutputForm::json, 0, document);
+      print_status({look.world, look.index, look.incomplete, {}}, OutputForm::json, 0, document);
       target = nlohmann::json::parse(document.str())["nodes"][0]["target"];
-      return print_status({world, index, incomplete, kai_findings(world, index, watch_settings, sim.clock.now())},
-                          OutputForm::text, 0, view);
+      const FleetStatus status{look.world, look.index, look.incomplete,
+                               kai_findings(look.world, look.index, watch_settings, sim.clock.now())};
+      return FleetVerdict{.exit_status = print_status(status, OutputForm::text, 0, view) ? 1 : 0};
     };
     ended = sim.start(watch_into(watch, &out, &err, &code));
     sim.clock.run_for(2s);

@@ -1,0 +1,189 @@
+#include "controller/commands/rollout/tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "controller/commands/rollout/view.h"
+#include "reconcilers/explain/change_step.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/node/node_phase.h"
+
+namespace gso {
+namespace {
+
+// How a phase is shown: its place among the nodes, its sign, and its colour.
+struct PhaseSign {
+  int rank;
+  const char* sign;
+  const char* ascii;
+  Paint paint;
+};
+PhaseSign sign_of(Phase phase) {
+  switch (phase) {
+    case Phase::draining:
+    case Phase::restarting:
+    case Phase::verifying:
+    case Phase::following_daemonset:
+      return {0, "◐", "*", Paint::yellow};
+    case Phase::failed:
+      return {1, "✖", "x", Paint::red};
+    case Phase::blocked:
+      return {2, "⚠", "!", Paint::red};
+    case Phase::held:
+      return {3, "‖", "=", Paint::yellow};
+    case Phase::pending:
+    case Phase::unrecorded:
+      return {4, "○", "-", Paint::dim};
+    case Phase::up_to_date:
+    case Phase::unmanaged:
+      break;
+  }
+  return {5, "✔", "+", Paint::green};
+}
+
+struct TreeNode {
+  std::string name;
+  Phase phase = Phase::pending;
+  std::string state, text;
+};
+
+class Tree {
+ public:
+  Tree(const World& world, const FleetIndex& index, const TreeScope& scope, k8s::WallTime now, const Screen& screen)
+      : world_(world), index_(index), scope_(scope), now_(now), screen_(screen) {}
+
+  std::string print() {
+    std::set<std::string> busy;
+    for (const RolloutFacts& facts : shown_rollouts()) {
+      add_rollout(facts);
+      busy.insert(facts.rollout->policy);
+    }
+    const std::optional<std::string> policy = policy_of(scope_.name);
+    if (scope_.name.empty() || policy) {
+      for (const PolicyWait& wait : waiting_policies(world_, policy, busy))
+        line(fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message));
+    }
+    return out_.empty() ? "No rollout is in progress.\n" : out_;
+  }
+
+ private:
+  // Those in progress; one that is named also when it has ended.
+  std::vector<RolloutFacts> shown_rollouts() const {
+    const std::optional<std::string> policy = policy_of(scope_.name);
+    std::vector<RolloutFacts> out = all_rollouts(world_);
+    std::erase_if(out, [&](const RolloutFacts& facts) {
+      const SharingRollout& rollout = *facts.rollout;
+      if (!scope_.name.empty() && !policy) return rollout.meta.name != scope_.name;
+      return facts.finished() || (policy && rollout.policy != *policy);
+    });
+    return out;
+  }
+
+  void line(const std::string& text) { out_ += cut_to(text, screen_.columns) + "\n"; }
+
+  void add_rollout(const RolloutFacts& facts) {
+    const SharingRollout& rollout = *facts.rollout;
+    const Paint paint = facts.went_wrong() ? Paint::red : facts.finished() ? Paint::green : Paint::bold;
+    const auto started = k8s::parse_rfc3339(facts.started_at);
+    const bool runs = started && !facts.finished();
+    line(fmt::format(
+        "{}  {}{}", painted(printable(rollout.meta.name), Paint::bold, screen_),
+        painted(facts.shown_phase(), paint, screen_),
+        runs ? "  running " + k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(now_ - *started)) : ""));
+    line(fmt::format("  {} key {} to {}, policy {}", rollout.config_map, rollout.key.empty() ? "(none)" : rollout.key,
+                     rollout.to_revision, rollout.policy));
+    if (!facts.message.empty()) line(printable(fmt::format("  {}: {}", facts.reason, facts.message)));
+    line(fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed",
+                     progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
+                     facts.pending, facts.blocked, facts.failed));
+    if (!facts.finished()) line(facts.wave == 0 ? "  canary" : fmt::format("  wave {}", facts.wave));
+    add_nodes(rollout);
+  }
+
+  std::vector<TreeNode> nodes_of(const SharingRollout& rollout) const {
+    std::vector<TreeNode> out;
+    const std::string id = rollout.config_map + "/" + rollout.key;
+    for (const std::string& name : index_.node_names()) {
+      const NodeAssessment& a = *index_.assessment(name);
+      const Node* node = world_.nodes.find(name);
+      if (node == nullptr || a.policy != rollout.policy) continue;
+      if (fmt::format("{}/{}", index_.impl().installation_of(a).id(), a.key.view()) != id) continue;
+      ShownState shown = shown_state(world_, index_, *node);
+      if (!scope_.only.shows(shown.state, a.policy.view(), node->meta.labels)) continue;
+      std::string text = blocking_pods_of(world_, name);
+      if (text.empty())
+        text = a.change && !a.change->failed ? change_step(world_, index_.impl(), *node, a) : shown.message;
+      out.push_back({name, phase_of(a), std::move(shown.state), std::move(text)});
+    }
+    std::ranges::sort(out, [](const TreeNode& a, const TreeNode& b) {
+      return std::tuple(sign_of(a.phase).rank, std::string_view(a.name)) <
+             std::tuple(sign_of(b.phase).rank, std::string_view(b.name));
+    });
+    return out;
+  }
+
+  void add_nodes(const SharingRollout& rollout) {
+    constexpr std::size_t kMostPending = 10;
+    std::vector<TreeNode> nodes = nodes_of(rollout);
+    std::size_t up_to_date = 0;
+    std::size_t pending = 0;
+    std::erase_if(nodes, [&](const TreeNode& node) {
+      const bool done = node.phase == Phase::up_to_date || node.phase == Phase::unmanaged;
+      const bool beyond = node.phase == Phase::pending && ++pending > kMostPending;
+      up_to_date += done ? 1 : 0;
+      return done || beyond;
+    });
+    std::size_t name = 0;
+    std::size_t state = 0;
+    for (const TreeNode& node : nodes) {
+      name = std::max(name, node.name.size());
+      state = std::max(state, node.state.size());
+    }
+    const std::size_t hidden = pending > kMostPending ? pending - kMostPending : 0;
+    const std::size_t branches = nodes.size() + (hidden > 0 ? 1 : 0) + (up_to_date > 0 ? 1 : 0);
+    std::size_t at = 0;
+    for (const TreeNode& node : nodes) {
+      const PhaseSign sign = sign_of(node.phase);
+      branch(++at == branches,
+             fmt::format("{} {:<{}}  {}{}{}", painted(screen_.utf8 ? sign.sign : sign.ascii, sign.paint, screen_),
+                         node.name, name, painted(node.state, sign.paint, screen_),
+                         std::string(state + 2 - node.state.size(), ' '), printable(node.text)));
+    }
+    if (hidden > 0) branch(++at == branches, fmt::format("and {} more pending", hidden));
+    if (up_to_date > 0) {
+      const PhaseSign sign = sign_of(Phase::up_to_date);
+      branch(true, fmt::format("{} {} up to date", painted(screen_.utf8 ? sign.sign : sign.ascii, sign.paint, screen_),
+                               up_to_date));
+    }
+  }
+
+  void branch(bool last, const std::string& text) {
+    const char* const corner = screen_.utf8 ? (last ? "  └─ " : "  ├─ ") : (last ? "  `- " : "  |- ");
+    std::string whole = corner + text;
+    whole.erase(whole.find_last_not_of(' ') + 1);
+    line(whole);
+  }
+
+  const World& world_;
+  const FleetIndex& index_;
+  const TreeScope& scope_;
+  k8s::WallTime now_;
+  const Screen& screen_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string rollout_tree(const World& world, const FleetIndex& index, const TreeScope& scope, k8s::WallTime now,
+                         const Screen& screen) {
+  return Tree(world, index, scope, now, screen).print();
+}
+
+}  // namespace gso

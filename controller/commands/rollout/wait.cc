@@ -1,0 +1,152 @@
+#include "controller/commands/rollout/wait.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/node/node_phase.h"
+#include "reconcilers/rollout/rollout_view.h"
+
+namespace gso {
+namespace {
+
+using Is = WaitState::Is;
+
+bool is_meant(const RolloutFacts& facts, const std::string& name) {
+  const std::optional<std::string> policy = policy_of(name);
+  return name.empty() || (policy ? facts.rollout->policy == *policy : facts.rollout->meta.name == name);
+}
+
+std::string with_reason(const RolloutFacts& facts) {
+  return fmt::format("rollout {} is {}{}", facts.rollout->meta.name, facts.shown_phase(),
+                     facts.message.empty() ? std::string() : fmt::format(" ({}): {}", facts.reason, facts.message));
+}
+
+WaitState state_of_rollout(const World& world, const std::string& name) {
+  const SharingRollout* rollout = world.rollouts.find(name);
+  if (rollout == nullptr) return {Is::stopped, fmt::format("rollout {} does not exist any more", name)};
+  const RolloutFacts facts = facts_of(*rollout);
+  if (facts.phase == "Completed") return {Is::complete, fmt::format("rollout {} is Completed", name)};
+  const bool stopped = facts.finished() || facts.went_wrong() || facts.undone();
+  return {stopped ? Is::stopped : Is::waiting, with_reason(facts)};
+}
+
+// Nodes by what they mean for the wait.
+struct Nodes {
+  std::set<std::string> moving, failed, blocked, held;
+  std::string invalid;  // The first node without a valid profile, with the reason.
+  std::int64_t total = 0;
+};
+
+Nodes nodes_of(const FleetIndex& index, const std::optional<std::string>& policy) {
+  Nodes out;
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment& a = *index.assessment(name);
+    if (policy && a.policy != *policy) continue;
+    ++out.total;
+    switch (phase_of(a)) {
+      case Phase::unrecorded:
+      case Phase::pending:
+      case Phase::draining:
+      case Phase::restarting:
+      case Phase::verifying:
+      case Phase::following_daemonset:
+        out.moving.insert(name);
+        break;
+      case Phase::failed:
+        out.failed.insert(name);
+        break;
+      case Phase::blocked:
+        out.blocked.insert(name);
+        if (a.reason == kConfigInvalid && out.invalid.empty())
+          out.invalid = fmt::format("node {}: {}", name, a.message);
+        break;
+      case Phase::held:
+        out.held.insert(name);
+        break;
+      case Phase::unmanaged:
+      case Phase::up_to_date:
+        break;
+    }
+  }
+  return out;
+}
+
+std::string listed(const std::set<std::string>& nodes) {
+  return first_names({nodes.begin(), nodes.end()});
+}
+
+// A gate that only a retry, or another profile, opens.
+std::string stopped_gate(const World& world, FleetIndex& index, const PlannerSettings& settings, k8s::WallTime now,
+                         const std::optional<std::string>& policy) {
+  const Timers timers;
+  const std::map<std::string, NodeConsumers> consumers;
+  const Snapshot snapshot{world, now, timers, consumers, settings};
+  RolloutViews views(snapshot, index.impl());
+  for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
+    if (profile_rollout.tally.of(Phase::pending) == 0 || (policy && key.policy != *policy)) continue;
+    RolloutView* rollout = views.find(key);
+    if (rollout == nullptr || !is_stopped(rollout->gate().gate)) continue;
+    return fmt::format("the rollout of key {} under policy {} is stopped ({}): {}", key.key, key.policy,
+                       rollout->gate().reason(), rollout->gate().message);
+  }
+  return {};
+}
+
+}  // namespace
+
+WaitState wait_state(const World& world, FleetIndex& index, const PlannerSettings& settings, k8s::WallTime now,
+                     const std::string& name) {
+  const std::optional<std::string> policy = policy_of(name);
+  if (!name.empty() && !policy) return state_of_rollout(world, name);
+  std::string unfinished;
+  for (const RolloutFacts& facts : all_rollouts(world)) {
+    if (!is_meant(facts, name) || facts.finished()) continue;
+    if (facts.went_wrong() || facts.undone()) return {Is::stopped, with_reason(facts)};
+    unfinished = facts.rollout->meta.name;
+  }
+  if (std::string why = stopped_gate(world, index, settings, now, policy); !why.empty()) return {Is::stopped, why};
+  const Nodes nodes = nodes_of(index, policy);
+  if (!nodes.invalid.empty()) return {Is::stopped, fmt::format("a profile is invalid: {}", nodes.invalid)};
+  if (!nodes.moving.empty())
+    return {Is::waiting, fmt::format("{} of {} nodes are not up to date: {}", nodes.moving.size(), nodes.total,
+                                     listed(nodes.moving))};
+  if (!unfinished.empty()) return {Is::waiting, fmt::format("rollout {} is not Completed", unfinished)};
+  if (!nodes.failed.empty()) return {Is::stopped, fmt::format("failed: {}", listed(nodes.failed))};
+  if (!nodes.blocked.empty()) return {Is::stopped, fmt::format("blocked: {}", listed(nodes.blocked))};
+  return {Is::complete,
+          fmt::format("{} of {} nodes are up to date{}", nodes.total - std::ssize(nodes.held), nodes.total,
+                      nodes.held.empty() ? std::string() : fmt::format("; held: {}", listed(nodes.held)))};
+}
+
+std::vector<std::string> progress_lines(const World& world, const FleetIndex& index, const std::string& name) {
+  constexpr std::size_t kMostSteps = 3;
+  std::vector<std::string> out;
+  std::set<std::string> busy;
+  for (const RolloutFacts& facts : all_rollouts(world)) {
+    if (!is_meant(facts, name) || facts.finished()) continue;
+    const SharingRollout& rollout = *facts.rollout;
+    busy.insert(rollout.policy);
+    std::vector<std::string> steps;
+    for (const NodeStep& step :
+         steps_to(world, index, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps))
+      steps.push_back(fmt::format("{} {}", step.node, to_string(step.phase)));
+    out.push_back(fmt::format(
+        "{}: {}{}: {}/{} up to date, {} in progress{}, {} pending, {} blocked, {} failed", rollout.meta.name,
+        facts.shown_phase(), facts.reason.empty() ? "" : " (" + facts.reason + ")", facts.updated, facts.total,
+        facts.in_progress, steps.empty() ? std::string() : fmt::format(" ({})", fmt::join(steps, ", ")), facts.pending,
+        facts.blocked, facts.failed));
+  }
+  if (!name.empty() && !policy_of(name)) return out;
+  for (const PolicyWait& wait : waiting_policies(world, policy_of(name), busy))
+    out.push_back(fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message));
+  return out;
+}
+
+}  // namespace gso

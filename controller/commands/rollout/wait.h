@@ -1,0 +1,34 @@
+// `rollout status --wait`: whether what a script waits for has happened.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/commands/rollout/view.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+struct WaitState {
+  enum class Is {
+    waiting,
+    complete,  // Every node that is meant runs its target, or is held by somebody.
+    stopped,   // The revision failed, or a person ended its rollout: nothing continues by itself.
+  } is = Is::waiting;
+  std::string why;  // One line.
+};
+
+// `name`: of a SharingRollout, "policy/NAME", or empty for all. Judged by what the nodes show and not by statuses
+// alone: between an edit and its SharingRollout, nodes are Pending. Pauses, approvals and closed windows are waited
+// for. `index` is refreshed.
+[[nodiscard]] WaitState wait_state(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                   k8s::WallTime now, const std::string& name);
+
+// One line for each rollout in progress and each policy that waits without one, without times: what a log shows when it
+// changes. `name` as above.
+[[nodiscard]] std::vector<std::string> progress_lines(const World& world, const FleetIndex& index,
+                                                      const std::string& name);
+
+}  // namespace gso

@@ -1,0 +1,120 @@
+#include "controller/commands/rollout/watch.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <ostream>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/commands/rollout/tree.h"
+#include "controller/commands/rollout/wait.h"
+#include "controller/commands/shared/screen.h"
+#include "controller/commands/shared/session.h"
+#include "controller/commands/shared/stop_signals.h"
+#include "controller/commands/status_watch.h"
+#include "reconcilers/model/message_text.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::string_view kCommand = "gpu-sharing-operator rollout status";
+
+}  // namespace
+
+std::string NewLines::of(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) {
+    if (!seen_.contains(line)) out += printable(line) + "\n";
+  }
+  seen_ = std::set<std::string>(lines.begin(), lines.end());
+  return out;
+}
+
+namespace {
+
+FleetVerdict verdict_of(const RolloutOptions& rollout, const WaitState& state) {
+  if (!rollout.wait || state.is == WaitState::Is::waiting) return {};
+  return {.exit_status = state.is == WaitState::Is::complete ? 0 : 1, .last = true};
+}
+
+asio::awaitable<int> watch(Session session, RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
+                           std::ostream* out, std::ostream* err) {
+  const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
+  StopSignals signals(*session.io, stop.get());
+  const int code = co_await watch_rollouts_until(session.client, session.clock, stop.get(), rollout, only, settings,
+                                                 rollout.watch ? screen_of_stdout() : Screen(), out, err);
+  signals.cancel();
+  co_return code;
+}
+
+}  // namespace
+
+asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock, k8s::Signal* stop,
+                                          RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
+                                          Screen screen, std::ostream* out, std::ostream* err) {
+  const bool pages = screen.is_terminal();
+  const TreeScope scope{rollout.name, std::move(only)};
+  NewLines news;
+  std::string last;  // What is left on the terminal.
+  std::string waits_for;
+  FleetWatch fleet;
+  fleet.client = client;
+  fleet.clock = clock;
+  fleet.stop = stop;
+  fleet.settings = settings;
+  fleet.command = "rollout status";
+  fleet.lease = {settings.operator_namespace, rollout.lease_name};
+  fleet.timeout = rollout.timeout;
+  fleet.show = [&](const FleetLook& look, std::ostream& view) {
+    const k8s::WallTime now = clock->now();
+    const WaitState state = wait_state(look.world, look.index, settings, now, rollout.name);
+    const FleetVerdict verdict = verdict_of(rollout, state);
+    waits_for = state.why;
+    std::vector<std::string> lines;
+    if (look.no_operator) lines.push_back(look.no_operator->text());
+    for (const std::string& missing : look.incomplete) lines.push_back("incomplete: " + missing);
+    if (pages) {
+      last.clear();
+      for (const std::string& line : lines) last += printable(line) + "\n";
+      last += rollout_tree(look.world, look.index, scope, now, screen);
+      view << last;
+    } else {
+      std::vector<std::string> progress = progress_lines(look.world, look.index, rollout.name);
+      lines.insert(lines.end(), progress.begin(), progress.end());
+      if (progress.empty() || verdict.last) lines.push_back((verdict.exit_status == 0 ? "" : "stopped: ") + state.why);
+      view << news.of(lines);
+    }
+    return verdict;
+  };
+  if (pages) {
+    fleet.redraw = std::chrono::seconds(1);
+    fleet.page = [screen](const std::string& view) { return page_of(view, screen); };
+    *out << kEnterAlternateScreen << std::flush;
+  }
+  const int code = co_await watch_fleet(fleet, out, err);
+  if (pages) *out << kLeaveAlternateScreen << last << std::flush;
+  if (code == kTimedOut)
+    *err << kCommand << ": timed out after " << k8s::format_go_duration(*rollout.timeout) << ": " << waits_for << "\n";
+  co_return code;
+}
+
+int watch_rollouts(const RolloutOptions& rollout, const Options& options, std::ostream& out, std::ostream& err) {
+  const PlannerSettings settings = options.planner_settings();
+  const k8s::Result<NodeFilter> only = node_filter_of(rollout.only);
+  if (!only) {
+    err << kCommand << ": " << only.error().message << "\n";
+    return 2;
+  }
+  RolloutOptions asked = rollout;
+  asked.lease_name = options.lease_name;
+  return run_connected(kCommand, options, k8s::terminal_of_process(), err,
+                       [&](const Session& session) { return watch(session, asked, *only, settings, &out, &err); });
+}
+
+}  // namespace gso

@@ -1,0 +1,38 @@
+// `rollout status --watch` and `--wait`: a live tree on a terminal, a line for each change elsewhere.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <iosfwd>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/commands/rollout/rollout.h"
+#include "controller/commands/shared/node_filter.h"
+#include "controller/commands/shared/screen.h"
+#include "controller/config/options.h"
+#include "k8sclient/api/reader.h"
+#include "k8sclient/clock.h"
+
+namespace gso {
+
+// Exit status: 0 complete, 1 stopped, 2 the cluster cannot be read or an argument is wrong, 3 timed out; with --watch
+// alone 0 when it is interrupted.
+[[nodiscard]] int watch_rollouts(const RolloutOptions& rollout, const Options& options, std::ostream& out,
+                                 std::ostream& err);
+
+// The same on a given client, until `stop`. A screen without columns gets lines.
+boost::asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock, k8s::Signal* stop,
+                                                 RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
+                                                 Screen screen, std::ostream* out, std::ostream* err);
+
+// The lines that were not among the last ones.
+class NewLines {
+ public:
+  [[nodiscard]] std::string of(const std::vector<std::string>& lines);
+
+ private:
+  std::set<std::string> seen_;
+};
+
+}  // namespace gso

@@ -1,0 +1,58 @@
+#include "controller/commands/rollout/way_out.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/remedy.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/gates.h"
+
+namespace gso {
+namespace {
+
+// Ends the stop, for whoever decides that.
+std::vector<std::string> of_the_stop(const World& world, const RolloutFacts& facts) {
+  const SharingRollout& rollout = *facts.rollout;
+  const std::string command = "gpu-sharing-operator rollout";
+  if (facts.phase == "AwaitingApproval")
+    return {"gpu-sharing-operator diff", fmt::format("{} approve {}", command, rollout.meta.name)};
+  if (facts.reason == reason_of(Gate::aborted) || facts.undone())
+    return {fmt::format("{} start {}", command, rollout.policy)};
+  if (facts.reason != reason_of(Gate::paused)) return {};
+  const SharingPolicy* policy = world.policies.find(rollout.policy);
+  if (policy != nullptr && policy->rollout.paused) return {fmt::format("{} resume policy/{}", command, rollout.policy)};
+  return {rollout.paused ? fmt::format("{} resume {}", command, rollout.meta.name) : command + " resume"};
+}
+
+void add_command(std::vector<std::string>& out, std::string command) {
+  constexpr std::size_t kMost = 6;
+  if (out.size() < kMost && std::ranges::find(out, command) == out.end()) out.push_back(std::move(command));
+}
+
+}  // namespace
+
+std::vector<std::string> way_out(const World& world, const FleetIndex& index, const RolloutFacts& facts,
+                                 const std::vector<NodeStep>& steps) {
+  std::vector<std::string> out = of_the_stop(world, facts);
+  const auto look_at = [&](const std::string& name, std::string_view reason) {
+    const Node* node = world.nodes.find(name);
+    const NodeAssessment* a = index.assessment(name);
+    if (node == nullptr || a == nullptr) return;
+    std::string command = trouble_command(index.impl(), *node, *a);
+    if (command.empty()) command = command_of_reason(world, index.impl(), *node, *a, reason);
+    if (command.empty() && a->phase == Phase::failed)
+      command = next_step(world, index.impl(), *node, a, shown_state(world, index, *node).state);
+    if (!command.empty()) add_command(out, fmt::format("{}: {}", name, command));
+  };
+  for (const RolloutFacts::NodeRow& row : facts.nodes) look_at(row.name, row.reason);
+  for (const NodeStep& step : steps) {
+    const bool listed = std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) != facts.nodes.end();
+    if (!listed) look_at(step.node, {});
+  }
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,19 @@
+// What to type next about a rollout: how to end a stop, and how to look at each node that is in trouble.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/commands/rollout/view.h"
+#include "reconcilers/explain/change_step.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+// Commands, each once and with the node that it is for ("a100-01: kubectl logs …"); none while nothing is wrong.
+// `steps`: of its nodes in progress. `index` is refreshed.
+[[nodiscard]] std::vector<std::string> way_out(const World& world, const FleetIndex& index, const RolloutFacts& facts,
+                                               const std::vector<NodeStep>& steps);
+
+}  // namespace gso

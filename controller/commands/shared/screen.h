@@ -1,0 +1,35 @@
+// What a terminal can show: its size, colour and characters, and whole pages of text in its alternate screen.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace gso {
+
+// 0 columns: the output is no terminal, and lines are as long as they are.
+struct Screen {
+  std::size_t columns = 0;
+  std::size_t rows = 0;
+  bool colour = false;
+  bool utf8 = false;
+  [[nodiscard]] bool is_terminal() const { return columns > 0; }
+};
+// Of stdout now. Colour: not if NO_COLOR is set or TERM is `dumb`. UTF-8: as LC_ALL, LC_CTYPE or LANG says.
+[[nodiscard]] Screen screen_of_stdout();
+
+enum class Paint { plain, green, yellow, red, dim, bold };
+// The text in that colour, where the screen has any.
+[[nodiscard]] std::string painted(std::string_view text, Paint paint, const Screen& screen);
+
+// Columns that the text takes, without its colours.
+[[nodiscard]] std::size_t columns_of(std::string_view text);
+// The text in at most `columns` columns, with its colours; 0: whole.
+[[nodiscard]] std::string cut_to(std::string_view text, std::size_t columns);
+
+inline constexpr std::string_view kEnterAlternateScreen = "\x1b[?1049h\x1b[?25l";
+inline constexpr std::string_view kLeaveAlternateScreen = "\x1b[?25h\x1b[?1049l";
+// The text as one page over the last one: lines that do not fit are counted in the last row.
+[[nodiscard]] std::string page_of(std::string_view text, const Screen& screen);
+
+}  // namespace gso

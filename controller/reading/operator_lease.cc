@@ -1,0 +1,95 @@
+#include "controller/reading/operator_lease.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/time.h"
+#include "reconcilers/model/json_access.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+
+namespace {
+constexpr k8s::Duration kPoll = std::chrono::milliseconds(500);
+constexpr k8s::Duration kGlance = std::chrono::seconds(5);
+const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+}  // namespace
+
+LeaseFacts lease_facts(const std::string& lease_json) {
+  LeaseFacts out;
+  const auto lease = nlohmann::json::parse(lease_json, nullptr, false);
+  const auto spec = object_at(lease, "spec");
+  if (spec.empty()) {
+    out.problem = "the Lease has no spec";
+    return out;
+  }
+  constexpr std::int64_t kUsual = 15;  // Seconds, where the Lease does not say.
+  const std::int64_t duration = number_at(spec, "leaseDurationSeconds");
+  out.duration = std::chrono::seconds(duration > 0 ? duration : kUsual);
+  out.holder = text_at(spec, "holderIdentity");
+  out.renew_time = text_at(spec, "renewTime", "ever");
+  if (out.holder.empty()) out.problem = "the Lease has no holder";
+  return out;
+}
+
+bool looks_fresh(const LeaseFacts& lease, k8s::WallTime now) {
+  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(lease.renew_time);
+  return lease.problem.empty() && renewed && now - *renewed <= lease.duration;
+}
+
+void LeaseRenewals::see(const std::string& lease_json, k8s::MonoTime now) {
+  LeaseFacts facts = lease_facts(lease_json);
+  if (seen_ && facts == last_) return;
+  renewed_ = seen_ && facts.problem.empty();
+  seen_ = true;
+  last_ = std::move(facts);
+  changed_at_ = now;
+}
+
+k8s::MonoTime LeaseRenewals::expires() const {
+  return seen_ && last_.problem.empty() ? changed_at_ + last_.duration : k8s::MonoTime{};
+}
+
+std::string LeaseRenewals::why() const {
+  if (!last_.problem.empty()) return last_.problem;
+  return fmt::format("{} has not renewed the Lease since {}", last_.holder, last_.renew_time);
+}
+
+std::string NoOperator::text() const {
+  const std::string name = k8s::to_string(lease);
+  if (!was_running) {
+    return fmt::format(
+        "No operator is running: Lease {} does not exist. If the operator runs in another namespace, name it with "
+        "--namespace",
+        name);
+  }
+  return fmt::format(
+      "No operator is running: {} (Lease {}). Nothing changes until one does, and statuses are as it left them. Run: "
+      "kubectl get pods --namespace {}",
+      why, name, lease.ns);
+}
+
+asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,
+                                                            k8s::ObjectKey lease) {
+  const k8s::MonoTime end = clock->monotonic() + kGlance;
+  LeaseRenewals renewals;
+  for (;;) {
+    const k8s::CallOptions call;
+    const k8s::Result<std::string> read = co_await client->get(kLeases, lease, call);
+    if (!read && read.error().reason != k8s::Reason::not_found) co_return std::nullopt;
+    if (!read) co_return NoOperator{lease, fmt::format("Lease {} does not exist", k8s::to_string(lease)), false};
+    renewals.see(*read, clock->monotonic());
+    if (renewals.renewed() || looks_fresh(renewals.last(), clock->now())) co_return std::nullopt;
+    if (!renewals.last().problem.empty() || clock->monotonic() >= end)
+      co_return NoOperator{lease, renewals.why(), true};
+    co_await clock->sleep_for(kPoll);
+  }
+}
+
+}  // namespace gso

@@ -1,0 +1,66 @@
+// Whether an operator is at work, by its Lease: what every command says first when none is.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <optional>
+#include <string>
+
+#include "k8sclient/api/reader.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/object.h"
+
+namespace gso {
+
+// What the text of a Lease says about its holder.
+struct LeaseFacts {
+  std::string holder;
+  std::string renew_time = "ever";  // As it is written there.
+  k8s::Duration duration{};
+  std::string problem;  // Why nobody can hold it; empty where there is a holder.
+  friend bool operator==(const LeaseFacts&, const LeaseFacts&) = default;
+};
+[[nodiscard]] LeaseFacts lease_facts(const std::string& lease_json);
+
+// Whether the Lease is fresh by this machine's clock `now`. The holder's clock can differ: true and false are hints.
+[[nodiscard]] bool looks_fresh(const LeaseFacts& lease, k8s::WallTime now);
+
+// Whether somebody holds a Lease, judged as an elector does: by what changes between two looks, never by comparing this
+// machine's clock with the renewTime that another one wrote.
+class LeaseRenewals {
+ public:
+  // The text of the Lease, read at `now`.
+  void see(const std::string& lease_json, k8s::MonoTime now);
+  // Its holder has renewed or acquired it since the first look.
+  [[nodiscard]] bool renewed() const { return renewed_; }
+  // Until when a holder that has not renewed can be alive; the past where there is none.
+  [[nodiscard]] k8s::MonoTime expires() const;
+  [[nodiscard]] const LeaseFacts& last() const { return last_; }
+  // What is wrong as long as it is not renewed.
+  [[nodiscard]] std::string why() const;
+
+ private:
+  LeaseFacts last_;
+  bool seen_ = false;
+  bool renewed_ = false;
+  k8s::MonoTime changed_at_;
+};
+
+// No operator renews its Lease.
+struct NoOperator {
+  k8s::ObjectKey lease;
+  std::string why;           // "pod-1 has not renewed the Lease since 2026-01-01T00:00:40Z"
+  bool was_running = false;  // The Lease exists: an operator has been at work here.
+
+  // What is printed first: which Lease, since when, what follows from it, and what to type.
+  [[nodiscard]] std::string text() const;
+  // The same for the JSON field `operator`.
+  [[nodiscard]] std::string field() const { return "none: " + why; }
+};
+
+// nullopt if an operator renews the Lease, or if the Lease cannot be read. Takes no time if the Lease looks fresh by
+// this machine's clock; otherwise, as clocks differ, it is watched for five seconds: leaders renew every two seconds
+// unless they are configured otherwise.
+boost::asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,
+                                                                   k8s::ObjectKey lease);
+
+}  // namespace gso

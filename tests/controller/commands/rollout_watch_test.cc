@@ -1,0 +1,219 @@
+// `rollout status --wait` and `--watch` on the simulated API server: what ends the wait, its lines, and the tree.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "controller/commands/rollout/rollout.h"
+#include "controller/commands/rollout/tree.h"
+#include "controller/commands/rollout/watch.h"
+#include "controller/commands/shared/node_filter.h"
+#include "controller/commands/shared/screen.h"
+#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/profile/revision.h"
+#include "tests/change_words/change_words.h"
+#include "tests/controller/commands/rollout_commands.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+
+boost::asio::awaitable<void> into(boost::asio::awaitable<int> watch, std::optional<int>* code) {
+  const int ended = co_await std::move(watch);
+  *code = ended;
+}
+
+class RolloutWatch : public RolloutCommand {
+ protected:
+  void begin(const std::string& name = "", Screen screen = {}) {
+    options.name = name;
+    ended = sim.start(
+        into(watch_rollouts_until(&client, &sim.clock, stop.get(), options, {}, PlannerSettings(), screen, &out, &err),
+             &code));
+    sim.clock.run_for(2s);
+  }
+  void wait_for(const std::string& name = "") {
+    options.wait = true;
+    begin(name);
+  }
+  // gpu-1 has its target on record, or the one before.
+  void record_gpu_1(const std::string& revision, bool failed = false) {
+    const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
+    FleetRecord record;
+    MachineRecord gpu_1;
+    gpu_1.config_map = k8s::Interned("gpu-operator/mps-config");
+    gpu_1.key = k8s::Interned("any");
+    gpu_1.revision = k8s::Interned(revision);
+    record.machines.set(machine_id(uid), gpu_1);
+    this->record(print_head({record}));
+    if (!failed) return;
+    test::ChangeWords change;
+    change.to = target();
+    change.failed = true;
+    const Json meta{{"labels", {{"gpusharing.dev/state", "Failed"}}}, {"annotations", test::write_change(change)}};
+    merge("/api/v1/nodes/gpu-1", Json{{"metadata", meta}}.dump());
+  }
+  std::string target() {
+    const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
+    const auto parsed = parse_profile(text);
+    return revision_of(parsed.profile);
+  }
+  void phase(const std::string& name, const std::string& phase, const std::string& reason) {
+    const Json condition{{"type", "Ready"},
+                         {"status", "False"},
+                         {"reason", reason},
+                         {"message", "so it is"},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
+          Json{{"status", {{"phase", phase}, {"conditions", Json::array({condition})}}}}.dump());
+    sim.clock.run_for(2s);
+  }
+  int result() {
+    EXPECT_TRUE(sim.clock.run_until([&] { return *ended; }, 1min));
+    return code.value_or(-1);
+  }
+
+  std::unique_ptr<k8s::Signal> stop = sim.clock.make_signal();
+  std::shared_ptr<bool> ended;
+  std::optional<int> code;
+};
+
+TEST_F(RolloutWatch, EndsWith0WhenTheNamedRolloutIsCompleted) {
+  rollout("r", "Progressing", "v1-2");
+  wait_for("r");
+  EXPECT_FALSE(*ended);
+  EXPECT_THAT(out.str(), HasSubstr("r: Progressing (RollingOut): 2/4 up to date, 1 in progress"));
+  phase("r", "Completed", "Completed");
+  EXPECT_EQ(result(), 0);
+  EXPECT_THAT(out.str(), testing::EndsWith("rollout r is Completed\n"));
+}
+
+TEST_F(RolloutWatch, EndsWith1WhenItFailedOrSomebodyAbortedIt) {
+  rollout("r", "Progressing", "v1-2");
+  wait_for("r");
+  phase("r", "Paused", "MaxFailures");
+  EXPECT_EQ(result(), 1);
+  EXPECT_THAT(out.str(), HasSubstr("stopped: rollout r is Paused (MaxFailures): so it is\n"));
+}
+
+TEST_F(RolloutWatch, WaitsForAPauseToBeLiftedUntilTheTimeout) {
+  rollout("r", "Progressing", "v1-2");
+  options.timeout = 5min;
+  wait_for("r");
+  phase("r", "Paused", "Paused");
+  sim.clock.run_for(2min);
+  EXPECT_FALSE(*ended);
+  sim.clock.run_for(4min);
+  EXPECT_EQ(result(), 3);
+  EXPECT_THAT(err.str(), HasSubstr("rollout status: timed out after 5m0s: rollout r is Paused (Paused): so it is"));
+}
+
+// Between an edit and its SharingRollout only the nodes show that something is to be done.
+TEST_F(RolloutWatch, DoesNotEndInTheSettleWindow) {
+  record_gpu_1("v1-0");
+  wait_for();
+  EXPECT_FALSE(*ended) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("1 of 1 nodes are not up to date: gpu-1"));
+  options.timeout = 1min;
+}
+
+TEST_F(RolloutWatch, ACompleteFleetEndsItAtOnce) {
+  record_gpu_1(target());
+  wait_for("policy/default");
+  EXPECT_EQ(result(), 0) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("1 of 1 nodes are up to date\n"));
+}
+
+TEST_F(RolloutWatch, AnInvalidProfileEndsItWith1) {
+  record_gpu_1(target());
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"any":"version: v7\n"}})");
+  wait_for();
+  EXPECT_EQ(result(), 1) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("stopped: a profile is invalid: node gpu-1: "));
+}
+
+TEST_F(RolloutWatch, AFailedNodeEndsItWith1) {
+  record_gpu_1("v1-0", true);
+  wait_for();
+  EXPECT_EQ(result(), 1) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("stopped: "));
+}
+
+TEST_F(RolloutWatch, ALineIsPrintedOnceForEachChange) {
+  rollout("r", "Progressing", "v1-2");
+  wait_for("r");
+  const std::string before = out.str();
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"example.com/a":"b"}}})");
+  sim.clock.run_for(10s);
+  EXPECT_EQ(out.str(), before);
+  EXPECT_THAT(before, Not(HasSubstr("\x1b"))) << "for a log";
+}
+
+TEST_F(RolloutWatch, AnOperatorThatStopsIsReportedWhileItWaits) {
+  rollout("r", "Progressing", "v1-2");
+  wait_for("r");
+  EXPECT_THAT(out.str(), Not(HasSubstr("No operator is running")));
+  sim.clock.run_for(2h);
+  EXPECT_THAT(out.str(), HasSubstr("\nNo operator is running: pod-1 has not renewed the Lease since "));
+  EXPECT_FALSE(*ended) << "another one may come";
+}
+
+TEST_F(RolloutWatch, OnATerminalATreeIsRedrawnInTheAlternateScreenAndTheLastOneStays) {
+  rollout("r", "Progressing", "v1-2");
+  options.watch = true;
+  begin("", {.columns = 80, .rows = 24, .colour = true, .utf8 = true});
+  EXPECT_THAT(out.str(), testing::StartsWith("\x1b[?1049h"));
+  EXPECT_THAT(out.str(), HasSubstr("\x1b[H"));
+  EXPECT_THAT(out.str(), HasSubstr("\x1b[1mr\x1b[0m"));
+  stop->notify();
+  EXPECT_EQ(result(), 0);
+  const std::size_t left = out.str().find("\x1b[?1049l");
+  ASSERT_NE(left, std::string::npos);
+  EXPECT_THAT(out.str().substr(left), HasSubstr("2/4 up to date, 1 in progress"));
+}
+
+TEST(NodeFilterFlags, NameStatesThatExist) {
+  NodeFilterFlags flags;
+  flags.states = {"pending", "Failed"};
+  flags.selector = "pool=a";
+  const auto filter = node_filter_of(flags);
+  ASSERT_TRUE(filter.has_value());
+  k8s::StringMap labels;
+  EXPECT_FALSE(filter->shows("Pending", "default", labels)) << "without the label";
+  labels.set("pool", "a");
+  EXPECT_TRUE(filter->shows("Pending", "default", labels));
+  EXPECT_FALSE(filter->shows("UpToDate", "default", labels));
+  flags.states = {"Blocked"};
+  EXPECT_TRUE(node_filter_of(flags)->shows("Blocked(OutsideWindow)", "default", labels));
+  flags.states = {"Pendign"};
+  ASSERT_FALSE(node_filter_of(flags).has_value());
+  EXPECT_THAT(node_filter_of(flags).error().message, HasSubstr("'Pendign' is not a state; use Unmanaged, "));
+  flags.states.clear();
+  flags.selector = "a=(";
+  EXPECT_FALSE(node_filter_of(flags).has_value());
+}
+
+TEST(ScreenText, IsCutByColumnsAndKeepsItsColour) {
+  EXPECT_EQ(cut_to("abcdef", 0), "abcdef");
+  EXPECT_EQ(cut_to("abcdef", 6), "abcdef");
+  EXPECT_EQ(cut_to("abcdef", 5), "ab...");
+  EXPECT_EQ(cut_to("├─ x", 4), "├─ x") << "columns, not bytes";
+  EXPECT_EQ(columns_of("\x1b[31mred\x1b[0m"), 3U);
+  EXPECT_EQ(cut_to("\x1b[31mabcdef\x1b[0m", 5), "\x1b[31mab...\x1b[0m");
+}
+
+TEST(ScreenText, APageHasNoMoreRowsThanTheScreen) {
+  const Screen screen{.columns = 10, .rows = 4, .colour = false, .utf8 = false};
+  EXPECT_EQ(page_of("a\nb\n", screen), "\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J");
+  EXPECT_EQ(page_of("a\nb\nc\nd\ne\n", screen), "\x1b[Ha\x1b[K\nb\x1b[K\n(3 more lines)\x1b[K\n\x1b[J");
+}
+
+}  // namespace
+}  // namespace gso
