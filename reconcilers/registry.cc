@@ -62,16 +62,27 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& 
   return std::move(pass.plan);
 }
 
+// The operator looks again once it is allowed to set the first of these labels.
+void report_contested(Pass& pass, const std::string& name, const LabelChange& change) {
+  for (const auto& [label, until] : change.contested) {
+    pass.look_again_in(until - pass.s.now);
+    pass.finding(Severity::warning, node_ref(name), kLabelContested, contested_text(label, name));
+  }
+}
+
 Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
   Pass pass(snapshot, fleet.impl(), kNodeLabels, &rollouts);
   for (const std::string& name : pass.index.nodes_in(Bucket::label_work)) {
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
+    const LabelChange change = label_change(*node, *a, {snapshot.settings, snapshot.now});
+    report_contested(pass, name, change);
+    if (change.empty()) continue;
     if (!pass.takes_more()) break;
     PatchNode patch;
     patch.name = name;
-    add_to(patch, label_change(*node, *a, snapshot.settings));
+    add_to(patch, change);
     pass.add(std::move(patch), "Labelled", "no one else owns these labels", false, name);
   }
   for (const std::string& name : pass.index.nodes_in(Bucket::releases)) {

@@ -1,8 +1,12 @@
 // See label_owners.h.
 #include "reconcilers/cluster/label_owners.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "k8sclient/value/time.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -23,9 +27,40 @@ std::set<std::string> nfd_owned(const Node& node) {
   return out;
 }
 
-bool operator_owns_labels(bool labeller, const PlannerSettings& settings) {
-  using LabelMode = PlannerSettings::LabelMode;
-  return settings.label_mode == LabelMode::enforce || (settings.label_mode == LabelMode::automatic && !labeller);
+namespace {
+
+using LabelMode = PlannerSettings::LabelMode;
+
+constexpr std::pair<std::string_view, LabelMode> kModes[] = {
+    {"auto", LabelMode::automatic}, {"enforce", LabelMode::enforce}, {"verify", LabelMode::verify}};
+
+// nullopt: it is no mode.
+std::optional<LabelMode> mode_from(std::string_view text) {
+  const auto* found = std::ranges::find(kModes, text, &std::pair<std::string_view, LabelMode>::first);
+  return found == std::end(kModes) ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+LabelMode label_mode_of(const Node& node, const PlannerSettings& settings) {
+  const auto text = node.meta.annotations.get(kLabelModeAnnotation);
+  if (!text || settings.label_mode == LabelMode::verify) return settings.label_mode;
+  return mode_from(*text).value_or(LabelMode::verify);
+}
+
+std::string_view unknown_label_mode(const Node& node) {
+  const auto text = node.meta.annotations.get(kLabelModeAnnotation);
+  return text && !mode_from(*text) ? text->empty() ? "\"\"" : *text : std::string_view();
+}
+
+bool operator_owns_labels(const Node& node, bool labeller, const PlannerSettings& settings) {
+  const LabelMode mode = label_mode_of(node, settings);
+  return mode == LabelMode::enforce || (mode == LabelMode::automatic && !labeller);
+}
+
+WallTime OwnedLabel::next_rewrite() const {
+  if (rewrites.size() < kMostRewrites) return WallTime::min();
+  return rewrites[rewrites.size() - kMostRewrites] + std::chrono::duration_cast<WallTime::duration>(kRewriteWindow);
 }
 
 namespace {
@@ -37,12 +72,18 @@ std::optional<std::string> text_or_nothing(const Json& value) {
 }
 
 OwnedLabel owned_label(const Json& entry) {
-  if (!entry.is_object()) return {text_or_nothing(entry), {}, {}};
+  if (!entry.is_object()) return {text_or_nothing(entry), {}, {}, {}};
   const auto member = [&](const char* name) {
     const auto found = entry.find(name);
     return found == entry.end() ? std::nullopt : text_or_nothing(*found);
   };
-  return {member("before"), member("policy").value_or(""), member("value").value_or("")};
+  OwnedLabel out{member("before"), member("policy").value_or(""), member("value").value_or(""), {}};
+  const auto rewrites = entry.find("rewrites");
+  if (rewrites == entry.end() || !rewrites->is_array()) return out;
+  for (const Json& time : *rewrites) {
+    if (const auto parsed = k8s::parse_rfc3339(text_or_nothing(time).value_or(""))) out.rewrites.push_back(*parsed);
+  }
+  return out;
 }
 
 }  // namespace
@@ -62,8 +103,13 @@ std::string print_owned(const OwnedLabels& labels) {
   Json out = Json::object();
   for (const auto& [label, owned] : labels) {
     const Json before = owned.before ? Json(*owned.before) : Json(nullptr);
-    out[label] =
-        owned.policy.empty() ? before : Json{{"before", before}, {"policy", owned.policy}, {"value", owned.value}};
+    if (owned.value.empty() && owned.policy.empty()) {
+      out[label] = before;
+      continue;
+    }
+    out[label] = {{"before", before}, {"value", owned.value}};
+    if (!owned.policy.empty()) out[label]["policy"] = owned.policy;
+    for (const WallTime time : owned.rewrites) out[label]["rewrites"].push_back(k8s::format_time(time));
   }
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/model/snapshot.h"
 
@@ -14,23 +15,36 @@ namespace gso {
 
 // Labels that NFD owns on the node, by its annotation (the default-namespace prefix it strips is put back).
 [[nodiscard]] std::set<std::string> nfd_owned(const Node& node);
+// The mode of one node: `verify` if the settings say so, else the node's annotation gpusharing.dev/label-mode, else the
+// settings. A value of the annotation that is no mode counts as `verify`.
+[[nodiscard]] PlannerSettings::LabelMode label_mode_of(const Node& node, const PlannerSettings& settings);
+// The value of that annotation if it is no mode; else empty.
+[[nodiscard]] std::string_view unknown_label_mode(const Node& node);
 // Whether the operator writes the sharing labels of a node: no other component does, or the mode requires it.
 // `labeller`: a GPU Feature Discovery runs there.
-[[nodiscard]] bool operator_owns_labels(bool labeller, const PlannerSettings& settings);
+[[nodiscard]] bool operator_owns_labels(const Node& node, bool labeller, const PlannerSettings& settings);
+
+// Another client that keeps changing a label owns it: the operator sets a label that another client has changed at most
+// kMostRewrites times within kRewriteWindow.
+inline constexpr std::size_t kMostRewrites = 3;
+inline constexpr Duration kRewriteWindow = std::chrono::hours(24);
 // A label that the operator owns.
 struct OwnedLabel {
   std::optional<std::string> before;  // The value before the operator's; nullopt: the label was absent.
-  // Only for the label that selects the profile: the policy that wrote it, and the written value. Any other value
-  // belongs to a person.
-  std::string policy;
-  std::string value;
+  std::string policy;                 // Only for the label that selects the profile: the policy that wrote it.
+  std::string value;               // What the operator wrote last: any other value is someone else's. Empty: unknown.
+  std::vector<WallTime> rewrites;  // When the operator set it after another client had changed it; the last ones.
+  // Another client has changed it since the operator wrote it. `now`: its present value; nullopt: absent.
+  [[nodiscard]] bool is_changed(std::optional<std::string_view> now) const { return !value.empty() && now != value; }
+  // When the operator is next allowed to set it although another client has changed it; a past time: it is now.
+  [[nodiscard]] WallTime next_rewrite() const;
   friend bool operator==(const OwnedLabel&, const OwnedLabel&) = default;
 };
 using OwnedLabels = std::map<std::string, OwnedLabel>;  // By label.
 
-// The annotation gpusharing.dev/owned: {"label": previous value or null}; for the label that selects the profile
-// {"label": {"before": …, "policy": …, "value": …}}. An annotation that cannot be read owns no label: the labels stay
-// as they are.
+// The annotation gpusharing.dev/owned: {"label": {"before": previous value or null, "value": …}}, with "policy" for the
+// label that selects the profile, and "rewrites": [times] for one that another client has changed. A previous value
+// alone is read as well. An annotation that cannot be read owns no label: the labels stay as they are.
 [[nodiscard]] OwnedLabels owned_labels(const Node& node);
 // Empty if the operator owns none.
 [[nodiscard]] std::string print_owned(const OwnedLabels& labels);

@@ -115,9 +115,10 @@ class Counter {
   }
 
   void put_by_labels() {
-    put(Bucket::label_work, !label_change(node_, a_, context_.settings).empty());
+    put(Bucket::label_work, !label_change(node_, a_, {context_.settings, std::nullopt}).empty());
     put(Bucket::unwritable, a_.expectation && !a_.expectation->dropped_labels.empty() &&
-                                operator_owns_labels(a_.has_labeller(), context_.settings));
+                                operator_owns_labels(node_, a_.has_labeller(), context_.settings));
+    put(Bucket::label_problems, !label_problems(node_, a_, context_.settings).empty());
   }
 
   const AssessContext& context_;
@@ -152,16 +153,15 @@ std::vector<Interned> policies_that_select(const AssessContext& context, const N
 
 std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& node, const NodeAssessment* assessment,
                                       const std::vector<const Pod*>& pods, bool marks) {
+  if (is_partitioned_by_nos(node) || label_mode_of(node, context.settings) == PlannerSettings::LabelMode::verify)
+    return std::nullopt;
   if (marks) {
-    if (is_partitioned_by_nos(node)) return std::nullopt;
     const PluginInstallation* installation = assessment ? &context.installations[assessment->installation] : nullptr;
     const MpsMark mark = mps_mark(node, mps_daemon_on(node, assessment, installation, pods));
     return mark == MpsMark::right ? std::nullopt : std::optional(mark);
   }
   // Switched off: remove the operator's marks. (If KAI is only temporarily absent, they stay.)
-  const bool takes_back = context.settings.kai.mps_ready == MpsReadyMode::off &&
-                          context.settings.label_mode != PlannerSettings::LabelMode::verify;
-  if (!takes_back || is_partitioned_by_nos(node)) return std::nullopt;
+  if (context.settings.kai.mps_ready != MpsReadyMode::off) return std::nullopt;
   return mps_mark(node, MpsDaemon::down) == MpsMark::to_remove ? std::optional(MpsMark::to_remove) : std::nullopt;
 }
 

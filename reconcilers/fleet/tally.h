@@ -99,6 +99,7 @@ enum class Bucket : std::uint8_t {
   uncounted,           // Have more GPUs than the record has for them.
   label_work,          // Sharing labels that the operator must write differ.
   unwritable,          // A label that the operator must write has no valid value.
+  label_problems,      // Sharing labels that no component corrects, or an unknown label mode (label_problems()).
   releases,            // Left a policy with Retain.
   deferred,            // Pending, and at the back of the queue (Deferral).
   contested,           // Another device plugin also runs there.

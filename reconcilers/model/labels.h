@@ -47,6 +47,8 @@ inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";
 inline constexpr std::string_view kPausedAnnotation = "gpusharing.dev/paused";
 // On a Node: its GPUs, as JSON.
 inline constexpr std::string_view kDevicesAnnotation = "gpusharing.dev/devices";
+// On a Node, "auto", "enforce" or "verify": whether the operator writes its sharing labels (label_mode_of()).
+inline constexpr std::string_view kLabelModeAnnotation = "gpusharing.dev/label-mode";
 // On a Pod, "true": the operator does not evict it.
 inline constexpr std::string_view kDoNotDisruptAnnotation = "gpusharing.dev/do-not-disrupt";
 // On a Node: an MPS daemon without a pod runs there.
@@ -184,6 +186,12 @@ inline constexpr std::string_view kSliceRequestRefused = "SliceRequestRefused";
 inline constexpr std::string_view kCanaryDrifting = "CanaryDrifting";
 inline constexpr std::string_view kMaxFailures = "MaxFailures";
 inline constexpr std::string_view kLabelDropped = "LabelDropped";
+// Another client keeps changing a label that the operator wrote; a condition and an Event of policies, too.
+inline constexpr std::string_view kLabelContested = "LabelContested";
+inline constexpr std::string_view kLabelsContestedCondition = "LabelsContested";
+// Sharing labels that no component maintains any more do not fit what the node serves.
+inline constexpr std::string_view kLabelsLeftBehind = "LabelsLeftBehind";
+inline constexpr std::string_view kLabelModeUnknown = "LabelModeUnknown";
 inline constexpr std::string_view kPolicyOverlap = "PolicyOverlap";
 // A policy's selector uses a label that sharing itself changes.
 inline constexpr std::string_view kSelectorOnSharingLabel = "SelectorOnSharingLabel";

@@ -27,7 +27,7 @@ void Assessor::describe_setup() {
                        .profile = out_.profile,
                        .start = start_ ? &*start_ : nullptr,
                        .start_profile = start_profile_,
-                       .label_mode = context_.settings.label_mode,
+                       .label_mode = label_mode_of(node_, context_.settings),
                        .mps_signal_fixed = context_.settings.mps_signal_fixed});
   describe_node(node_, facts_, context_.strays, *setup_);
 }

@@ -1,6 +1,9 @@
 // The difference between the labels that the operator must write and the node's present labels.
 #include "reconcilers/node/node_labels.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <utility>
 
 #include "reconcilers/model/labels.h"
@@ -13,66 +16,99 @@ void keep_owned(const Node& node, OwnedLabels owned, LabelChange& change) {
   if (owned != owned_labels(node)) change.owned = std::move(owned);
 }
 
-void write_label(const Node& node, const std::string& key, const std::string& value, OwnedLabels& owned,
-                 LabelChange& change) {
+// Sets the label unless it has that value, or another client keeps changing it.
+void write_label(const Node& node, const std::string& key, const std::string& value, std::optional<WallTime> now,
+                 OwnedLabels& owned, LabelChange& change) {
   const auto actual = node.meta.labels.get(key);
   if (actual == value) return;
+  const auto [entry, is_new] =
+      owned.try_emplace(key, OwnedLabel{actual ? std::optional(std::string(*actual)) : std::nullopt, {}, {}, {}});
+  OwnedLabel& label = entry->second;
+  if (now && !is_new && label.is_changed(actual)) {
+    if (*now < label.next_rewrite()) {
+      change.contested.emplace(key, label.next_rewrite());
+      return;
+    }
+    if (label.rewrites.size() >= kMostRewrites) label.rewrites.erase(label.rewrites.begin());
+    label.rewrites.push_back(std::chrono::floor<std::chrono::seconds>(*now));
+  }
+  label.value = value;
   change.set[key] = value;
-  owned.try_emplace(key, OwnedLabel{actual ? std::optional(std::string(*actual)) : std::nullopt, {}, {}});
+}
+
+// A label that the operator wrote for an earlier profile and that this one does not have gets its previous value. One
+// that another client has changed since is that client's.
+void restore_label(const Node& node, const std::string& key, const OwnedLabel& owned, LabelChange& change) {
+  const auto actual = node.meta.labels.get(key);
+  if (owned.is_changed(actual) || actual == owned.before) return;
+  if (owned.before) {
+    change.set[key] = *owned.before;
+  } else {
+    change.remove.insert(key);
+  }
 }
 
 }  // namespace
 
-LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd,
-                            const PlannerSettings& settings) {
+LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd, const LabelRules& rules) {
   LabelChange change;
+  if (label_mode_of(node, rules.settings) == PlannerSettings::LabelMode::verify) return change;
   OwnedLabels owned = owned_labels(node);
-  const std::set<std::string> of_nfd = owned.empty() && gfd ? std::set<std::string>() : nfd_owned(node);
-  std::erase_if(owned, [&](const auto& entry) { return of_nfd.contains(entry.first); });
-  if (operator_owns_labels(gfd, settings)) {
-    for (const auto& [key, value] : expectation.labels) {
-      if (!of_nfd.contains(key)) write_label(node, key, value, owned, change);
-    }
-    // A label that the operator wrote for an earlier profile and that this one does not have gets its previous value;
-    // not the label that selects the profile, which the policies own.
-    for (auto it = owned.begin(); it != owned.end();) {
-      if (it->first == kConfigLabel || !it->second.policy.empty() || expectation.labels.contains(it->first)) {
-        ++it;
-        continue;
-      }
-      if (it->second.before) {
-        change.set[it->first] = *it->second.before;
-      } else {
-        change.remove.insert(it->first);
-      }
-      it = owned.erase(it);
-    }
+  const bool writes = operator_owns_labels(node, gfd, rules.settings);
+  // Most nodes need not be asked.
+  const std::set<std::string> of_nfd = owned.empty() && !writes ? std::set<std::string>() : nfd_owned(node);
+  if (!writes) {
+    // GPU Feature Discovery serves the node, and NFD writes what it finds.
+    std::erase_if(owned, [&](const auto& entry) { return of_nfd.contains(entry.first); });
+    keep_owned(node, std::move(owned), change);
+    return change;
   }
-  keep_owned(node, owned, change);
+  for (const auto& [key, value] : expectation.labels) {
+    if (!of_nfd.contains(key)) write_label(node, key, value, rules.now, owned, change);
+  }
+  for (auto it = owned.begin(); it != owned.end();) {
+    // The policies own the label that selects the profile.
+    const bool stays = it->first == kConfigLabel || !it->second.policy.empty() ||
+                       expectation.labels.contains(it->first) || of_nfd.contains(it->first);
+    if (stays) {
+      ++it;
+      continue;
+    }
+    restore_label(node, it->first, it->second, change);
+    it = owned.erase(it);
+  }
+  keep_owned(node, std::move(owned), change);
   return change;
 }
 
-LabelChange label_change(const Node& node, const NodeAssessment& assessment, const PlannerSettings& settings) {
+namespace {
+
+// Its pods may run another text, which fits what it serves as well.
+bool may_run_another_text(const NodeAssessment& assessment) {
+  return assessment.at_install == AtInstall::unproven && !assessment.fresh_pods;
+}
+
+}  // namespace
+
+LabelChange label_change(const Node& node, const NodeAssessment& assessment, const LabelRules& rules) {
   if (assessment.phase != Phase::up_to_date || !assessment.expectation) return {};
   if (!assessment.matches()) {
     // Without the label the MPS daemon has no pod, and without that pod the plugin serves nothing: the label cannot
     // wait for a match.
     const bool mps = assessment.expectation->strategy == Strategy::mps && !assessment.expectation->error;
-    return mps ? mps_capable_change(node, true, assessment.has_labeller(), settings) : LabelChange{};
+    return mps ? mps_capable_change(node, true, assessment.has_labeller(), rules) : LabelChange{};
   }
-  // Its pods may run another text, which fits what it serves as well.
-  if (assessment.at_install == AtInstall::unproven && !assessment.fresh_pods) return {};
-  return label_change_to(node, *assessment.expectation, assessment.has_labeller(), settings);
+  if (may_run_another_text(assessment)) return {};
+  return label_change_to(node, *assessment.expectation, assessment.has_labeller(), rules);
 }
 
-LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const PlannerSettings& settings) {
-  using LabelMode = PlannerSettings::LabelMode;
+LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const LabelRules& rules) {
   LabelChange change;
-  if (settings.label_mode == LabelMode::verify || (gfd && settings.label_mode == LabelMode::automatic)) return change;
+  if (!operator_owns_labels(node, gfd, rules.settings)) return change;
   const std::string key(kMpsCapable);
   if (nfd_owned(node).contains(key)) return change;
   OwnedLabels owned = owned_labels(node);
-  write_label(node, key, capable ? "true" : "false", owned, change);
+  write_label(node, key, capable ? "true" : "false", rules.now, owned, change);
   keep_owned(node, owned, change);
   return change;
 }
@@ -100,7 +136,7 @@ LabelChange policy_label(const Node& node, std::string_view key, const NodeAsses
   OwnedLabels owned = owned_labels(node);
   // A value that another client set since then becomes the recorded previous value.
   if (!label_writer(node, key)) owned.erase(std::string(key));
-  write_label(node, std::string(key), value, owned, change);
+  write_label(node, std::string(key), value, std::nullopt, owned, change);
   OwnedLabel& label = owned[std::string(key)];
   label.policy = std::string(assessment.policy.view());
   label.value = value;
@@ -111,6 +147,7 @@ LabelChange policy_label(const Node& node, std::string_view key, const NodeAsses
 LabelChange merged(const Node& node, LabelChange first, const LabelChange& second) {
   first.set.insert(second.set.begin(), second.set.end());
   first.remove.insert(second.remove.begin(), second.remove.end());
+  first.contested.insert(second.contested.begin(), second.contested.end());
   if (!first.owned || !second.owned) {
     if (second.owned) first.owned = second.owned;
     return first;
@@ -132,6 +169,56 @@ void add_to(PatchNode& patch, const LabelChange& change) {
   } else {
     patch.set_annotations[std::string(kOwnedAnnotation)] = print_owned(*change.owned);
   }
+}
+
+std::string contested_text(std::string_view label, std::string_view node) {
+  return fmt::format(
+      "another client keeps changing label {}, and the operator has set it again {} times within {} hours: it leaves "
+      "the "
+      "label as it is, and tries again once the first of these is that old. `kubectl get node {} --output yaml "
+      "--show-managed-fields` names the client. Stop that client, or leave the label to it: annotation {}=verify on "
+      "the "
+      "node",
+      label, kMostRewrites, std::chrono::duration_cast<std::chrono::hours>(kRewriteWindow).count(), node,
+      kLabelModeAnnotation);
+}
+
+namespace {
+
+// The first label that no component corrects; empty: none.
+std::string label_left_behind(const Node& node, const NodeAssessment& a, bool verifies) {
+  const std::set<std::string> of_nfd = nfd_owned(node);
+  for (const auto& [key, value] : a.expectation->labels) {
+    const auto actual = node.meta.labels.get(key);
+    if (!actual || *actual == value || (!verifies && !of_nfd.contains(key))) continue;
+    return fmt::format(
+        "label {} is {}, and what the node serves needs {}: no GPU Feature Discovery runs there. {}", key, *actual,
+        value,
+        of_nfd.contains(key)
+            ? "Node Feature Discovery's annotation still lists the label, so the operator does not write "
+              "it: install GPU Feature Discovery, or delete its NodeFeature and the annotation's entry"
+            : "The operator only verifies labels of this node: correct or remove the label");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<LabelProblem> label_problems(const Node& node, const NodeAssessment& a, const PlannerSettings& settings) {
+  std::vector<LabelProblem> out;
+  if (const std::string_view text = unknown_label_mode(node); !text.empty()) {
+    out.push_back(
+        {kLabelModeUnknown,
+         fmt::format("annotation {} has the value {}, which is none of auto, enforce and verify: the operator "
+                     "writes no sharing label of the node",
+                     kLabelModeAnnotation, text)});
+  }
+  if (a.phase != Phase::up_to_date || a.has_labeller() || !a.expectation || !a.matches() || may_run_another_text(a))
+    return out;
+  const bool verifies = label_mode_of(node, settings) == PlannerSettings::LabelMode::verify;
+  if (std::string left = label_left_behind(node, a, verifies); !left.empty())
+    out.push_back({kLabelsLeftBehind, std::move(left)});
+  return out;
 }
 
 }  // namespace gso

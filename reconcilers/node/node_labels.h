@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/model/plan.h"
@@ -18,18 +19,27 @@ struct LabelChange {
   std::map<std::string, std::string> set;
   std::set<std::string> remove;
   std::optional<OwnedLabels> owned;  // All labels that the operator owns afterwards; nullopt: unchanged.
+  // Labels that differ and are not set, because another client keeps changing them (kMostRewrites), and when the
+  // operator is next allowed to set them.
+  std::map<std::string, WallTime> contested;
   [[nodiscard]] bool empty() const { return set.empty() && remove.empty() && !owned; }
+};
+
+// When a label change is computed, and by which settings. `now`: nullopt if the time does not matter: nothing is
+// contested then, so a change that is empty stays empty.
+struct LabelRules {
+  const PlannerSettings& settings;
+  std::optional<WallTime> now;
 };
 
 // The label change of a settled node. Empty for a node that is in a change (the planner of the rollout adds the labels
 // to its own patches), does not show its profile, or is served by GPU Feature Discovery (unless the mode enforces).
-[[nodiscard]] LabelChange label_change(const Node& node, const NodeAssessment& assessment,
-                                       const PlannerSettings& settings);
+[[nodiscard]] LabelChange label_change(const Node& node, const NodeAssessment& assessment, const LabelRules& rules);
 // The label change of a node that has just shown `expectation`, independent of its assessment.
 [[nodiscard]] LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd,
-                                          const PlannerSettings& settings);
+                                          const LabelRules& rules);
 // mps.capable alone, which the MPS DaemonSet needs before an MPS pod can exist. Empty if the operator does not own it.
-[[nodiscard]] LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const PlannerSettings& settings);
+[[nodiscard]] LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const LabelRules& rules);
 // The label that selects the profile, as the policy that governs the node wants it: written and owned, or, if the node
 // has left a policy, restored to the value before it.
 [[nodiscard]] LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment);
@@ -40,5 +50,17 @@ struct LabelChange {
 void add_to(PatchNode& patch, const LabelChange& change);
 // Both changes of one node as one change.
 [[nodiscard]] LabelChange merged(const Node& node, LabelChange first, const LabelChange& second);
+
+// Why a contested label is not set, and what to do.
+[[nodiscard]] std::string contested_text(std::string_view label, std::string_view node);
+
+// What a person must know about the sharing labels of a node: a mode that is unknown, and labels that GPU Feature
+// Discovery has left behind. They do not fit what the node serves, and no component corrects them.
+struct LabelProblem {
+  std::string_view reason;
+  std::string message;
+};
+[[nodiscard]] std::vector<LabelProblem> label_problems(const Node& node, const NodeAssessment& assessment,
+                                                       const PlannerSettings& settings);
 
 }  // namespace gso

@@ -150,8 +150,9 @@ PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
   }
   if (steps_for(change.kind).touches_mps) {
     const bool capable = change.kind != Transition::leave_mps;
-    labels = merged(node, std::move(labels),
-                    mps_capable_change(node, capable, view.facts.has_labeller(), view.snapshot.settings));
+    labels = merged(
+        node, std::move(labels),
+        mps_capable_change(node, capable, view.facts.has_labeller(), {view.snapshot.settings, view.snapshot.now}));
   }
   add_to(patch, labels);
   patch.set_annotations[std::string(kChangeAnnotation)] = print_change(change);

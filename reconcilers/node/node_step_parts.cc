@@ -229,7 +229,8 @@ void ChangeStep::finish(std::string_view reason) {
   // The pods have the key for which they were replaced, also if the ConfigMap is missing now or the node's key changed.
   if (!present) patch.set_annotations[std::string(kProfileAnnotation)] = profile_ref_of(change_);
   if (present && facts_.expectation) {
-    add_to(patch, label_change_to(node_, *facts_.expectation, facts_.has_labeller(), snapshot_.settings));
+    add_to(patch,
+           label_change_to(node_, *facts_.expectation, facts_.has_labeller(), {snapshot_.settings, snapshot_.now}));
   }
   add(std::move(patch), reason, fmt::format("runs {}", revision), false);
   out_.done = true;

@@ -136,7 +136,7 @@ std::set<std::string> plan_self_loaded_nodes(Pass& pass) {
     if (!pass.takes_more()) continue;
     PatchNode patch = patch_out(*node, *a);
     record_on(patch, *node, *a, std::string(a->target.view()));
-    add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), pass.s.settings));
+    add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), {pass.s.settings, pass.s.now}));
     const bool ungated = loads_ungated(pass, *a);
     pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false,
              name);

@@ -101,6 +101,10 @@ class Leaving {
       if (key == kMpsCapable && now == "true" && before != "true") {
         out.kept.push_back(fmt::format("node {}: label {} is kept: the MPS control daemon would stop without it",
                                        node.meta.name, key));
+      } else if (owned.is_changed(now)) {
+        out.kept.push_back(fmt::format("node {}: label {} is left as it is ({}): another client has changed it since the "
+                                       "operator wrote {}",
+                                       node.meta.name, key, now ? *now : "absent", owned.value));
       } else if (before && now != *before) {
         patch.set[key] = *before;
       } else if (!before && now) {

@@ -303,6 +303,16 @@ void find_dropped_labels(Pass& pass) {
   });
 }
 
+void find_label_problems(Pass& pass) {
+  report_first(pass.index.nodes_in(Bucket::label_problems), [&](const std::string& name) {
+    const Node* node = pass.s.world.nodes.find(name);
+    if (node == nullptr) return false;
+    for (LabelProblem& problem : label_problems(*node, *pass.index.find(name), pass.s.settings))
+      pass.finding(Severity::warning, node_ref(name), problem.reason, std::move(problem.message));
+    return true;
+  });
+}
+
 // Installations to which profiles do not apply, or that the operator does not recognize.
 void find_other_providers(Pass& pass) {
   for (const auto& [key, cluster] : pass.s.world.gpu_clusters.all()) {
@@ -344,6 +354,7 @@ void plan_findings(Pass& pass) {
   find_blocked(pass);
   find_coming_breaks(pass);
   find_dropped_labels(pass);
+  find_label_problems(pass);
   find_other_providers(pass);
   find_preexisting_drift(pass);
 }

@@ -155,6 +155,18 @@ std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, const nlohma
   return StatusCondition{type, false, "NoNodes", "nos partitions no node that this policy selects"};
 }
 
+std::optional<StatusCondition> contested_of(const PolicySum& sum, const nlohmann::json& before) {
+  const std::string type(kLabelsContestedCondition);
+  std::string message;
+  for (const auto& [label, nodes] : sum.contested) {
+    message += fmt::format("{}on {}: {}", message.empty() ? "" : "; ", join_names({nodes.begin(), nodes.end()}),
+                           contested_text(label, *nodes.begin()));
+  }
+  if (!message.empty()) return StatusCondition{type, true, std::string(kLabelContested), std::move(message)};
+  if (condition_in(before, type).is_null()) return std::nullopt;
+  return StatusCondition{type, false, "NotContested", "no other client keeps changing labels that the operator wrote"};
+}
+
 std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, const nlohmann::json& before) {
   constexpr std::string_view kType = "SelectorStable";
   const std::vector<SelectorNote> notes = selector_notes(*sum.policy);

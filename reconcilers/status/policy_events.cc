@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/status/policy_sum.h"
 
@@ -48,6 +49,13 @@ void report_changes(Pass& pass, const PolicySum& sum, const Json& before, const 
   if (const std::string waits = newly_false(before, after, "Progressing"); waits.starts_with(kObserve)) {
     pass.event(pass.s.world.policies_served ? policy_ref(*sum.policy) : state_ref(pass), false, kWouldRoll, "Roll",
                message_of(waits));
+  }
+  const auto contested = [](const Json& status) {
+    return text_at(condition_in(status, kLabelsContestedCondition), "status") == "True";
+  };
+  if (contested(after) && !contested(before)) {
+    pass.event(pass.s.world.policies_served ? policy_ref(*sum.policy) : state_ref(pass), true, kLabelContested, "Label",
+               text_at(condition_in(after, kLabelsContestedCondition), "message"));
   }
   if (const std::string unstaged = newly_false(before, after, "Staged"); !unstaged.empty())
     report_unstaged(pass, sum, unstaged);

@@ -77,6 +77,7 @@ class PolicyStatuses {
       it->second.unhealthy.push_back(name);
     }
     name_nodes();
+    add_contested();
     for (const std::string& name : pass_.index.nodes_in(Bucket::would_break)) {
       const NodeAssessment* a = pass_.index.find(name);
       auto it = sums_.find(std::string(a->policy.view()));
@@ -84,6 +85,19 @@ class PolicyStatuses {
       it->second.breaking.push_back(name);
       it->second.break_reason = a->would_break.view();
       it->second.unstaged_owner = pass_.index.installation_of(*a).owner;
+    }
+  }
+
+  // Only a label that the operator has written before can be contested.
+  void add_contested() {
+    for (const std::string& name : pass_.index.nodes_in(Bucket::label_work)) {
+      const Node* node = pass_.s.world.nodes.find(name);
+      const NodeAssessment* a = pass_.index.find(name);
+      if (node == nullptr || a == nullptr || !node->meta.annotations.contains(kOwnedAnnotation)) continue;
+      auto it = sums_.find(std::string(a->policy.view()));
+      if (it == sums_.end()) continue;
+      const LabelChange change = label_change(*node, *a, {pass_.s.settings, pass_.s.now});
+      for (const auto& [label, until] : change.contested) it->second.contested[label].insert(name);
     }
   }
 
@@ -282,6 +296,7 @@ class PolicyStatuses {
     if (auto condition = overlapped(sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = staged_of(sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = left_to_nos_of(sum, before)) conditions.push_back(std::move(*condition));
+    if (auto condition = contested_of(sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = selector_condition_of(sum, before)) conditions.push_back(std::move(*condition));
     Json out = {{"nodes",
                  {{"total", sum.tally.total},

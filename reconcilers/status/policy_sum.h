@@ -60,7 +60,8 @@ struct PolicySum {
   OldestInProgress oldest;
   // Nodes in a change while the operator runs with max-mode Observe.
   std::vector<std::string> left_mid_change;
-  std::vector<std::string> left_to_nos;  // Nodes that it selects and whose GPUs nos partitions.
+  std::map<std::string, std::set<std::string>> contested;  // Label that another client keeps changing -> nodes.
+  std::vector<std::string> left_to_nos;                    // Nodes that it selects and whose GPUs nos partitions.
 };
 
 // The first five of them, and how many more.
@@ -81,6 +82,8 @@ struct PolicySum {
 [[nodiscard]] StatusCondition ready_of(const PolicySum& sum);
 // nullopt if nos partitions no node that the policy selects, and never did (`before`: the present status).
 [[nodiscard]] std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, const nlohmann::json& before);
+// nullopt if no other client keeps changing labels that the operator wrote, and none ever did.
+[[nodiscard]] std::optional<StatusCondition> contested_of(const PolicySum& sum, const nlohmann::json& before);
 // What the policy's selector does that its author might not mean.
 [[nodiscard]] std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, const nlohmann::json& before);
 // nullopt if every change is staged in waves, and always was (`before`: the present status).

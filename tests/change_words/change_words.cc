@@ -60,7 +60,7 @@ std::string owned_words(const Annotations& annotations) {
     for (const auto& [label, entry] : owned.items()) {
       const Json before = entry.is_object() ? member(entry, "before") : entry;
       out.push_back(fmt::format("{} was {}", label, before.is_string() ? before.get<std::string>() : "absent"));
-      if (!entry.is_object()) continue;
+      if (!entry.is_object() || !entry.contains("policy")) continue;
       written = fmt::format("policy {} wrote {}", text_of(member(entry, "policy")), text_of(member(entry, "value")));
     }
     if (!written.empty()) out.push_back(std::move(written));

@@ -67,7 +67,7 @@ TEST(Preflight, LabelsBelongToAGfdThatIsNotOfTheNodesSet) {
     const NodeAssessment* node = index.assessment("n1");
     ASSERT_NE(node, nullptr);
     EXPECT_EQ(node->labeller, Labeller::foreign_gfd);
-    EXPECT_FALSE(operator_owns_labels(node->has_labeller(), {}));
+    EXPECT_FALSE(operator_owns_labels(Node{}, node->has_labeller(), {}));
   }
 }
 
@@ -295,7 +295,7 @@ TEST(Preflight, TheLabelForTheMpsDaemonIsWrittenBeforeTheNodeShowsItsProfile) {
     assessment.expectation = std::make_shared<const NodeExpectation>(expectation);
     PlannerSettings settings;
     settings.label_mode = row.mode;
-    const LabelChange change = label_change(node, assessment, settings);
+    const LabelChange change = label_change(node, assessment, {settings, std::nullopt});
     const std::map<std::string, std::string> expected{{"nvidia.com/mps.capable", "true"}};
     EXPECT_EQ(change.set, row.written ? expected : (std::map<std::string, std::string>{}));
   }

@@ -62,6 +62,9 @@ TEST(RolloutStory, DaemonSetRestartLeavesThePaceToTheDaemonSets) {
 TEST(RolloutStory, LabelsThatVanishChangeNoBudgetNoGroupAndNoCanary) {
   tell("labels-vanish");
 }
+TEST(RolloutStory, TheOperatorGivesWayToNfdAndToAClientThatInsists) {
+  tell("labels-change-hands");
+}
 TEST(RolloutStory, ANodeUnderADriverUpgradeIsLeftAlone) {
   tell("driver-upgrade");
 }
@@ -72,7 +75,7 @@ TEST(RolloutStory, ANodeWhoseGpusDraOffersTooIsNotRestarted) {
   tell("offered-twice");
 }
 TEST(RolloutStory, ThereAreTwenty) {
-  EXPECT_EQ(rollout_stories().size(), 20U);
+  EXPECT_EQ(rollout_stories().size(), 21U);
 }
 
 }  // namespace
