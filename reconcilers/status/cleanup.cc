@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
@@ -56,13 +59,34 @@ class Leaving {
            label.before != label.value;
   }
 
+  // After every node: where the labels of policies stay (deletionPolicy Retain), and the keys that they name.
+  void list_retained(Cleanup& out) const {
+    for (const auto& [what, nodes] : retained_) {
+      const auto& [label, value, policy] = what;
+      std::string key;
+      for (const PluginInstallation& installation : index_.installations()) {
+        const ConfigMap* config_map = world_.configmaps.find(installation.config_map_key());
+        if (is_managed_key(value) && config_map != nullptr && config_map->data.contains(value))
+          key += fmt::format(", and so does key {} of ConfigMap {}", value, installation.id());
+      }
+      out.kept.push_back(fmt::format(
+          "label {}={} of policy {} is kept on {} {}: {}{}. `kubectl get nodes --selector {}={}` lists all of them",
+          label, value, policy, nodes.size(), nodes.size() == 1 ? "node" : "nodes", first_names(nodes), key, label,
+          value));
+    }
+  }
+
   // `in_use`: why its profile label must stay, if a policy reverts it; empty: it need not stay.
   void clean(const Node& node, const std::string& in_use, Cleanup& out) {
     PatchNode patch;
     patch.name = node.meta.name;
     const auto label = profile_label(node);
     restore_labels(node, label ? label->key : std::string(kConfigLabel), patch, out);
-    if (label && reverts(*label)) revert(*label, in_use, patch, out);
+    if (label && reverts(*label)) {
+      revert(*label, in_use, patch, out);
+    } else if (label) {
+      retained_[{label->key, label->value, *label_writer(node, label->key)}].push_back(node.meta.name);
+    }
     if (node.meta.annotations.contains(kPartitioningAnnotation)) end_partitioning(node, in_use, patch, out);
     for (const std::string_view annotation : kNodeAnnotations) {
       if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
@@ -102,9 +126,10 @@ class Leaving {
         out.kept.push_back(fmt::format("node {}: label {} is kept: the MPS control daemon would stop without it",
                                        node.meta.name, key));
       } else if (owned.is_changed(now)) {
-        out.kept.push_back(fmt::format("node {}: label {} is left as it is ({}): another client has changed it since the "
-                                       "operator wrote {}",
-                                       node.meta.name, key, now ? *now : "absent", owned.value));
+        out.kept.push_back(
+            fmt::format("node {}: label {} is left as it is ({}): another client has changed it since the "
+                        "operator wrote {}",
+                        node.meta.name, key, now ? *now : "absent", owned.value));
       } else if (before && now != *before) {
         patch.set[key] = *before;
       } else if (!before && now) {
@@ -153,6 +178,7 @@ class Leaving {
 
   const World& world_;
   FleetIndex& index_;
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> retained_;
 };
 
 // The patch that changes `old` to `status`: a merge patch removes only members that are null.
@@ -242,6 +268,7 @@ Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in
   for (const Node* node : in_order(world.nodes)) {
     leaving.clean(*node, use_of_gpus(in_use, node->meta.name), out);
   }
+  leaving.list_retained(out);
   for (const SharingPolicy* policy : in_order(world.policies)) {
     if (std::ranges::find(policy->finalizers, kRevertFinalizer) == policy->finalizers.end()) continue;
     PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", policy->meta.name, policy->meta.uid},

@@ -1,8 +1,12 @@
 // What `cleanup` removes, on fleets in every state of a change.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -135,6 +139,56 @@ TEST(PlannerCleanup, ALabelThatNfdOwnsNowStays) {
   EXPECT_EQ(fleet.label_of("n01", kSharingStrategy), "");
 }
 
+// Everything of each node that the operator writes: labels, annotations, and the cordon.
+std::map<std::string, std::string> nodes_as_text(const FleetModel& fleet) {
+  std::map<std::string, std::string> out;
+  for (const auto& [key, node] : fleet.world.nodes.all()) {
+    std::set<std::string> entries;
+    for (const auto* map : {&node->meta.labels, &node->meta.annotations}) {
+      for (const auto& entry : *map) entries.insert(fmt::format("{}={}", entry.key.view(), entry.value.view()));
+    }
+    out[key.name] = fmt::format("{} {}", fmt::join(entries, "\n"), node->unschedulable);
+  }
+  return out;
+}
+
+TEST(PlannerCleanup, NodesEndAsTheyWereBeforeAPolicyThatReverts) {
+  FleetSpec spec = spec_of(3, "ts-2");
+  spec.nodes[0].labels = {{std::string(kConfigLabel), "any"}};
+  spec.nodes[1].gfd = spec.nodes[2].gfd = false;
+  spec.nodes[2].labels = {{std::string(kGpuReplicas), "7"}, {"team", "a"}};
+  FleetModel fleet(std::move(spec));
+  fleet.settings.projection = fleet.settings.settle = std::chrono::seconds(1);
+  fleet.settings.label_mode = PlannerSettings::LabelMode::verify;  // Nothing is written before the policy.
+  ASSERT_TRUE(fleet.settle());
+  const auto before = nodes_as_text(fleet);
+  fleet.settings.label_mode = PlannerSettings::LabelMode::automatic;
+  fleet.settings.cluster_max_unavailable = {100, true};
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {deletionPolicy: Revert, "
+      "takeover: true, profile: {inline: {strategy: time-slicing, replicas: 2}}, rollout: {canary: {soak: 1s}, "
+      "maxUnavailable: 100%, maxUnavailablePerGroup: 100%}}\n");
+  fleet.restart_operator();
+  ASSERT_TRUE(fleet.settle());
+  ASSERT_NE(nodes_as_text(fleet), before);
+  ASSERT_NE(fleet.label_of("n01", kConfigLabel), "any");
+  (void)leave(fleet);
+  EXPECT_EQ(nodes_as_text(fleet), before);
+}
+
+TEST(PlannerCleanup, ALabelThatAnotherClientHasChangedSinceIsThatClients) {
+  FleetSpec spec = spec_of(1, "ts-2");
+  spec.nodes[0].gfd = false;
+  FleetModel fleet(std::move(spec));
+  ASSERT_TRUE(fleet.settle());
+  ASSERT_EQ(fleet.label_of("n01", kGpuReplicas), "2");
+  fleet.label("n01", std::string(kGpuReplicas), "7");
+  const Cleanup done = leave(fleet);
+  EXPECT_EQ(fleet.label_of("n01", kGpuReplicas), "7");
+  EXPECT_EQ(fleet.label_of("n01", kSharingStrategy), "");
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("another client has changed it since the operator wrote 2")));
+}
+
 class LabelOfAPolicy : public testing::Test {
  protected:
   void apply(const std::string& deletion) {
@@ -161,6 +215,9 @@ TEST_F(LabelOfAPolicy, StaysWithRetain) {
   const Cleanup done = leave(fleet);
   EXPECT_EQ(fleet.label_of("n01", kConfigLabel), label);
   EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
+  EXPECT_THAT(done.kept, ElementsAre(AllOf(HasSubstr("=" + label + " of policy p is kept on 2 nodes: n01, n02, and so"),
+                                           HasSubstr("key " + label + " of ConfigMap gpu-operator/"),
+                                           HasSubstr("kubectl get nodes --selector"))));
 }
 
 TEST_F(LabelOfAPolicy, GoesBackWithRevertWhereNobodyUsesTheGpus) {
