@@ -54,6 +54,32 @@ void add_election(std::vector<OptionSpec>& out) {
                         [](Options& o) -> auto& { return o.exit_on_lease_loss; }));
 }
 
+void add_webhook(std::vector<OptionSpec>& out) {
+  out.push_back(text("webhook-bind-address", kServing, "HOST:PORT",
+                     "Address of the validating webhook, over TLS; 0 switches it off",
+                     [](Options& o) -> auto& { return o.webhook_bind_address; }));
+  out.push_back(text("webhook-cert-file", kServing, "FILE",
+                     "Certificate chain (PEM) of the webhook, read again when it changes. Default: the operator issues "
+                     "its own",
+                     [](Options& o) -> auto& { return o.webhook_cert_file; }));
+  out.push_back(text("webhook-private-key-file", kServing, "FILE", "Private key (PEM) of webhook-cert-file",
+                     [](Options& o) -> auto& { return o.webhook_private_key_file; }));
+  out.push_back(text("webhook-secret", kServing, "NAME",
+                     "Secret that holds the webhook's own certificate, in the operator's namespace; it must exist",
+                     [](Options& o) -> auto& { return o.webhook_secret; }));
+  out.push_back(dns_names("webhook-server-names", kServing,
+                          "DNS names of the webhook's own certificate. Default: "
+                          "gpu-sharing-operator-webhook.NAMESPACE.svc",
+                          [](Options& o) -> auto& { return o.webhook_server_names; }));
+  out.push_back(text("webhook-configuration", kServing, "NAME",
+                     "ValidatingWebhookConfiguration whose caBundle the leader keeps equal to its own authority. "
+                     "Default: none",
+                     [](Options& o) -> auto& { return o.webhook_configuration; }));
+  out.push_back(boolean("webhook-refuse-pods", kServing,
+                        "The webhook refuses Pods with errors, instead of warning about them",
+                        [](Options& o) -> auto& { return o.webhook_refuse_pods; }));
+}
+
 void add_serving(std::vector<OptionSpec>& out) {
   out.push_back(text("metrics-bind-address", kServing, "HOST:PORT", "Address of /metrics; 0 switches it off",
                      [](Options& o) -> auto& { return o.metrics_bind_address; }));
@@ -83,6 +109,7 @@ void add_serving(std::vector<OptionSpec>& out) {
   out.push_back(text("client-ca-file", kServing, "FILE",
                      "Certificate authorities (PEM) of clients of the TLS server. Default: clients send a token",
                      [](Options& o) -> auto& { return o.client_ca_file; }));
+  add_webhook(out);
   out.push_back(choice<LogFormat>("log-format", kServing, "Form of the log lines on stderr",
                                   {{"json", LogFormat::json}, {"text", LogFormat::text}},
                                   [](Options& o) -> auto& { return o.log_format; }));
@@ -311,6 +338,15 @@ k8s::Result<void> validate_tls(const Options& options) {
   const auto wrong = [](const char* why) { return k8s::fail(k8s::Reason::invalid, why); };
   if (options.tls_cert_file.empty() != options.tls_private_key_file.empty()) {
     return wrong("tls-cert-file and tls-private-key-file must be set together");
+  }
+  if (options.webhook_cert_file.empty() != options.webhook_private_key_file.empty()) {
+    return wrong("webhook-cert-file and webhook-private-key-file must be set together");
+  }
+  const bool own_webhook = options.webhook_cert_file.empty();
+  if (!own_webhook && !options.webhook_configuration.empty()) {
+    return wrong(
+        "webhook-configuration needs the webhook's own certificate: without it the operator does not know which "
+        "authority the API server must trust. Leave webhook-cert-file out, or webhook-configuration");
   }
   if (!options.metrics_secure) {
     const bool unused = !options.tls_cert_file.empty() || !options.client_ca_file.empty();

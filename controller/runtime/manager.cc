@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "k8sclient/api/client.h"
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -187,6 +189,14 @@ k8s::Result<void> Manager::may_write() const {
   if (crashed_ || stopping_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
   if (elector_ != nullptr && !elector_->may_write()) return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
   return {};
+}
+
+bool Manager::holds_profiles(const k8s::ObjectKey& config_map) const {
+  return world_.daemonsets.synced() && gso::holds_profiles(world_, config_map);
+}
+
+KaiPodRules Manager::kai_pod_rules() const {
+  return rules_of(view_kai(world_.kai, settings_.kai));
 }
 
 void Manager::make_writers() {

@@ -38,6 +38,7 @@
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
@@ -73,6 +74,9 @@ class Manager {
   [[nodiscard]] k8s::Result<void> may_write() const;
   // Of a client that sends its requests apart from the operator's own: the same metrics and retries.
   [[nodiscard]] const k8s::ClientOptions& client_settings() const { return client_.options(); }
+  // For the webhook. Whether a device plugin reads its profiles from this ConfigMap; false as long as it is unknown.
+  [[nodiscard]] bool holds_profiles(const k8s::ObjectKey& config_map) const;
+  [[nodiscard]] KaiPodRules kai_pod_rules() const;
   // What is served below /debug.
   [[nodiscard]] DebugAnswer debug(const DebugRequest& request) { return debug_pages_->answer(request); }
 

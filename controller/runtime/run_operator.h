@@ -39,6 +39,7 @@ struct RuntimeView {
   bool idle = false;     // The last plan was empty, nothing is in flight and nothing is due now.
   Plan last_plan;        // What the last pass planned (before the executor's own filters).
   int metrics_port = 0;  // Where /metrics and the probes listen; 0 when off.
+  int webhook_port = 0;
   int health_port = 0;
   int debug_port = 0;
   std::function<DebugAnswer(const DebugRequest&)> debug;  // What /debug answers; null before and after the run.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "controller/config/option_kinds.h"
+#include "controller/serving/admission_review.h"
 #include "controller/serving/metrics.h"
 
 namespace gso {
@@ -13,6 +14,9 @@ namespace {
 
 namespace asio = boost::asio;
 
+const std::string kBundleFailed = "Certificate authority could not be published";
+// Each can hold a request of kMostAdmissionBytes. The API server needs one for each review that is not answered yet.
+constexpr std::size_t kMostAdmissionConnections = 32;
 const std::string kCertificateFailed = "Serving certificate could not be loaded or renewed";
 
 bool is_on(const std::string& address) {
@@ -26,9 +30,10 @@ k8s::ClientOptions client_options(const Manager& manager) {
   return out;
 }
 
-std::vector<std::string> server_names(const Options& options, const std::string& ns) {
-  const std::set<std::string> names = option_kind::split_names(options.tls_server_names);
-  if (names.empty()) return {"gpu-sharing-operator-metrics." + ns + ".svc"};
+// `service`: of the chart, where no name is set.
+std::vector<std::string> server_names(const std::string& names_set, const std::string& service, const std::string& ns) {
+  const std::set<std::string> names = option_kind::split_names(names_set);
+  if (names.empty()) return {service + "." + ns + ".svc"};
   return {names.begin(), names.end()};
 }
 
@@ -46,13 +51,16 @@ Servers::Servers(const Runtime& runtime, const Options& options, Manager* manage
 
 Servers::~Servers() = default;
 
+HttpServer* Servers::add(HttpServerOptions serving, HttpHandler handler) {
+  servers_.push_back(std::make_unique<HttpServer>(executor_, runtime_.clock, std::move(serving), std::move(handler)));
+  return servers_.back().get();
+}
+
 HttpServer* Servers::add(const std::string& address, Routes routes, TlsContexts tls) {
   HttpServerOptions serving;
   serving.address = address;
   serving.tls = std::move(tls);
-  servers_.push_back(
-      std::make_unique<HttpServer>(executor_, runtime_.clock, std::move(serving), make_handler(std::move(routes))));
-  return servers_.back().get();
+  return add(std::move(serving), make_handler(std::move(routes)));
 }
 
 k8s::Result<void> Servers::listen() {
@@ -75,6 +83,10 @@ k8s::Result<void> Servers::listen() {
     k8s::Result<void> listening = listen_for_metrics();
     if (!listening) return listening;
   }
+  if (is_on(options_.webhook_bind_address)) {
+    k8s::Result<void> listening = listen_for_admission();
+    if (!listening) return listening;
+  }
   if (!is_on(options_.debug_bind_address)) return {};
   Routes routes;
   routes.debug = [manager = manager_](const DebugRequest& request) { return manager->debug(request); };
@@ -89,7 +101,13 @@ k8s::Result<void> Servers::listen_for_metrics() {
   routes.metrics = runtime_.metrics;
   TlsContexts tls;
   if (options_.metrics_secure) {
-    k8s::Result<TlsContexts> certified = certificates();
+    const std::string ns = options_.planner_settings().operator_namespace;
+    k8s::Result<TlsContexts> certified =
+        certificates({.files = {options_.tls_cert_file, options_.tls_private_key_file, options_.client_ca_file},
+                      .secret = options_.tls_secret,
+                      .names = server_names(options_.tls_server_names, "gpu-sharing-operator-metrics", ns),
+                      .chart_value = "metrics.secure.enabled",
+                      .metric = "gpusharing_serving_certificate_expiration_timestamp_seconds"});
     if (!certified) return std::unexpected(certified.error());
     tls = *std::move(certified);
     routes.metrics_access = access_check();
@@ -105,55 +123,102 @@ AccessCheck Servers::access_check() {
   return [access = scrape_access_.get()](HttpRequest request) { return access->check(std::move(request)); };
 }
 
-k8s::Result<TlsContexts> Servers::certificates() {
-  if (options_.tls_cert_file.empty()) return own_certificate();
-  CertificateFiles::Events events;
-  events.failed = [this](const k8s::Error& error) {
-    outages_.failed(kCertificateFailed, options_.tls_cert_file, error);
-  };
-  events.loaded = [this](k8s::WallTime end) {
-    outages_.worked(kCertificateFailed, options_.tls_cert_file);
-    note_certificate(end);
-  };
-  certificate_files_ = std::make_unique<CertificateFiles>(
-      runtime_.clock,
-      CertificateFiles::Paths{options_.tls_cert_file, options_.tls_private_key_file, options_.client_ca_file},
-      std::move(events));
-  const k8s::Result<void> loaded = certificate_files_->load();
-  if (!loaded) return std::unexpected(loaded.error());
-  return TlsContexts([files = certificate_files_.get()] { return files->current(); });
+// Every replica answers: reviews read its stores, which a standby keeps as well.
+k8s::Result<void> Servers::listen_for_admission() {
+  const std::string ns = options_.planner_settings().operator_namespace;
+  k8s::Result<TlsContexts> certified =
+      certificates({.files = {options_.webhook_cert_file, options_.webhook_private_key_file, ""},
+                    .secret = options_.webhook_secret,
+                    .names = server_names(options_.webhook_server_names, "gpu-sharing-operator-webhook", ns),
+                    .chart_value = "admissionWebhook.enabled",
+                    .metric = "gpusharing_webhook_certificate_expiration_timestamp_seconds"});
+  if (!certified) return std::unexpected(certified.error());
+  HttpServerOptions serving;
+  serving.address = options_.webhook_bind_address;
+  serving.tls = *std::move(certified);
+  serving.body_limit = kMostAdmissionBytes;
+  serving.max_connections = kMostAdmissionConnections;
+  AdmissionParts parts;
+  parts.holds_profiles = [manager = manager_](const k8s::ObjectKey& key) { return manager->holds_profiles(key); };
+  parts.kai = [manager = manager_] { return manager->kai_pod_rules(); };
+  parts.refuse_pods = options_.webhook_refuse_pods;
+  parts.metrics = runtime_.metrics;
+  HttpServer* const server = add(std::move(serving), make_admission_handler(std::move(parts)));
+  k8s::Result<void> listening = server->listen();
+  if (listening) runtime_.view->webhook_port = server->port();
+  return listening;
 }
 
-TlsContexts Servers::own_certificate() {
+k8s::Result<TlsContexts> Servers::certificates(const CertificateSource& source) {
+  if (source.files.certificate.empty()) {
+    CertificateSecret* const secret = own_certificate(source);
+    if (source.secret == options_.webhook_secret && !options_.webhook_configuration.empty()) keep_authority(secret);
+    return TlsContexts([secret] { return secret->current(); });
+  }
+  CertificateFiles::Events events;
+  events.failed = [this, file = source.files.certificate](const k8s::Error& error) {
+    outages_.failed(kCertificateFailed, file, error);
+  };
+  events.loaded = [this, file = source.files.certificate, metric = source.metric](k8s::WallTime end) {
+    outages_.worked(kCertificateFailed, file);
+    note_certificate(metric, end);
+  };
+  certificate_files_.push_back(std::make_unique<CertificateFiles>(runtime_.clock, source.files, std::move(events)));
+  CertificateFiles* const files = certificate_files_.back().get();
+  const k8s::Result<void> loaded = files->load();
+  if (!loaded) return std::unexpected(loaded.error());
+  return TlsContexts([files] { return files->current(); });
+}
+
+CertificateSecret* Servers::own_certificate(const CertificateSource& source) {
   const std::string ns = options_.planner_settings().operator_namespace;
-  const std::string subject = "Secret " + ns + "/" + options_.tls_secret;
+  const std::string subject = "Secret " + ns + "/" + source.secret;
   CertificateSecret::Parts parts;
   parts.client = &client_;
   parts.clock = runtime_.clock;
-  parts.secret = {ns, options_.tls_secret};
-  parts.names = server_names(options_, ns);
-  parts.client_ca_file = options_.client_ca_file;
-  parts.may_write = [this]() -> k8s::Result<void> {
-    if (options_.dry_run) return k8s::fail(k8s::Reason::cancelled, "dry-run writes nothing");
-    return manager_->may_write();
-  };
+  parts.secret = {ns, source.secret};
+  parts.names = source.names;
+  parts.chart_value = source.chart_value;
+  parts.client_ca_file = source.files.client_ca;
+  parts.may_write = [this] { return may_write(); };
   parts.events.failed = [this, subject](const k8s::Error& error) {
     outages_.failed(kCertificateFailed, subject, error);
   };
   parts.events.worked = [this, subject] { outages_.worked(kCertificateFailed, subject); };
-  parts.events.loaded = [this](k8s::WallTime end) { note_certificate(end); };
-  certificate_secret_ = std::make_unique<CertificateSecret>(std::move(parts));
-  return [secret = certificate_secret_.get()] { return secret->current(); };
+  parts.events.loaded = [this, metric = source.metric](k8s::WallTime end) { note_certificate(metric, end); };
+  certificate_secrets_.push_back(std::make_unique<CertificateSecret>(std::move(parts)));
+  return certificate_secrets_.back().get();
 }
 
-void Servers::note_certificate(k8s::WallTime end) {
-  runtime_.metrics->set("gpusharing_serving_certificate_expiration_timestamp_seconds", {},
-                        std::chrono::duration<double>(end.time_since_epoch()).count());
+k8s::Result<void> Servers::may_write() const {
+  if (options_.dry_run) return k8s::fail(k8s::Reason::cancelled, "dry-run writes nothing");
+  return manager_->may_write();
+}
+
+void Servers::keep_authority(CertificateSecret* certificate) {
+  const std::string subject = "ValidatingWebhookConfiguration " + options_.webhook_configuration;
+  WebhookAuthority::Parts parts;
+  parts.client = &client_;
+  parts.clock = runtime_.clock;
+  parts.configuration = options_.webhook_configuration;
+  parts.authorities = [certificate] { return certificate->authorities(); };
+  parts.may_write = [this] { return may_write(); };
+  parts.events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kBundleFailed, subject, error); };
+  parts.events.worked = [this, subject] { outages_.worked(kBundleFailed, subject); };
+  parts.events.written = [this, name = options_.webhook_configuration] {
+    runtime_.log->info("Certificate authority published", {{"validatingWebhookConfiguration", name}});
+  };
+  webhook_authority_ = std::make_unique<WebhookAuthority>(std::move(parts));
+}
+
+void Servers::note_certificate(const std::string& metric, k8s::WallTime end) {
+  runtime_.metrics->set(metric, {}, std::chrono::duration<double>(end.time_since_epoch()).count());
   runtime_.log->info("Serving certificate loaded", {{"until", k8s::format_time(end)}});
 }
 
 void Servers::start() {
-  if (certificate_secret_ != nullptr) background_.spawn(executor_, certificate_secret_->run());
+  for (const auto& secret : certificate_secrets_) background_.spawn(executor_, secret->run());
+  if (webhook_authority_ != nullptr) background_.spawn(executor_, webhook_authority_->run());
   for (const auto& server : servers_) tasks_.spawn(executor_, server->run());
 }
 

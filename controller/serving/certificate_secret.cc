@@ -83,10 +83,11 @@ asio::awaitable<k8s::Result<void>> CertificateSecret::look() {
   const k8s::Result<std::string> answer = co_await parts_.client->get(secrets(), parts_.secret);
   if (!answer) {
     if (answer.error().reason != k8s::Reason::not_found) co_return std::unexpected(answer.error());
-    co_return k8s::fail(k8s::Reason::not_found,
-                        fmt::format("Secret {} does not exist: the chart creates it with metrics.secure.enabled, or "
-                                    "create it: kubectl create secret generic {} --namespace {}",
-                                    to_string(parts_.secret), parts_.secret.name, parts_.secret.ns));
+    co_return k8s::fail(
+        k8s::Reason::not_found,
+        fmt::format("Secret {} does not exist: the chart creates it with {}, or create it: kubectl create "
+                    "secret generic {} --namespace {}",
+                    to_string(parts_.secret), parts_.chart_value, parts_.secret.name, parts_.secret.ns));
   }
   const Json secret = Json::parse(*answer, nullptr, false);
   const std::string version = text_at(object_at(secret, "metadata"), "resourceVersion");

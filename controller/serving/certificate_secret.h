@@ -28,9 +28,10 @@ class CertificateSecret {
   struct Parts {
     k8s::ApiClient* client = nullptr;
     k8s::Clock* clock = nullptr;
-    k8s::ObjectKey secret;           // Must exist: the operator is not allowed to create Secrets.
-    std::vector<std::string> names;  // DNS names of the server, at least one.
-    std::string client_ca_file;      // Read again with the Secret. Empty: client certificates are not asked for.
+    k8s::ObjectKey secret;                               // Must exist: the operator is not allowed to create Secrets.
+    std::string chart_value = "metrics.secure.enabled";  // Of the chart, with which it creates the Secret.
+    std::vector<std::string> names;                      // DNS names of the server, at least one.
+    std::string client_ca_file;  // Read again with the Secret. Empty: client certificates are not asked for.
     // Consulted just before each write: only the leader may.
     std::function<k8s::Result<void>()> may_write;
     Events events;

@@ -177,6 +177,14 @@ const Operand* find_stray(const std::vector<Operand>& strays, Component componen
   return found == strays.end() ? nullptr : &*found;
 }
 
+bool holds_profiles(const World& world, const ObjectKey& config_map) {
+  const Discovery found = discover(world);
+  return std::ranges::any_of(found.installations, [&](const PluginInstallation& installation) {
+    return installation.ns == config_map.ns && !config_map.name.empty() &&
+           (installation.config_map == config_map.name || installation.announced_config_map == config_map.name);
+  });
+}
+
 std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings) {
   using Kind = WatchScope::Kind;
   std::set<WatchScope> out;

@@ -63,6 +63,10 @@ struct Discovery {
 
 [[nodiscard]] Discovery discover(const World& world);
 
+// Whether a device plugin that the operator knows reads its profiles from the ConfigMap, or will once the GPU Operator
+// has rolled out what its ClusterPolicy announces. Not nos's plugin, whose profiles have other rules.
+[[nodiscard]] bool holds_profiles(const World& world, const ObjectKey& config_map);
+
 // The first of Discovery::strays of that component that selects the node, or nullptr.
 [[nodiscard]] const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node);
 

@@ -119,9 +119,7 @@ class PodQuestions {
 
   // What KAI's admission refuses, or never handles.
   void written_wrong() {
-    KaiPodRules rules;
-    const KaiView view = view_kai(s_.world.kai, s_.settings.kai);
-    if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
+    const KaiPodRules rules = rules_of(view_kai(s_.world.kai, s_.settings.kai));
     Json document{{"apiVersion", "v1"}, {"kind", "Pod"}};
     document.update(asked_.object);
     for (const Diagnostic& d : check_pod(document.dump(-1, ' ', false, Json::error_handler_t::replace), rules)) {

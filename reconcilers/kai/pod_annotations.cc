@@ -301,6 +301,12 @@ class PodCheck {
 
 }  // namespace
 
+KaiPodRules rules_of(const KaiView& view) {
+  KaiPodRules rules;
+  if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
+  return rules;
+}
+
 void check_pod(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics) {
   PodCheck(pod, rules, diagnostics).run();
 }

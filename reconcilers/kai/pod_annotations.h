@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/profile.h"
 
@@ -17,6 +18,9 @@ struct KaiPodRules {
   std::optional<bool> kai_gpu_sharing;          // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
   std::string kai_scheduler = "kai-scheduler";  // What KAI's pods have as schedulerName; a kai-config can override it.
 };
+
+// As the cluster's KAI is configured now.
+[[nodiscard]] KaiPodRules rules_of(const KaiView& view);
 
 // Adds what is wrong to `diagnostics`.
 void check_pod(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics);

@@ -90,6 +90,10 @@ void lint_pods(const std::vector<ClusterObject>& objects, std::vector<LintedDocu
 // What the profile is in the plugin's memory: {"sharing": {"timeSlicing": {…}, "mps": {…}}}.
 [[nodiscard]] nlohmann::ordered_json normalized_json(const Profile& profile);
 
+// The line of one diagnostic in lint_report(), of a document that has no `placement`: place, severity, path, message
+// and code.
+[[nodiscard]] std::string lint_line(const LintedDocument& document, const Diagnostic& diagnostic);
+
 // The diagnostics of one document for people: place, message, code, the source line and a caret. `text` is that of the
 // whole file; for many documents of one file, its lines.
 [[nodiscard]] std::string lint_report(const LintedDocument& document, const SourceLines& text);

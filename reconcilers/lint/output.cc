@@ -170,13 +170,26 @@ std::string lint_json(const std::vector<LintedDocument>& documents) {
   return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+std::string line_of(const std::string& place, const Diagnostic& d) {
+  return fmt::format("{}: {}: {}{} [{}]", place, to_string(d.severity), d.path.empty() ? "" : d.path + ": ", d.message,
+                     d.code);
+}
+
+}  // namespace
+
+std::string lint_line(const LintedDocument& document, const Diagnostic& diagnostic) {
+  const SourceLines none("");
+  return printable(line_of(shown_at(document, diagnostic, none, none).place, diagnostic));
+}
+
 std::string lint_report(const LintedDocument& document, const SourceLines& text) {
   std::string out;
   const SourceLines value(document.value);
   for (const Diagnostic& d : document.diagnostics) {
     const Shown shown = shown_at(document, d, text, value);
-    out += fmt::format("{}: {}: {}{} [{}]\n", shown.place, to_string(d.severity), d.path.empty() ? "" : d.path + ": ",
-                       d.message, d.code);
+    out += line_of(shown.place, d) + '\n';
     if (!shown.line.empty()) {
       out += fmt::format("{:>5} | {}\n      | {}^\n", shown.number, shown.line, padding(shown.line, shown.column));
     }

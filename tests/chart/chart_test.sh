@@ -26,6 +26,7 @@ render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 # everything: each optional object, so that it is checked too.
 everything=(--set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}' --set 'kai.consumerNamespaces={team}'
   --set eviction.enabled=true --set daemonSetRestart.enabled=true --set modes.partitioning=Enforce --set 'rejectedPods.namespaces={team}' --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
+  --set admissionWebhook.enabled=true --set admissionWebhook.pods=Warn
   --set metrics.secure.enabled=true --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)
 
 lint_is_clean() { helm lint --strict "$chart" | grep '0 chart(s) failed'; }
@@ -90,6 +91,7 @@ variants_render() {
   values_render '-rejected-pods' --set 'rejectedPods.namespaces={team}'
   values_render 'cidr: 10.0.0.1/32' --set networkPolicy.enabled=true --set 'networkPolicy.apiServerCIDRs={10.0.0.1/32}'
   secure_metrics_render
+  webhook_renders
   if render --set replicas=1 | grep -q '^kind: PodDisruptionBudget'; then return 1; fi
   if render --set crds.install=false | grep -q '^kind: CustomResourceDefinition'; then return 1; fi
   values_render 'helm.sh/hook: pre-delete' --set modes.rollouts=Observe
@@ -97,6 +99,31 @@ variants_render() {
   if render --set modes.rollouts=Observe --set modes.labels=Observe | grep -q 'helm.sh/hook: pre-delete'; then return 1; fi
   values_render 'serviceAccountName: existing' --set serviceAccount.create=false --set serviceAccount.name=existing --show-only templates/cleanup.yaml
   if render --set admissionPolicy.enabled=false | grep -q '^kind: ValidatingAdmissionPolicy'; then return 1; fi
+}
+
+webhook_renders() {
+  if render | grep -E 'ValidatingWebhookConfiguration|webhook'; then return 1; fi
+  local on=(--set admissionWebhook.enabled=true)
+  values_render '- --webhook-configuration=gpu-sharing-operator-webhook' "${on[@]}"
+  values_render '- --webhook-server-names=gpu-sharing-operator-webhook.gpu-sharing-operator.svc' "${on[@]}"
+  values_render 'resourceNames: [gpu-sharing-operator-webhook]' "${on[@]}"
+  if grep -E 'pods.gpusharing.dev|webhook-refuse-pods|cert-manager' "$work/rendered.yaml"; then return 1; fi
+  values_render 'pods.gpusharing.dev' "${on[@]}" --set admissionWebhook.pods=Warn
+  values_render '- --webhook-refuse-pods=true' "${on[@]}" --set admissionWebhook.pods=Refuse
+  # It never holds up its own namespace, the system's, or the operands', and nobody if it does not answer.
+  objects 'all(w["failurePolicy"] == "Ignore" and w["timeoutSeconds"] == 2 and w["sideEffects"] == "None" for o in objects if o["kind"] == "ValidatingWebhookConfiguration" for w in o["webhooks"])' "${on[@]}"
+  objects '[set(w["namespaceSelector"]["matchExpressions"][0]["values"]) for o in objects if o["kind"] == "ValidatingWebhookConfiguration" for w in o["webhooks"] if w["name"].startswith("pods")] == [{"kube-system", "kube-public", "kube-node-lease", "gpu-sharing-operator", "gpu-operator"}]' \
+    "${on[@]}" --set admissionWebhook.pods=Warn
+  # Certificates of somebody else: no Secret of ours, and no right on one, or on the configuration.
+  values_render 'cert-manager.io/inject-ca-from: gpu-sharing-operator/gpu-sharing-operator-webhook' "${on[@]}" --set admissionWebhook.certManager.enabled=true
+  grep -F 'selfSigned: {}' "$work/rendered.yaml"
+  grep -F 'secretName: gpu-sharing-operator-webhook' "$work/rendered.yaml"
+  if grep -E 'webhook-secret|resources: .(secrets|validatingwebhookconfigurations)' "$work/rendered.yaml"; then return 1; fi
+  values_render 'kind: ClusterIssuer' "${on[@]}" --set admissionWebhook.certManager.enabled=true \
+    --set admissionWebhook.certManager.issuerRef.kind=ClusterIssuer --set admissionWebhook.certManager.issuerRef.name=internal
+  if grep -F selfSigned "$work/rendered.yaml"; then return 1; fi
+  values_render 'caBundle: Q0E=' "${on[@]}" --set admissionWebhook.certificateSecret=mine --set admissionWebhook.caBundle=Q0E=
+  grep -F 'secret: {secretName: mine}' "$work/rendered.yaml"
 }
 
 secure_metrics_render() {
@@ -199,6 +226,9 @@ wrong_values_are_refused() {
   refused reservationNamespaces --set 'kai.reservationNamespaces={Not_Valid}'
   refused mode --set config.mode=Sometimes
   refused max-mode --set config.max-mode=Observe
+  refused pods --set admissionWebhook.pods=Sometimes
+  refused timeoutSeconds --set admissionWebhook.timeoutSeconds=30
+  refused 'admissionWebhook.certificateSecret needs admissionWebhook.caBundle' --set admissionWebhook.enabled=true --set admissionWebhook.certificateSecret=mine
   refused readers --set metrics.secure.readers[0].name=prometheus
   refused apiServerPorts --set 'networkPolicy.apiServerPorts={70000}'
   refused maxUnavailable --set podDisruptionBudget.maxUnavailable=0
@@ -298,6 +328,9 @@ schemas_hold() {
     -schema-location "$work/schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json")
   render | "${variant[@]}"
   render "${everything[@]}" | "${variant[@]}"
+  # cert-manager does not run here: its fields are checked against schemas of the chart's tests.
+  render --set admissionWebhook.enabled=true --set admissionWebhook.certManager.enabled=true |
+    "${variant[@]}" -schema-location "$project/tests/chart/cert_manager/{{ .ResourceKind }}{{ .KindSuffix }}.json"
   if render | sed 's/^  replicas: 2$/  replicaz: 2/' | "${variant[@]}" >"$work/typo"; then return 1; fi
   grep -q "'replicaz' not allowed" "$work/typo"
 }

@@ -19,7 +19,8 @@ RUNTIME = [{"reconciler": "leader election", "group": "coordination.k8s.io", "re
     {"reconciler": "secure metrics", "group": group, "resource": resource, "verbs": verbs}
     for group, resource, verbs in [("authentication.k8s.io", "tokenreviews", ["create"]),
                                    ("authorization.k8s.io", "subjectaccessreviews", ["create"]),
-                                   ("", "secrets", ["get", "patch"])]]
+                                   ("", "secrets", ["get", "patch"])]] + [
+    {"reconciler": "webhook", "group": "admissionregistration.k8s.io", "resource": "validatingwebhookconfigurations", "verbs": ["get", "patch"]}]
 
 # Where a permission may stand only in namespaced roles: "release", "operands".
 NAMESPACED = {
@@ -61,7 +62,7 @@ CLEANUP = {
 }
 NAMED = {"deployments/scale", "configmaps", "leases"}  # Only by name, but for what RBAC cannot restrict to one: to create.
 # Of the operator itself.
-ONLY_BY_NAME = {"leases", "secrets"}
+ONLY_BY_NAME = {"leases", "secrets", "validatingwebhookconfigurations"}
 
 
 def is_named(rule):
@@ -141,7 +142,7 @@ def main():
          [f"{wanted[p]} needs {p[2]} of {p[1]} ({p[0] or 'core'})" for p in sorted(wanted) if p not in granted]),
         ("nothing is granted that nobody needs",
          [f"{p[2]} of {p[1]} ({p[0] or 'core'})" for p in sorted(granted) if p not in wanted]),
-        ("Leases and Secrets are granted by name",
+        ("Leases, Secrets and the webhook's configuration are granted by name",
          [f"{role['metadata']['name']}: {rule}" for role in objects if role["kind"] in ("Role", "ClusterRole")
           for rule in role["rules"] if ONLY_BY_NAME & set(rule.get("resources", [])) and not is_named(rule)]),
         ("no rule has a wildcard", [str(p) for p in sorted(granted) if "*" in p]),

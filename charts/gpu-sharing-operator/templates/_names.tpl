@@ -85,6 +85,36 @@ projected:
 {{- /* The Secret of the operator's own serving certificate, and the name that it is for. */}}
 {{- define "gso.servingSecret" -}}{{ include "gso.fullname" . }}-serving{{- end }}
 {{- define "gso.metricsHost" -}}{{ include "gso.fullname" . }}-metrics.{{ .Release.Namespace }}.svc{{- end }}
+{{- /* The validating webhook: its objects, the Secret of its certificate, and the name that it is for. */}}
+{{- define "gso.webhook" -}}{{ include "gso.fullname" . }}-webhook{{- end }}
+{{- define "gso.webhookSecret" -}}{{ .Values.admissionWebhook.certificateSecret | default (include "gso.webhook" .) }}{{- end }}
+{{- define "gso.webhookHost" -}}{{ include "gso.webhook" . }}.{{ .Release.Namespace }}.svc{{- end }}
+{{- /* "true" if the operator issues the webhook's certificate itself, and publishes its authority to the API server. */}}
+{{- define "gso.ownWebhookCertificate" -}}
+{{- with .Values.admissionWebhook }}{{ if and .enabled (not .certificateSecret) (not .certManager.enabled) }}true{{ end }}{{ end }}
+{{- end }}
+{{- define "gso.webhookTerms" -}}
+{{- with .Values.admissionWebhook }}
+{{- if and .certificateSecret (not .caBundle) (not .certManager.enabled) }}
+{{- fail "admissionWebhook.certificateSecret needs admissionWebhook.caBundle: without it the API server trusts no answer, and every request is allowed unseen" }}
+{{- end }}
+{{- end -}}
+clientConfig:
+  service: {name: {{ include "gso.webhook" . }}, namespace: {{ .Release.Namespace }}, path: /validate, port: 443}
+  {{- with .Values.admissionWebhook.caBundle }}
+  caBundle: {{ . }}
+  {{- end }}
+failurePolicy: Ignore
+timeoutSeconds: {{ .Values.admissionWebhook.timeoutSeconds }}
+sideEffects: None
+admissionReviewVersions: [v1]
+matchPolicy: Equivalent
+{{- end }}
+{{- /* What the operator writes itself is checked before it plans it. */}}
+{{- define "gso.webhookNotOurs" -}}
+- name: not-by-the-operator
+  expression: request.userInfo.username != '{{ include "gso.user" . }}'
+{{- end }}
 {{- /* A duration in milliseconds. */}}
 {{- define "gso.milliseconds" -}}
 {{- $sum := 0.0 }}

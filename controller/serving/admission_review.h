@@ -1,0 +1,38 @@
+// The validating webhook's side of HTTP: AdmissionReviews in, AdmissionReviews out (admission.k8s.io/v1). Answers read
+// memory only and change nothing, so a dry run is answered like any other request, and every replica can answer.
+//
+// What cannot be read is answered with 400: the API server then does what `failurePolicy` says, which is Ignore.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "controller/serving/http_message.h"
+#include "controller/serving/metrics.h"
+#include "k8sclient/value/object.h"
+#include "reconcilers/kai/pod_annotations.h"
+
+namespace gso {
+
+// The path in the webhook's clientConfig.
+inline constexpr std::string_view kAdmissionPath = "/validate";
+// An object and the stored one, of at most 1.5 MiB each (etcd's limit) in the API server's JSON, which can escape them.
+inline constexpr std::size_t kMostAdmissionBytes = std::size_t{8} << 20;
+
+struct AdmissionParts {
+  // Whether a device plugin reads its profiles from this ConfigMap; others are allowed unseen.
+  std::function<bool(const k8s::ObjectKey&)> holds_profiles;
+  std::function<KaiPodRules()> kai;  // How KAI is configured now.
+  bool refuse_pods = false;          // AdmissionRules::refuse_pods
+  std::shared_ptr<Metrics> metrics;
+};
+
+// The answer to one AdmissionReview.
+[[nodiscard]] HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts);
+
+// A handler for HttpServer: POST kAdmissionPath, and nothing else.
+[[nodiscard]] HttpHandler make_admission_handler(AdmissionParts parts);
+
+}  // namespace gso

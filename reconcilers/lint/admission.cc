@@ -1,0 +1,135 @@
+// See admission.h.
+#include "reconcilers/lint/admission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "reconcilers/lint/lint.h"
+#include "reconcilers/model/json_access.h"
+
+namespace gso {
+
+using Json = nlohmann::json;
+
+namespace {
+
+// What the API server shows of one warning, and of all together (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
+constexpr std::size_t kMostCharacters = 256;
+constexpr std::size_t kMostWarnings = 4096 / kMostCharacters;
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// Whether the member differs between two objects; absent in both is equal.
+bool differs(const Json& one, const Json& other, std::string_view field) {
+  const Json* of_one = member_at(one, field);
+  const Json* of_other = member_at(other, field);
+  if (of_one == nullptr || of_other == nullptr) return of_one != of_other;
+  return *of_one != *of_other;
+}
+
+class Judge {
+ public:
+  Judge(const Json& object, const Json& before, const AdmissionRules& rules)
+      : object_(object), before_(before), rules_(rules), kind_(text_at(object, "kind")) {}
+
+  AdmissionVerdict run() {
+    if (!is_checked()) return {};
+    const Json metadata = object_at(object_, "metadata");
+    const std::string name = text_at(metadata, "name", text_at(metadata, "generateName"));
+    const std::string ns = text_at(metadata, "namespace");
+    out_.command = fmt::format("kubectl get {} {}{} -o yaml | gpu-sharing-operator lint -", lower(kind_), name,
+                               ns.empty() ? "" : " -n " + ns);
+    const std::string text = object_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    for (LintedDocument& document : lint_text(lower(kind_) + "/" + name, text, rules_.kai)) add(document);
+    return std::move(out_);
+  }
+
+ private:
+  // Nothing of an object whose checked part stays as it is.
+  [[nodiscard]] bool is_checked() const {
+    if (kind_ == "ConfigMap") return true;
+    if (kind_ == "SharingPolicy") return before_.is_null() || differs(object_, before_, "spec");
+    return kind_ == "Pod" && before_.is_null();
+  }
+
+  [[nodiscard]] bool is_changed(const LintedDocument& document) const {
+    if (before_.is_null() || kind_ != "ConfigMap") return true;
+    if (document.key.empty()) return differs(object_, before_, "data") || differs(object_, before_, "binaryData");
+    return differs(object_at(object_, "data"), object_at(before_, "data"), document.key) ||
+           differs(object_at(object_, "binaryData"), object_at(before_, "binaryData"), document.key);
+  }
+
+  [[nodiscard]] std::string field_of(const LintedDocument& document, const Diagnostic& d) const {
+    if (document.key.empty()) return d.path.empty() ? lower(kind_) : d.path;
+    const bool binary = member_at(object_at(object_, "binaryData"), document.key) != nullptr;
+    return fmt::format("{}[{}]", binary ? "binaryData" : "data", document.key);
+  }
+
+  void add(LintedDocument& document) {
+    const bool changed = is_changed(document);
+    for (Diagnostic& d : document.diagnostics) {
+      // The request is one line of JSON: only positions within the value of a key mean something to its author.
+      if (document.key.empty()) d.line = d.column = 0;
+      document.placement.reset();
+      if (d.severity == Severity::error && changed && (kind_ != "Pod" || rules_.refuse_pods)) {
+        out_.causes.push_back({field_of(document, d), lint_line(document, d)});
+      } else if (d.severity == Severity::error || (d.severity == Severity::warning && changed)) {
+        out_.warnings.push_back(lint_line(document, d));
+      }
+    }
+  }
+
+  const Json& object_;
+  const Json& before_;
+  const AdmissionRules& rules_;
+  std::string kind_;
+  AdmissionVerdict out_;
+};
+
+// How many bytes the first `most` characters have.
+std::size_t bytes_of(std::string_view text, std::size_t most) {
+  std::size_t at = 0;
+  for (std::size_t characters = 0; at < text.size(); ++at) {
+    const bool begins = (static_cast<unsigned char>(text[at]) & 0xc0U) != 0x80U;
+    if (begins && ++characters > most) break;
+  }
+  return at;
+}
+
+std::string cut(const std::string& line, const std::string& command) {
+  if (bytes_of(line, kMostCharacters) == line.size()) return line;
+  std::string rest = fmt::format("... (all of it: {})", command);
+  // Names can be long: the message counts more than the command.
+  if (rest.size() > kMostCharacters / 2) rest = "...";
+  return line.substr(0, bytes_of(line, kMostCharacters - rest.size())) + rest;
+}
+
+}  // namespace
+
+AdmissionVerdict judge_admission(const Json& object, const Json& before, const AdmissionRules& rules) {
+  return Judge(object, before, rules).run();
+}
+
+std::vector<std::string> kubectl_warnings(const AdmissionVerdict& verdict) {
+  std::vector<std::string> out;
+  for (const std::string& line : verdict.warnings) {
+    if (out.size() + 1 == kMostWarnings && verdict.warnings.size() > kMostWarnings) {
+      const std::string more = fmt::format("{} more: {}", verdict.warnings.size() - out.size(), verdict.command);
+      out.push_back(more.substr(0, bytes_of(more, kMostCharacters)));
+      break;
+    }
+    out.push_back(cut(line, verdict.command));
+  }
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,256 @@
+#!/usr/bin/env bash
+# The validating webhook as the chart installs it, asked by a real API server: what kubectl shows of good, bad and doubtful
+# objects, what happens without an answer, certificates that are renewed while objects are written, and its removal.
+#
+#   admission_webhook_test.sh CLUSTER_DIR BUILD_DIR     a running control plane, a built tree
+#
+# Without a kubelet no Service leads to the operator: the API server asks a URL on loopback instead, the rest of the
+# configuration is the chart's. Prints one line for each check and closes with "N passed, N failed".
+# shellcheck source=tests/conformance/beside_cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
+
+# shellcheck disable=SC2154  # $namespace, $work, $probes and $build come from the sourced scripts.
+secret=gpu-sharing-operator-webhook configuration=gpu-sharing-operator-webhook
+account=system:serviceaccount:$namespace:gpu-sharing-operator
+
+profile() { printf 'version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: %s\n' "$1"; }
+
+# config_map REPLICAS [EXTRA-KEY TEXT]
+config_map() {
+  python3 - "$(profile "$1")" "${@:2}" <<'PY'
+import json, sys
+data = {"any": sys.argv[1]}
+if len(sys.argv) > 2:
+    data[sys.argv[2]] = sys.argv[3]
+print(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mps-config", "namespace": "gpu-operator"}, "data": data}))
+PY
+}
+
+plugin_mounts_the_config_map() {
+  kubectl apply -f - <<'YAML'
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: nvidia-device-plugin-daemonset, namespace: gpu-operator}
+spec:
+  selector: {matchLabels: {app: plugin}}
+  template:
+    metadata: {labels: {app: plugin}}
+    spec:
+      containers:
+      - {name: nvidia-device-plugin, image: "nvcr.io/nvidia/k8s-device-plugin:v0.20.0", volumeMounts: [{name: config, mountPath: /config}]}
+      - name: config-manager
+        image: nvcr.io/nvidia/k8s-device-plugin:v0.20.0
+        env: [{name: NODE_LABEL, value: nvidia.com/device-plugin.config}, {name: DEFAULT_CONFIG, value: any}, {name: CONFIG_FILE_SRCDIR, value: /available-configs}]
+        volumeMounts: [{name: mps-config, mountPath: /available-configs}]
+      volumes: [{name: config, emptyDir: {}}, {name: mps-config, configMap: {name: mps-config}}]
+YAML
+  config_map 4 | kubectl apply -f -
+}
+
+webhook_port() { ss --listening --tcp --numeric --processes | awk -v pid="pid=$(<"$work/pids/operator")," 'index($0, pid) { n = split($4, a, ":"); print a[n] }' | grep -vx "$probes" | sed -n 1p | grep .; }
+
+# ARGS...: of the operator.
+operator_runs() {
+  start operator "$build/controller/gpu-sharing-operator" run --kubeconfig "$work/operator.kubeconfig" --namespace "$namespace" \
+    --log-format=text --health-probe-bind-address="127.0.0.1:$probes" --metrics-bind-address="127.0.0.1:$probes" --webhook-bind-address=127.0.0.1:0 "$@"
+  await 30 is_ready || { tail -n 20 "$work/operator.log"; return 1; }
+  # The leader can write the bundle at the same moment.
+  await 20 asks "https://localhost:$(webhook_port)/validate"
+}
+
+# The chart's configuration with a URL in place of the Service.
+asks() {
+  kubectl get validatingwebhookconfiguration "$configuration" --output json | python3 -c '
+import json, sys
+hook = json.load(sys.stdin)
+for webhook in hook["webhooks"]:
+    webhook["clientConfig"].pop("service", None)
+    webhook["clientConfig"]["url"] = sys.argv[1]
+print(json.dumps(hook))' "$1" | kubectl replace -f -
+}
+
+leader_publishes_its_authority() {
+  operator_runs --webhook-secret="$secret" --webhook-server-names=localhost --webhook-configuration="$configuration" --webhook-refuse-pods=false
+  await 30 bundle_is_there
+  # The API server reads changed configurations through a watch.
+  await 30 refuses
+}
+bundle() { kubectl get validatingwebhookconfiguration "$configuration" --output "jsonpath={.webhooks[$1].clientConfig.caBundle}" | base64 --decode; }
+bundle_is_there() { for i in 0 1 2; do bundle "$i" | grep 'BEGIN CERTIFICATE' || return 1; done; }
+refuses() { ! config_map 1 | kubectl apply --dry-run=server -f - >"$work/refused" 2>&1 && grep 'denied the request' "$work/refused"; }
+allows() { config_map 1 | kubectl apply --dry-run=server -f - 2>&1; }
+
+# What lint prints for the same object, under the name that the webhook gives it.
+lines_of_lint() {
+  mkdir -p "$work/configmap"
+  config_map "$1" >"$work/configmap/mps-config"
+  (cd "$work" && "$build/controller/gpu-sharing-operator" lint configmap/mps-config) | grep ': error: '
+}
+
+good_is_stored() {
+  config_map 3 | kubectl apply -f - >"$work/answer" 2>&1
+  cat "$work/answer"
+  if grep -i warning "$work/answer"; then return 1; fi
+  kubectl get configmap mps-config --namespace gpu-operator --output 'jsonpath={.data.any}' | grep 'replicas: 3'
+}
+
+apply_shows_lints_lines() {
+  if config_map 1 | kubectl apply -f - >"$work/answer" 2>&1; then cat "$work/answer"; return 1; fi
+  cat "$work/answer"
+  lines_of_lint 1 >"$work/lint" || true
+  [[ -s $work/lint ]]
+  grep -F -f "$work/lint" "$work/answer"
+  kubectl get configmap mps-config --namespace gpu-operator --output 'jsonpath={.data.any}' | grep 'replicas: 3'
+}
+
+# kubectl edit opens the editor a second time, with the causes on top: the editor here keeps what it was shown.
+edit_opens_again_with_lints_lines() {
+  rm -f "$work"/shown.*
+  cat >"$work/editor" <<EDITOR
+#!/usr/bin/env bash
+cp "\$1" "$work/shown.\$(ls "$work"/shown.* 2>/dev/null | wc -l)"
+sed -i 's/replicas: 3/replicas: 1/' "\$1"
+EDITOR
+  chmod +x "$work/editor"
+  KUBE_EDITOR=$work/editor kubectl edit configmap mps-config --namespace gpu-operator >"$work/answer" 2>&1 || true
+  cat "$work/answer"
+  [[ -f $work/shown.1 ]] || { echo "the editor was not opened again"; return 1; }
+  head -n 20 "$work/shown.1"
+  grep -F 'was not valid:' "$work/shown.1"
+  lines_of_lint 1 | while read -r line; do grep -F "# * data[any]: $line" "$work/shown.1"; done
+}
+
+warnings_are_kubectls() {
+  config_map 3 other "$(printf 'version: v1\nnonsense: %s\n' "$(head -c 300 /dev/zero | tr '\0' x)")" | kubectl apply -f - >"$work/answer" 2>&1
+  cat "$work/answer"
+  grep '^Warning: configmap/mps-config\[other\]' "$work/answer"
+  awk '/^Warning: / { if (length($0) > 256 + 9) exit 1 }' "$work/answer"
+}
+
+other_config_maps_are_not_looked_at() {
+  kubectl create configmap other --namespace gpu-operator --from-literal="any=$(profile 1)"
+  kubectl delete configmap other --namespace gpu-operator
+  kubectl create configmap mps-config --namespace default --from-literal="any=$(profile 1)"
+  kubectl delete configmap mps-config --namespace default
+}
+
+policies_are_judged() {
+  local answer
+  if answer=$(kubectl create -f - 2>&1 <<'YAML'
+apiVersion: gpusharing.dev/v1alpha1
+kind: SharingPolicy
+metadata: {name: unstable}
+spec: {nodeSelector: {matchLabels: {nvidia.com/gpu.replicas: "4"}}}
+YAML
+  ); then return 1; fi
+  grep -F 'The SharingPolicy "unstable" is invalid' <<<"$answer"
+  grep -F 'sharingpolicy/unstable: error: spec.nodeSelector' <<<"$answer"
+}
+
+pod() {
+  cat <<'YAML'
+apiVersion: v1
+kind: Pod
+metadata: {name: fraction, namespace: default, annotations: {gpu-fraction: "1.5"}}
+spec: {schedulerName: kai-scheduler, containers: [{name: c, image: example/cuda:1}]}
+YAML
+}
+pods_are_warned_about_or_refused() {
+  pod | kubectl create --dry-run=server -f - >"$work/answer" 2>&1
+  grep '^Warning: pod/fraction: error: ' "$work/answer"
+  stop operator
+  operator_runs --webhook-secret="$secret" --webhook-server-names=localhost --webhook-configuration="$configuration" --webhook-refuse-pods=true
+  await 30 pod_is_refused
+}
+pod_is_refused() { ! pod | kubectl create --dry-run=server -f - >"$work/answer" 2>&1 && grep -F 'The Pod "fraction" is invalid' "$work/answer"; }
+
+# The certificate is renewed by the leader: what is in the Secret goes, and a new one, of the same authority, follows.
+certificate_is_renewed_under_load() {
+  kubectl get secret "$secret" --namespace "$namespace" --output 'jsonpath={.data.tls\.crt}' >"$work/before"
+  # Every write of a bad text must be refused: one that is stored was not judged.
+  config_map 1 >"$work/bad.json"
+  start load bash -c 'while :; do "$0" --kubeconfig "$1" --request-timeout=20s apply --dry-run=server -f "$2" >/dev/null 2>&1 && exit 1; done' \
+    "$cluster/bin/kubectl" "$cluster/admin.kubeconfig" "$work/bad.json"
+  kubectl patch secret "$secret" --namespace "$namespace" --type merge --patch '{"data":{"tls.crt":null,"tls.key":null}}'
+  await 90 another_certificate
+  await 30 serves_the_new_one
+  running load || { cat "$work/load.log"; return 1; }
+  stop load
+}
+another_certificate() {
+  local now
+  now=$(kubectl get secret "$secret" --namespace "$namespace" --output 'jsonpath={.data.tls\.crt}')
+  [[ -n $now && $now != "$(<"$work/before")" ]]
+}
+serves_the_new_one() {
+  local served stored
+  served=$(openssl s_client -connect "127.0.0.1:$(webhook_port)" </dev/null 2>/dev/null | openssl x509 -noout -fingerprint)
+  stored=$(kubectl get secret "$secret" --namespace "$namespace" --output 'jsonpath={.data.tls\.crt}' | base64 --decode | openssl x509 -noout -fingerprint)
+  [[ -n $served && $served == "$stored" ]]
+}
+
+# At the address of a server that accepts and says nothing, and at one where nobody listens.
+mute_webhook_delays_nobody() {
+  local begun port
+  start mute python3 -c '
+import socket, sys, time
+server = socket.create_server(("127.0.0.1", 0), backlog=50)
+print(server.getsockname()[1], flush=True)
+kept = []
+while True: kept.append(server.accept())'
+  await 10 test -s "$work/mute.log"
+  port=$(<"$work/mute.log")
+  await 20 asks "https://localhost:$port/validate"
+  begun=$SECONDS
+  await 60 allows
+  begun=$SECONDS
+  allows
+  ((SECONDS - begun <= 6)) || { echo "$((SECONDS - begun)) s"; return 1; }
+  stop mute
+  allows
+  stop operator
+  allows
+}
+
+rights_are_used_and_enough() {
+  python3 - "$cluster/audit.log" "$account" <<'PY'
+import json, sys
+wanted = {("get", "secrets"), ("patch", "secrets"), ("get", "validatingwebhookconfigurations"), ("patch", "validatingwebhookconfigurations")}
+used, refused = set(), set()
+for line in open(sys.argv[1], encoding="utf-8"):
+    event = json.loads(line)
+    if event["user"]["username"] != sys.argv[2] or "objectRef" not in event: continue
+    what = (event["verb"], event["objectRef"]["resource"])
+    (refused if event.get("responseStatus", {}).get("code") in (401, 403) else used).add(what)
+assert not {r for r in refused if r[1] in ("secrets", "validatingwebhookconfigurations")}, refused
+assert wanted <= used, wanted - used
+PY
+}
+
+# Objects are written all the while: none is refused for a webhook that goes.
+uninstall_under_load() {
+  config_map 3 >"$work/good.json"
+  start load bash -c 'while :; do "$0" --kubeconfig "$1" --request-timeout=20s apply --dry-run=server -f "$2" >/dev/null 2>&1 || exit 1; done' \
+    "$cluster/bin/kubectl" "$cluster/admin.kubeconfig" "$work/good.json"
+  helm uninstall gpu-sharing-operator --namespace "$namespace" --no-hooks --timeout 60s
+  if kubectl get validatingwebhookconfiguration "$configuration"; then return 1; fi
+  config_map 1 | kubectl apply --dry-run=server -f -
+  running load || { cat "$work/load.log"; return 1; }
+  stop load
+}
+
+check "the chart is installed with the webhook" install_chart --set admissionWebhook.enabled=true --set admissionWebhook.pods=Warn
+check "a device plugin mounts a ConfigMap" plugin_mounts_the_config_map
+check "the leader issues a certificate, and the API server trusts it" leader_publishes_its_authority
+check "a good ConfigMap is stored without a word" good_is_stored
+check "kubectl apply shows lint's lines" apply_shows_lints_lines
+check "kubectl edit opens again with lint's lines" edit_opens_again_with_lints_lines
+check "warnings are kubectl's, and not too long" warnings_are_kubectls
+check "ConfigMaps that no plugin reads are not looked at" other_config_maps_are_not_looked_at
+check "SharingPolicies are judged beyond the CRD" policies_are_judged
+check "Pods are warned about, and refused where that is asked for" pods_are_warned_about_or_refused
+check "a certificate is renewed under load" certificate_is_renewed_under_load
+check "its rights are used, and enough" rights_are_used_and_enough
+check "a webhook that does not answer delays nobody" mute_webhook_delays_nobody
+check "it is uninstalled under load" uninstall_under_load
+close_checks

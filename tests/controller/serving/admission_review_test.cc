@@ -1,0 +1,153 @@
+// AdmissionReviews as the API server sends them, and the answers that it understands.
+#include "controller/serving/admission_review.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace gso {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::string kBad =
+    "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 1\n";
+
+Json config_map(const std::string& name, const std::string& text) {
+  return {{"apiVersion", "v1"},
+          {"kind", "ConfigMap"},
+          {"metadata", {{"name", name}, {"namespace", "gpu-operator"}}},
+          {"data", {{"any", text}}}};
+}
+
+Json review_of(const Json& object, const Json& before = {}) {
+  return {{"apiVersion", "admission.k8s.io/v1"},
+          {"kind", "AdmissionReview"},
+          {"request",
+           {{"uid", "u-1"},
+            {"operation", before.is_null() ? "CREATE" : "UPDATE"},
+            {"dryRun", false},
+            {"object", object},
+            {"oldObject", before}}}};
+}
+
+class AdmissionReviewTest : public testing::Test {
+ protected:
+  AdmissionReviewTest() {
+    parts.holds_profiles = [](const k8s::ObjectKey& key) {
+      return key == k8s::ObjectKey{"gpu-operator", "mps-config"};
+    };
+    parts.kai = [] { return KaiPodRules(); };
+    parts.metrics = std::make_shared<Metrics>();
+  }
+
+  Json answer(const Json& review) {
+    const HttpAnswer got = answer_review(review.dump(), parts);
+    EXPECT_EQ(got.status, 200);
+    EXPECT_EQ(got.content_type, "application/json");
+    Json out = Json::parse(got.body, nullptr, false);
+    EXPECT_EQ(out["apiVersion"], "admission.k8s.io/v1");
+    EXPECT_EQ(out["kind"], "AdmissionReview");
+    EXPECT_EQ(out["response"]["uid"], "u-1");
+    return out["response"];
+  }
+  double counted(const std::string& kind, const std::string& result) {
+    return parts.metrics->value("gpusharing_admission_reviews_total", {{"kind", kind}, {"result", result}});
+  }
+
+  AdmissionParts parts;
+};
+
+TEST_F(AdmissionReviewTest, RefusesAsTheApiServerRefusesAnInvalidObject) {
+  const Json response = answer(review_of(config_map("mps-config", kBad)));
+  EXPECT_EQ(response["allowed"], false);
+  const Json& status = response["status"];
+  EXPECT_EQ(status["code"], 422);
+  EXPECT_EQ(status["reason"], "Invalid");
+  EXPECT_EQ(status["status"], "Failure");
+  EXPECT_EQ(status["details"]["kind"], "ConfigMap");
+  EXPECT_EQ(status["details"]["name"], "mps-config");
+  ASSERT_EQ(status["details"]["causes"].size(), 1U);
+  const Json& cause = status["details"]["causes"][0];
+  EXPECT_EQ(cause["reason"], "FieldValueInvalid");
+  EXPECT_EQ(cause["field"], "data[any]");
+  EXPECT_THAT(cause["message"].get<std::string>(), StartsWith("configmap/mps-config[any], line 6 of the value"));
+  EXPECT_THAT(status["message"].get<std::string>(), HasSubstr(cause["message"].get<std::string>()))
+      << "`kubectl apply` shows only the message";
+  EXPECT_EQ(counted("ConfigMap", "refused"), 1);
+}
+
+TEST_F(AdmissionReviewTest, AllowsAConfigMapThatNoPluginReads) {
+  EXPECT_EQ(answer(review_of(config_map("other", kBad))), (Json{{"uid", "u-1"}, {"allowed", true}}));
+  EXPECT_EQ(counted("ConfigMap", "allowed"), 1);
+}
+
+TEST_F(AdmissionReviewTest, AllowsWithWarnings) {
+  const Json response = answer(review_of(config_map("mps-config", "version: v1\nnonsense: 1\n")));
+  EXPECT_EQ(response["allowed"], true);
+  ASSERT_EQ(response["warnings"].size(), 1U);
+  EXPECT_THAT(response["warnings"][0].get<std::string>(), HasSubstr("nonsense"));
+  EXPECT_EQ(counted("ConfigMap", "warned"), 1);
+}
+
+TEST_F(AdmissionReviewTest, ADryRunGetsTheSameAnswer) {
+  Json review = review_of(config_map("mps-config", kBad));
+  const Json before = answer(review);
+  review["request"]["dryRun"] = true;
+  EXPECT_EQ(answer(review), before);
+}
+
+TEST_F(AdmissionReviewTest, WhatCannotBeReadIsNoAnswer) {
+  const Json good = review_of(config_map("mps-config", kBad));
+  const auto without = [&](const char* field) {
+    Json out = good;
+    out["request"].erase(field);
+    return out.dump();
+  };
+  const auto with = [&](const char* field, const Json& value) {
+    Json out = good;
+    out[field] = value;
+    return out.dump();
+  };
+  const std::string texts[] = {"",
+                               "{",
+                               "null",
+                               "[]",
+                               good.dump().substr(0, 100),
+                               without("uid"),
+                               without("object"),
+                               with("request", "text"),
+                               with("apiVersion", "admission.k8s.io/v1beta1"),
+                               with("kind", "Status"),
+                               std::string(1'000'000, '['),
+                               R"({"a":)" + std::string(300, '[') + std::string(300, ']') + "}"};
+  for (const std::string& text : texts) {
+    EXPECT_EQ(answer_review(text, parts).status, 400) << text.substr(0, 200);
+  }
+  EXPECT_EQ(counted("", "unreadable"), std::ssize(texts));
+}
+
+TEST_F(AdmissionReviewTest, BracketsInTextsAreNoLevels) {
+  Json object = config_map("mps-config", "version: v1\n# " + std::string(500, '[') + "\\\"\n");
+  EXPECT_EQ(answer(review_of(object))["allowed"], true);
+}
+
+TEST_F(AdmissionReviewTest, MembersOfOtherTypesAreAllowedUnseen) {
+  for (const Json& object : {Json(4), Json("text"), Json::array(), Json{{"kind", 4}}, Json{{"kind", "Secret"}}}) {
+    EXPECT_EQ(answer(review_of(object))["allowed"], true) << object;
+  }
+  Json odd = config_map("mps-config", kBad);
+  odd["data"] = Json::array({1, 2});
+  (void)answer(review_of(odd, config_map("mps-config", kBad)));
+  odd["metadata"] = "text";
+  (void)answer(review_of(odd, "text"));
+  EXPECT_EQ(counted("other", "allowed"), 5);
+}
+
+}  // namespace
+}  // namespace gso
