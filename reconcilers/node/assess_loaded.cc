@@ -140,7 +140,7 @@ bool Assessor::serves_every_device(const Profile& profile) const {
 // replicas.
 void Assessor::find_missing_of_loaded() {
   const bool drains = out_.phase == Phase::draining && !out_.change->self_loaded;
-  const bool waits = out_.phase == Phase::pending || out_.phase == Phase::blocked || out_.phase == Phase::held;
+  const bool waits = out_.phase == Phase::pending || out_.phase == Phase::blocked;
   if (!(drains || (waits && !out_.change)) || out_.is_unreadable() || !out_.ready) return;
   const ProfilePtr before = loaded_profile();
   if (before && serves_every_device(before->profile())) return;

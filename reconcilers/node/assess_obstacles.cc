@@ -76,7 +76,6 @@ void Assessor::find_obstacle() {
     return;
   }
   block(foreign_holder_, describe_holder(foreign_holder_, node_), false);
-  out_.phase = Phase::held;
 }
 
 // A node that runs its target, or is being verified, is not Blocked without its labels, but it is not restarted either.
@@ -107,7 +106,6 @@ void Assessor::hold_unreadable_deferral() {
                     "node {} {}-)",
                     on.problem, node_.meta.name, kDeferredAnnotation),
         false);
-  out_.phase = Phase::held;
 }
 
 // What would block the change even if no other actor held the node.

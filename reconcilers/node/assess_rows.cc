@@ -36,7 +36,7 @@ bool Assessor::n3_no_baseline() {
 // It is unknown what was in progress and who cordoned the node.
 bool Assessor::n1_unreadable_change() {
   if (change_problem_.empty()) return false;
-  out_.phase = Phase::held;
+  out_.phase = Phase::blocked;
   out_.reason = kChangeUnreadable;
   out_.message = fmt::format(
       "{}. The operator does not change the node. If no change is in progress, remove the annotation (kubectl annotate "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_patch.h"
 
 namespace gso {
@@ -68,7 +69,19 @@ Phase phase_in_change(const NodeAssessment& facts, const NodePods& pods) {
   return facts.label || any_listed_left(*facts.change, pods, true) ? Phase::restarting : Phase::verifying;
 }
 
+namespace {
+
+// Not an obstacle of the change, but somebody who holds the node, or an annotation that only a person can judge.
+bool is_hold(std::string_view reason) {
+  constexpr std::string_view kHolds[] = {kDriverUpgrade, kMigChange, kQuarantined, kChangeUnreadable,
+                                         kDeferralUnreadable};
+  return std::ranges::find(kHolds, reason) != std::end(kHolds);
+}
+
+}  // namespace
+
 Phase phase_of(const NodeAssessment& facts) {
+  if (facts.phase == Phase::blocked) return is_hold(facts.reason) ? Phase::held : Phase::blocked;
   const bool needs_something =
       facts.phase == Phase::pending || facts.phase == Phase::failed || facts.in_change() || facts.loads_by_itself();
   return needs_something && !facts.holder.empty() ? Phase::held : facts.phase;

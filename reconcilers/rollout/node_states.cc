@@ -203,7 +203,7 @@ namespace {
 
 // Held by a driver upgrade that has drained the node and deleted its operand pods; only the policy's label is missing.
 bool can_be_relabelled(const Pass& pass, const std::string& name, const Node& node, const NodeAssessment& a) {
-  return a.phase == Phase::held && !a.is_unreadable() && a.label && !a.is_held() && node.ready && pass.plannable(a) &&
+  return a.reason == kDriverUpgrade && a.label && !a.is_held() && node.ready && pass.plannable(a) &&
          pass.index.pods_of(name).empty();
 }
 

@@ -27,7 +27,21 @@ TEST(ShownReason, IsTheObstacleBeforeTheHolderOfABlockedNode) {
 }
 
 TEST(ShownReason, IsTheChangeThatCannotBeReadWhoeverHoldsTheNode) {
-  EXPECT_EQ(shown_reason(in_phase(Phase::held, kChangeUnreadable, kHeld)), kChangeUnreadable);
+  EXPECT_EQ(shown_reason(in_phase(Phase::blocked, kChangeUnreadable, kHeld)), kChangeUnreadable);
+}
+
+// Whoever holds it: a person, another system, or an annotation that a person has to judge.
+TEST(PhaseOf, IsHeldForEveryHolderOfANodeThatNeedsAChange) {
+  EXPECT_EQ(phase_of(in_phase(Phase::pending, "", kHeld)), Phase::held);
+  for (const std::string_view holder : {kDriverUpgrade, kMigChange, kQuarantined}) {
+    EXPECT_EQ(phase_of(in_phase(Phase::blocked, holder, holder)), Phase::held) << holder;
+    EXPECT_EQ(phase_of(in_phase(Phase::failed, "", holder)), Phase::held) << holder;
+    EXPECT_EQ(phase_of(in_phase(Phase::up_to_date, "", holder)), Phase::up_to_date) << holder;
+    EXPECT_EQ(phase_of(in_phase(Phase::blocked, kMigEnabled, holder)), Phase::blocked) << holder;
+  }
+  for (const std::string_view reason : {kChangeUnreadable, kDeferralUnreadable}) {
+    EXPECT_EQ(phase_of(in_phase(Phase::blocked, reason, "")), Phase::held) << reason;
+  }
 }
 
 TEST(ShownReason, IsTheObstacleOfAChangeInProgress) {
