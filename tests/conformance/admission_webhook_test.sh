@@ -169,6 +169,7 @@ certificate_is_renewed_under_load() {
   kubectl get secret "$secret" --namespace "$namespace" --output 'jsonpath={.data.tls\.crt}' >"$work/before"
   # Every write of a bad text must be refused: one that is stored was not judged.
   config_map 1 >"$work/bad.json"
+  # shellcheck disable=SC2016  # That shell expands them.
   start load bash -c 'while :; do "$0" --kubeconfig "$1" --request-timeout=20s apply --dry-run=server -f "$2" >/dev/null 2>&1 && exit 1; done' \
     "$cluster/bin/kubectl" "$cluster/admin.kubeconfig" "$work/bad.json"
   kubectl patch secret "$secret" --namespace "$namespace" --type merge --patch '{"data":{"tls.crt":null,"tls.key":null}}'
@@ -230,6 +231,7 @@ PY
 # Objects are written all the while: none is refused for a webhook that goes.
 uninstall_under_load() {
   config_map 3 >"$work/good.json"
+  # shellcheck disable=SC2016  # That shell expands them.
   start load bash -c 'while :; do "$0" --kubeconfig "$1" --request-timeout=20s apply --dry-run=server -f "$2" >/dev/null 2>&1 || exit 1; done' \
     "$cluster/bin/kubectl" "$cluster/admin.kubeconfig" "$work/good.json"
   helm uninstall gpu-sharing-operator --namespace "$namespace" --no-hooks --timeout 60s
