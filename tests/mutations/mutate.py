@@ -45,6 +45,7 @@ UNUSED = "".join('#pragma GCC diagnostic ignored "-Wunused-%s"\n' % what for wha
 # A suite that computes longer than this hangs, which is noticed as well; so does one that waits longer. Seconds of the
 # processor, so that a busy machine looks like an idle one, and of the clock.
 LONGEST_COMPUTING = 300
+LONGEST_COMPUTING_OF_ONE_TEST = 60
 LONGEST_WAITING = 3600
 
 
@@ -141,8 +142,8 @@ def print_of(suite):
     return os.stat(path).st_mtime_ns if path else 0
 
 
-def limit_computing():
-    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_COMPUTING, LONGEST_COMPUTING + 5))
+def limit_computing(seconds):
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
 
 
 def ask(suite, test=None):
@@ -153,9 +154,10 @@ def ask(suite, test=None):
     command = [os.path.join(TREE, "tests", "scenarios", "suite.py")] if suite == "scenarios" else [program_of(suite)]
     if test:
         command.append(test if suite == "scenarios" else "--gtest_filter=" + test)
+    longest = LONGEST_COMPUTING_OF_ONE_TEST if test else LONGEST_COMPUTING
     try:
         done = subprocess.run(command, cwd=TREE, env=environment, capture_output=True, text=True, timeout=LONGEST_WAITING,
-                              errors="replace", check=False, preexec_fn=limit_computing)
+                              errors="replace", check=False, preexec_fn=lambda: limit_computing(longest))
     except subprocess.TimeoutExpired:
         return "it does not end"
     if done.returncode == -signal.SIGXCPU:
@@ -167,7 +169,8 @@ def ask(suite, test=None):
             return line[len("[  FAILED  ] "):].split(",")[0].split(" (")[0]
         if line.startswith("FAIL "):
             return line.split(":")[0].split()[-1]
-    return "it ended with status %d" % done.returncode
+    # A crash names no test; one that was asked alone is known all the same.
+    return test if test and "*" not in test else "it ended with status %d" % done.returncode
 
 
 class Mutator:
