@@ -15,7 +15,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 case $3 in
   v[0-9]*) what=(--plugin-version "$3" --time-scale 0.05) values=() ;;
   *)
-    what=(--stories "${3%%:*}" --time-scale 0.03) values=(--set eviction.enabled=true --set daemonSetRestart.enabled=true)
+    what=(--stories "${3%%:*}" --time-scale 0.03)
+    values=(--set eviction.enabled=true --set daemonSetRestart.enabled=true
+      --set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}')
     [[ $3 != *:*/* ]] || what+=(--share "$(cut -d: -f2 <<<"$3" | cut -d/ -f1)" "${3##*/}")
     ;;
 esac
@@ -92,6 +94,16 @@ judge() {
   fi
 }
 
+# The chart grants rights there, and a pod needs its namespace's account.
+namespaces_of_kai() {
+  local name
+  for name in kai-scheduler kai-resource-reservation team; do
+    kubectl create namespace "$name"
+    await 30 kubectl get serviceaccount default --namespace "$name"
+  done
+}
+
+((${#values[@]} == 0)) || check "KAI's namespaces are there" namespaces_of_kai
 check "the chart is installed" install_chart "${values[@]}"
 tell
 judge

@@ -15,7 +15,7 @@ namespace {
 const k8s::Gvr kConfigs{"kai.scheduler", "v1", "configs"};
 const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
 const k8s::ObjectKey kReservation{kReservations, "reservation"}, kFraction{kTeam, "fraction"},
-    kWaiting{kTeam, "waiting"};
+    kWaiting{kTeam, "waiting"}, kLate{kTeam, "late"};
 
 struct Thing {
   k8s::Gvr gvr;
@@ -34,18 +34,22 @@ std::vector<Thing> definitions() {
   return out;
 }
 
-std::vector<Thing> tenants(const std::string& shared, const std::string& bound_soon) {
+// A pod that waits, and the request to bind it to that node.
+std::vector<Thing> waiting_for(const k8s::ObjectKey& pod, const std::string& node, const std::string& group) {
+  Json request = kai_bind_request({{"metadata", {{"name", pod.name}, {"uid", "u"}}}}, node, {group}, false);
+  request["metadata"].erase("ownerReferences");
+  return {{kPods, pod, kai_fraction_pod(pod.name, 1, "kai-scheduler")}, {kBindRequests, pod, request}};
+}
+
+std::vector<Thing> tenants(const std::string& shared, const std::string& next) {
   Json fraction = kai_fraction_pod(kFraction.name, 1, "kai-scheduler");
   fraction["metadata"]["labels"]["runai-gpu-group"] = "g";
   fraction["spec"]["nodeName"] = shared;
-  const Json waiting = kai_fraction_pod(kWaiting.name, 1, "kai-scheduler");
-  Json request = kai_bind_request({{"metadata", {{"name", kWaiting.name}, {"uid", "u"}}}}, bound_soon, {"h"}, false);
-  request["metadata"].erase("ownerReferences");
-  return {{kConfigs, {"", "kai-config"}, kai_config()},
-          {kPods, kReservation, kai_reservation(kReservation.name, "g", shared)},
-          {kPods, kFraction, fraction},
-          {kPods, kWaiting, waiting},
-          {kBindRequests, kWaiting, request}};
+  std::vector<Thing> out{{kConfigs, {"", "kai-config"}, kai_config()},
+                         {kPods, kReservation, kai_reservation(kReservation.name, "g", shared)},
+                         {kPods, kFraction, fraction}};
+  for (Thing& thing : waiting_for(kWaiting, next, "h")) out.push_back(std::move(thing));
+  return out;
 }
 
 asio::awaitable<void> put_all(Scene* scene, std::vector<Thing> things) {
@@ -62,12 +66,20 @@ asio::awaitable<void> bring_kai(Scene* scene, std::string shared, std::string bo
   co_await put_all(scene, then);
 }
 
+asio::awaitable<void> bind_soon(Scene* scene, std::string node) {
+  const std::vector<Thing> things = waiting_for(kLate, node, "l");
+  co_await put_all(scene, things);
+}
+
 asio::awaitable<void> end_kai_pods(Scene* scene) {
   // In an order in which nobody would find a reservation without its consumers.
   co_await scene->remove(kPods, kReservation);
   co_await scene->remove(kPods, kFraction);
-  co_await scene->remove(kBindRequests, kWaiting);
-  co_await scene->remove(kPods, kWaiting);
+  const std::vector<k8s::ObjectKey> waiting{kWaiting, kLate};
+  for (const k8s::ObjectKey& pod : waiting) {
+    co_await scene->remove(kBindRequests, pod);
+    co_await scene->remove(kPods, pod);
+  }
 }
 
 }  // namespace gso::sim

@@ -11,6 +11,8 @@ namespace gso::sim {
 // KAI's definitions, its configuration, and a fraction pod with its reservation on node `shared`, a BindRequest in
 // flight to node `bound_soon`. Before the operator is installed.
 boost::asio::awaitable<void> bring_kai(Scene* scene, std::string shared, std::string bound_soon);
+// Another pod of KAI's is about to be bound to that node.
+boost::asio::awaitable<void> bind_soon(Scene* scene, std::string node);
 // Its pods and requests end.
 boost::asio::awaitable<void> end_kai_pods(Scene* scene);
 

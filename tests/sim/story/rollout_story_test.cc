@@ -74,8 +74,14 @@ TEST(RolloutStory, ANodeThatTheMigManagerCutsIsLeftAlone) {
 TEST(RolloutStory, ANodeWhoseGpusDraOffersTooIsNotRestarted) {
   tell("offered-twice");
 }
-TEST(RolloutStory, ThereAreTwenty) {
-  EXPECT_EQ(rollout_stories().size(), 21U);
+TEST(RolloutStory, NodesWhoseGpusKaiSharesAreNotRolledToReplicas) {
+  tell("shared-by-kai");
+}
+TEST(RolloutStory, AGpuThatDiesIsReportedAndRestartsNobody) {
+  tell("gpu-dies");
+}
+TEST(RolloutStory, ThereAreTwentyThree) {
+  EXPECT_EQ(rollout_stories().size(), 23U);
 }
 
 }  // namespace

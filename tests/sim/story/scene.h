@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "k8sclient/api/client.h"
@@ -139,6 +140,8 @@ class Scene : public Stage {
   using Stage::scaled;
   using Stage::seen;
   [[nodiscard]] const std::vector<NodeSpec>& nodes() const { return nodes_; }
+  // Nodes have come or gone: these are expected to show their profiles from now on.
+  void expect_nodes(std::vector<NodeSpec> nodes) { nodes_ = std::move(nodes); }
   [[nodiscard]] const PluginInstall& gpu_operator() const { return install_; }
   [[nodiscard]] k8s::Clock& clock() { return *clock_; }
   [[nodiscard]] ClusterView& cluster() { return view_; }

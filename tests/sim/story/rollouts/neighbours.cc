@@ -1,4 +1,5 @@
-// Stories about those who work on the same nodes: feature discovery's files, driver upgrades, the MIG manager, DRA.
+// Stories about those who work on the same nodes: feature discovery's files, driver upgrades, the MIG manager, DRA,
+// KAI.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -6,6 +7,7 @@
 
 #include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/story/kai_tenants.h"
 #include "tests/sim/story/rollouts/rollout_stories.h"
 
 namespace gso::sim {
@@ -168,6 +170,51 @@ asio::awaitable<void> offered_twice(Scene* scene) {
   co_await scene->until_settled(10min);
   const std::set<std::string> all = scene->all_nodes();
   scene->require(scene->restarts_problem(before, all, false));
+}
+
+// KAI has one GPU of a node, and is about to bind a pod to another node; a third one it takes while that drains.
+asio::awaitable<void> shared_by_kai(Scene* scene) {
+  const OperatorSettings as_usual;
+  co_await scene->begin(mps_profile(2), as_usual);
+  if (!scene->failure().empty()) co_return;
+  const std::string shared = "a100-02", bound_soon = "a100-03", busy = "a100-04";
+  co_await bring_kai(scene, shared, bound_soon);
+  co_await scene->use_gpu(busy, "training");
+  const Stage::Seen before = scene->seen();
+  const std::size_t from = scene->journal().size();
+  co_await scene->edit("any", mps_profile(4));
+  const std::set<std::string> of_kai{shared, bound_soon};
+  for (const std::string& node : of_kai)
+    co_await scene->until(node + " to be blocked", 10min, scene->blocked_by("default", "KAIReservations", node));
+  const Stage::Check drains = [=] {
+    return scene->state_of(busy) == "Updating" ? std::string() : busy + " is '" + scene->state_of(busy) + "'";
+  };
+  co_await scene->until(busy + " to drain", 20min, drains);
+  co_await bind_soon(scene, busy);
+  co_await scene->until(busy + " to be blocked", 10min, scene->blocked_by("default", "KAIReservations", busy));
+  const std::size_t back = scene->nodes_that(Happening::uncordoned, from).size();
+  scene->require(back > 0 && scene->view().schedulable(busy), busy + " stays cordoned although KAI has taken it");
+  const k8s::ObjectKey training{"default", "training"};
+  co_await scene->remove(kPods, training);
+  scene->excused = {shared, bound_soon, busy};
+  co_await scene->until_fleet_shows("the node that KAI has left alone on the new profile", 30min);
+  const Stage::Check alone = [=] {
+    for (const std::string& node : {shared, bound_soon, busy})
+      if (scene->restarts_of(node, before) > 0) return node + " was restarted, whose GPUs KAI shares";
+    return std::string();
+  };
+  co_await scene->stays("KAI's nodes as they are", 10min, alone);
+  co_await end_kai_pods(scene);
+  scene->excused.clear();
+  co_await scene->until_fleet_shows("every node on the new profile, once KAI has left", 60min);
+  co_await scene->until_settled(20min);
+  // A minute later each node gets the label by which KAI finds its MPS daemon; only virtual time has that minute.
+  const Stage::Check marked = [=] {
+    for (const NodeSpec& node : scene->nodes())
+      if (scene->view().label(node.name, "nvidia.mps/enabled") != "true") return node.name + " is not marked for KAI";
+    return std::string();
+  };
+  if (scene->exact()) co_await scene->until("the labels for KAI", 5min, marked);
 }
 
 }  // namespace gso::sim

@@ -106,6 +106,17 @@ const std::vector<ShortStory>& rollout_stories() {
        .budget = 2,
        .nodes = [](bool) { return a100s(3); },
        .tell = offered_twice},
+      {.name = "gpu-dies",
+       .title = "A GPU that dies is reported, also after a reboot that counts one less, and restarts nobody",
+       .budget = 2,
+       .nodes = [](bool) { return alike("a100", 3, {a100(), a100(), a100(), a100()}); },
+       .tell = gpu_dies},
+      {.name = "shared-by-kai",
+       .title = "Nodes whose GPUs KAI shares are not rolled to replicas, and one that KAI takes while it drains is "
+                "uncordoned",
+       .budget = 2,
+       .nodes = [](bool) { return a100s(4); },
+       .tell = shared_by_kai},
   };
   return kStories;
 }

@@ -38,11 +38,14 @@ boost::asio::awaitable<void> superseded(Scene* scene);
 boost::asio::awaitable<void> killed(Scene* scene);
 boost::asio::awaitable<void> old_drift(Scene* scene);
 boost::asio::awaitable<void> cluster_policy_patched(Scene* scene);
+// devices.cc
+boost::asio::awaitable<void> gpu_dies(Scene* scene);
 // neighbours.cc
 boost::asio::awaitable<void> labels_vanish(Scene* scene);
 boost::asio::awaitable<void> driver_upgraded(Scene* scene);
 boost::asio::awaitable<void> mig_changed(Scene* scene);
 boost::asio::awaitable<void> offered_twice(Scene* scene);
+boost::asio::awaitable<void> shared_by_kai(Scene* scene);
 // label_owners.cc
 boost::asio::awaitable<void> labels_change_hands(Scene* scene);
 
