@@ -45,6 +45,13 @@ bool nfd_owns(const json& node, const std::string& key) {
   return list.find("," + key + ",") != std::string::npos;
 }
 
+bool serves_gpus(const json& node) {
+  const json& allocatable = member(member(node, "status"), "allocatable");
+  const auto entries = allocatable.items();
+  return std::ranges::any_of(
+      entries, [](const auto& entry) { return entry.key().starts_with("nvidia.com/") && entry.value() != "0"; });
+}
+
 bool is_operand(const json& pod) {
   static constexpr std::array<std::string_view, 6> kContainers{"nvidia-device-plugin",   "nvidia-device-plugin-ctr",
                                                                "gpu-feature-discovery",  "gpu-feature-discovery-ctr",
@@ -65,7 +72,13 @@ void Invariants::violated(const std::string& what) {
   if (violation_.empty()) violation_ = what;
 }
 
+void Invariants::note_serving(const AuditEntry& entry) {
+  if (entry.gvr.resource != "nodes" || entry.after == nullptr || !serves_gpus(*entry.after)) return;
+  served_.insert(member(*entry.after, "metadata").value("uid", ""));
+}
+
 void Invariants::on_write(const AuditEntry& entry) {
+  note_serving(entry);
   if (entry.user != options_.operator_user || entry.dry_run) return;
   if (entry.subresource == "eviction") judge_repeated_eviction(entry);
   if (entry.status >= 300) return;
@@ -151,11 +164,7 @@ bool is_out_of_service(const json& node) {
   const bool ready = std::ranges::any_of(conditions, [](const json& condition) {
     return condition.value("type", "") == "Ready" && condition.value("status", "") == "True";
   });
-  const json& allocatable = member(status, "allocatable");
-  const auto entries = allocatable.items();
-  return !ready || std::ranges::none_of(entries, [](const auto& entry) {
-    return entry.key().starts_with("nvidia.com/") && entry.value() != "0";
-  });
+  return !ready || !serves_gpus(node);
 }
 
 // What keeps autoscalers off a node in progress: set where nobody has set it, and taken back by whoever set it.
@@ -209,7 +218,9 @@ void Invariants::judge_node_patch(const AuditEntry& entry) {
 std::set<std::string> Invariants::out_of_service() const {
   std::set<std::string> nodes;
   for (const auto& node : server_->view(kNodes)) {
-    if (is_out_of_service(*node)) nodes.insert((*node)["metadata"].value("name", ""));
+    const json& metadata = member(*node, "metadata");
+    if (served_.contains(metadata.value("uid", "")) && is_out_of_service(*node))
+      nodes.insert(metadata.value("name", ""));
   }
   return nodes;
 }

@@ -44,6 +44,7 @@ class Invariants {
 
  private:
   void on_write(const AuditEntry& entry);
+  void note_serving(const AuditEntry& entry);
   void judge_pod_deletion(const AuditEntry& entry);
   void judge_eviction(const AuditEntry& entry);
   void judge_repeated_eviction(const AuditEntry& entry);
@@ -61,6 +62,7 @@ class Invariants {
   std::map<std::string, std::uint64_t> node_patches_;
   std::set<std::string> cordoned_by_operator_;
   std::set<std::string> evicted_;  // Uids of pods.
+  std::set<std::string> served_;   // Uids of nodes that have had GPUs to give: the others are still coming up.
 };
 
 }  // namespace gso::sim
