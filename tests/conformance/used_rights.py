@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What an account may do, against what the audit log says that it did.
 
-usage: used_rights.py AUDIT.log ROLES.json NAMESPACE NAME [--rare FILE]
+usage: used_rights.py AUDIT.log ROLES.json NAMESPACE NAME [--rare FILE] [--beside ROLES.json]
 
 ROLES.json is a List of the Roles and ClusterRoles that are bound to the ServiceAccount NAME of NAMESPACE. Fails on a
 verb that was granted and never used, and on a request that was refused. FILE names rights whose use cannot be provoked,
-one a line: "verb resource.group # why"; one that is not granted has no place there.
+one a line: "verb resource.group # why"; one that is not granted has no place there. With --beside only the rights that
+ROLES.json has beyond those roles must have been used.
 """
 import argparse
 import json
@@ -53,6 +54,7 @@ def main():
     for name in ("audit", "roles", "namespace", "name"):
         parser.add_argument(name)
     parser.add_argument("--rare")
+    parser.add_argument("--beside")
     options = parser.parse_args()
     made = list(requests(options.audit, f"system:serviceaccount:{options.namespace}:{options.name}"))
     granted = sorted(set(rights(options.roles)))
@@ -73,10 +75,11 @@ def main():
                 right, why = line.split("#", 1)
                 verb, resource, *where = right.split()
                 rare[(verb, resource, where[0] if where else "")] = why.strip()
-    unused = [right for right in granted if right not in used and right not in rare]
+    known = set(rights(options.beside)) if options.beside else set()
+    unused = [right for right in granted if right not in used and right not in rare and right not in known]
     # Whether a rare one is needed depends on how far the watches lag.
     stale = [right for right in rare if right not in granted]
-    print(f"{len(made)} requests, {len(granted)} rights, {len(used)} used, {len(rare)} rare")
+    print(f"{len(made)} requests, {len(granted)} rights, {len(used)} used, {len(rare)} rare, {len(set(granted) - known)} new")
     for title, problems in (("refused", refused), ("granted and unused", unused), ("rare and not granted", stale)):
         for problem in problems:
             print(f"{title}: {problem if isinstance(problem, str) else ' '.join(problem)}")

@@ -49,6 +49,28 @@ TEST(PartitioningModes, AnOperatorThatOnlyObservesRolloutsSaysWhatItWouldPartiti
   EXPECT_TRUE(has(findings_about(cluster.plan(), kMap), "It would change: node n1 gets 1 x 10 GiB"));
 }
 
+TEST(PartitioningModes, ObserveMovesNoLabelBackAndSaysThatItWould) {
+  SliceCluster cluster;
+  cluster.node("n1", 1, 40960, {}, {{0, {{20, 1}}}});
+  cluster.pod("p1", {10});
+  Plan plan;
+  for (int pass = 0; pass < 30 && cluster.touched().empty(); ++pass) {
+    plan = cluster.plan();
+    cluster.apply(plan, false);
+    cluster.wait(std::chrono::seconds(30));
+  }
+  ASSERT_TRUE(cluster.touched().contains("n1"));
+  (void)cluster.plan();  // The move is followed from its beginning on.
+  cluster.mode = PartitioningMode::observe;
+  for (int pass = 0; pass < 6; ++pass) {
+    cluster.wait(std::chrono::minutes(5));
+    plan = cluster.plan();
+    EXPECT_TRUE(writes_of(plan).empty());
+  }
+  EXPECT_TRUE(has(findings_about(plan, "n1"), "It would change: node n1 did not show the slices of key gso-n1-"));
+  EXPECT_TRUE(events_about(plan, "n1").empty()) << "an Event would report what has not been done";
+}
+
 TEST(PartitioningModes, OffWritesNothingAndSaysThatItIsOff) {
   SliceCluster cluster = waiting_pod();
   cluster.mode = PartitioningMode::off;

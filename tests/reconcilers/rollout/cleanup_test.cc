@@ -242,6 +242,30 @@ TEST_F(LabelOfAPolicy, StaysWithRevertWhereThePodsCannotBeReadAndTheReasonIsName
                                            HasSubstr("Pod team/job: spec must be an object"))));
 }
 
+// n01 and n02 are partitioned, n02 is in use, and n03 has lost the label of nos.
+TEST(PlannerCleanup, NodesThatWerePartitionedGetTheirProfileLabelBackWhereNobodyUsesTheirSlices) {
+  FleetModel fleet(spec_of(3, "ts-2"));
+  for (const std::string node : {"n01", "n02", "n03"}) {
+    const std::string key = "gso-" + node + "-1-2";
+    if (node != "n03") fleet.label(node, std::string(kNosPartitioning), "mps");
+    if (node == "n01") fleet.label(node, std::string(kNosPartitioningBefore), "mps");
+    fleet.label(node, std::string(kConfigLabel), key);
+    fleet.annotate(node, kPartitioningAnnotation,
+                   R"({"v":1,"key":")" + key + R"(","moved":"2026-01-01T00:00:00Z","before":"team","labelled":)" +
+                       (node == "n01" ? "true" : "false") + "}");
+  }
+  fleet.index.note_everything_changed();
+  fleet.index.refresh(fleet.world, fleet.settings);
+  EXPECT_THAT(nodes_to_revert(fleet.world, fleet.index), ElementsAre("n01", "n02", "n03"));
+  const Cleanup done = leave(fleet, {.used = {"n02"}, .unknown = {}});
+  EXPECT_EQ(fleet.label_of("n01", kConfigLabel), "team");
+  EXPECT_EQ(fleet.label_of("n01", kNosPartitioning), "") << "the operator had set it beside the former name";
+  EXPECT_EQ(fleet.label_of("n02", kConfigLabel), "gso-n02-1-2");
+  EXPECT_EQ(fleet.label_of("n03", kConfigLabel), "team");
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("node n02: label nvidia.com/device-plugin.config=gso-n02-1-2 is kept")));
+  EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
+}
+
 TEST(PlannerCleanup, TheMarkForKaisMpsPodsGoesWhereItIsTheOperators) {
   FleetModel fleet(spec_of(2, "mps-4"));
   for (const char* node : {"n01", "n02"}) fleet.label(node, std::string(kMpsEnabled), "true");
