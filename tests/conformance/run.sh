@@ -113,6 +113,13 @@ leaving() {
   timeout 600 "$here/leaving_test.sh" "$cluster" "$build"
 }
 
+# Slices for pending pods, with the real scheduler.
+partitioning() {
+  up
+  "$here/controlplane/build.sh" helm >/dev/null
+  timeout 900 "$here/partitioning_test.sh" "$cluster" "$build"
+}
+
 secure-metrics() {
   up --api-only
   "$here/controlplane/build.sh" helm promtool >/dev/null
