@@ -261,7 +261,8 @@ TEST_F(StatusTest, ColumnsAreLeftOutWhereTheTerminalIsNarrow) {
     const char* heading;
   } rows[] = {
       {0, "NODE +STATE +POLICY +PROFILE +REVISION +TARGET +ALLOCATABLE +MESSAGE\n"},
-      {120, "NODE +STATE +POLICY +PROFILE +ALLOCATABLE +MESSAGE\n"},
+      {120, "NODE +STATE +POLICY +PROFILE +REVISION +ALLOCATABLE +MESSAGE\n"},
+      {112, "NODE +STATE +POLICY +PROFILE +ALLOCATABLE +MESSAGE\n"},
       {80, "NODE +STATE +ALLOCATABLE +MESSAGE\n"},
   };
   for (const auto& row : rows) {
