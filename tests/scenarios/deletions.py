@@ -154,3 +154,36 @@ def a_config_map_that_comes_back_with_the_same_text_while_a_node_verifies_restar
     for _ in range(6):
         c.after("2m")
     expect("whether the plugin of the node is the same as before", c.plugin(name) == plugin, True)
+
+
+@scenario
+def forgetting_with_a_time_in_the_future_does_not_forget_a_later_stop():
+    """forget-policies is set to next year, and then a paused policy is deleted: its nodes do not start."""
+    c = fleet(4, ts(4))
+    c.policy("p", priority=5, selector={"nvidia.com/gpu.present": "true"}, rollout={"paused": True})
+    c.after("1m")
+    name = c.own_config_maps()[0]["metadata"]["name"]
+    c.annotate("ConfigMap", name, "gpusharing.dev/forget-policies", "2027-01-01T00:00:00Z", "gpu-sharing-operator")
+    c.after("1m")
+    c.edit(any=ts(8))
+    c.after("2m")
+    c.delete_policy("p")
+    ticks = [c.after("2m") for _ in range(6)]
+    expect("started", [node for tick in ticks for node in tick.started()], [])
+
+
+@scenario
+def forgetting_with_a_time_that_cannot_be_read_forgets_nothing_and_says_so():
+    """forget-policies is not a time: the stop of a deleted policy stays, and a finding says how to set it."""
+    c = fleet(4, ts(4))
+    c.policy("p", priority=5, selector={"nvidia.com/gpu.present": "true"}, rollout={"paused": True})
+    c.after("1m")
+    c.edit(any=ts(8))
+    c.after("2m")
+    c.delete_policy("p")
+    c.after("2m")
+    name = c.own_config_maps()[0]["metadata"]["name"]
+    c.annotate("ConfigMap", name, "gpusharing.dev/forget-policies", "now", "gpu-sharing-operator")
+    ticks = [c.after("2m") for _ in range(4)]
+    expect("started", [node for tick in ticks for node in tick.started()], [])
+    expect("findings", ticks[-1].found_on("ForgetPoliciesUnreadable"), [name])

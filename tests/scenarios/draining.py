@@ -1,4 +1,6 @@
 """While a node drains."""
+import datetime
+
 from scenario import CONFIG_LABEL, expect, expect_that, fleet, mps, one, scenario, ts
 
 
@@ -189,3 +191,23 @@ def a_key_that_a_policy_drops_before_the_label_is_written_damns_nothing():
     back = c.after("2m")
     expect("reasons of the patch that gives the node back", [patch["reason"] for patch in back.patched(name)], ["Superseded"])
     expect("(state, cordoned)", (c.state(name), c.cordoned(name)), ("", False))
+
+
+@scenario
+def a_deferral_of_a_clock_that_was_ahead_does_not_last_a_year():
+    """The operator's clock was a year ahead when a node was deferred: the node is changed within two idleTimeouts."""
+    c = fleet(1, mps(4))
+    c.consumer("job", "n01")
+    c.edit(any=mps(8))
+    c.after("2m")
+    c.after("1m")
+    c.cordon("n01", on=False)
+    right = c.clock
+    c.clock = right + datetime.timedelta(days=365)
+    c.tick(held="1m")
+    c.clock = right + datetime.timedelta(minutes=5)
+    c.changed = c.last_tick = c.clock
+    c.end("job")
+    for _ in range(8):
+        c.after("30m")
+    expect("the capacity of the node", c.capacity("n01"), 16)

@@ -1,5 +1,5 @@
-"""A failed node that shows its profile after all, while something stops the rollout."""
-from scenario import expect, fleet, mps, scenario, stamp, ts
+"""Failed nodes: one that shows its profile after all, and one whose machine is replaced."""
+from scenario import expect, fleet, mps, one, scenario, stamp, ts
 
 
 def failed_and_paused():
@@ -49,3 +49,19 @@ def a_failed_node_recovers_under_a_pause_with_the_next_text():
     c.edit(any=mps(6))
     c.after("2m")
     expect_release(c)
+
+
+@scenario
+def a_new_machine_of_a_failed_nodes_name_does_not_lift_the_failure():
+    """The canary fails, and a new machine of the same name joins and serves: no other node starts, and MaxFailures stays."""
+    c = fleet(6, ts(4))
+    c.behave("crash", *c.nodes())
+    c.edit(any=ts(8))
+    canary = one([name for _ in range(6) for name in c.after("11m").started()])
+    expect("the state of the canary", c.state(canary), "Failed")
+    c.delete_node(canary)
+    c.after("2m")
+    c.add_node(canary)
+    ticks = [c.after("2m") for _ in range(8)]
+    expect("started", [name for tick in ticks for name in tick.started()], [])
+    expect("Progressing", c.condition("default", "Progressing")["reason"], "MaxFailures")

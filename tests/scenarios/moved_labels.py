@@ -135,3 +135,45 @@ def another_client_that_takes_the_label_away_again_and_again_is_reported():
 def another_client_that_overwrites_the_label_again_and_again_is_reported():
     """It sets another value, and the policy takes labels over."""
     fight_over_a_label("any", True)
+
+
+def edited_while_held(hold, release):
+    """The label of n01 is moved while somebody holds it, and its new key is edited before that ends."""
+    c = Cluster({"any": ts(4), "slices": ts(8)})
+    c.add_nodes(*numbered(3))
+    c.install()
+    hold(c)
+    c.set_label("n01", CONFIG_LABEL, "slices")
+    for _ in range(5):
+        c.after("2m")
+    c.edit(slices=ts(8, fail=True))
+    for _ in range(3):
+        c.after("10m")
+    release(c)
+    c.after("10s")
+    c.converge()
+    expect("what the plugin of n01 has loaded", loaded_by(c, "n01"), ts(8, fail=True))
+
+
+def loaded_by(c, name):
+    return c.loaded[c.plugin(name)]
+
+
+@scenario
+def a_text_that_comes_while_a_node_is_held_is_not_one_that_its_sidecars_have_read():
+    """A person holds n01 by gpusharing.dev/hold: n01 is not recorded with a text that no label shows, and is restarted."""
+    edited_while_held(lambda c: c.annotate("Node", "n01", "gpusharing.dev/hold", "true"),
+                      lambda c: c.annotate("Node", "n01", "gpusharing.dev/hold", None))
+
+
+@scenario
+def a_text_that_comes_while_a_node_is_quarantined_is_not_one_that_its_sidecars_have_read():
+    """The same while a remediation system has quarantined n01."""
+    edited_while_held(lambda c: c.set_label("n01", "dgxc.nvidia.com/nvsentinel-state", "quarantined"),
+                      lambda c: c.set_label("n01", "dgxc.nvidia.com/nvsentinel-state", None))
+
+
+@scenario
+def a_text_that_comes_while_a_node_is_not_ready_is_not_one_that_its_sidecars_have_read():
+    """The same while n01 is NotReady."""
+    edited_while_held(lambda c: c.set_ready("n01", False), lambda c: c.set_ready("n01", True))

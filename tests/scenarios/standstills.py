@@ -1,5 +1,5 @@
 """Rollouts that stand still: policy and SharingRollout give the same reason in the same words."""
-from scenario import expect, expect_that, fleet, mps, one, scenario, ts
+from scenario import CONFIG_LABEL, GFD_LABELS, expect, expect_that, fleet, mps, one, scenario, ts
 
 
 def of_rollout(c, kind="Progressing"):
@@ -97,3 +97,93 @@ def a_paused_restart_of_the_daemonsets_that_replaces_no_pod_is_paused():
                       "paused": True})
     c.after("1m", held="3h")
     expect_the_same_standstill(c, "Paused")
+
+
+def expect_not_rolling_out(c, reason, name):
+    """Policy and SharingRollout say why they do not progress, and name the node."""
+    progressing = c.condition("default", "Progressing")
+    expect("Progressing", (progressing["status"], progressing["reason"]), ("False", reason))
+    expect_that(reason == "GPUOperatorUpdating" or name in progressing["message"] or "window" in progressing["message"],
+                "the node or the window named", progressing)
+
+
+@scenario
+def a_joined_node_without_labels_is_named_as_the_reason():
+    """GFD writes no labels on a node that joined: after three days Progressing names the node and its labels."""
+    c = fleet(3, ts(4))
+    c.add_node("n98", come_up=False)
+    c.machines["n98"].behaviour = "starting"
+    c.react()
+    c.behave("healthy", "n98")
+    c.machines["n98"].gfd = False
+    c.restart("n98")
+    for _ in range(3):
+        c.after("24h")
+    expect_not_rolling_out(c, "LabelsMissing", "n98")
+
+
+@scenario
+def a_relabelled_node_that_waits_for_a_slot_is_named_as_the_reason():
+    """Cordoned nodes hold all slots, and a relabelled node does not reload: Progressing says BudgetExhausted."""
+    c = fleet(10, ts(4), more={"slices": ts(8)}, rollout={"maxUnavailable": 2, "maxUnavailablePerGroup": 2},
+              options=["--cluster-max-unavailable", "2"])
+    c.wait("10m")
+    c.cordon("n09")
+    c.cordon("n10")
+    c.after("1m")
+    c.behave("unchanged", "n01")
+    c.set_label("n01", CONFIG_LABEL, "slices")
+    for _ in range(3):
+        c.after("24h")
+    expect_not_rolling_out(c, "BudgetExhausted", "n01")
+
+
+@scenario
+def a_relabelled_node_that_waits_for_a_window_names_the_window():
+    """A label moved in the morning does not reload, and windows are at night: Progressing says OutsideWindow."""
+    c = fleet(3, ts(4), more={"slices": ts(8)},
+              rollout={"maintenanceWindows": [{"cron": "0 2 * * *", "duration": "1h", "timeZone": "UTC"}]})
+    c.wait("10m")
+    c.behave("unchanged", "n01")
+    c.set_label("n01", CONFIG_LABEL, "slices")
+    for _ in range(4):
+        c.after("30m")
+    expect_not_rolling_out(c, "OutsideWindow", "n01")
+
+
+@scenario
+def a_relabelled_node_under_a_lasting_daemonset_difference_names_it():
+    """ClusterPolicy and DaemonSets differ for days, and a relabelled node does not reload: Progressing says so."""
+    c = fleet(3, ts(4), more={"slices": ts(8)})
+    c.wait("10m")
+    c.get("ClusterPolicy", "cluster-policy")["spec"]["devicePlugin"]["config"]["default"] = "slices"
+    c.behave("unchanged", "n01")
+    c.set_label("n01", CONFIG_LABEL, "slices")
+    for _ in range(4):
+        c.after("24h")
+    expect_not_rolling_out(c, "GPUOperatorUpdating", "n01")
+
+
+@scenario
+def a_change_whose_labels_stay_away_is_named_as_the_reason():
+    """After the restart of the only free node its labels stay away for days: Progressing names the node and its labels."""
+    c = fleet(4, ts(4))
+    c.file_mode = True
+    for name in ("n02", "n03", "n04"):
+        c.annotate("Node", name, "gpusharing.dev/hold", "true")
+    c.edit(any=ts(8))
+    shown = c.show_labels
+
+    def without_labels(name, machine):
+        if name != "n01":
+            return shown(name, machine)
+        for key in [key for key in c.labels(name) if key in GFD_LABELS]:
+            c.labels(name).pop(key)
+        return None
+
+    c.show_labels = without_labels
+    c.after("2m")
+    expect("in progress", c.in_progress(), ["n01"])
+    for _ in range(3):
+        c.after("24h")
+    expect_not_rolling_out(c, "LabelsMissing", "n01")

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """Runs the scenarios of this folder: suite.py [FILTER]. See README.md.
 
-Several processes share the work (--jobs, 2). The last line is "N passed, N failed, N skipped". $GSO_BIN is the
-gpu-sharing-operator to try; without it, the newest below build*/ of the present folder is.
+Several processes share the work (--jobs, 2). failing.txt names the scenarios that are known to fail, one a line: a name in
+the list counts as skipped as long as it fails, and as failed as soon as it passes, so that the list can only shrink. A name
+that no scenario has counts as failed as well. The last line is "N passed, N failed, N skipped".
+
+--list prints the names that fail now, in the form of failing.txt. $GSO_BIN is the gpu-sharing-operator to try; without it,
+the newest below build*/ of the present folder is.
 """
 import argparse
 import glob
@@ -19,6 +23,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
 
 import scenario  # noqa: E402
+
+LIST = os.path.join(HERE, "failing.txt")
 
 
 def load():
@@ -39,6 +45,11 @@ def refuse_untold(module):
             sys.exit("suite.py: %s.%s is neither a scenario nor called by one" % (module.__name__, name))
 
 
+def known_failures():
+    with open(LIST, encoding="utf-8") as lines:
+        return {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+
+
 def play(name):
     """Runs one scenario; returns its name, why it failed (None: it passed), and how long it took."""
     begun = time.monotonic()
@@ -54,12 +65,22 @@ def play(name):
     return name, why, time.monotonic() - begun
 
 
-def run(names, jobs):
+def judge_result(name, why, listed):
+    """The word to print, the count that a result belongs to, and what to say of it."""
+    if name not in listed:
+        return ("PASS", "passed", "") if why is None else ("FAIL", "failed", why)
+    if why is None:
+        return "FAIL", "failed", "it passes now: remove it from tests/scenarios/failing.txt"
+    return "SKIP", "skipped", "known to fail: " + why
+
+
+def run(names, listed, jobs):
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     with multiprocessing.Pool(jobs) as pool:
         for name, why, seconds in pool.imap_unordered(play, names):
-            counts["passed" if why is None else "failed"] += 1
-            print("%s %5.1f s  %s%s" % ("PASS" if why is None else "FAIL", seconds, name, ": " + why if why else ""))
+            word, count, text = judge_result(name, why, listed)
+            counts[count] += 1
+            print("%s %5.1f s  %s%s" % (word, seconds, name, ": " + text if text else ""))
             sys.stdout.flush()
     return counts
 
@@ -68,13 +89,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("filter", nargs="?", default="", help="only names that contain this text")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")
+    parser.add_argument("--list", action="store_true", help="print the names that fail now")
     given = parser.parse_args()
     os.environ["GSO_BIN"] = os.path.abspath(scenario.binary())
     scenarios = load()
     names = [name for name in scenarios if given.filter in name]
     if not names:
         sys.exit("suite.py: no scenario's name contains %r" % given.filter)
-    counts = run(names, given.jobs)
+    if given.list:
+        with multiprocessing.Pool(given.jobs) as pool:
+            print("\n".join(sorted(name for name, why, _ in pool.imap_unordered(play, names) if why is not None)))
+        return 0
+    listed = known_failures()
+    counts = run(names, listed, given.jobs)
+    for name in sorted(listed - set(scenarios)):
+        counts["failed"] += 1
+        print("FAIL   0.0 s  %s: no scenario has this name: remove it from tests/scenarios/failing.txt" % name)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 0 if counts["failed"] == 0 else 1
 

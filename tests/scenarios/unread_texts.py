@@ -1,7 +1,7 @@
 """Texts that the pods cannot have read (S11)."""
 import datetime
 
-from scenario import Cluster, expect, expect_that, fleet, mps, numbered, scenario, stamp, ts
+from scenario import REVISION, Cluster, expect, expect_that, fleet, mps, numbered, scenario, stamp, ts
 
 
 def loaded(c, name):
@@ -177,3 +177,95 @@ def a_container_that_was_restarted_by_a_clock_that_is_ahead_has_not_read_a_later
     c.after("10s")
     c.converge()
     expect("what the plugins run", [loaded(c, name) for name in c.nodes()], [edit] * 3)
+
+
+def not_up_to_date(c):
+    ready = c.condition("default", "Ready")
+    expect_that(ready["reason"] != "UpToDate", "another reason than UpToDate", ready)
+
+
+@scenario
+def a_node_that_has_lost_its_annotations_runs_what_its_pods_have_read():
+    """n01 has been changed to B, which no label shows, when A is put back, and somebody removes what says so on n01: it is
+    changed back all the same, and until then the policy does not say UpToDate. n02 was never changed, and is not now."""
+    a, b = ts(4), ts(4, fail=True)
+    c = fleet(2, a, rollout={"canary": {"nodesPerGroup": 0}})
+    c.annotate("Node", "n02", "gpusharing.dev/hold", "true")
+    c.edit(any=b)
+    for _ in range(4):
+        c.after("2m")
+    expect("what n01 runs", loaded(c, "n01"), b)
+    before = c.plugin("n02")
+    c.edit(any=a)
+    for key in (REVISION, "gpusharing.dev/profile"):
+        c.annotate("Node", "n01", key, None)
+    c.after("1s")
+    not_up_to_date(c)
+    c.converge()
+    expect("what n01 runs", loaded(c, "n01"), a)
+    expect("the plugin of n02", c.plugin("n02"), before)
+
+
+@scenario
+def pods_that_came_between_an_edit_and_its_return_are_replaced():
+    """B, which no label shows, is paused. n01 is rebooted, and its pods are not Ready yet when A is put back: n01 does not
+    count as up to date, and is changed once."""
+    a, b = ts(4), ts(4, fail=True)
+    c = fleet(2, a, rollout={"paused": True, "canary": {"nodesPerGroup": 0}})
+    c.edit(any=b)
+    c.after("1m")
+    c.behave("starting", "n01")
+    c.reboot("n01")
+    c.after("20s")
+    c.edit(any=a)
+    c.behave("healthy", "n01")
+    for pod in c.operand_pods("n01"):
+        pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        for status in pod["status"]["containerStatuses"]:
+            status["ready"] = True
+        c.touch(pod)
+    c.react()
+    expect("what n01 runs", loaded(c, "n01"), b)
+    c.after("1m")
+    not_up_to_date(c)
+    c.policy(rollout={"paused": False})
+    deleted = sum([tick.deleted_pods() for tick in c.converge().ticks], [])
+    expect("what n01 runs", loaded(c, "n01"), a)
+    expect("plugin pods that were deleted", len([name for name in deleted if "plugin" in name]), 1)
+
+
+@scenario
+def a_pod_that_is_newer_than_now_has_not_read_a_later_edit():
+    """The API server's clock is set back by five minutes after n01 was rebooted, and a text that no label shows follows:
+    the pods of n01 seem to be newer than it. They are replaced like the others, also if the rollout is paused until the
+    clock has passed their time."""
+    for pause in ("0s", "10m"):
+        a, b = ts(4), ts(4, fail=True)
+        c = fleet(2, a, rollout={"paused": True})
+        c.reboot("n01")
+        c.after("10s")
+        c.set_clock_back("5m")
+        c.edit(any=b)
+        c.after("30s")
+        c.after(pause)
+        c.policy(rollout={"paused": False})
+        c.converge()
+        expect("what the plugins run after a pause of " + pause, [loaded(c, name) for name in c.nodes()], [b, b])
+
+
+@scenario
+def pods_that_came_after_the_clock_was_set_back_stay():
+    """The neighbour: n01 is rebooted after the edit, under the clock that was set back: it is recorded, and its pods stay."""
+    a, b = ts(4), ts(4, fail=True)
+    c = fleet(2, a, rollout={"paused": True})
+    c.after("10s")
+    c.set_clock_back("5m")
+    c.edit(any=b)
+    c.wait("20s")
+    c.reboot("n01")
+    before = c.plugin("n01")
+    c.after("30s")
+    c.policy(rollout={"paused": False})
+    c.converge()
+    expect("what the plugins run", [loaded(c, name) for name in c.nodes()], [b, b])
+    expect("the plugin of n01", c.plugin("n01"), before)

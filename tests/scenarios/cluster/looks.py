@@ -70,6 +70,14 @@ class Looks:
         """Lets time pass without a look."""
         self.clock += datetime.timedelta(seconds=seconds(duration))
 
+    def set_clock_back(self, duration):
+        """The API server's clock is set back; all objects keep their times, and time itself passes as before."""
+        step = datetime.timedelta(seconds=seconds(duration))
+        self.clock -= step
+        self.changed -= step
+        self.last_tick = self.last_tick and self.last_tick - step
+        self.history = [(when - step, data) for when, data in self.history]
+
     def install(self):
         """The operator comes and records what it finds: pods that are a quarter of an hour old."""
         self.wait("15m")

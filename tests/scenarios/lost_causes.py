@@ -1,0 +1,105 @@
+"""Changes whose cause is gone before a pod was deleted: the node is uncordoned, and its pods stay."""
+from scenario import CONFIG_LABEL, expect, fleet, mps, one, scenario, ts
+
+
+def expect_given_back(c, name, pods):
+    """The node is out of its change, with these pods."""
+    expect("pods of the node", c.uids(name), pods)
+    expect("whether the node is cordoned", c.cordoned(name), False)
+    expect("the state of the node", c.state(name), "")
+
+
+@scenario
+def an_on_delete_image_that_is_taken_back_while_a_node_drains_gives_it_back():
+    """OnDelete: an image is taken back while a node waits for its pods: the node is uncordoned, and not restarted."""
+    c = fleet(3, mps(4), on_delete=True)
+    for name in c.nodes():
+        c.consumer("job-" + name, name)
+    c.wait("1h")
+    c.template("h2")
+    c.after("2m")
+    c.after("2m")
+    name = one(c.in_progress())
+    before = c.uids(name)
+    c.template("h1")
+    c.after("2m")
+    c.end("job-" + name)
+    for _ in range(5):
+        c.after("2m")
+    expect_given_back(c, name, before)
+
+
+@scenario
+def a_drift_that_ends_by_itself_while_the_node_drains_gives_it_back():
+    """A node drains for its repair and shows its profile again: it is uncordoned, and not restarted."""
+    c = fleet(3, mps(4))
+    c.consumer("job-n01", "n01")
+    c.serve("n01", 4)
+    c.labels("n01")["nvidia.com/gpu.replicas"] = "2"
+    c.after("11m")
+    c.after("11m")
+    expect("in progress", c.in_progress(), ["n01"])
+    before = c.uids("n01")
+    c.serve("n01", 8)
+    c.labels("n01")["nvidia.com/gpu.replicas"] = "4"
+    c.after("2m")
+    c.end("job-n01")
+    for _ in range(5):
+        c.after("2m")
+    expect_given_back(c, "n01", before)
+
+
+@scenario
+def a_drift_that_lasts_while_the_node_drains_is_repaired():
+    """The same node does not show its profile again: it is restarted when its pod has ended."""
+    c = fleet(3, mps(4))
+    c.consumer("job-n01", "n01")
+    c.serve("n01", 4)
+    c.labels("n01")["nvidia.com/gpu.replicas"] = "2"
+    c.after("11m")
+    c.after("11m")
+    c.end("job-n01")
+    for _ in range(5):
+        c.after("2m")
+    expect("the capacity of the node", c.capacity("n01"), 8)
+    expect("whether the node is cordoned", c.cordoned("n01"), False)
+
+
+@scenario
+def a_node_that_reloads_after_all_while_it_drains_is_given_back():
+    """A relabelled node drains for its restart and reloads after all: it is uncordoned, and not restarted."""
+    c = fleet(2, ts(4), more={"two": ts(2)})
+    c.wait("10m")
+    for number in range(6):
+        c.consumer("job-%d" % number, "n01")
+    c.behave("unchanged", "n01")
+    c.set_label("n01", CONFIG_LABEL, "two")
+    c.after("5m")
+    c.after("5m")
+    expect("in progress", c.in_progress(), ["n01"])
+    before = c.uids("n01")
+    c.behave("healthy", "n01")
+    c.after("2m")
+    c.after("2m")
+    for number in range(6):
+        c.end("job-%d" % number)
+    for _ in range(4):
+        c.after("2m")
+    expect_given_back(c, "n01", before)
+
+
+@scenario
+def pods_that_do_not_become_ready_follow_an_on_delete_image_that_is_taken_back():
+    """OnDelete: new pods are not Ready when their image is taken back: within three minutes they have the former one."""
+    c = fleet(3, ts(4), on_delete=True)
+    c.wait("1h")
+    c.behave("starting", *c.nodes())
+    c.template("h2")
+    c.after("2m")
+    name = one(c.in_progress())
+    c.template("h1")
+    c.behave("healthy", *c.nodes())
+    for _ in range(4):
+        c.after("45s")
+    expect("templates of its pods",
+           {pod["metadata"]["labels"]["controller-revision-hash"] for pod in c.operand_pods(name)}, {"h1"})

@@ -1,0 +1,48 @@
+"""Nodes that show what they loaded by themselves: an obstacle to a restart is no obstacle to recording them."""
+from scenario import CONFIG_LABEL, expect, expect_that, fleet, scenario, ts
+
+
+def offers_by_dra(c, node):
+    """A DRA driver offers the GPUs of the node as well, under the plugin's resource name."""
+    c.put({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu.nvidia.com"},
+           "spec": {"extendedResourceName": "nvidia.com/gpu"}})
+    c.put({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node + "-gpu"},
+           "spec": {"driver": "gpu.nvidia.com", "nodeName": node, "devices": [{"name": "gpu-0"}],
+                    "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}}})
+
+
+@scenario
+def a_node_that_joins_with_a_dra_double_offer_and_shows_its_text_is_recorded():
+    """A node joins and shows its profile, and DRA offers its GPUs as well: it is up to date, with a warning."""
+    c = fleet(3, ts(4))
+    c.add_node("n99")
+    offers_by_dra(c, "n99")
+    ticks = [c.after("3m") for _ in range(4)]
+    expect("upToDate", c.counts().get("upToDate"), 4)
+    expect_that(ticks[-1].findings("DRADoubleOffer"), "a finding DRADoubleOffer", ticks[-1].all_findings)
+
+
+@scenario
+def a_label_that_a_person_moves_on_a_node_with_a_dra_double_offer_is_recorded():
+    """A person moves a node to another key, and it reloads by itself: it is up to date, although DRA offers its GPUs."""
+    c = fleet(3, ts(4), more={"slices": ts(8)})
+    offers_by_dra(c, "n01")
+    c.wait("10m")
+    c.set_label("n01", CONFIG_LABEL, "slices")
+    for _ in range(4):
+        c.after("3m")
+    expect("the capacity of the node", c.capacity("n01"), 16)
+    expect("upToDate", c.counts().get("upToDate"), 3)
+
+
+@scenario
+def a_node_with_a_dra_double_offer_that_does_not_reload_is_not_restarted():
+    """The same node does not reload: it is not restarted, and the reason is named."""
+    c = fleet(3, ts(4), more={"slices": ts(8)})
+    offers_by_dra(c, "n01")
+    c.wait("10m")
+    c.behave("unchanged", "n01")
+    c.set_label("n01", CONFIG_LABEL, "slices")
+    ticks = [c.after("3m") for _ in range(6)]
+    expect("restarted", sorted({name for tick in ticks for name in tick.restarted()}), [])
+    expect("blocked", c.blocked(), {"DRADoubleOffer": ["n01"]})
