@@ -1,5 +1,5 @@
-// GSO_VERSION is the project version of the top CMakeLists.txt; GSO_LINKED_LIBRARIES is made by cmake/Dependencies.cmake,
-// "name=version,name=version".
+// GSO_VERSION is the project version of the top CMakeLists.txt; GSO_LINKED_LIBRARIES is made by
+// cmake/Dependencies.cmake, "name=version,name=version".
 #include "controller/config/version.h"
 
 #include <ranges>

@@ -108,7 +108,8 @@ Result<void> allow_another_exchange(const CurlCore& core, const HttpRequest& req
 }
 
 // As exchange_once, with a credential; again with a fresh one after a 401, again on a new connection when a read met
-// the end of a kept one, or when certificates that did not serve have been replaced in their files. An error only if there is no answer (for a stream: no headers).
+// the end of a kept one, or when certificates that did not serve have been replaced in their files. An error only if
+// there is no answer (for a stream: no headers).
 asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core, CurlRoute* route,
                                                                             std::shared_ptr<const HttpRequest> request,
                                                                             CurlExchange::Kind kind,

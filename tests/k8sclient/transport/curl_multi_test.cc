@@ -48,7 +48,8 @@ TEST(Libcurl, SpeaksHttpAloneAndAllOfItThatApiServersAndProxiesSpeak) {
                            CURL_VERSION_ASYNCHDNS, CURL_VERSION_HTTPS_PROXY}) {
     EXPECT_NE(built->features & wanted, 0) << wanted;
   }
-  for (const int unwanted : {CURL_VERSION_BROTLI, CURL_VERSION_ZSTD, CURL_VERSION_PSL, CURL_VERSION_IDN, CURL_VERSION_NTLM}) {
+  for (const int unwanted :
+       {CURL_VERSION_BROTLI, CURL_VERSION_ZSTD, CURL_VERSION_PSL, CURL_VERSION_IDN, CURL_VERSION_NTLM}) {
     EXPECT_EQ(built->features & unwanted, 0) << unwanted;
   }
 }

@@ -387,8 +387,8 @@ void H2Peer::accept() {
     const auto begun = [handler = headers_handler_](const H2StreamPtr& stream) {
       if (*handler) (*handler)(stream);
     };
-    connections_.push_back(std::make_shared<H2Connection>(std::move(socket), tls_, max_streams_,
-                                                          H2Connection::Handlers{dispatch, begun}));
+    connections_.push_back(
+        std::make_shared<H2Connection>(std::move(socket), tls_, max_streams_, H2Connection::Handlers{dispatch, begun}));
     connections_.back()->start();
     accept();
   });
