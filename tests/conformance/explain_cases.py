@@ -35,7 +35,7 @@ CASES = {
                       scheduler="Insufficient nvidia.com/mig-7g.80gb"),
     "Renamed": Case("Renamed", "the name with .shared, which renameByDefault would have made", {SHARED: "1"},
                     scheduler="Insufficient nvidia.com/gpu.shared",
-                    changes={f"{CONTAINER}.resources.limits": {GPU: "1"}, f"{CONTAINER}.resources.requests": {GPU: "1"}}),
+                    changes={f"{CONTAINER}.resources.limits": {GPU: "1"}}),
     "OtherZone": Case("NotSelected", "a zone that no node has", pod={"nodeSelector": {"topology.kubernetes.io/zone": "z9"}},
                       scheduler="didn't match Pod's node affinity/selector"),
     "GoneNode": Case("NotSelected", "a node that does not exist", pod={"nodeSelector": {"kubernetes.io/hostname": "gone"}},
