@@ -77,7 +77,7 @@ leader_publishes_its_authority() {
 }
 bundle() { kubectl get validatingwebhookconfiguration "$configuration" --output "jsonpath={.webhooks[$1].clientConfig.caBundle}" | base64 --decode; }
 bundle_is_there() { for i in 0 1 2; do bundle "$i" | grep 'BEGIN CERTIFICATE' || return 1; done; }
-refuses() { ! config_map 1 | kubectl apply --dry-run=server -f - >"$work/refused" 2>&1 && grep 'denied the request' "$work/refused"; }
+refuses() { ! config_map 1 | kubectl apply --dry-run=server -f - >"$work/refused" 2>&1 && grep 'is invalid' "$work/refused"; }
 allows() { config_map 1 | kubectl apply --dry-run=server -f - 2>&1; }
 
 # What lint prints for the same object, under the name that the webhook gives it.
@@ -117,7 +117,9 @@ EDITOR
   [[ -f $work/shown.1 ]] || { echo "the editor was not opened again"; return 1; }
   head -n 20 "$work/shown.1"
   grep -F 'was not valid:' "$work/shown.1"
-  lines_of_lint 1 | while read -r line; do grep -F "# * data[any]: $line" "$work/shown.1"; done
+  lines_of_lint 1 >"$work/lint" || true  # Its exit status says that there are findings.
+  [[ -s $work/lint ]]
+  while read -r line; do grep -F "# * data[any]: $line" "$work/shown.1" || return 1; done <"$work/lint"
 }
 
 warnings_are_kubectls() {
