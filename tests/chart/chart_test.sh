@@ -340,7 +340,7 @@ schemas_hold() {
 server_accepts_every_object() {
   kubectl create namespace "$namespace" --dry-run=client -o yaml | kubectl apply -f -
   local existing
-  for existing in gpu-operator kai-scheduler kai-resource-reservation team; do
+  for existing in gpu-operator kai-scheduler kai-resource-reservation nebuly-nvidia team; do
     kubectl create namespace "$existing" --dry-run=client -o yaml | kubectl apply -f -
   done
   kubectl apply --server-side --force-conflicts -f "$(readlink "$cluster/bin")/../prometheus-crds"

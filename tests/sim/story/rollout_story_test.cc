@@ -62,9 +62,6 @@ TEST(RolloutStory, DaemonSetRestartLeavesThePaceToTheDaemonSets) {
 TEST(RolloutStory, LabelsThatVanishChangeNoBudgetNoGroupAndNoCanary) {
   tell("labels-vanish");
 }
-TEST(RolloutStory, TheOperatorGivesWayToNfdAndToAClientThatInsists) {
-  tell("labels-change-hands");
-}
 TEST(RolloutStory, ANodeUnderADriverUpgradeIsLeftAlone) {
   tell("driver-upgrade");
 }
@@ -80,8 +77,8 @@ TEST(RolloutStory, NodesWhoseGpusKaiSharesAreNotRolledToReplicas) {
 TEST(RolloutStory, AGpuThatDiesIsReportedAndRestartsNobody) {
   tell("gpu-dies");
 }
-TEST(RolloutStory, ThereAreTwentyThree) {
-  EXPECT_EQ(rollout_stories().size(), 23U);
+TEST(RolloutStory, ThereAreTwentyTwo) {
+  EXPECT_EQ(rollout_stories().size(), 22U);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct ShortStory {
   // Nodes out of service at once, over everything: the operator's --max-unavailable and the cluster's cap, and what S1
   // is judged by.
   std::size_t budget = 1;
-  // `large`: where nodes cost nothing (virtual time). No nodes otherwise: it is told in virtual time alone.
+  // `large`: where nodes cost nothing (virtual time).
   std::vector<NodeSpec> (*nodes)(bool large) = nullptr;
   boost::asio::awaitable<void> (*tell)(Scene* scene) = nullptr;
   std::string plugin_version = "v0.20.0";

@@ -86,12 +86,6 @@ const std::vector<ShortStory>& rollout_stories() {
        .budget = 2,
        .nodes = [](bool large) { return large ? two_models(4, 2) : two_models(2, 2); },
        .tell = labels_vanish},
-      {.name = "labels-change-hands",
-       .title = "The operator writes the labels that nobody owns, and gives way to NFD and to a client that insists",
-       .budget = 1,
-       // The garbage collector of a real cluster takes the NodeFeatures of deleted pods in its own time.
-       .nodes = [](bool large) { return large ? a100s(2) : std::vector<NodeSpec>{}; },
-       .tell = labels_change_hands},
       {.name = "driver-upgrade",
        .title = "A node under a driver upgrade is left alone; its new pods have read the edit, and are not restarted",
        .budget = 2,

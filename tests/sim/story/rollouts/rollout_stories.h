@@ -46,7 +46,5 @@ boost::asio::awaitable<void> driver_upgraded(Scene* scene);
 boost::asio::awaitable<void> mig_changed(Scene* scene);
 boost::asio::awaitable<void> offered_twice(Scene* scene);
 boost::asio::awaitable<void> shared_by_kai(Scene* scene);
-// label_owners.cc
-boost::asio::awaitable<void> labels_change_hands(Scene* scene);
 
 }  // namespace gso::sim
