@@ -80,29 +80,6 @@ TEST(PartitioningStory, ANodeWithTheFormerNameOfTheLabelAloneIsServed) {
   story.expect_silence();
 }
 
-TEST(PartitioningStory, APluginThatCrashesOnTheNewKeyGetsTheKeyBefore) {
-  SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
-  story.ask("old", 10);
-  ASSERT_TRUE(story.runs("old")) << story.record();
-  story.fleet.faults().most_slices = 2;
-  story.start_operator();
-  for (const char* pod : {"a", "b"}) story.ask(pod, 5);
-  ASSERT_TRUE(story.eventually([&] { return story.moves("n1") == 1; }, 10min)) << story.record();
-  ASSERT_TRUE(story.eventually([&] { return story.label_of("n1", kConfigLabel) == "nos-n1"; }, 30min))
-      << story.record();
-  EXPECT_TRUE(story.event_says("n1", "PartitioningRolledBack", "returns to nos-n1"));
-  EXPECT_TRUE(story.eventually([&] { return story.allocatable("n1", "nvidia.com/gpu-10gb") == 2; }, 10min));
-  EXPECT_EQ(story.phase_of("old"), "Running");
-  const std::uint64_t moves = story.moves("n1");
-  story.pass(5min);
-  EXPECT_EQ(story.moves("n1"), moves) << "it is not tried again at once";
-  // Once the plugin takes the key, the pods get their slices.
-  story.fleet.faults().most_slices = 0;
-  EXPECT_TRUE(story.runs("a", 5h)) << story.record();
-  EXPECT_TRUE(story.runs("b", 5h)) << story.record();
-  story.expect_silence();
-}
-
 TEST(PartitioningStory, LateReportsLeadToNoSecondMove) {
   SliceStory story({two_gpus("n1")}, {{"n1", kFirst}});
   story.fleet.faults().late_slice_reports = 2min;
@@ -186,21 +163,6 @@ TEST(PartitioningStory, ADeletedNodeIsForgottenAndItsKeyGoes) {
   story.ask("c", 20);
   EXPECT_TRUE(story.runs("c")) << story.record();
   story.expect_silence();
-}
-
-TEST(PartitioningStory, ANodeThatLosesTheLabelIsReleased) {
-  SliceStory story({one_gpu("n1"), one_gpu("n2")}, {});
-  story.start_operator();
-  story.ask("a", 35);
-  ASSERT_TRUE(story.runs("a")) << story.record();
-  const std::string node = story.place_of("a");
-  story.end("a");
-  story.pass(1min);
-  story.label(node, kPartitioningLabel, std::nullopt);
-  EXPECT_TRUE(story.eventually([&] { return story.label_of(node, kConfigLabel).empty(); }, 1min)) << story.record();
-  EXPECT_TRUE(story.event_says(node, "PartitioningReleased", "is removed"));
-  story.expect_silence();
-  EXPECT_TRUE(story.keys().empty()) << "no node needs the key";
 }
 
 TEST(PartitioningStory, ALostRaceForANodeIsPlannedAgain) {
