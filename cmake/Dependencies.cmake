@@ -24,7 +24,9 @@ pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)
 set(GSO_NGHTTP2 PkgConfig::nghttp2)
 if(GSO_STATIC_DEPENDENCIES)
-  find_library(GSO_NGHTTP2 libnghttp2.a REQUIRED)
+  # A variable of another name: find_library() leaves one alone that is set already.
+  find_library(GSO_NGHTTP2_ARCHIVE libnghttp2.a REQUIRED)
+  set(GSO_NGHTTP2 ${GSO_NGHTTP2_ARCHIVE})
 endif()
 
 # libcurl is built from Debian's newer source package (build.sh says why), once for all presets.

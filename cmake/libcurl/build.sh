@@ -20,7 +20,7 @@ orig_sha256=6766ada7101d292b42b8b15681120acd68effa4a9660935853cf6d61f0d984d4
 revision=2+deb13u5
 patches=curl_$version-$revision.debian.tar.xz
 patches_sha256=ebdfcfab1c2001c7a539fe2a4044dbf666a544393f191bedce9ee2d07c4ea925
-snapshot=20261001T000000Z # a time at which Debian's archive has these patches
+snapshot=20261125T130000Z # when a mirror had these patches, so Debian's archive has them as of then
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/gpu-sharing-operator}
