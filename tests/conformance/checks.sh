@@ -9,6 +9,8 @@
 #   start NAME COMMAND...         in the background; its output is in $work/NAME.log
 #   stop NAME [SIGNAL]            ends it and waits; SIGKILL after 20 s
 #   running NAME                  whether it runs
+#   as COMMAND...                 kubectl as the operator's account ($account, of $namespace)
+#   forbidden TEXT COMMAND...     the command is refused, and says TEXT
 #
 # $work is a folder of the script's own, removed at its end. A script adds to its clean-up by defining `tidy`.
 
@@ -86,3 +88,15 @@ end_everything() {
 trap end_everything EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
+
+as() { kubectl --as "$account" --as-group system:serviceaccounts --as-group "system:serviceaccounts:$namespace" --as-group system:authenticated "$@"; }
+
+forbidden() {
+  local text=$1 answer
+  shift
+  if answer=$("$@" 2>&1); then
+    echo "allowed: $*"
+    return 1
+  fi
+  grep -qF -- "$text" <<<"$answer" || { echo "refused, but without '$text': $answer"; return 1; }
+}

@@ -136,20 +136,6 @@ every_right_is_used_and_enough() {
   "$here/used_rights.py" "$cluster/audit.log" "$work/roles.json" "$namespace" gpu-sharing-operator --rare "$here/rare_rights.txt"
 }
 
-# as VERB-AND-ARGS...: kubectl as the operator's account.
-as() { kubectl --as "$account" --as-group system:serviceaccounts --as-group "system:serviceaccounts:$namespace" --as-group system:authenticated "$@"; }
-
-# forbidden TEXT COMMAND...
-forbidden() {
-  local text=$1 answer
-  shift
-  if answer=$("$@" 2>&1); then
-    echo "allowed: $*"
-    return 1
-  fi
-  grep -qF -- "$text" <<<"$answer" || { echo "refused, but without '$text': $answer"; return 1; }
-}
-
 admission_holds_the_account_to_its_keys() {
   local node=(patch node t4-01 --dry-run=server --type merge --patch)
   forbidden 'changes only its own labels' as "${node[@]}" '{"metadata":{"labels":{"nvidia.com/gpu.deploy.device-plugin":"false"}}}'

@@ -187,16 +187,6 @@ grows_by_what_is_used() {
   "$here/used_rights.py" "$cluster/audit.log" "$work/roles.json" "$namespace" gpu-sharing-operator --beside "$work/roles-off.json"
 }
 
-as() { kubectl --as "$account" --as-group system:serviceaccounts --as-group "system:serviceaccounts:$namespace" --as-group system:authenticated "$@"; }
-forbidden() {
-  local text=$1 answer
-  shift
-  if answer=$("$@" 2>&1); then
-    echo "allowed: $*"
-    return 1
-  fi
-  grep -qF -- "$text" <<<"$answer" || { echo "refused, but without '$text': $answer"; return 1; }
-}
 admission_grows_by_one_label() {
   as patch node nos-01 --dry-run=server --type merge --patch '{"metadata":{"labels":{"nos.nebuly.com/gpu-partitioning":"mps"}}}'
   forbidden 'changes only its own labels' as patch node nos-01 --dry-run=server --type merge --patch '{"metadata":{"labels":{"nos.nebuly.com/other":"x"}}}'
