@@ -25,8 +25,7 @@ constexpr BlockedReason kBlockedReasons[] = {
      "scale the workload up, or change its budget", "kubectl get poddisruptionbudgets --all-namespaces"},
     {kProtectedNamespace,
      "`workloads: Evict` is set, and a pod that must leave runs in `kube-system`, in a namespace of the device plugin "
-     "or "
-     "of KAI, or in the operator's own: the operator evicts no pod there; the message names the pod",
+     "or of KAI, or in the operator's own: the operator evicts no pod there; the message names the pod",
      "delete the pod with kubectl, or move it to another namespace",
      "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
     {kForbidden,

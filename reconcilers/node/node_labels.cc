@@ -174,11 +174,9 @@ void add_to(PatchNode& patch, const LabelChange& change) {
 std::string contested_text(std::string_view label, std::string_view node) {
   return fmt::format(
       "another client keeps changing label {}, and the operator has set it again {} times within {} hours: it leaves "
-      "the "
-      "label as it is, and tries again once the first of these is that old. `kubectl get node {} --output yaml "
+      "the label as it is, and tries again once the first of these is that old. `kubectl get node {} --output yaml "
       "--show-managed-fields` names the client. Stop that client, or leave the label to it: annotation {}=verify on "
-      "the "
-      "node",
+      "the node",
       label, kMostRewrites, std::chrono::duration_cast<std::chrono::hours>(kRewriteWindow).count(), node,
       kLabelModeAnnotation);
 }
