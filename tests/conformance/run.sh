@@ -62,7 +62,10 @@ custom-resources() {
 chart() {
   up
   "$here/controlplane/build.sh" helm >/dev/null
-  timeout 600 "$project/tests/chart/chart_test.sh" "$cluster" "$build"
+  local status=0
+  timeout 600 "$project/tests/chart/chart_render_test.sh" "$cluster" "$build" || status=1
+  timeout 600 "$project/tests/chart/chart_install_test.sh" "$cluster" "$build" || status=1
+  return "$status"
 }
 
 pod-mutation() {

@@ -204,3 +204,18 @@ revision brought is still this release's where `kubectl replace` or `kubectl app
 {{- define "gso.stateConfigMaps" -}}
 gpu-sharing-operator-state{{ range until 16 }}, gpu-sharing-operator-state-{{ . }}{{ end }}
 {{- end }}
+{{- /* `helm upgrade --reuse-values` brings the values of the older chart, which do not have what this one has added: each
+value that is missing gets this chart's default. Maps whose keys people choose are left as they are. Every template
+includes this first. */}}
+{{- define "gso.complete" -}}
+{{- include "gso.fill" (dict "values" .Values "defaults" (fromYaml (.Files.Get "files/values.yaml"))) }}
+{{- end }}
+{{- define "gso.fill" -}}
+{{- range $key, $default := .defaults }}
+{{- if not (hasKey $.values $key) }}
+{{- $_ := set $.values $key $default }}
+{{- else if and (kindIs "map" $default) (kindIs "map" (get $.values $key)) (not (has $key (list "config" "labels" "resources"))) }}
+{{- include "gso.fill" (dict "values" (get $.values $key) "defaults" $default) }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,5 +1,5 @@
 // Stories of hours, told in virtual time while the operator's metrics are recorded: promtool then replays the chart's
-// alerts against the recordings (tests/chart/chart_test.sh).
+// alerts against the recordings (tests/chart/chart_render_test.sh).
 #pragma once
 
 #include <set>

@@ -1,0 +1,332 @@
+#!/usr/bin/env bash
+# What the chart renders, with the real helm: each value, what is refused, roles, alerts and dashboard.
+#
+#   chart_render_test.sh CLUSTER_DIR BUILD_DIR     a running cluster (tests/conformance/controlplane/cluster.sh), a built tree
+#
+# Prints one line for each check and closes with "N passed, N failed".
+# shellcheck source=tests/chart/chart.sh
+source "$(dirname "${BASH_SOURCE[0]}")/chart.sh" "$@"
+
+lint_is_clean() { helm lint --strict "$chart" | grep '0 chart(s) failed'; }
+
+readme_lists_the_values() { python3 "$project/charts/values_table.py" --check; }
+
+alerts_fire() {
+  "$cluster/bin/promtool" check rules "$chart/files/alerts.yaml"
+  (cd "$project/tests/chart" && "$cluster/bin/promtool" test rules alerts_test.yaml)
+  render "${everything[@]}" --set metrics.prometheusRule.runbooks=https://wiki.example/gpu | python3 -c '
+import sys, yaml
+for o in yaml.safe_load_all(sys.stdin):
+    if o and o["kind"] == "PrometheusRule":
+        for rule in o["spec"]["groups"][0]["rules"]:
+            assert rule["annotations"]["runbook_url"].startswith("https://wiki.example/gpu#"), rule
+        print(yaml.safe_dump(o["spec"]))' >"$work/rules.yaml"
+  "$cluster/bin/promtool" check rules "$work/rules.yaml"
+}
+
+# Stories of hours in virtual time: the alerts that belong to each fire, and none in a healthy one.
+alerts_are_silent_in_healthy_stories() {
+  mkdir -p "$work/stories"
+  "$build/tests/sim/story/gso-alert-stories" "$chart/files/alerts.yaml" "$work/stories"
+  "$cluster/bin/promtool" test rules "$work"/stories/*.yaml
+}
+
+# Each query as a rule, which promtool parses. $namespace is Grafana's.
+dashboard_asks_what_prometheus_understands() {
+  python3 - "$chart/files/dashboard.json" >"$work/queries.yaml" <<'PY'
+import json, sys
+queries = [t["expr"].replace("$namespace", "n") for p in json.load(open(sys.argv[1]))["panels"] for t in p["targets"]]
+assert len(queries) > 25
+rules = [{"record": f"q{i}", "expr": query} for i, query in enumerate(queries)]
+print(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+PY
+  "$cluster/bin/promtool" check rules "$work/queries.yaml"
+}
+
+renders_the_same_twice() { cmp <(render) <(render); }
+
+# values_render WHAT-IS-THERE ARGS...
+values_render() {
+  local wanted=$1
+  shift
+  render "$@" >"$work/rendered.yaml"
+  grep -qF -- "$wanted" "$work/rendered.yaml" || { echo "no '$wanted' in:"; cat "$work/rendered.yaml"; return 1; }
+}
+
+variants_render() {
+  values_render 'image: r.example/op@sha256:0000000000000000000000000000000000000000000000000000000000000000' \
+    --set image.repository=r.example/op --set image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000
+  values_render 'image: r.example/op:v9' --set image.repository=r.example/op --set image.tag=v9
+  values_render 'serviceAccountName: existing' --set serviceAccount.create=false --set serviceAccount.name=existing
+  values_render 'namespace: second' --set 'operandNamespaces={gpu-operator,second}'
+  values_render 'settle-period: 30s' --set config.settle-period=30s
+  values_render 'max-unavailable: 2' --set config.max-unavailable=2
+  values_render 'max-mode: Approve' --set modes.rollouts=Approve
+  values_render 'label-mode: verify' --set modes.labels=Observe
+  values_render 'priorityClassName: system-cluster-critical' --set priorityClassName=system-cluster-critical
+  values_render 'resources: [pods/eviction]' --set eviction.enabled=true
+  values_render 'remove-rejected-pods: team,other' --set 'rejectedPods.namespaces={team,other}'
+  values_render '-rejected-pods' --set 'rejectedPods.namespaces={team}'
+  values_render 'cidr: 10.0.0.1/32' --set networkPolicy.enabled=true --set 'networkPolicy.apiServerCIDRs={10.0.0.1/32}'
+  secure_metrics_render
+  webhook_renders
+  if render --set replicas=1 | grep -q '^kind: PodDisruptionBudget'; then return 1; fi
+  if render --set crds.install=false | grep -q '^kind: CustomResourceDefinition'; then return 1; fi
+  values_render 'helm.sh/hook: pre-delete' --set modes.rollouts=Observe
+  if render --set cleanup.enabled=false | grep -q 'helm.sh/hook: pre-delete'; then return 1; fi
+  if render --set modes.rollouts=Observe --set modes.labels=Observe | grep -q 'helm.sh/hook: pre-delete'; then return 1; fi
+  values_render 'serviceAccountName: existing' --set serviceAccount.create=false --set serviceAccount.name=existing --show-only templates/cleanup.yaml
+  if render --set admissionPolicy.enabled=false | grep -q '^kind: ValidatingAdmissionPolicy'; then return 1; fi
+}
+
+webhook_renders() {
+  if render | grep -E 'ValidatingWebhookConfiguration|webhook'; then return 1; fi
+  local on=(--set admissionWebhook.enabled=true)
+  values_render '- --webhook-configuration=gpu-sharing-operator-webhook' "${on[@]}"
+  values_render '- --webhook-server-names=gpu-sharing-operator-webhook.gpu-sharing-operator.svc' "${on[@]}"
+  values_render 'resourceNames: [gpu-sharing-operator-webhook]' "${on[@]}"
+  if grep -E 'pods.gpusharing.dev|webhook-refuse-pods|cert-manager' "$work/rendered.yaml"; then return 1; fi
+  values_render 'pods.gpusharing.dev' "${on[@]}" --set admissionWebhook.pods=Warn
+  values_render '- --webhook-refuse-pods=true' "${on[@]}" --set admissionWebhook.pods=Refuse
+  # It never holds up its own namespace, the system's, or the operands', and nobody if it does not answer.
+  objects 'all(w["failurePolicy"] == "Ignore" and w["timeoutSeconds"] == 2 and w["sideEffects"] == "None" for o in objects if o["kind"] == "ValidatingWebhookConfiguration" for w in o["webhooks"])' "${on[@]}"
+  objects '[set(w["namespaceSelector"]["matchExpressions"][0]["values"]) for o in objects if o["kind"] == "ValidatingWebhookConfiguration" for w in o["webhooks"] if w["name"].startswith("pods")] == [{"kube-system", "kube-public", "kube-node-lease", "gpu-sharing-operator", "gpu-operator"}]' \
+    "${on[@]}" --set admissionWebhook.pods=Warn
+  # Certificates of somebody else: no Secret of ours, and no right on one, or on the configuration.
+  values_render 'cert-manager.io/inject-ca-from: gpu-sharing-operator/gpu-sharing-operator-webhook' "${on[@]}" --set admissionWebhook.certManager.enabled=true
+  grep -F 'selfSigned: {}' "$work/rendered.yaml"
+  grep -F 'secretName: gpu-sharing-operator-webhook' "$work/rendered.yaml"
+  if grep -E 'webhook-secret|resources: .(secrets|validatingwebhookconfigurations)' "$work/rendered.yaml"; then return 1; fi
+  values_render 'kind: ClusterIssuer' "${on[@]}" --set admissionWebhook.certManager.enabled=true \
+    --set admissionWebhook.certManager.issuerRef.kind=ClusterIssuer --set admissionWebhook.certManager.issuerRef.name=internal
+  if grep -F selfSigned "$work/rendered.yaml"; then return 1; fi
+  values_render 'caBundle: Q0E=' "${on[@]}" --set admissionWebhook.certificateSecret=mine --set admissionWebhook.caBundle=Q0E=
+  grep -F 'secret: {secretName: mine}' "$work/rendered.yaml"
+}
+
+secure_metrics_render() {
+  if render | grep -E 'tokenreviews|resources: .secrets|metrics-reader|scheme: https'; then return 1; fi
+  local secure=(--set metrics.secure.enabled=true --set metrics.serviceMonitor.enabled=true)
+  values_render 'serverName: gpu-sharing-operator-metrics.gpu-sharing-operator.svc' "${secure[@]}"
+  values_render '- --tls-server-names=gpu-sharing-operator-metrics.gpu-sharing-operator.svc' "${secure[@]}"
+  values_render 'resourceNames: [gpu-sharing-operator-serving]' "${secure[@]}"
+  if grep -q 'kind: ClusterRoleBinding' <(render "${secure[@]}" --show-only templates/metrics.yaml); then return 1; fi
+  values_render 'name: prometheus-k8s' "${secure[@]}" --set 'metrics.secure.readers[0].name=prometheus-k8s' --set 'metrics.secure.readers[0].namespace=monitoring'
+  # A certificate of somebody else: no Secret of ours, and no right on one.
+  values_render 'secret: {secretName: from-cert-manager}' "${secure[@]}" --set metrics.secure.certificateSecret=from-cert-manager
+  if grep -E -- '-serving$|resources: .secrets|tls-secret' "$work/rendered.yaml"; then return 1; fi
+  values_render '--client-ca-file=/etc/gpu-sharing-operator-client-ca/ca.crt' "${secure[@]}" --set metrics.secure.clientCAConfigMap=scrapers
+}
+
+# objects FILTER...: the rendered objects through a Python expression over the list `objects`, which must be true.
+objects() {
+  local expression=$1
+  shift
+  render "$@" | python3 -c '
+import sys, yaml
+class OnceOnly(yaml.SafeLoader):
+    """A key twice is an error, as for the API server."""
+def mapping(loader, node):
+    keys = [loader.construct_object(key) for key, _ in node.value]
+    assert len(keys) == len(set(keys)), f"a key twice: {keys}"
+    return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
+OnceOnly.add_constructor("tag:yaml.org,2002:map", mapping)
+objects = [o for o in yaml.load_all(sys.stdin, OnceOnly) if o]
+pods = [o["spec"] if o["kind"] == "Pod" else o["spec"]["template"]["spec"] for o in objects if o["kind"] in ("Deployment", "Job", "Pod")]
+assert len(pods) == 3
+assert eval(sys.argv[1]), [(o["kind"], o["metadata"]) for o in objects]' "$expression"
+}
+
+# `helm upgrade --reuse-values` takes the older chart's values.yaml in place of this one's.
+values_of_an_older_chart_are_completed() {
+  local reused=$work/reused/gpu-sharing-operator
+  mkdir -p "$work/reused" "$work/former"
+  tar -xzf "$former" -C "$work/former"
+  cp -rL "$chart" "$reused"
+  cp "$work/former/gpu-sharing-operator/values.yaml" "$reused/values.yaml"
+  if cmp "$reused/values.yaml" "$chart/values.yaml"; then return 1; fi
+  diff <(render) <(helm template "$release" "$reused" --namespace "$namespace")
+  # What people have removed stays removed.
+  local without=(--set resources.limits=null --set replicas=0)
+  diff <(render "${without[@]}") <(helm template "$release" "$reused" --namespace "$namespace" "${without[@]}")
+  if render "${without[@]}" --show-only templates/deployment.yaml | grep -F 'limits:'; then return 1; fi
+  # Whatever template helm renders first.
+  local template
+  for template in "$chart"/templates/*.yaml "$chart"/templates/tests/*.yaml "$chart"/templates/NOTES.txt; do
+    [[ $(head -n 1 "$template") == '{{- include "gso.complete" . }}' ]] || { echo "$template does not begin with gso.complete"; return 1; }
+  done
+}
+
+names_and_labels_of_people_are_used() {
+  local labelled=(--set commonLabels.team=gpu --set podLabels.team=pods --set metrics.serviceMonitor.enabled=true --set metrics.serviceMonitor.labels.team=metrics)
+  objects 'all(o["metadata"]["name"].startswith("short") or o["kind"] == "CustomResourceDefinition" for o in objects)' --set fullnameOverride=short
+  objects 'all("gso" in o["metadata"]["name"] or o["kind"] == "CustomResourceDefinition" for o in objects)' --set nameOverride=gso
+  objects 'all(o["metadata"]["labels"]["team"] == ("metrics" if o["kind"] == "ServiceMonitor" else "gpu") for o in objects)' "${labelled[@]}"
+  objects '[o["spec"]["template"]["metadata"]["labels"]["team"] for o in objects if o["kind"] == "Deployment"] == ["pods"]' "${labelled[@]}"
+  # A selector is immutable: labels that people change must not be in it.
+  objects 'not any("team" in o["spec"]["selector"].get("matchLabels", {}) for o in objects if o["kind"] == "Deployment")' "${labelled[@]}"
+  # Helm names a wrong path of the values, but the right key.
+  refused 'app.kubernetes.io/name' --set-string 'commonLabels.app\.kubernetes\.io/name=mine'
+}
+
+pods_get_what_clusters_ask_for() {
+  objects 'all({"name": "HTTPS_PROXY", "value": "http://proxy:3128"} in pod["containers"][0]["env"] for pod in pods)' \
+    --set 'extraEnv[0].name=HTTPS_PROXY' --set 'extraEnv[0].value=http://proxy:3128'
+  objects 'all(pod["hostNetwork"] and pod["dnsPolicy"] == "ClusterFirstWithHostNet" for pod in pods)' --set hostNetwork=true
+  objects 'not any("hostNetwork" in pod for pod in pods)'
+  # shellcheck disable=SC2016  # Kubernetes expands it.
+  values_render '--metrics-bind-address=$(POD_IP):9090' --set ports.metrics=9090
+}
+
+# Its security context constraints choose the user, and its DNS answers on port 5353 of the pods.
+openshift_admits_the_pods() {
+  if render | grep -E 'runAsUser|runAsGroup|fsGroup|supplementalGroups'; then return 1; fi
+  objects '{5353, 53} == {p["port"] for o in objects if o["kind"] == "NetworkPolicy" for p in o["spec"]["egress"][0]["ports"]}' --set networkPolicy.enabled=true
+}
+
+# A Service's name, and a Job's in the label of its pod, has 63 characters at most.
+long_names_fit() {
+  local long=a1234567890123456789012345678901234567890123456789012
+  helm template "$long" "$chart" --namespace "$namespace" | python3 -c '
+import sys, yaml
+names = {o["kind"]: o["metadata"]["name"] for o in yaml.safe_load_all(sys.stdin) if o}
+for kind in ("Service", "Job", "Deployment", "Pod"):
+    assert len(names[kind]) <= 63, names[kind]'
+}
+
+# refused WHAT-THE-MESSAGE-NAMES ARGS...
+refused() {
+  local wanted=$1 answer
+  shift
+  if answer=$(render "$@" 2>&1); then
+    echo "accepted: $*"
+    return 1
+  fi
+  grep -qF -- "$wanted" <<<"$answer" || { echo "refused, but without '$wanted': $answer"; return 1; }
+}
+
+wrong_values_are_refused() {
+  refused leader-elect --set config.leader-elect=false
+  refused lease-name --set config.lease-name=another
+  refused serviceAccount --set serviceAccount.create=false
+  refused imagee --set imagee.repository=x
+  refused config --set config.setle=10s
+  refused settle-period --set config.settle-period=soon
+  refused label-mode --set config.label-mode=sometimes
+  refused cluster-max-unavailable --set config.cluster-max-unavailable=200%
+  refused page-size --set config.page-size=0
+  refused operandNamespaces --set operandNamespaces=null --set 'operandNamespaces={}'
+  refused operandNamespaces --set 'operandNamespaces={Not_Valid}'
+  refused rollouts --set modes.rollouts=Sometimes
+  refused labels --set modes.labels=Approve
+  refused reservations --set modes.reservations=Approve
+  refused rejectedPods --set 'rejectedPods.namespaces={Not_Valid}'
+  refused reservationNamespaces --set 'kai.reservationNamespaces={Not_Valid}'
+  refused mode --set config.mode=Sometimes
+  refused max-mode --set config.max-mode=Observe
+  refused pods --set admissionWebhook.pods=Sometimes
+  refused timeoutSeconds --set admissionWebhook.timeoutSeconds=30
+  refused 'admissionWebhook.certificateSecret needs admissionWebhook.caBundle' --set admissionWebhook.enabled=true --set admissionWebhook.certificateSecret=mine
+  refused readers --set metrics.secure.readers[0].name=prometheus
+  refused apiServerPorts --set 'networkPolicy.apiServerPorts={70000}'
+  refused maxUnavailable --set podDisruptionBudget.maxUnavailable=0
+  refused replicas --set replicas=-1
+  refused deadlineSeconds --set cleanup.deadlineSeconds=5
+  refused digest --set image.digest=sha256:short
+  refused pullPolicy --set image.pullPolicy=Maybe
+  # What the operator would refuse at its start, when the pods crash-loop.
+  refused 'config.verify-timeout: 100h must be from 1s to 24h' --set config.verify-timeout=100h
+  refused 'config.lease-duration must be greater than config.renew-deadline' --set config.lease-duration=5s
+  refused 'config.renew-deadline must be greater than 1.2 times' --set config.retry-period=9s
+  refused 'config.verify-timeout must be greater than config.node-status-lag' --set config.verify-timeout=5s
+  refused 'config.label-mode=enforce has no effect' --set config.label-mode=enforce --set modes.labels=Observe
+  refused remove-rejected-pods --set config.remove-rejected-pods=team
+  refused debug-bind-address --set config.debug-bind-address=127.0.0.1:99999
+  refused 'app.kubernetes.io/name' --set-string 'podLabels.app\.kubernetes\.io/name=mine'
+  refused apiServerCIDRs --set 'networkPolicy.apiServerCIDRs={10.0.0.0/99}'
+  values_render 'kai-gc-without-crds: false' --set config.kai-gc-without-crds=false --set 'kai.reservationNamespaces={r}'
+  values_render 'resync-period: "0"' --set-string config.resync-period=0
+}
+
+roles_agree_with_the_registry() {
+  render "${everything[@]}" >"$work/rendered.yaml"
+  "$build/tests/chart/gso-permissions" >"$work/permissions.json"
+  python3 "$project/tests/chart/rbac_test.py" "$work/rendered.yaml" "$work/permissions.json" "$namespace"
+}
+
+# writes_of ARGS...: what the roles let write, of the cluster's own objects: "patch nodes", one a line.
+writes_of() {
+  render "$@" | python3 -c '
+import sys, yaml
+for role in yaml.safe_load_all(sys.stdin):
+    if role and role["kind"] in ("Role", "ClusterRole") and "annotations" not in role["metadata"]:  # Hooks have their own.
+        for rule in role["rules"]:
+            for resource in rule["resources"]:
+                if resource in ("nodes", "pods", "pods/eviction", "configmaps", "daemonsets"):
+                    for verb in set(rule["verbs"]) - {"get", "list", "watch"}:
+                        print(verb, resource)' | sort -u | paste -sd, -
+}
+
+# What grows with modes.partitioning: pods of the whole cluster, nos's Lease and its ConfigMap by name, and nos's label.
+partitioning_decides_what_is_granted() {
+  local what=(--show-only templates/rbac.yaml --show-only templates/admissionpolicy.yaml)
+  if render "${what[@]}" | grep -E 'gpu-partitioner|nos-device-plugin-configs|nebuly-nvidia|nos\[\.\]nebuly'; then return 1; fi
+  values_render 'resourceNames: [gpu-partitioner.nebuly.com]' "${what[@]}" --set modes.partitioning=Observe
+  grep -A 3 'resourceNames: \[nos-device-plugin-configs\]' "$work/rendered.yaml" | grep -x '  verbs: \[list, watch\]'
+  if grep -F 'nos[.]nebuly' "$work/rendered.yaml"; then return 1; fi
+  values_render '|nos[.]nebuly[.]com/gpu-partitioning|' "${what[@]}" --set modes.partitioning=Enforce
+  grep -A 3 'resourceNames: \[nos-device-plugin-configs\]' "$work/rendered.yaml" | grep -x '  verbs: \[list, watch, patch\]'
+}
+
+modes_decide_what_may_be_written() {
+  [[ $(writes_of) == 'create configmaps,delete pods,patch configmaps,patch nodes' ]]
+  [[ $(writes_of --set eviction.enabled=true) == 'create configmaps,create pods/eviction,delete pods,patch configmaps,patch nodes' ]]
+  [[ $(writes_of --set daemonSetRestart.enabled=true) == 'create configmaps,delete pods,patch configmaps,patch daemonsets,patch nodes' ]]
+  [[ $(writes_of --set modes.rollouts=Observe --set daemonSetRestart.enabled=true) == 'patch nodes' ]]
+  [[ $(writes_of --set modes.rollouts=Observe --set 'rejectedPods.namespaces={team}') == 'patch nodes' ]]
+  [[ $(writes_of --set modes.rollouts=Approve) == "$(writes_of)" ]]
+  [[ $(writes_of --set modes.rollouts=Observe --set eviction.enabled=true) == 'patch nodes' ]]
+  [[ $(writes_of --set modes.labels=Observe) == "$(writes_of)" ]]
+  [[ $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe --set 'kai.reservationNamespaces={r}') == 'delete pods' ]]
+  local without
+  for without in Observe Off; do
+    [[ -z $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe --set modes.reservations=$without --set 'kai.reservationNamespaces={r}') ]]
+  done
+  [[ $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe --set modes.partitioning=Enforce) == '' ]]
+  [[ $(writes_of --set modes.partitioning=Enforce) == "$(writes_of)" ]]
+  partitioning_decides_what_is_granted
+  if render --set modes.reservations=Off --set kai.namespace=k --set 'kai.consumerNamespaces={c}' | grep -E 'name: .*-kai-'; then return 1; fi
+  [[ -z $(writes_of --set modes.rollouts=Observe --set modes.labels=Observe) ]]
+}
+
+# The operator itself reads the file that the chart makes of its values.
+operator_accepts_the_configuration() {
+  render | python3 -c '
+import sys, yaml
+for o in yaml.safe_load_all(sys.stdin):
+    if o and o["kind"] == "ConfigMap":
+        sys.stdout.write(o["data"]["config.yaml"])' >"$work/config.yaml"
+  "$build/controller/gpu-sharing-operator" run --config="$work/config.yaml" --help >/dev/null
+  echo 'setle-period: 10s' >>"$work/config.yaml"
+  local answer
+  if answer=$("$build/controller/gpu-sharing-operator" run --config="$work/config.yaml" --kubeconfig=/dev/null 2>&1); then return 1; fi
+  grep "did you mean 'settle-period'" <<<"$answer"
+}
+
+check "helm lint is clean" lint_is_clean
+check "the README lists every value" readme_lists_the_values
+check "promtool accepts the alerts, and each fires on what it is for" alerts_fire
+check "recorded stories fire the alerts that belong to them, healthy ones none" alerts_are_silent_in_healthy_stories
+check "promtool understands the queries of the dashboard" dashboard_asks_what_prometheus_understands
+check "the chart renders the same twice" renders_the_same_twice
+check "values take effect" variants_render
+check "values of an older chart get the defaults of what this one has added" values_of_an_older_chart_are_completed
+check "names fit with a long release" long_names_fit
+check "names and labels of people are used" names_and_labels_of_people_are_used
+check "pods get environment, network and ports that clusters ask for" pods_get_what_clusters_ask_for
+check "nothing is in the way of OpenShift" openshift_admits_the_pods
+check "wrong values are refused by name" wrong_values_are_refused
+check "the roles agree with the registry of reconcilers" roles_agree_with_the_registry
+check "modes and eviction decide what may be written" modes_decide_what_may_be_written
+check "the operator accepts the rendered configuration" operator_accepts_the_configuration
+close_checks
