@@ -68,7 +68,7 @@ truncated_file() {
 # --- a fleet ---------------------------------------------------------------------------------------------------
 
 quick_policy() {
-  kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev
+  await 30 kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev
   kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},
     "spec":{"priority":-1000,"rollout":{"canary":{"soak":"1s"},"maxUnavailable":3,"maxUnavailablePerGroup":3}}}'
 }

@@ -12,7 +12,7 @@ tidy() { kubectl delete sharingpolicies,sharingrollouts --all; }
 
 crds_are_established() {
   kubectl apply --server-side --force-conflicts -f "$project/crds"
-  kubectl wait --for=condition=Established --timeout=30s -f "$project/crds"
+  await 30 kubectl wait --for=condition=Established --timeout=30s -f "$project/crds"
   # A schema that is not structural would be named in a condition, and pruning and CEL would be off.
   if kubectl get crd -o 'jsonpath={.items[*].status.conditions[*].type}' | grep NonStructuralSchema; then return 1; fi
 }

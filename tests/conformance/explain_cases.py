@@ -2,7 +2,8 @@
 """One cause of `explain pod` on a real cluster: the pod is made, the real scheduler refuses it, and the cause, its command and
 every change of that command are compared.
 
-  explain_cases.py --list                     name and title of each case, with a tab between
+  explain_cases.py --list [dead]              name and title of each case, with a tab between; dead: of those whose nodes
+                                              must have no kubelet, which would set their status anew
   explain_cases.py NAME BINARY CLUSTER_DIR    exit status 0: as it should be; else the reason is printed
 """
 import json
@@ -20,10 +21,12 @@ NAMESPACE = "default"
 
 class Case:
     """`pod`: a part of the pod's spec. `wants`: GPUs, or limits. `nodes`: kubectl arguments for all GPU nodes, and those that
-    take it back. `scheduler`: what the scheduler says, or None where it has nothing to say. `changes`: path -> value after."""
+    take it back. `scheduler`: what the scheduler says, or None where it has nothing to say. `shows`: what the pod's status has
+    beside it. `changes`: path -> value after. `dead`: its nodes have no kubelet."""
 
-    def __init__(self, code, title, wants=1, pod=None, nodes=None, scheduler="", changes=None, before=None):
+    def __init__(self, code, title, wants=1, pod=None, nodes=None, scheduler="", shows=None, changes=None, before=None, dead=False):
         self.code, self.title, self.pod, self.nodes = code, title, pod or {}, nodes
+        self.shows, self.dead = shows or {}, dead
         self.limits = wants if isinstance(wants, dict) else {GPU: str(wants)}
         self.scheduler, self.changes, self.before = scheduler, changes or {}, before
 
@@ -50,8 +53,29 @@ CASES = {
     "CPU": Case("NotEnoughCPU", "more CPUs than nodes have", pod={"cpu": "9999"}, scheduler="Insufficient cpu"),
     "Scheduler": Case("NoScheduler", "a scheduler that nobody runs", pod={"schedulerName": "volcano"}, scheduler=None,
                       changes={"spec.template.spec.schedulerName": "default-scheduler"}),
-    "NotReady": Case("NotReady", "its kubelet does not report", nodes=(["notready"], None), scheduler="untolerated taint"),
+    "Memory": Case("NotEnoughMemory", "more memory than nodes have", pod={"memory": "900Ti"}, scheduler="Insufficient memory"),
+    "Storage": Case("NotEnoughStorage", "more local storage than nodes have", pod={"ephemeral-storage": "900Ti"},
+                    scheduler="Insufficient ephemeral-storage"),
+    "InChange": Case("NodeInChange", "a node whose profile the operator is changing",
+                     pod={"nodeSelector": {"kubernetes.io/hostname": "t4-02"}}, nodes=(["inchange", "t4-02"], ["settled", "t4-02"]),
+                     scheduler="unschedulable"),
+    "NoneAllocatable": Case("NoneAllocatable", "nodes that offer none of the devices that they have", nodes=(["allocatable", "0"], ["allocatable", "4"]),
+                            scheduler="Insufficient nvidia.com/gpu", dead=True),
+    "Preempting": Case("Preempting", "a pod of higher priority on a full node, until the others have ended",
+                       pod={"nodeSelector": {"kubernetes.io/hostname": "t4-01"}, "priorityClassName": "explain-high"},
+                       scheduler="Insufficient nvidia.com/gpu", shows={"nominatedNodeName": "t4-01"}, before="fill", dead=True),
+    "Condition": Case("NodeCondition", "nodes whose disks are full", nodes=(["condition", "DiskPressure", "True"], ["condition", "DiskPressure", "False"]),
+                      scheduler="untolerated taint", dead=True),
+    "NotReady": Case("NotReady", "its kubelet does not report", nodes=(["condition", "Ready", "False"], None), scheduler="untolerated taint",
+                     dead=True),
 }
+
+
+# As the operator writes it at the start of a change.
+CHANGE = json.dumps({"v": 1, "policy": "default", "configMap": "gpu-operator/mps-config", "key": "any", "product": "", "from": "v1-1", "to": "v1-2",
+                     "kind": "reshare", "cause": "edited", "begun": "2026-01-01T00:00:00Z", "listed": "2026-01-01T00:00:00Z", "pods": {},
+                     "served": True, "cordoned": True})
+RESOURCES = ("cpu", "memory", "ephemeral-storage")
 
 
 class Cluster:
@@ -74,12 +98,23 @@ class Cluster:
 
     def act_on_nodes(self, what):
         verb, *rest = what
-        if verb == "notready":
+        if verb == "condition":
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            condition = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "down", "lastHeartbeatTime": now,
+            condition = {"type": rest[0], "status": rest[1], "reason": "Told", "message": "told", "lastHeartbeatTime": now,
                          "lastTransitionTime": now}
             for node in self.gpu_nodes():
                 self.kubectl("patch", "node", node, "--subresource=status", "--patch", json.dumps({"status": {"conditions": [condition]}}))
+        elif verb == "allocatable":
+            for node in self.gpu_nodes():
+                self.kubectl("patch", "node", node, "--subresource=status", "--patch", json.dumps({"status": {"allocatable": {GPU: rest[0]}}}))
+        elif verb == "inchange":
+            self.kubectl("annotate", "node", rest[0], "gpusharing.dev/change=" + CHANGE)
+            self.kubectl("label", "node", rest[0], "gpusharing.dev/state=Updating")
+            self.kubectl("cordon", rest[0])
+        elif verb == "settled":
+            self.kubectl("annotate", "node", rest[0], "gpusharing.dev/change-")
+            self.kubectl("label", "node", rest[0], "gpusharing.dev/state-")
+            self.kubectl("uncordon", rest[0])
         elif verb == "taint":
             self.kubectl("taint", "nodes", *self.gpu_nodes(), *rest, "--overwrite" if not rest[0].endswith("-") else "--")
         else:
@@ -87,8 +122,8 @@ class Cluster:
 
 
 def deployment(name, case, replicas=1):
-    spec = {key: value for key, value in case.pod.items() if key != "cpu"}
-    limits = dict(case.limits, **({"cpu": case.pod["cpu"]} if "cpu" in case.pod else {}))
+    spec = {key: value for key, value in case.pod.items() if key not in RESOURCES}
+    limits = dict(case.limits, **{key: case.pod[key] for key in RESOURCES if key in case.pod})
     spec["containers"] = [{"name": "cuda", "image": "example/cuda:1", "resources": {"limits": limits}},
                           {"name": "proxy", "image": "example/envoy:1"}]
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": NAMESPACE},
@@ -111,9 +146,12 @@ def pods_of(cluster, name):
     return cluster.get("pods", "--namespace", NAMESPACE, "--selector", f"app={name}")["items"]
 
 
-def unscheduled(cluster, name, message):
-    """Its pod, once the scheduler has said that."""
+def unscheduled(cluster, name, message, shows):
+    """Its pod, once the scheduler has said that, and its status has what it should show."""
     for pod in pods_of(cluster, name):
+        status = pod.get("status", {})
+        if any(status.get(key) != value for key, value in shows.items()):
+            continue
         if message is None:
             return pod
         for condition in pod.get("status", {}).get("conditions", []):
@@ -165,7 +203,12 @@ def fill(cluster, case):
     """As many pods as the node has replicas."""
     node = case.pod["nodeSelector"]["kubernetes.io/hostname"]
     count = int(cluster.get("node", node)["status"]["allocatable"][GPU])
-    cluster.kubectl("create", "--filename", "-", text=json.dumps(deployment("others", case, count)))
+    others = deployment("others", case, count)
+    if "priorityClassName" in case.pod:
+        priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": case.pod["priorityClassName"]}, "value": 1000}
+        cluster.kubectl("create", "--filename", "-", text=json.dumps(priority))
+        del others["spec"]["template"]["spec"]["priorityClassName"]
+    cluster.kubectl("create", "--filename", "-", text=json.dumps(others))
     wait_for(f"{count} pods on {node}", lambda: sum(1 for p in pods_of(cluster, "others") if p["spec"].get("nodeName")) == count)
 
 
@@ -178,7 +221,7 @@ def run(name, binary, folder):
         cluster.act_on_nodes(case.nodes[0])
     try:
         cluster.kubectl("create", "--filename", "-", text=json.dumps(deployment(pod_name, case)))
-        pod = wait_for(f"the scheduler to say: {case.scheduler}", lambda: unscheduled(cluster, pod_name, case.scheduler))
+        pod = wait_for(f"the scheduler to say: {case.scheduler}", lambda: unscheduled(cluster, pod_name, case.scheduler, case.shows))
         done = subprocess.run([binary, "explain", f"{NAMESPACE}/{pod['metadata']['name']}", "--output", "json", "--kubeconfig",
                                cluster.kubeconfig], capture_output=True, text=True, timeout=60)
         print(done.stdout, done.stderr)
@@ -196,9 +239,9 @@ def run(name, binary, folder):
 
 
 def main(arguments):
-    if arguments == ["--list"]:
+    if arguments[:1] == ["--list"]:
         for name, case in CASES.items():
-            if name != "NotReady":
+            if case.dead == (arguments[1:] == ["dead"]):
                 print(f"{name}\t{case.code}: {case.title}")
         return
     try:

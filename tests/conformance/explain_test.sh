@@ -16,5 +16,7 @@ while IFS=$'\t' read -r -u 3 name title; do
   check "$title" "$here/explain_cases.py" "$name" "$build/controller/gpu-sharing-operator" "$cluster"
 done 3< <("$here/explain_cases.py" --list)
 stop fleet
-check "NotReady: its kubelet does not report" "$here/explain_cases.py" NotReady "$build/controller/gpu-sharing-operator" "$cluster"
+while IFS=$'\t' read -r -u 3 name title; do
+  check "$title" "$here/explain_cases.py" "$name" "$build/controller/gpu-sharing-operator" "$cluster"
+done 3< <("$here/explain_cases.py" --list dead)
 close_checks

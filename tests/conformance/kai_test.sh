@@ -14,7 +14,7 @@ kai_is_there() {
   local crds name
   crds=$("$here/controlplane/kai_crds.sh")
   kubectl apply --server-side -f "$crds/kai.scheduler_configs.yaml" -f "$crds/scheduling.run.ai_bindrequests.yaml"
-  kubectl wait --for=condition=Established --timeout=30s crd/configs.kai.scheduler crd/bindrequests.scheduling.run.ai
+  await 30 kubectl wait --for=condition=Established --timeout=30s crd/configs.kai.scheduler crd/bindrequests.scheduling.run.ai
   for name in kai-scheduler $reservations team; do
     kubectl create namespace "$name"
     kubectl create serviceaccount default -n "$name"
@@ -96,8 +96,25 @@ reservations_of_all_kinds() {
 }
 
 operator_starts() {
-  start_operator "$work/operator.kubeconfig" --kai-grace=1m --kai-recheck-interval=5s --kai-node-interval=5s --log-level=debug
+  start_operator "$work/operator.kubeconfig" --kai-grace=1m --kai-recheck-interval=5s --kai-node-interval=5s --watch-list=false --log-level=debug
   await 30 is_ready
+}
+
+# Two reservations of one group: the consumer's ConfigMap says whose GPU it uses.
+a_duplicate_is_there() {
+  pod $reservations right n1 "app: $reservations, runai-gpu-group: g-twice"
+  pod $reservations wrong n1 "app: $reservations, runai-gpu-group: g-twice"
+  pod team twice n1 'runai-gpu-group: g-twice'
+  kubectl annotate pod twice -n team runai/shared-gpu-configmap=twice-shared-gpu gpu-fraction=0.5
+  kubectl create -f - <<YAML
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: twice-shared-gpu-0
+  namespace: team
+  ownerReferences: [{apiVersion: v1, kind: Pod, name: twice, uid: $(kubectl get pod twice -n team -o 'jsonpath={.metadata.uid}')}]
+data: {NVIDIA_VISIBLE_DEVICES: GPU-right}
+YAML
 }
 
 late_consumer_comes() { pod team late n2 'runai-gpu-group/g-late: g-late'; }
@@ -113,6 +130,12 @@ all_else_stays() {
   for name in single multi late lookalike; do kept "$name" team || { echo "team/$name is gone"; return 1; }; done
 }
 
+the_duplicate_goes() {
+  await 60 deleted wrong
+  kept right
+  kept twice team
+}
+
 an_event_says_why() {
   await 20 grep_events
 }
@@ -126,16 +149,37 @@ a_missing_api_holds() {
   logged 'KAIHold|have not synced|served'
 }
 
+# The roles that are bound to the account.
+bound_roles() {
+  kubectl get clusterroles,roles --all-namespaces --output json \
+    --selector 'app.kubernetes.io/instance=gpu-sharing-operator,!rbac.authorization.k8s.io/aggregate-to-edit'
+}
+installs_without_kai() {
+  kubectl create namespace gpu-operator
+  helm install gpu-sharing-operator "$project/charts/gpu-sharing-operator" --namespace "$namespace" --create-namespace --timeout 60s --set replicas=0
+  bound_roles >"$work/roles-without.json"
+}
+rights_for_kai_are_used_and_enough() {
+  stop operator
+  bound_roles >"$work/roles.json"
+  "$here/used_rights.py" "$cluster/audit.log" "$work/roles.json" "$namespace" gpu-sharing-operator --beside "$work/roles-without.json" \
+    --rare "$here/rare_rights_of_kai.txt"
+}
+
 check "KAI is there" kai_is_there
-check "the chart grants what is needed" install_chart --set kai.namespace=kai-scheduler --set "kai.reservationNamespaces={$reservations}"
+check "the chart is installed without KAI's values" installs_without_kai
+check "the chart grants what is needed" install_chart --set kai.namespace=kai-scheduler --set "kai.reservationNamespaces={$reservations}" --set 'kai.consumerNamespaces={team}'
 check "the binder runs" binder_runs
 check "there are reservations of all kinds" reservations_of_all_kinds
+check "a reservation is there twice" a_duplicate_is_there
 check "the operator starts" operator_starts
 sleep 30
 check "a multi-device consumer comes half-way" late_consumer_comes
 check "the orphans are deleted after their grace period" orphans_go
+check "of two reservations the one goes whose GPU the consumer does not use" the_duplicate_goes
 check "everything else stays" all_else_stays
 check "an Event on the node says why" an_event_says_why
 check "with one of KAI's APIs missing nothing is deleted" a_missing_api_holds
 check "no request was refused" bash -c "test -s '$work/operator.log' && ! grep -E 'orbidden' '$work/operator.log'"
+check "the rights that KAI's values add are used, and nothing was refused" rights_for_kai_are_used_and_enough
 close_checks

@@ -14,13 +14,14 @@ account=system:serviceaccount:$namespace:gpu-sharing-operator
 quick=(--cluster-max-unavailable=100% --max-unavailable=100% --max-unavailable-per-group=100% --canary-soak=1s --revision-history-limit=0)
 
 adopts_with_lists() {
-  start_operator "$work/operator.kubeconfig" "${quick[@]}" --workloads=Evict --watch-list=false
+  start_operator "$work/operator.kubeconfig" "${quick[@]}" --workloads=Evict --watch-list=false --remove-rejected-pods=team
   await 30 is_ready
   await 60 up_to_date 12
 }
 
 # A pod without a controller would not be evicted; one of a ReplicaSet would come back on its node.
 client_is_evicted() {
+  refused_pod_is_there
   kubectl create configmap client-controller --namespace default
   local uid
   uid=$(kubectl get configmap client-controller --namespace default --output 'jsonpath={.metadata.uid}')
@@ -33,6 +34,18 @@ client_is_evicted() {
   await 120 replicas_are 6 11
   await 60 up_to_date 12
   await 20 gone pod client default
+  await 20 gone pod refused team
+}
+# As a kubelet leaves a pod that came while no plugin was registered: it goes at the end of the node's change.
+refused_pod_is_there() {
+  local uid
+  kubectl create configmap refused-controller --namespace team
+  uid=$(kubectl get configmap refused-controller --namespace team --output 'jsonpath={.metadata.uid}')
+  kubectl create -f - <<<'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"refused","namespace":"team",
+      "ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"refused-controller","uid":"'"$uid"'","controller":true}]},
+    "spec":{"nodeName":"t4-02","restartPolicy":"Never","containers":[{"name":"cuda","image":"example/cuda-app:1",
+      "resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}}'
+  kubectl patch pod refused --namespace team --subresource status --type merge --patch '{"status":{"phase":"Failed","reason":"UnexpectedAdmissionError"}}'
 }
 gone() { ! kubectl get "$1" "$2" --namespace "$3" >/dev/null 2>&1; }
 
@@ -285,11 +298,13 @@ waits_in_observe() {
   policy_status '{.status.conditions[?(@.type=="Progressing")].reason}' | grep -x Observe
 }
 
-check "the chart is installed, with eviction and DaemonSetRestart" install_chart --set eviction.enabled=true --set daemonSetRestart.enabled=true
+kubectl create namespace team
+check "the chart is installed, with eviction, DaemonSetRestart and rejectedPods" install_chart --set eviction.enabled=true --set daemonSetRestart.enabled=true \
+  --set 'rejectedPods.namespaces={team}'
 start_fleet 0.05 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
 check "a fleet shares its GPUs" await 90 replicas_are 4 11
 check "the operator adopts it, by lists" adopts_with_lists
-check "an edit evicts a GPU client and is rolled" client_is_evicted
+check "an edit evicts a GPU client and is rolled, and a pod that a node refused is removed" client_is_evicted
 check "finished rollouts beyond the limit go" history_is_cleared
 check "promtool accepts its metrics in both forms" metrics_are_valid
 check "the metrics report what happened" metrics_report_what_happened

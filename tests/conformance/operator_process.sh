@@ -70,7 +70,7 @@ start_fleet() {
   start fleet "$build/tests/sim/fleet/gso-fleet" --kubeconfig "$cluster/admin.kubeconfig" --topology demo --time-scale "$1"
   "$build/tests/sim/fleet/gso-fleet" --print-manifests >"$work/fleet.json"
   kubectl apply --server-side --force-conflicts -f "$work/fleet.json" || true
-  kubectl wait --for=condition=Established --timeout=30s crd/clusterpolicies.nvidia.com
+  await 30 kubectl wait --for=condition=Established --timeout=30s crd/clusterpolicies.nvidia.com
   kubectl apply --server-side --force-conflicts -f "$work/fleet.json"
 }
 

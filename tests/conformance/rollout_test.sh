@@ -189,7 +189,7 @@ a_pause_outlives_the_crds() {
   exits 0 rollout diff --key any --file "$work/six.yaml"
   pods_of_the_others | diff "$work/pods" -
   kubectl apply --server-side --filename "$project/crds"
-  kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev crd/sharingrollouts.gpusharing.dev
+  await 30 kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev crd/sharingrollouts.gpusharing.dev
   await 60 kubectl get sharingpolicies default
   pods_of_the_others | diff "$work/pods" -
   exits 0 rollout resume policy/default
