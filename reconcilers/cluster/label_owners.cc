@@ -1,6 +1,8 @@
 // See label_owners.h.
 #include "reconcilers/cluster/label_owners.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -67,49 +69,117 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::optional<std::string> text_or_nothing(const Json& value) {
-  return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+constexpr int kOwnedVersion = 1;
+
+// A member that is a string, or absent or null; false: it is something else.
+bool read_text(const Json& entry, const char* name, std::optional<std::string>& out) {
+  const auto found = entry.find(name);
+  if (found == entry.end() || found->is_null()) return true;
+  if (!found->is_string()) return false;
+  out = found->get<std::string>();
+  return true;
 }
 
-OwnedLabel owned_label(const Json& entry) {
-  if (!entry.is_object()) return {text_or_nothing(entry), {}, {}, {}};
-  const auto member = [&](const char* name) {
-    const auto found = entry.find(name);
-    return found == entry.end() ? std::nullopt : text_or_nothing(*found);
-  };
-  OwnedLabel out{member("before"), member("policy").value_or(""), member("value").value_or(""), {}};
-  const auto rewrites = entry.find("rewrites");
-  if (rewrites == entry.end() || !rewrites->is_array()) return out;
-  for (const Json& time : *rewrites) {
-    if (const auto parsed = k8s::parse_rfc3339(text_or_nothing(time).value_or(""))) out.rewrites.push_back(*parsed);
+bool read_rewrites(const Json& entry, OwnedLabel& out) {
+  const auto times = entry.find("rewrites");
+  if (times == entry.end()) return true;
+  if (!times->is_array()) return false;
+  for (const Json& time : *times) {
+    const auto parsed = time.is_string() ? k8s::parse_rfc3339(time.get<std::string>()) : std::nullopt;
+    if (!parsed) return false;
+    out.rewrites.push_back(*parsed);
   }
-  return out;
+  return true;
+}
+
+bool read_owned(const Json& entry, OwnedLabel& out) {
+  if (entry.is_string()) out.before = entry.get<std::string>();
+  if (entry.is_string() || entry.is_null()) return true;
+  std::optional<std::string> policy;
+  std::optional<std::string> value;
+  if (!entry.is_object() || !read_text(entry, "before", out.before) || !read_text(entry, "policy", policy) ||
+      !read_text(entry, "value", value) || !value) {
+    return false;
+  }
+  out.policy = policy.value_or("");
+  out.value = *value;
+  return read_rewrites(entry, out);
+}
+
+// The labels of the annotation: those of version 1 are a member of their own; before that they were all that it had.
+// nullptr: it has neither, for the reason in `problem`.
+const Json* labels_of(const Json& root, std::string& problem) {
+  const auto version = root.find("v");
+  if (version == root.end()) return &root;
+  const auto labels = root.find("labels");
+  if (!version->is_number_integer()) {
+    problem = "v must be a number";
+  } else if (*version != kOwnedVersion) {
+    problem = fmt::format("version {} was written by another release; this release supports version {}",
+                          version->dump(), kOwnedVersion);
+  } else if (labels == root.end() || !labels->is_object()) {
+    problem = "labels must be an object";
+  }
+  return problem.empty() ? &*labels : nullptr;
+}
+
+// Why the text cannot be read; empty: it was read.
+std::string read_all(std::string_view text, OwnedLabels& out) {
+  const auto root = Json::parse(text, nullptr, false);
+  if (!root.is_object()) return "it must be a JSON object";
+  std::string problem;
+  const Json* labels = labels_of(root, problem);
+  if (labels == nullptr) return problem;
+  for (const auto& [label, entry] : labels->items()) {
+    if (read_owned(entry, out[label])) continue;
+    return fmt::format(
+        "label {} must have its previous value, null, or an object with before, value, policy and rewrites",
+        std::string_view(label).substr(0, 64));
+  }
+  return {};
 }
 
 }  // namespace
 
-OwnedLabels owned_labels(const Node& node) {
-  OwnedLabels out;
+OwnedOnNode owned_on(const Node& node) {
+  OwnedOnNode out;
   const auto text = node.meta.annotations.get(kOwnedAnnotation);
   if (!text) return out;
-  const auto owned = Json::parse(*text, nullptr, false);
-  if (!owned.is_object()) return out;
-  for (const auto& [label, entry] : owned.items()) out[label] = owned_label(entry);
+  const std::string problem = read_all(*text, out.labels);
+  if (problem.empty()) return out;
+  out.labels.clear();
+  out.problem = fmt::format("annotation {} cannot be read: {}", kOwnedAnnotation, problem);
   return out;
+}
+
+OwnedLabels owned_labels(const Node& node) {
+  return owned_on(node).labels;
+}
+
+bool is_owner_unknown(const Node& node) {
+  return !owned_on(node).problem.empty();
+}
+
+std::string owner_unknown_text(const std::string& node, std::string_view problem) {
+  return fmt::format(
+      "{}. Which labels of the node are the operator's is unknown: it neither changes the node nor reverts its labels. "
+      "Correct the labels if necessary, then remove the annotation (kubectl annotate node {} {}-): the labels then "
+      "belong to a person",
+      problem, node, kOwnedAnnotation);
 }
 
 std::string print_owned(const OwnedLabels& labels) {
   if (labels.empty()) return {};
-  Json out = Json::object();
+  Json out = {{"v", kOwnedVersion}, {"labels", Json::object()}};
   for (const auto& [label, owned] : labels) {
     const Json before = owned.before ? Json(*owned.before) : Json(nullptr);
     if (owned.value.empty() && owned.policy.empty()) {
-      out[label] = before;
+      out["labels"][label] = before;
       continue;
     }
-    out[label] = {{"before", before}, {"value", owned.value}};
-    if (!owned.policy.empty()) out[label]["policy"] = owned.policy;
-    for (const WallTime time : owned.rewrites) out[label]["rewrites"].push_back(k8s::format_time(time));
+    Json& entry = out["labels"][label] = {{"before", before}, {"value", owned.value}};
+    if (!owned.policy.empty()) entry["policy"] = owned.policy;
+    for (const WallTime time : owned.rewrites) entry["rewrites"].push_back(k8s::format_time(time));
   }
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

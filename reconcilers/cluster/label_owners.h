@@ -13,6 +13,9 @@
 
 namespace gso {
 
+// The reason of a node whose annotation gpusharing.dev/owned cannot be read.
+inline constexpr std::string_view kOwnedUnreadable = "OwnedUnreadable";
+
 // Labels that NFD owns on the node, by its annotation (the default-namespace prefix it strips is put back).
 [[nodiscard]] std::set<std::string> nfd_owned(const Node& node);
 // The mode of one node: `verify` if the settings say so, else the node's annotation gpusharing.dev/label-mode, else the
@@ -42,10 +45,22 @@ struct OwnedLabel {
 };
 using OwnedLabels = std::map<std::string, OwnedLabel>;  // By label.
 
-// The annotation gpusharing.dev/owned: {"label": {"before": previous value or null, "value": …}}, with "policy" for the
-// label that selects the profile, and "rewrites": [times] for one that another client has changed. A previous value
-// alone is read as well. An annotation that cannot be read owns no label: the labels stay as they are.
+// The annotation gpusharing.dev/owned: {"v":1,"labels":{"LABEL": {"before": previous value or null, "value": …}}}, with
+// "policy" for the label that selects the profile, and "rewrites": [times] for one that another client has changed. A
+// previous value alone, and the labels without the members v and labels, are read as well. If it cannot be read, or was
+// written by a newer release, it is unknown which labels are the operator's: they stay as they are, the annotation is
+// not written, and the node is Held until a person removes it.
+struct OwnedOnNode {
+  OwnedLabels labels;   // Empty: none, or unreadable.
+  std::string problem;  // Not empty: the annotation is there and cannot be read.
+};
+[[nodiscard]] OwnedOnNode owned_on(const Node& node);
+// The labels alone; empty if the operator owns none, or if the annotation cannot be read.
 [[nodiscard]] OwnedLabels owned_labels(const Node& node);
+// The annotation cannot be read.
+[[nodiscard]] bool is_owner_unknown(const Node& node);
+// The problem, and the command that lifts it; `problem`: OwnedOnNode::problem, not empty.
+[[nodiscard]] std::string owner_unknown_text(const std::string& node, std::string_view problem);
 // Empty if the operator owns none.
 [[nodiscard]] std::string print_owned(const OwnedLabels& labels);
 // The policy that wrote this label of the node; nullopt if no policy wrote it, or another client has changed it since.

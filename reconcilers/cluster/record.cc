@@ -140,6 +140,13 @@ std::string_view FleetRecord::last_verified(std::string_view config_map, std::st
   return at == verified.end() ? std::string_view() : std::string_view(at->second);
 }
 
+bool FleetRecord::has_shown(std::string_view config_map, std::string_view key, std::string_view revision,
+                            const std::string& product) const {
+  if (revision.empty() || last_verified(config_map, key) != revision) return false;
+  const auto products = verified_on.find(fmt::format("{}/{}", config_map, key));
+  return products != verified_on.end() && products->second.contains(product);
+}
+
 bool FleetRecord::knows_key(std::string_view config_map, std::string_view key) const {
   const std::string id = fmt::format("{}/{}", config_map, key);
   return verified.contains(id) || previous.contains(id);
@@ -165,12 +172,15 @@ const RecordedRemediation* FleetRecord::remediation(MachineId machine, std::stri
   return at == remediations.end() ? nullptr : &*at;
 }
 
-void FleetRecord::note_verified(const std::string& id, const std::string& to, std::string_view text) {
+void FleetRecord::note_verified(const std::string& id, const std::string& to, std::string_view text,
+                                const std::set<std::string>& products) {
   auto [at, added] = verified.try_emplace(id, to);
   if (!added && at->second != to) {
     previous[id] = at->second;
     at->second = to;
+    verified_on.erase(id);
   }
+  if (!products.empty()) verified_on[id].insert(products.begin(), products.end());
   keep_text(to, text);
 }
 
@@ -180,7 +190,7 @@ void FleetRecord::note_shown(const std::string& id, const std::string& to, std::
 }
 
 void FleetRecord::note(const std::string& id, const ShownKey& shown, std::string_view text) {
-  shown.proven ? note_verified(id, shown.revision, text) : note_shown(id, shown.revision, text);
+  shown.proven ? note_verified(id, shown.revision, text, shown.products) : note_shown(id, shown.revision, text);
 }
 
 void FleetRecord::keep_text(const std::string& to, std::string_view text) {

@@ -130,8 +130,9 @@ struct RecordedRemediation {
 // What the nodes with one profile key show.
 struct ShownKey {
   std::string revision;
-  bool by_all = true;  // Every node shows it,
-  bool proven = true;  // and its pods have certainly read its text (S11).
+  bool by_all = true;              // Every node shows it,
+  bool proven = true;              // and its pods have certainly read its text (S11).
+  std::set<std::string> products;  // The products that have shown it, each in its own canary or on all nodes.
 };
 
 struct FleetRecord {
@@ -144,6 +145,10 @@ struct FleetRecord {
   // templates stay as they are until a newer number exists, even if that template is an earlier one that returns.
   std::map<std::string, std::int64_t> templates;
   std::map<std::string, std::string> verified;  // "namespace/configmap/key" -> revision last verified on a fleet.
+  // "namespace/configmap/key" -> the products that have shown that revision. A group of another product has a canary of
+  // its own. A record without an entry (an earlier release wrote it) names no product: those that show the revision
+  // are added in the next pass, and the others have a canary.
+  std::map<std::string, std::set<std::string>> verified_on;
   // "namespace/configmap/key" -> the revision that was verified before that one; or, if none was, the revision that
   // every node showed when the operator first read them, with pods that might not have read its text. An undo restores
   // it; it is no proof.
@@ -156,8 +161,13 @@ struct FleetRecord {
   [[nodiscard]] std::string_view last_verified(std::string_view config_map, std::string_view key) const;
   // Whether nodes have shown a text of that key, verified or not.
   [[nodiscard]] bool knows_key(std::string_view config_map, std::string_view key) const;
-  // Revision `to` of `id` is verified; its text is kept, and texts that no entry refers to are removed.
-  void note_verified(const std::string& id, const std::string& to, std::string_view text);
+  // The revision is the last verified one of that key, and nodes of that product have shown it.
+  [[nodiscard]] bool has_shown(std::string_view config_map, std::string_view key, std::string_view revision,
+                               const std::string& product) const;
+  // Revision `to` of `id` is verified, and these products have shown it. Its text is kept, and texts that no entry
+  // refers to are removed.
+  void note_verified(const std::string& id, const std::string& to, std::string_view text,
+                     const std::set<std::string>& products = {});
   // Every node shows `to` of `id` since the installation, and that is no proof: it becomes `previous`.
   void note_shown(const std::string& id, const std::string& to, std::string_view text);
   // One of the two, for what every node shows.
@@ -172,8 +182,9 @@ struct FleetRecord {
     std::string key;
     std::string revision;
     std::string retry;  // That annotation when it failed.
-    std::set<std::string>
-        nodes;                 // The nodes on which it failed, some possibly deleted since. None: undone by a person.
+    // The nodes on which it failed, some possibly deleted since: name -> machine. None: undone by a person. A machine
+    // without an id (an earlier release wrote the entry) is not known: no node counts as recovered for it.
+    std::map<std::string, MachineId> nodes;
     bool rolled_back = false;  // The policy's nodes are rolled back to `good`.
     // templates_hash() (rollout/attempts.h) when it failed: another image might not fail. Empty: unknown, or the
     // operator replaces no pods for their templates.
@@ -211,7 +222,15 @@ struct FleetRecord {
   std::map<std::string, RecordedPolicy> policies;           // By name.
   static constexpr std::size_t kMaxPolicies = 192U << 10U;  // Bytes of their specs; one with a stop is always kept.
   std::optional<k8s::WallTime> crds_gone_since;             // The CRDs were installed once, and are not any more.
-  std::vector<RecordedSwitches> rollouts;                   // Sorted; those with a switch that is on.
+  // The annotation gpusharing.dev/forget-policies, and when the operator first saw this value: stops that came later
+  // are not forgotten, even if the value lies in the future.
+  struct Forgetting {
+    std::string value;
+    k8s::WallTime seen{};
+    friend bool operator==(const Forgetting&, const Forgetting&) = default;
+  };
+  std::optional<Forgetting> forgetting;
+  std::vector<RecordedSwitches> rollouts;  // Sorted; those with a switch that is on.
   // ConfigMap of a plugin ("namespace/name") that a person has paused -> its uid (paused_config_maps.h).
   std::map<std::string, std::string> paused_config_maps;
   // The entry of that rollout, or nullptr.

@@ -82,12 +82,10 @@ bool is_shard(const k8s::ObjectKey& state, const k8s::ObjectKey& config_map) {
 bool RecordStore::read(const World& world, const PlannerSettings& settings) {
   const k8s::ObjectKey state = state_key(settings);
   const ConfigMap* head = world.configmaps.find(state);
-  std::optional<k8s::WallTime> forget;
-  if (head != nullptr) {
-    if (const auto until = head->meta.annotations.get(kForgetPoliciesAnnotation)) forget = k8s::parse_rfc3339(*until);
-  }
-  bool changed = std::exchange(first_, false) || forget != forget_until_;
-  forget_until_ = forget;
+  std::string forget;
+  if (head != nullptr) forget = head->meta.annotations.get(kForgetPoliciesAnnotation).value_or("");
+  bool changed = std::exchange(first_, false) || forget != forget_text_;
+  forget_text_ = std::move(forget);
   Text text = text_in(world, state, kRecordKey);
   if (!same(text, head_text_)) changed = true;
   head_text_ = std::move(text);
@@ -101,6 +99,13 @@ bool RecordStore::read(const World& world, const PlannerSettings& settings) {
   }
   if (changed) assemble(state);
   return changed;
+}
+
+// A value that the record does not have yet is new in this pass: no stop in the record is younger.
+std::optional<k8s::WallTime> RecordStore::forget_until() const {
+  const auto until = k8s::parse_rfc3339(forget_text_);
+  if (!until || !record_ || !record_->forgetting || record_->forgetting->value != forget_text_) return until;
+  return std::min(*until, record_->forgetting->seen);
 }
 
 void RecordStore::fail(const k8s::ObjectKey& config_map, std::string what) {

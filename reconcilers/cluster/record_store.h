@@ -40,8 +40,11 @@ class RecordStore {
   [[nodiscard]] const std::string& problem() const { return problem_; }
   // The ConfigMap of `problem`.
   [[nodiscard]] const k8s::ObjectKey& problem_in() const { return problem_in_; }
-  // Stops of policies that had been deleted by then are dropped (annotation gpusharing.dev/forget-policies).
-  [[nodiscard]] const std::optional<k8s::WallTime>& forget_until() const { return forget_until_; }
+  // Stops of policies that had been deleted by then are dropped: the annotation gpusharing.dev/forget-policies, but not
+  // a time after the moment when the operator first saw it.
+  [[nodiscard]] std::optional<k8s::WallTime> forget_until() const;
+  // That annotation as it is written; empty: there is none.
+  [[nodiscard]] const std::string& forget_text() const { return forget_text_; }
 
  private:
   using Text = std::shared_ptr<const std::string>;
@@ -56,7 +59,7 @@ class RecordStore {
   std::optional<FleetRecord> begun_;
   std::string problem_;
   k8s::ObjectKey problem_in_;
-  std::optional<k8s::WallTime> forget_until_;
+  std::string forget_text_;
   bool first_ = true;
 };
 

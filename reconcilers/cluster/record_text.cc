@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/cluster/machine_text.h"
@@ -112,12 +113,45 @@ Json print_subject(const Entry& entry) {
   return {{"policy", entry.policy}, {"configMap", entry.config_map}, {"key", entry.key}, {"revision", entry.revision}};
 }
 
+// Nodes by name, each with its machine.
+Json print_nodes(const std::map<std::string, MachineId>& nodes) {
+  Json out = Json::object();
+  for (const auto& [name, machine] : nodes) out[name] = print_machine(machine);
+  return out;
+}
+
+bool read_nodes(const Json& root, std::map<std::string, MachineId>& out) {
+  std::map<std::string, std::string> nodes;
+  if (!read_map(root, "nodes", nodes)) return false;
+  return std::ranges::all_of(nodes, [&](const auto& node) { return read_machine_id(node.second, out[node.first]); });
+}
+
+// Of a failure. An earlier release wrote the names alone.
+bool read_failed_nodes(const Json& root, std::map<std::string, MachineId>& out) {
+  const Json* nodes = member_at(root, "nodes");
+  if (nodes == nullptr || !nodes->is_array()) return read_nodes(root, out);
+  std::set<std::string> names;
+  if (!read_names(root, "nodes", names)) return false;
+  for (const std::string& name : names) out[name] = MachineId{};
+  return true;
+}
+
+bool read_products(const Json& root, std::map<std::string, std::set<std::string>>& out) {
+  const Json* member = member_at(root, "verifiedOn");
+  if (member == nullptr) return true;
+  if (!member->is_object()) return false;
+  for (const auto& [id, products] : member->items()) {
+    if (!products.is_array() || !read_names(*member, id.c_str(), out[id])) return false;
+  }
+  return true;
+}
+
 // --- Failures, good profiles, switches.
 
 Json print_failure(const FleetRecord::Failure& failure) {
   Json out = print_subject(failure);
   out["retry"] = failure.retry;
-  out["nodes"] = failure.nodes;
+  out["nodes"] = print_nodes(failure.nodes);
   out["rolledBack"] = failure.rolled_back;
   if (!failure.templates.empty()) out["templates"] = failure.templates;
   return out;
@@ -125,7 +159,7 @@ Json print_failure(const FleetRecord::Failure& failure) {
 
 bool read_failure(const Json& json, FleetRecord& out) {
   FleetRecord::Failure read;
-  if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_names(json, "nodes", read.nodes) ||
+  if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_failed_nodes(json, read.nodes) ||
       !read_flag(json, "rolledBack", read.rolled_back)) {
     return false;
   }
@@ -175,22 +209,17 @@ Json print_canary(const RecordedCanary& canary) {
   out["product"] = canary.product;
   out["templates"] = canary.templates;
   out["passed"] = canary.passed;
-  out["nodes"] = Json::object();
-  for (const auto& [name, machine] : canary.nodes) out["nodes"][name] = print_machine(machine);
+  out["nodes"] = print_nodes(canary.nodes);
   if (canary.soaking_since) out["soakingSince"] = k8s::format_time(*canary.soaking_since);
   return out;
 }
 
 bool read_canary(const Json& json, FleetRecord& out) {
   RecordedCanary read;
-  std::map<std::string, std::string> nodes;
   if (!read_subject(json, read) || !read_text(json, "product", read.product) ||
       !read_text(json, "templates", read.templates) || !read_flag(json, "passed", read.passed) ||
-      !read_map(json, "nodes", nodes) || !read_time(json, "soakingSince", read.soaking_since)) {
+      !read_nodes(json, read.nodes) || !read_time(json, "soakingSince", read.soaking_since)) {
     return false;
-  }
-  for (const auto& [name, machine] : nodes) {
-    if (!read_machine_id(machine, read.nodes[name])) return false;
   }
   out.canaries.push_back(std::move(read));
   return true;
@@ -223,6 +252,18 @@ bool read_remediation(const Json& json, FleetRecord& out) {
 }
 
 // --- Policies.
+
+bool read_forgetting(const Json& root, std::optional<FleetRecord::Forgetting>& out) {
+  const Json* member = member_at(root, "forgetting");
+  if (member == nullptr) return true;
+  FleetRecord::Forgetting read;
+  std::optional<k8s::WallTime> seen;
+  if (!member->is_object() || !read_text(*member, "value", read.value) || !read_time(*member, "seen", seen) || !seen)
+    return false;
+  read.seen = *seen;
+  out = std::move(read);
+  return true;
+}
 
 Json print_policy(const RecordedPolicy& recorded) {
   const SharingPolicy& policy = recorded.policy;
@@ -284,6 +325,8 @@ std::string read_fields(const Json& root, RecordHead& head) {
        {std::pair("verified", &out.verified), std::pair("previous", &out.previous), std::pair("texts", &out.texts)}) {
     if (!read_map(root, name, *into)) return fmt::format("{} must map strings to strings", name);
   }
+  if (!read_products(root, out.verified_on)) return "verifiedOn must map strings to lists of products";
+  if (!read_forgetting(root, out.forgetting)) return "forgetting must have a value and the time seen";
   if (!read_map(root, "timers", out.timers)) return "timers must map timers to RFC 3339 times";
   constexpr std::string_view kSubject = "must be a list of entries with policy, configMap, key, revision";
   if (!read_list(root, "failures", [&](const Json& entry) { return read_failure(entry, out); }))
@@ -336,6 +379,7 @@ std::string print_head(const RecordHead& head) {
   if (!record.without_baseline.empty()) root["withoutBaseline"] = record.without_baseline;
   if (!record.templates.empty()) root["templates"] = record.templates;
   if (!record.previous.empty()) root["previous"] = record.previous;
+  if (!record.verified_on.empty()) root["verifiedOn"] = record.verified_on;
   if (!record.texts.empty()) root["texts"] = record.texts;
   for (const FleetRecord::Failure& failure : record.failures) root["failures"].push_back(print_failure(failure));
   for (const auto& [where, good] : record.good) {
@@ -350,6 +394,9 @@ std::string print_head(const RecordHead& head) {
     root["remediations"].push_back(print_remediation(remediation));
   for (const auto& [timer, since] : record.timers) root["timers"][timer] = k8s::format_time(since);
   for (const auto& [name, policy] : record.policies) root["policies"][name] = print_policy(policy);
+  if (record.forgetting) {
+    root["forgetting"] = {{"value", record.forgetting->value}, {"seen", k8s::format_time(record.forgetting->seen)}};
+  }
   if (record.crds_gone_since) root["crdsGoneSince"] = k8s::format_time(*record.crds_gone_since);
   if (!record.paused_config_maps.empty()) root["pausedConfigMaps"] = record.paused_config_maps;
   for (const RecordedSwitches& rollout : record.rollouts) root["rollouts"].push_back(print_switches(rollout));

@@ -145,6 +145,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
         "cordoned",
         node.meta.name, kChangeAnnotation);
   }
+  if (reason == kOwnedUnreadable) return fmt::format("kubectl annotate node {} {}-", node.meta.name, kOwnedAnnotation);
   if (reason == kDeferralUnreadable)
     return fmt::format("kubectl annotate node {} {}-", node.meta.name, kDeferredAnnotation);
   if (std::string command = command_of_reason(world, index, node, *a, reason); !command.empty()) return command;

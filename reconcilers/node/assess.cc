@@ -100,7 +100,7 @@ void Assessor::find_awaiting_policies() {
 const SharingPolicy* Assessor::governing_policy_in_change() const {
   const SharingPolicy* live = governing_policy(context_.policies, node_);
   if (out_.change == nullptr) return live;
-  const bool touched = !out_.change->failed && !listed_and_gone(*out_.change, pods_).empty();
+  const bool touched = !out_.change->failed && has_begun(*out_.change, pods_, false);
   // Any node can lose its labels. Then only the change says which policy governs it.
   const bool is_awaited = std::ranges::any_of(
       out_.awaited_by, [&](const Interned& name) { return name == std::string_view(out_.change->policy); });

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/checks/check.h"
@@ -77,6 +78,8 @@ struct NodeAssessment {
       false;  // The policy names a key that the ConfigMap lacks: the node is blocked at its present profile.
   bool write_blocked = false;          // The reason concerns this node only: it is written to the node, once.
   bool announced_map_missing = false;  // The cause of would_break: the announced ConfigMap does not exist.
+  // Draining for a change that has lost its cause: without the change the node would be up to date.
+  bool needless_change = false;
 
   // A change of the operator is in progress and has not failed.
   [[nodiscard]] bool in_change() const;
@@ -126,8 +129,8 @@ struct NodeAssessment {
   // Why no pod is replaced to make the node show what it runs: its labels are missing. Empty: they are there, or the
   // node is repaired without them.
   Interned labels_missing;
-  // What would block a change of a node that runs its target and does not show it, so that no pod of it is replaced
-  // (S5). Empty: nothing would, or it shows its target.
+  // What would block a change of a node that runs its target and does not show it, or that shows what it has loaded by
+  // itself, so that no pod of it is replaced (S5). Empty: nothing would, or it shows the target that it runs.
   Interned reload_obstacle;
   // The value of nvidia.com/device-plugin.config to write; an empty text removes the label.
   std::optional<Interned> label;
@@ -202,6 +205,10 @@ struct AssessContext {
 // The pod was created from an older template than its DaemonSet's newest one (updateStrategy OnDelete, or the DaemonSet
 // is rolling): its default key, environment and image come from the older template. In assess_loaded.cc.
 [[nodiscard]] bool is_old_template(const Operand& operand, const Pod& pod);
+// Under OnDelete: one of these pods that the change has created does not have the newest template. Pods that the change
+// lists and has not deleted do not count: it began, and failed, beside them. In assess_loaded.cc.
+using Loaders = std::vector<std::pair<const Operand*, const Pod*>>;
+[[nodiscard]] bool created_from_an_older_template(const NodeChange& change, const Loaders& loaders);
 // Higher priority first, then older, then by name; the built-in `default` if the cluster has none. `held`: policies
 // that govern although they have no object (cluster/recorded_policies.h).
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in,

@@ -24,8 +24,8 @@ bool Assessor::wants_mps() const {
 }
 
 // Pods of components that load the profile: plugin always, GFD where it selects the node, MPS for MPS profiles.
-std::vector<std::pair<const Operand*, const Pod*>> Assessor::loaders() const {
-  std::vector<std::pair<const Operand*, const Pod*>> out{{plugin_, newest(Component::plugin)}};
+Loaders Assessor::loaders() const {
+  Loaders out{{plugin_, newest(Component::plugin)}};
   if (gfd_) out.emplace_back(gfd_, newest(Component::gfd));
   if (mps_ && wants_mps()) out.emplace_back(mps_, newest(Component::mps));
   return out;
@@ -90,14 +90,14 @@ bool Assessor::waits_for_deletion() const {
   });
 }
 
-bool Assessor::created_from_an_older_template(const NodeChange& change) const {
+bool created_from_an_older_template(const NodeChange& change, const Loaders& loaders) {
   const auto created = [&](const Pod& pod) {
     return std::ranges::none_of(change.pods, [&](const auto& listed) { return listed.second.contains(pod.meta.uid); });
   };
-  const auto is_outdated = [&](const Operand* operand, const Pod* pod) {
+  return std::ranges::any_of(loaders, [&](const auto& loader) {
+    const auto& [operand, pod] = loader;
     return pod != nullptr && operand->on_delete && created(*pod) && is_old_template(*operand, *pod);
-  };
-  return std::ranges::any_of(loaders(), [&](const auto& loader) { return is_outdated(loader.first, loader.second); });
+  });
 }
 
 // Its pod might mount a ConfigMap that is deleted with the old template, and would not start again.

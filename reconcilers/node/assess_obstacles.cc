@@ -33,15 +33,13 @@ void Assessor::describe_setup() {
 }
 
 NodeSetup Assessor::setup() const {
-  // A node that has loaded its profile by itself is recorded; no pod on it is restarted.
-  const bool stays = out_.loads_by_itself() && out_.matches();
   return {.setup = *setup_,
           .node = node_,
           .config_map = config_map_,
           .policy = policy_,
           .policy_key_problem = wrong_key_,
           .managed_key = managed_key_,
-          .taint = stays ? std::string_view() : out_.taint.view(),
+          .taint = out_.taint.view(),
           .label = out_.label ? std::optional(out_.label->view()) : std::nullopt,
           .expectation = out_.expectation.get(),
           .use = &use_,
@@ -64,7 +62,9 @@ bool Assessor::block_by(std::optional<Block> found) {
 }
 
 void Assessor::find_obstacle() {
-  find_own_obstacle();
+  // A node that shows what it has loaded by itself is recorded, and no pod of it is restarted (find_reload_obstacle).
+  const bool stays = out_.loads_by_itself() && out_.matches();
+  if (!stays) find_own_obstacle();
   if (foreign_holder_.empty()) {
     if (!out_.is_blocked()) hold_unreadable_deferral();
     return;
@@ -88,13 +88,22 @@ void Assessor::find_missing_labels() {
   if (!found.empty()) out_.labels_missing = Interned(found.front().message);
 }
 
-// A node that does not show its target any more is restarted into it only if the target could be shown.
+// A node that does not show its target any more is restarted into it only if the target could be shown. The same if it
+// shows what it has loaded by itself, and its pods cannot have read the text.
 void Assessor::find_reload_obstacle() {
-  if (out_.phase != Phase::up_to_date || out_.matches()) return;
+  if (out_.phase != Phase::up_to_date && out_.phase != Phase::verifying) return;
+  if (out_.matches() != (out_.phase == Phase::verifying)) return;
   NodeSetup restarted = setup();
   restarted.reloads = true;
   if (const auto found = first_block(restarted, CheckStage::change, CheckStage::change))
     out_.reload_obstacle = Interned(found->message);
+}
+
+// Which labels of the node are the operator's is unknown: it could take a label of its own for a person's.
+void Assessor::hold_unreadable_owner() {
+  const OwnedOnNode on = owned_on(node_);
+  if (on.problem.empty()) return;
+  block(kOwnedUnreadable, owner_unknown_text(node_.meta.name, on.problem), false);
 }
 
 // The end of the node's deferral is unknown: its change does not begin by itself.

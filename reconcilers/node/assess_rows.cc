@@ -12,7 +12,7 @@ namespace gso {
 
 void Assessor::decide() {
   using Row = bool (Assessor::*)();
-  constexpr Row kRows[] = {&Assessor::n2_no_profiles,    &Assessor::n3_no_baseline, &Assessor::n1_unreadable_change,
+  constexpr Row kRows[] = {&Assessor::n2_no_profiles,    &Assessor::n3_no_baseline, &Assessor::n1_unreadable_annotation,
                            &Assessor::c1_to_c12_change,  &Assessor::n4_no_target,   &Assessor::n5_loaded_by_itself,
                            &Assessor::n6_rolling_update, &Assessor::n7_runs_target, &Assessor::n8_needs_change};
   for (const Row row : kRows) {
@@ -33,9 +33,12 @@ bool Assessor::n3_no_baseline() {
   return true;
 }
 
-// It is unknown what was in progress and who cordoned the node.
-bool Assessor::n1_unreadable_change() {
-  if (change_problem_.empty()) return false;
+// It is unknown what was in progress and who cordoned the node, or which labels of it are the operator's.
+bool Assessor::n1_unreadable_annotation() {
+  if (change_problem_.empty()) {
+    if (!out_.change) hold_unreadable_owner();
+    return out_.is_blocked();
+  }
   out_.phase = Phase::blocked;
   out_.reason = kChangeUnreadable;
   out_.message = fmt::format(
@@ -65,11 +68,11 @@ bool Assessor::c1_to_c12_change() {
   return true;
 }
 
-// C2: the failed target has been replaced, or a person requested a retry: start another attempt that replaces every
-// pod.
+// C2: the failed target has been replaced, or a person requested a retry: the node needs another change, which replaces
+// every pod that could be the cause, or with a new template the pods of that template's DaemonSets.
 void Assessor::try_again() {
   const bool asked_again = out_.change->failed->retry != retry();
-  const bool new_template = created_from_an_older_template(*out_.change);
+  const bool new_template = created_from_an_older_template(*out_.change, loaders());
   if (out_.change->to == out_.target.view() && !asked_again && !new_template) return;
   // It shows its target with pods that have read it: it needs no second change.
   const bool is_done =
@@ -82,13 +85,26 @@ void Assessor::try_again() {
     set_transition(false);
   }
   find_obstacle();
+  if (!out_.is_blocked()) hold_unreadable_owner();
+}
+
+// It only waits for its workloads, and without the change it would be up to date: it shows its target again, its image
+// was taken back under OnDelete, or it has loaded its target after all. What its pods cannot have read proves nothing.
+bool Assessor::has_lost_its_cause() const {
+  if (out_.phase != Phase::draining || !out_.reason.empty() || !out_.matches()) return false;
+  if (out_.change->to != out_.target.view()) return false;
+  const Difference now = difference();
+  const bool loads = now == Difference::unknown || now == Difference::text || now == Difference::key;
+  return now == Difference::none || (loads && out_.fresh_pods);
 }
 
 // An obstacle appeared during the change: keep its reason, and take the phase from the change.
 void Assessor::note_obstacle() {
   find_own_obstacle();
+  if (!out_.is_blocked()) hold_unreadable_owner();
   out_.phase = phase_in_change(out_, pods_);
   out_.write_blocked = false;
+  out_.needless_change = has_lost_its_cause();
   find_missing_labels();
 }
 
@@ -104,6 +120,7 @@ bool Assessor::n5_loaded_by_itself() {
   if (!applies) return false;
   out_.phase = Phase::verifying;
   find_missing_labels();
+  find_reload_obstacle();
   find_obstacle();
   return true;
 }

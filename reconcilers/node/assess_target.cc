@@ -34,7 +34,14 @@ EffectiveKey Assessor::resolve(std::string_view label, std::string_view default_
 void Assessor::resolve_label() {
   const auto writer = label_writer(node_, plugin_->node_label);
   if (writer) out_.label_by = Interned(*writer);
-  if (policy_ == nullptr || context_.settings.mode_of(*policy_) == PolicyMode::observe) return;
+  if (policy_ == nullptr) return;
+  if (context_.settings.mode_of(*policy_) == PolicyMode::observe) {
+    // The label of a policy that the node has left is only reported: the gate is closed, and nothing is written.
+    const bool wants_a_key = policy_->config_map_key || policy_->inline_profile;
+    if (!out_.change && !wants_a_key) leave_policy(writer);
+    if (out_.left_policy == LeftPolicy::release) out_.left_policy = LeftPolicy::no;
+    return;
+  }
   std::string wanted;
   if (policy_->config_map_key) wanted = *policy_->config_map_key;
   if (policy_->inline_profile) {

@@ -60,14 +60,11 @@ class Assessor {
   // --- What it has loaded.
   [[nodiscard]] const Pod* newest(Component component) const;
   [[nodiscard]] bool wants_mps() const;
-  [[nodiscard]] std::vector<std::pair<const Operand*, const Pod*>> loaders() const;
+  [[nodiscard]] Loaders loaders() const;
   [[nodiscard]] bool has_read(const Pod& pod) const;  // The present content of its ConfigMap.
   // Under updateStrategy OnDelete: pods whose template has changed since the baseline, which only the operator
   // replaces.
   [[nodiscard]] bool waits_for_deletion() const;
-  // OnDelete: a pod that the change has created does not have the newest template. Pods that it lists and has not
-  // deleted do not count: it began, and failed, beside them.
-  [[nodiscard]] bool created_from_an_older_template(const NodeChange& change) const;
   void include_old_mps();
   [[nodiscard]] bool pods_are_fresh() const;
   // Every pod that loads the profile was created after the fleet's baseline was recorded.
@@ -94,7 +91,7 @@ class Assessor {
   void decide();
   bool n2_no_profiles();
   bool n3_no_baseline();
-  bool n1_unreadable_change();
+  bool n1_unreadable_annotation();
   bool c1_to_c12_change();
   bool n4_no_target();
   bool n5_loaded_by_itself();
@@ -102,6 +99,7 @@ class Assessor {
   bool n7_runs_target();
   bool n8_needs_change();
   void try_again();
+  [[nodiscard]] bool has_lost_its_cause() const;
   void note_obstacle();
   // How what the node has loaded differs from its target.
   enum class Difference : std::uint8_t {
@@ -129,6 +127,7 @@ class Assessor {
   void find_missing_labels();
   void find_reload_obstacle();
   void find_obstacle();
+  void hold_unreadable_owner();
   void hold_unreadable_deferral();
   void find_own_obstacle();
   void find_pinned_break();

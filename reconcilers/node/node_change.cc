@@ -170,6 +170,10 @@ bool was_sound(const NodeChange& change) {
   return change.served && change.from != change.to;
 }
 
+bool is_drift_repair(const NodeChange& change) {
+  return change.cause == ChangeCause::none && change.from == change.to;
+}
+
 std::string profile_ref_of(const NodeChange& change) {
   return fmt::format("{}/{}", change.config_map.substr(change.config_map.find('/') + 1), change.key);
 }

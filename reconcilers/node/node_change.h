@@ -69,6 +69,10 @@ struct NodeChange {
 // The node served and showed its profile before this change: the change was for another revision, no repair.
 [[nodiscard]] bool was_sound(const NodeChange& change);
 
+// The change restarts a node into the revision that it had loaded and stopped showing: neither its text nor its label
+// nor its template is new.
+[[nodiscard]] bool is_drift_repair(const NodeChange& change);
+
 // "<configmap>/<key>" of the profile that the change was begun for, as in gpusharing.dev/profile.
 [[nodiscard]] std::string profile_ref_of(const NodeChange& change);
 

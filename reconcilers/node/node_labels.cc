@@ -52,7 +52,8 @@ void restore_label(const Node& node, const std::string& key, const OwnedLabel& o
 
 LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd, const LabelRules& rules) {
   LabelChange change;
-  if (label_mode_of(node, rules.settings) == PlannerSettings::LabelMode::verify) return change;
+  const bool verify = label_mode_of(node, rules.settings) == PlannerSettings::LabelMode::verify;
+  if (verify || is_owner_unknown(node)) return change;
   OwnedLabels owned = owned_labels(node);
   const bool writes = operator_owns_labels(node, gfd, rules.settings);
   // Most nodes need not be asked.
@@ -106,7 +107,7 @@ LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const L
   LabelChange change;
   if (!operator_owns_labels(node, gfd, rules.settings)) return change;
   const std::string key(kMpsCapable);
-  if (nfd_owned(node).contains(key)) return change;
+  if (nfd_owned(node).contains(key) || is_owner_unknown(node)) return change;
   OwnedLabels owned = owned_labels(node);
   write_label(node, key, capable ? "true" : "false", rules.now, owned, change);
   keep_owned(node, owned, change);
@@ -115,6 +116,7 @@ LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const L
 
 LabelChange release_label(const Node& node, std::string_view key) {
   LabelChange change;
+  if (is_owner_unknown(node)) return change;
   OwnedLabels owned = owned_labels(node);
   owned.erase(std::string(key));
   keep_owned(node, owned, change);
@@ -122,6 +124,7 @@ LabelChange release_label(const Node& node, std::string_view key) {
 }
 
 LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment) {
+  if (is_owner_unknown(node)) return {};
   const std::string value(assessment.label->view());
   if (assessment.left_policy == LeftPolicy::revert) {
     LabelChange change = release_label(node, key);

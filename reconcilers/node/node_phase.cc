@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_patch.h"
 
@@ -26,33 +27,26 @@ bool any_left_of(const std::vector<Component>& components, const NodeChange& cha
                              [&](Component component) { return pods_left(change, pods, component, terminating) > 0; });
 }
 
-std::string listed_and_gone(const NodeChange& change, const NodePods& pods) {
-  for (const auto& [component, uids] : change.pods) {
-    for (const std::string& uid : uids) {
-      const bool there = std::ranges::any_of(pods.of(component), [&](const Pod* pod) { return pod->meta.uid == uid; });
-      if (!there) return uid;
-    }
-  }
-  return {};
+bool has_begun(const NodeChange& change, const NodePods& pods, bool without_mps) {
+  if (change.touched) return true;
+  return std::ranges::any_of(change.pods, [&](const auto& entry) {
+    const auto& [component, listed] = entry;
+    if (without_mps && component == Component::mps && change.pods.size() > 1) return false;
+    return pods_left(change, pods, component, false) < listed.size();
+  });
 }
 
 bool is_touched(const NodeAssessment& facts, const NodePods& pods) {
   const NodeChange& change = *facts.change;
-  if (change.touched) return true;
   // The node has another key than the change was begun for. GFD can then take mps.capable away, and the DaemonSet
   // controller ends the MPS pod: only another listed pod that is gone shows that the operator deleted any.
-  const bool other_key = facts.key != std::string_view(change.key);
-  std::size_t uids = 0;
-  for (const auto& [component, listed] : change.pods) {
-    uids += listed.size();
-    if (other_key && component == Component::mps && change.pods.size() > 1) continue;
-    if (pods_left(change, pods, component, false) < listed.size()) return true;
-  }
+  if (has_begun(change, pods, facts.key != std::string_view(change.key))) return true;
   // An earlier release wrote the label without the flag, and a person can write it as well: then nothing remains to be
   // written, and the node's own label chooses the change's key. If the policy drops the key before that, nothing
   // remains to be written either, but the node has its former key.
   if (change.cause == ChangeCause::policy) return !facts.label && facts.key == std::string_view(change.key);
-  return uids == 0 && !facts.label;
+  const bool lists_none = std::ranges::all_of(change.pods, [](const auto& entry) { return entry.second.empty(); });
+  return lists_none && !facts.label;
 }
 
 bool can_stop_half_way(const NodeAssessment& facts, const NodePods& pods) {
@@ -73,8 +67,8 @@ namespace {
 
 // Not an obstacle of the change, but somebody who holds the node, or an annotation that only a person can judge.
 bool is_hold(std::string_view reason) {
-  constexpr std::string_view kHolds[] = {kDriverUpgrade, kMigChange, kQuarantined, kChangeUnreadable,
-                                         kDeferralUnreadable};
+  constexpr std::string_view kHolds[] = {kDriverUpgrade,    kMigChange,          kQuarantined,
+                                         kChangeUnreadable, kDeferralUnreadable, kOwnedUnreadable};
   return std::ranges::find(kHolds, reason) != std::end(kHolds);
 }
 

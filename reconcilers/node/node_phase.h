@@ -28,8 +28,9 @@ namespace gso {
 // The same, of these components.
 [[nodiscard]] bool any_left_of(const std::vector<Component>& components, const NodeChange& change, const NodePods& pods,
                                bool terminating);
-// The uid of a listed pod that is gone; empty while all exist.
-[[nodiscard]] std::string listed_and_gone(const NodeChange& change, const NodePods& pods);
+// A listed pod is gone or terminating, or the annotation says that the change is touched: what is_touched() knows
+// before the node's target is known. `without_mps`: its MPS pods do not count, unless the change lists no others.
+[[nodiscard]] bool has_begun(const NodeChange& change, const NodePods& pods, bool without_mps);
 // The change has had an effect on the node: a listed pod is gone or terminating, the label was written, or the pods
 // were listed again after that. A node without such an effect can be uncordoned and queued again.
 [[nodiscard]] bool is_touched(const NodeAssessment& facts, const NodePods& pods);

@@ -147,6 +147,9 @@ bool ChangeStep::c3_back_out() {
   }
   if (!same_target_) return back_out("Superseded", "the profile changed before any pod was restarted");
   if (!facts_.reason.empty()) return back_out(facts_.reason, facts_.message);
+  if (facts_.needless_change) {
+    return back_out("NoLongerNeeded", fmt::format("the node shows {} without the change", change_.to));
+  }
   return input_.stop && back_out(input_.stop->reason, input_.stop->message);
 }
 
@@ -166,9 +169,10 @@ bool ChangeStep::c4_wait() {
 }
 
 bool ChangeStep::c5_new_target() {
-  if (same_target_ || !(facts_.label || any_listed_left(change_, pods_, false))) return false;
+  const bool moved_on = !same_target_ || has_superseded_template();
+  if (!moved_on || !(facts_.label || any_listed_left(change_, pods_, false))) return false;
   if (!has_stood_for_a_second()) return true;
-  const ChangePlan next = content_.from_what_it_shows();
+  const ChangePlan next = next_plan();
   go_on(next, pods_to_replace(view_, next));
   return true;
 }
@@ -209,7 +213,7 @@ bool ChangeStep::c7_list_older() {
   if (!is_superseded()) return false;
   if (is_hindered_by_kai(false)) return true;
   if (!has_stood_for_a_second()) return true;
-  const ChangePlan next = content_.from_what_it_shows();
+  const ChangePlan next = next_plan();
   go_on(next, content_.older_pods(next));
   return true;
 }

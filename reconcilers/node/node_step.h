@@ -11,7 +11,9 @@
 //                                          if nos took the node over), but not while a holder holds the node, a plugin
 //                                          pod still runs there, or its pods cannot be read
 //   N3  has no baseline yet                Unrecorded. No action on the node
-//   N1  has a change that cannot be read   Held. No action; a finding says how to release the node
+//   N1  has a change that cannot be read,  Held. No action; a finding says how to release the node
+//       or labels whose owner is unknown
+//       (gpusharing.dev/owned)
 //   N4  has no valid target: DRA serves    Blocked
 //       its GPUs, its policy's key does
 //       not exist, or no pod can start
@@ -19,8 +21,9 @@
 //   N5  loaded a profile by itself (it     Verifying. Recorded once it shows the profile and its pods have certainly
 //       joined, or its label or pods were  read the text. Otherwise it starts like a node of N8: after verifyTimeout,
 //       changed by somebody else)          two minutes after its label was changed, or earlier if it joined and its
-//                                          pods serve without having read the text. Blocked or Held as in N8, although
-//                                          nothing need be restarted
+//                                          pods serve without having read the text; on a product where no other
+//                                          node has shown the revision, one such node after the other. Blocked or Held
+//                                          as in N8, but an obstacle does not block a node that shows the profile
 //   N6  gets new pods by RollingUpdate,    FollowingDaemonSet. A warning if no pod is replaced for verifyTimeout
 //       and runs another profile so far
 //   N7  runs its target                    UpToDate, or as in N8 if a taint keeps its plugin away. If it does not show
@@ -49,20 +52,22 @@
 //                                          next change replaces this one
 //   C3  the change is untouched, and a     The node leaves the change: it is uncordoned and has the phase of a node
 //       new target, an obstacle or a       without a change. The same if all pods are replaced, only the label remains
-//       stop appeared                      to be written, and an obstacle prevents that. If max-mode is Observe,
-//                                          nothing is written, and a finding names the cordon
+//       stop appeared, or the node would   to be written, and an obstacle prevents that. If max-mode is Observe,
+//       be up to date without the change   nothing is written, and a finding names the cordon
 //   C4  the change is touched, something   Nothing more is deleted or written; a finding says why
 //       remains to be done, and the target
 //       is invalid, an obstacle appeared,
 //       or KAI uses the GPUs
-//   C5  a new target appeared, and listed  The pods are listed again, also new ones that may have read the former text,
-//       pods or the label remain           one second after the edit; then C6
+//   C5  a new target appeared (or under    The pods are listed again, also new ones that may have read the former text,
+//       OnDelete, before the new pods are  one second after the edit; then C6
+//       Ready, another template), and
+//       listed pods or the label remain
 //   C6  first pods or the label remain     Waits for the workloads or evicts them, if losing these pods disturbs them;
 //                                          then writes the label and deletes the first pods. If the change is untouched
 //                                          and a person uncordons the node, or idleTimeout passes: leaves the change
 //                                          and is deferred. Nothing is deleted while the node is NotReady; untouched,
 //                                          it leaves the change after verifyTimeout, also if workloads remain
-//   C7  a new target appeared, all listed  Pods that cannot have read the new text are listed, not before one second
+//   C7  the same, but all listed           Pods that cannot have read the new text are listed, not before one second
 //       pods are gone, and the new ones    after the edit, and only while KAI uses no GPU of the node and the node is
 //       are not Ready with what they read  Ready; then C6
 //   C8  first pods are still terminating   Waits; Failed after verifyTimeout
@@ -82,13 +87,16 @@
 // The phase of a change: Draining while it is untouched (C3, C6), Restarting while listed pods or the label remain
 // (C4 to C9), then Verifying (C7, C10 to C12).
 // Touched: a listed pod is gone or terminating, the change's label was written (the annotation says so from that write
-// on, because the policy can want another label next), or the pods were listed again after that. A touched node goes
-// on, also if a person uncordons it or its policy is deleted: the policy that governs the node now decides.
-// Stop: paused, aborted, undone, Observe, Approve without approval, outside its windows, MaxFailures; or an idle node
-// needs the slot of this one, which only waits for its workloads (rollout/slot_yield.h). Not a stop: settling,
-// GPUOperatorUpdating, a key that is not projected yet, a canary that stopped showing its profile, a full budget.
-// Holder: a person (gpusharing.dev/hold), a driver upgrade, a MIG change, a remediation system.
-// Obstacle: the first check of the chain that blocks the node (reconcilers/checks/chain.cc).
+// on, because the policy can want another label next), or the pods were listed again after that. If the node has
+// another key than the change was begun for, MPS pods do not count beside others: a label can end them. A label that a
+// person wrote, and that is the one of the change, counts as written; so does a change that lists no pod and writes no
+// label. A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the
+// node now decides, or the one of the change if it precedes that one and the labels that select it are missing.
+// Stop: paused, aborted, undone, Observe, Approve without approval (not for a repair of drift, N7), outside its
+// windows, MaxFailures; or an idle node needs the slot of this one, which only waits for its workloads
+// (rollout/slot_yield.h). Not a stop: settling, GPUOperatorUpdating, a key that is not projected yet, a canary that
+// stopped showing its profile, a full budget. Holder: a person (gpusharing.dev/hold), a driver upgrade, a MIG change, a
+// remediation system. Obstacle: the first check of the chain that blocks the node (reconcilers/checks/chain.cc).
 // Deadlines: idleTimeout counts from the first wait for workloads, verifyTimeout from the end of C6; a new list starts
 // them again. After a restart of the operator they count from the times in the cluster: idleTimeout from when the pods
 // were listed; verifyTimeout from the creation of the newest new pod or, if none has come, from when the pods were

@@ -47,15 +47,34 @@ bool ChangeStep::is_hindered_by_kai(bool only_certain) {
   return true;
 }
 
+bool ChangeStep::has_superseded_template() const {
+  if (facts_.pods_ready) return false;
+  Loaders loaders;
+  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    const Operand* operand = view_.installation.find(component, node_);
+    const auto& pods = pods_.of(component);
+    // A pod that is older than the list is not of this change, although the change does not list it.
+    if (operand == nullptr || pods.empty() || pods.front()->meta.creation_timestamp < change_.listed) continue;
+    loaders.emplace_back(operand, pods.front());
+  }
+  return created_from_an_older_template(change_, loaders);
+}
+
+ChangePlan ChangeStep::next_plan() const {
+  ChangePlan next = content_.from_what_it_shows();
+  if (has_superseded_template()) next.cause = ChangeCause::new_template;
+  return next;
+}
+
 bool ChangeStep::is_superseded() const {
-  if (same_target_ || facts_.label || !node_.ready || !facts_.profile || !facts_.profile->valid ||
-      !facts_.reason.empty())
+  const bool moved_on = !same_target_ || has_superseded_template();
+  if (!moved_on || facts_.label || !node_.ready || !facts_.profile || !facts_.profile->valid || !facts_.reason.empty())
     return false;
   if (any_listed_left(change_, pods_, false) || shows_what_it_loaded() || (facts_.fresh_pods && facts_.pods_ready))
     return false;
   // A missing plugin pod would be created before its MPS daemon, and would not be replaced after it.
   const bool has_plugin = !pods_.plugin.empty() && !pods_.plugin.front()->meta.deletion_timestamp;
-  return has_plugin || !steps_for(content_.from_what_it_shows().kind).touches_mps;
+  return has_plugin || !steps_for(next_plan().kind).touches_mps;
 }
 
 void ChangeStep::watch_lost_daemon() {
@@ -298,8 +317,9 @@ bool ChangeStep::back_out(std::string_view reason, std::string message) {
 }
 
 void ChangeStep::go_on(const ChangePlan& next, std::map<Component, std::set<std::string>> pods) {
+  const std::string_view what = next.cause == ChangeCause::new_template ? " with the newest template" : "";
   add(patch_into(view_, list_again(view_, change_, next, std::move(pods)), {.cordon = steps_for(next.kind).disruptive}),
-      "Superseded", fmt::format("mid-change to {}; continues to {}", change_.to, facts_.target.view()), true);
+      "Superseded", fmt::format("mid-change to {}; continues to {}{}", change_.to, facts_.target.view(), what), true);
 }
 
 void ChangeStep::delete_pods(const std::vector<Component>& components, std::string_view why) {

@@ -52,9 +52,14 @@ class ChangeStep {
   // Also reports it. `only_certain`: a use that is still being looked up does not count.
   bool is_hindered_by_kai(bool only_certain);
 
-  // All listed pods are gone, and the content was edited before the new pods have shown the old one: the pods are older
-  // than the edit, or do not serve, so the node will probably never show the profile that it was restarted for.
+  // All listed pods are gone, and before the new pods have shown what they read, the content was edited or, under
+  // OnDelete, the template changed: the pods are older than that, or do not serve, so the node will probably never show
+  // the profile that it was restarted for.
   [[nodiscard]] bool is_superseded() const;
+  // OnDelete: the new pods are of a template that was replaced or taken back since, and do not serve.
+  [[nodiscard]] bool has_superseded_template() const;
+  // What remains to be done for the present content and template.
+  [[nodiscard]] ChangePlan next_plan() const;
 
   // The node was lost while its MPS daemon was terminating: how the daemon ended is unknown (killed_daemons.h reports a
   // killed one).

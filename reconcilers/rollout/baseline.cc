@@ -72,6 +72,7 @@ void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
     ShownKey& key = keys.try_emplace(id, std::string(a.target.view())).first->second;
     key.by_all = key.by_all && a.matches();
     key.proven = key.proven && a.fresh_pods;
+    key.products.emplace(a.product.view());
   }
   for (const auto& [id, key] : keys) {
     if (key.by_all) record.note(id, key, text_of_key(pass, id, key.revision));

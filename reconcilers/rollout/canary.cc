@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -93,7 +94,7 @@ bool is_recorded_canary(RolloutView& rollout, const std::string& node) {
 Canary canary_of(RolloutView& rollout, const std::string& product) {
   const Canary passed{.passed = true, .verified = true, .proven = {}, .soaks_to = {}};
   const RolloutSpec& spec = rollout.policy.rollout;
-  if (spec.canary_nodes_per_group <= 0 || rollout.verified) return passed;
+  if (spec.canary_nodes_per_group <= 0 || rollout.is_verified_on(product)) return passed;
   const RecordedCanary* entry = recorded(rollout, product);
   if (entry == nullptr) return {};
   if (entry->passed) return passed;
@@ -109,7 +110,7 @@ Canary canary_of(RolloutView& rollout, const std::string& product) {
 }
 
 bool has_passed_canary(RolloutView& rollout) {
-  if (rollout.verified || rollout.policy.rollout.canary_nodes_per_group <= 0) return false;
+  if (rollout.policy.rollout.canary_nodes_per_group <= 0) return false;
   return std::ranges::any_of(rollout.profile_rollout.groups, [&](const auto& group) {
     return recorded(rollout, group.first) != nullptr && rollout.canary_passed(group.first);
   });
@@ -128,6 +129,20 @@ std::int64_t left_in_canary(RolloutView& rollout, const std::string& product) {
   if (rollout.canary_passed(product)) return rollout.profile_rollout.groups.at(product).tally.total;
   const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
   return quota - std::ssize(rollout.canary(product).proven) - std::ssize(canaries_in_progress(rollout, product));
+}
+
+std::string awaited_canary(RolloutView& rollout, const NodeAssessment& a, std::int64_t started) {
+  const std::string product(a.product.view());
+  if (!a.loads_by_itself() || rollout.canary_passed(product)) return {};
+  // It proves nothing for the others (S12): it starts beside no canary, and before one only if none can start.
+  if (a.cause == ChangeCause::joined && has_candidate(rollout, product, Candidates::free))
+    return "it waits for the canary of its group, which starts first";
+  std::vector<std::string> first = rollout.canary(product).proven;
+  std::ranges::copy_if(rollout.changing(), std::back_inserter(first),
+                       [&](const std::string& name) { return rollout.pass.index.find(name)->product == product; });
+  if (std::ssize(first) + started < rollout.policy.rollout.canary_nodes_per_group) return {};
+  return first.empty() ? std::string("it waits for the canary of its group, which starts now")
+                       : fmt::format("it waits for the canary of its group: {}", first_names(first));
 }
 
 // A replacement canary could take down every node in turn. This canary recovers by itself, is restarted after
@@ -225,7 +240,8 @@ void run_soaking_timers(Pass& pass) {
       continue;
     }
     RolloutView* rollout = find_rollout(pass, key);
-    if (rollout == nullptr || !is_of(entry, *rollout) || rollout->verified || entry.passed) continue;
+    if (rollout == nullptr || !is_of(entry, *rollout) || rollout->is_verified_on(entry.product) || entry.passed)
+      continue;
     if (rollout->canary(entry.product).verified) pass.ages.run(timer, entry.soaking_since);
   }
 }
@@ -237,7 +253,7 @@ std::vector<RecordedCanary> update_canaries(Pass& pass) {
   }
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
     RolloutView& rollout = rollout_of(pass, key);
-    if (rollout.target.empty() || rollout.target == kInvalidRevision || rollout.verified) continue;
+    if (rollout.target.empty() || rollout.target == kInvalidRevision) continue;
     if (rollout.policy.rollout.canary_nodes_per_group <= 0) continue;
     std::set<std::string> products;
     for (const auto& [product, group] : profile_rollout.groups) products.insert(product);
@@ -246,6 +262,7 @@ std::vector<RecordedCanary> update_canaries(Pass& pass) {
       if (is_of(entry, rollout)) products.insert(entry.product);
     }
     for (const std::string& product : products) {
+      if (rollout.is_verified_on(product)) continue;
       RecordedCanary entry = next_entry(rollout, product);
       if (!entry.nodes.empty() || entry.passed) out.push_back(std::move(entry));
     }

@@ -42,13 +42,18 @@ enum class Candidates : std::uint8_t { any, free };
 // such canary.
 [[nodiscard]] std::string drifting_canary(RolloutView& rollout);
 
+// What a node waits for that must be restarted to show what it should have loaded by itself, on a product where nobody
+// has shown that revision yet: one such node after the other, or the canary of its group. A node that has stopped
+// showing a revision does not wait. `started`: nodes of the group that start in this pass. Empty: it waits for nothing.
+[[nodiscard]] std::string awaited_canary(RolloutView& rollout, const NodeAssessment& assessment, std::int64_t started);
+
 // Names the timers of verified canaries (running_timers.h).
 void run_soaking_timers(Pass& pass);
 
 // The canaries that the record must hold now. A node that served is recorded in the pass that begins its change, and
 // that write precedes the change: a canary that ends its change before the record names it would not soak. An entry
-// ends when its revision is verified on the fleet, or is not the target any more. While the rollout has no node, or its
-// canary no labels, the entry stays as it is.
+// ends when its revision is verified on its product, or is not the target any more. While the rollout has no node, or
+// its canary no labels, the entry stays as it is.
 [[nodiscard]] std::vector<RecordedCanary> update_canaries(Pass& pass);
 
 }  // namespace gso

@@ -76,13 +76,13 @@ std::string failing_container(const NodePods& pods) {
   return {};
 }
 
-// The node has been expected to show its profile for longer than usual.
-bool is_late(Pass& pass, const std::string& name, const NodeAssessment& a) {
+// The node has been expected to show its profile for at least so long.
+bool has_waited(Pass& pass, const std::string& name, const NodeAssessment& a, Duration least) {
   const TimerKey timer = a.change ? verifying_timer(name, *a.change) : loading_timer(name, a);
   if (!pass.s.timers.contains(timer)) return false;
   const Duration waited = pass.s.now - pass.since(timer);
-  if (waited < kUsual) pass.look_again_in(kUsual - waited);
-  return waited >= kUsual;
+  if (waited < least) pass.look_again_in(least - waited);
+  return waited >= least;
 }
 
 }  // namespace
@@ -110,9 +110,14 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
     return ChangeTrouble{std::move(why), fmt::format("{}; {}", shown_difference(a), first_problem(now)),
                          Kind::container};
   }
-  if (!is_late(pass, name, a)) return std::nullopt;
-  if (!a.labels_missing.empty())
-    return ChangeTrouble{std::string(kLabelsMissing), std::string(a.labels_missing.view()), Kind::late};
+  if (!has_waited(pass, name, a, kUsual)) return std::nullopt;
+  if (!a.labels_missing.empty()) {
+    // C11: without labels the change neither ends nor fails.
+    const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
+    const bool stands = a.in_change() && has_waited(pass, name, a, patience);
+    return ChangeTrouble{std::string(kLabelsMissing), std::string(a.labels_missing.view()),
+                         stands ? Kind::stands : Kind::late};
+  }
   return ChangeTrouble{std::string(to_string(a.phase)), shown_difference(a), Kind::late};
 }
 

@@ -92,7 +92,10 @@ class ChangeWalk {
   // What stops the rollout of the node, or makes the node leave its change.
   std::optional<Stop> stop_for(const std::string& name, const NodeAssessment& a, const std::optional<BlockedBy>& who) {
     RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(a));
-    if (rollout != nullptr && rollout->stop()) return rollout->stop();
+    if (rollout != nullptr) {
+      const std::optional<Stop>& stop = is_drift_repair(*a.change) ? rollout->stop_of_repairs() : rollout->stop();
+      if (stop) return stop;
+    }
     return who ? yield_.stop_for(name, a, *who) : std::nullopt;
   }
 

@@ -9,6 +9,7 @@
 
 #include "reconcilers/cluster/consumers.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/evictions.h"
 
 namespace gso {
@@ -158,12 +159,14 @@ const std::string* refused_write(const Pass& pass, const std::string& node) {
 namespace {
 
 // Who deferred the node, when it is tried again, and how to retry it now.
-std::string deferral_text(const Pass& pass, const Deferral& deferral, const SharingPolicy& policy) {
+std::string deferral_text(const Pass& pass, const std::string& node, const SharingPolicy& policy) {
+  const Deferral deferral = deferral_of(*pass.s.world.nodes.find(node)).value_or(Deferral{});
+  const WallTime until = deferred_until(pass, node).value_or(deferral.until);
   const std::string who = deferral.by == Deferral::By::person
                               ? std::string("someone uncordoned it during the drain")
                               : fmt::format("its workloads did not end within idleTimeout ({})",
                                             k8s::format_go_duration(policy.rollout.idle_timeout));
-  const std::string at = deferral.until > pass.s.now ? fmt::format("at {}, ", k8s::format_time(deferral.until)) : "";
+  const std::string at = until > pass.s.now ? fmt::format("at {}, ", k8s::format_time(until)) : "";
   return fmt::format(
       "{}; retry {}when no other node of its group waits, or now: `gpu-sharing-operator rollout start {}`", who, at,
       policy.meta.name);
@@ -175,10 +178,9 @@ std::map<std::string, BlockedBy> blocked_in_queue(const Pass& pass) {
   std::map<std::string, BlockedBy> out;
   for (const std::string& name : pass.index.nodes_in(Bucket::deferred)) {
     const NodeAssessment& a = *pass.index.find(name);
-    const Deferral deferral = deferral_of(*pass.s.world.nodes.find(name)).value_or(Deferral{});
     const auto pods = blocked_by_pods(pass, name, a);
     BlockedBy who{pods ? pods->reason : kDeferred,
-                  deferral_text(pass, deferral, pass.index.policy(pass.s.world, a.policy.view()))};
+                  deferral_text(pass, name, pass.index.policy(pass.s.world, a.policy.view()))};
     if (pods) who.message += "; " + pods->message;
     out.emplace(name, std::move(who));
   }

@@ -252,6 +252,8 @@ bool prevents(const GateRow& gate, GateUse use) {
       return gate.holds_repairs;
     case GateUse::wait:
       return gate.backs_out;
+    case GateUse::wait_for_repair:
+      return gate.backs_out && gate.holds_repairs;
   }
   return true;
 }

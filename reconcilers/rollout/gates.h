@@ -68,9 +68,10 @@ class RolloutView;
 
 // What a caller wants to do. GateRow says which gates prevent it.
 enum class GateUse : std::uint8_t {
-  start,   // A change of the next node.
-  repair,  // A restart of a node that stopped showing the revision that it has loaded.
-  wait,    // A node that only waits in its change: it is uncordoned and queued again.
+  start,            // A change of the next node.
+  repair,           // A restart of a node that stopped showing the revision that it has loaded.
+  wait,             // A node that only waits in its change: it is uncordoned and queued again.
+  wait_for_repair,  // The same of a node in such a restart: only by a gate that holds repairs.
 };
 
 // The first closed gate, for that use.

@@ -223,6 +223,20 @@ bool key_is_projected(Pass& pass, const PluginInstallation& installation, const 
   return known;
 }
 
+std::vector<std::string> nodes_of_unknown_owner(const Pass& pass) {
+  std::set<std::string> out;
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
+    const auto held = profile_rollout.blocked.find(std::string(kOwnedUnreadable));
+    if (held != profile_rollout.blocked.end()) out.insert(held->second.begin(), held->second.end());
+  }
+  for (const Bucket bucket : {Bucket::changing, Bucket::failed}) {
+    for (const std::string& name : pass.index.nodes_in(bucket)) {
+      if (pass.index.find(name)->reason == kOwnedUnreadable) out.insert(name);
+    }
+  }
+  return {out.begin(), out.end()};
+}
+
 void plan_finalizers(Pass& pass) {
   // In mode Observe no finalizer is added; existing ones can be removed.
   const bool observes = pass.s.settings.rollouts == PolicyMode::observe;
@@ -236,7 +250,8 @@ void plan_finalizers(Pass& pass) {
     const bool wanted =
         reverts && (deleted ? used : used || (labels && pass.s.settings.mode_of(*policy) != PolicyMode::observe));
     if (has == wanted || (!has && (deleted || observes))) continue;
-    if (!wanted && !pass.s.world.unsynced_namespaces.empty()) continue;
+    // Nodes that are not known might still have its label.
+    if (!wanted && (!pass.s.world.unsynced_namespaces.empty() || !nodes_of_unknown_owner(pass).empty())) continue;
     PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", name, policy->meta.uid},
                           policy->finalizers,
                           policy->meta.resource_version};

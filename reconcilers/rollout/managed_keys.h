@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "reconcilers/fleet/pass.h"
 
@@ -22,5 +23,8 @@ void run_text_timers(Pass& pass);
                                                  const std::string& key);
 // True once the kubelets have certainly projected the present text of that key into running pods.
 [[nodiscard]] bool key_is_projected(Pass& pass, const PluginInstallation& installation, const std::string& key);
+
+// Nodes whose annotation gpusharing.dev/owned cannot be read: which policy wrote their label is unknown. By name.
+[[nodiscard]] std::vector<std::string> nodes_of_unknown_owner(const Pass& pass);
 
 }  // namespace gso

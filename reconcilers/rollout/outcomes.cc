@@ -33,6 +33,7 @@ class Outcomes {
     forget_failures();
     note_canaries();
     note_stops();
+    note_forgetting();
     note_devices();
     note_remediations();
     note_timers();
@@ -78,6 +79,20 @@ class Outcomes {
     });
   }
 
+  // A product has shown the revision of its rollout: in its own canary, or on every node. Nodes that joined with it or
+  // loaded it by themselves prove nothing for the other nodes of their group (S12).
+  [[nodiscard]] static bool has_shown(RolloutView& rollout, const std::string& product, const Group& group) {
+    if (group.tally.settled == 0 || group.tally.unproven > 0) return false;
+    return group.tally.settled == group.tally.total || rollout.canary_passed(product);
+  }
+
+  static void add_products(RolloutView& rollout, ShownKey& shown) {
+    if (rollout.profile_rollout.targets.size() != 1 || rollout.target != shown.revision) return;
+    for (const auto& [product, group] : rollout.profile_rollout.groups) {
+      if (has_shown(rollout, product, group)) shown.products.insert(product);
+    }
+  }
+
   void find_verified() {
     std::map<std::string, ShownKey> keys;
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
@@ -88,6 +103,7 @@ class Outcomes {
       ShownKey& shown = keys.try_emplace(key.config_map + "/" + key.key, target).first->second;
       shown.by_all = shown.by_all && complete && shown.revision == target;
       shown.proven = shown.proven && proven;
+      add_products(rollout, shown);
       if (complete && proven) note_good(key, target);
     }
     for (const auto& [id, key] : keys) note_shown(id, key);
@@ -95,7 +111,8 @@ class Outcomes {
 
   void note_shown(const std::string& id, const ShownKey& key) {
     const FleetRecord& record = *pass_.index.record;
-    if (!key.by_all || is_at(record.verified, id, key.revision)) return;
+    if (is_at(record.verified, id, key.revision)) return note_products(id, key);
+    if (!key.by_all) return;
     if (key.proven) {
       newly_verified_.insert({id, key.revision});
       change("Verified", "every node of a key shows its revision").note(id, key, text_of_key(pass_, id, key.revision));
@@ -103,6 +120,18 @@ class Outcomes {
       change("Shown", "every node of a key shows its revision, with pods that may be older than its text")
           .note(id, key, text_of_key(pass_, id, key.revision));
     }
+  }
+
+  // Further products show a revision that is verified on others.
+  void note_products(const std::string& id, const ShownKey& key) {
+    const auto& verified_on = pass_.index.record->verified_on;
+    const auto known = verified_on.find(id);
+    const bool all_known =
+        known == verified_on.end() ? key.products.empty() : std::ranges::includes(known->second, key.products);
+    if (all_known) return;
+    note("Verified", "nodes of another product show a verified revision")
+        .verified_on[id]
+        .insert(key.products.begin(), key.products.end());
   }
 
   [[nodiscard]] static bool is_at(const std::map<std::string, std::string>& revisions, const std::string& id,
@@ -147,7 +176,7 @@ class Outcomes {
                earlier.key == key.key && earlier.revision == target && earlier.retry == retry_of(policy);
       });
       next.failures.push_back({key.policy, key.config_map, key.key, target, std::string(retry_of(policy)),
-                               rollout.failed(), back, rollout.templates()});
+                               machines_of(rollout.failed()), back, rollout.templates()});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       if (!back) continue;
       const std::string note =
@@ -178,7 +207,7 @@ class Outcomes {
     }
   }
 
-  // A failure ends when the nodes that failed show the revision after all. It is kept when its policy is deleted: if
+  // A failure ends when a machine that failed shows the revision after all. It is kept when its policy is deleted: if
   // the policy is created again, it does not try the revision again by itself. Nodes that failed on another revision do
   // not delay this one.
   void forget_failures() {
@@ -194,17 +223,29 @@ class Outcomes {
     if (profile_rollout == pass_.index.profile_rollouts.end() ||
         failures_of(pass_.index, profile_rollout->second, failure.revision) > 0)
       return false;
-    return std::ranges::any_of(failure.nodes, [&](const std::string& name) {
+    return std::ranges::any_of(failure.nodes, [&](const auto& failed) {
+      const auto& [name, machine] = failed;
+      const Node* node = pass_.s.world.nodes.find(name);
       const NodeAssessment* a = pass_.index.find(name);
-      return a != nullptr && a->phase == Phase::up_to_date && a->matches() && a->loaded.revision == failure.revision;
+      const bool same = node != nullptr && machine_id(node->meta.uid.str()) == machine;
+      return same && a != nullptr && a->phase == Phase::up_to_date && a->matches() &&
+             a->loaded.revision == failure.revision;
     });
+  }
+
+  // What the failed nodes were, so that a new machine of the same name does not count as recovered.
+  [[nodiscard]] std::map<std::string, MachineId> machines_of(const std::set<std::string>& nodes) const {
+    std::map<std::string, MachineId> out;
+    for (const std::string& name : nodes) out[name] = machine_id(pass_.s.world.nodes.find(name)->meta.uid.str());
+    return out;
   }
 
   void note_canaries() {
     std::vector<RecordedCanary> canaries = update_canaries(pass_);
     // The canaries of revisions that this pass has verified are dropped by the same write.
     std::erase_if(canaries, [&](const RecordedCanary& canary) {
-      return newly_verified_.contains({canary.config_map + "/" + canary.key, canary.revision});
+      return newly_verified_.contains({canary.config_map + "/" + canary.key, canary.revision}) &&
+             next_->has_shown(canary.config_map, canary.key, canary.revision, canary.product);
     });
     if (canaries == pass_.index.record->canaries) return;
     note("CanaryRecorded", "the canaries of rollouts and their progress").canaries = std::move(canaries);
@@ -232,6 +273,17 @@ class Outcomes {
     auto paused = update_paused_config_maps(record, pass_.s.world, pass_.index.discovery.installations);
     if (paused != record.paused_config_maps)
       note("PausesRecorded", "the pauses of ConfigMaps changed").paused_config_maps = std::move(paused);
+  }
+
+  // When the annotation was first seen: it forgets no stop that comes later, even if its time lies in the future.
+  void note_forgetting() {
+    const std::string& text = pass_.index.stored.forget_text();
+    const auto& known = pass_.index.record->forgetting;
+    if (text.empty() ? !known : known && known->value == text) return;
+    FleetRecord& next = note("ForgetPolicies", "up to when the stops of deleted policies are forgotten");
+    next.forgetting.reset();
+    if (text.empty()) return;
+    next.forgetting = FleetRecord::Forgetting{text, std::chrono::floor<std::chrono::seconds>(pass_.s.now)};
   }
 
   // The number of GPUs of machines that joined or that have more GPUs than before: several machines in one write, once

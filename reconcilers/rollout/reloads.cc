@@ -41,6 +41,10 @@ void add_self_loaded(Pass& pass, Reloads& out) {
       report_waiting_reload(pass, name, std::string(kLabelsMissing), std::string(a->labels_missing.view()));
       continue;
     }
+    if (!a->reload_obstacle.empty()) {
+      report_waiting_reload(pass, name, std::string(kReloadBlocked), std::string(a->reload_obstacle.view()));
+      continue;
+    }
     out[pass.index.rollout_key_of(*a)].insert(name);
   }
 }

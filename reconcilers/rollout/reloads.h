@@ -24,6 +24,9 @@ using Reloads = std::map<RolloutKey, std::set<std::string>>;
 // whose label has moved either, for the reason above.
 [[nodiscard]] bool has_read_with_fewer_devices(const NodeAssessment& assessment);
 
+// Reasons why such a node is not restarted now: an obstacle, or the canary of its group starts first.
+inline constexpr std::string_view kReloadBlocked = "ReloadBlocked";
+inline constexpr std::string_view kCanaryFirst = "CanaryFirst";
 // Reports why such a node is not restarted now.
 void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why);
 

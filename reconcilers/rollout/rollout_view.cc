@@ -12,8 +12,8 @@ namespace gso {
 
 namespace {
 
-// The last verified revision of the key is known to work: a rollout (or rollback) to it needs no canary. A new template
-// can bring other changes (another image), which are not verified.
+// The last verified revision of the key is known to work: a rollout (or rollback) to it needs no canary on products
+// that have shown it. A new template can bring other changes (another image), which are not verified.
 bool is_verified(const Index& index, const RolloutKey& key, const ProfileRollout& profile_rollout,
                  std::string_view target) {
   if (!index.record || profile_rollout.tally.new_template > 0) return false;
@@ -53,12 +53,24 @@ bool RolloutView::may_repair() {
   return *may_repair_;
 }
 
+const std::optional<Stop>& RolloutView::first_stop(std::optional<std::optional<Stop>>& known, GateUse use) {
+  if (known) return *known;
+  GateState closed = first_closed_gate(*this, use);
+  known.emplace();
+  if (!closed.is_open()) *known = Stop{closed.reason(), std::move(closed.message)};
+  return *known;
+}
+
 const std::optional<Stop>& RolloutView::stop() {
-  if (stop_) return *stop_;
-  GateState closed = first_closed_gate(*this, GateUse::wait);
-  stop_.emplace();
-  if (!closed.is_open()) *stop_ = Stop{closed.reason(), std::move(closed.message)};
-  return *stop_;
+  return first_stop(stop_, GateUse::wait);
+}
+
+const std::optional<Stop>& RolloutView::stop_of_repairs() {
+  return first_stop(stop_of_repairs_, GateUse::wait_for_repair);
+}
+
+bool RolloutView::is_verified_on(const std::string& product) const {
+  return verified && pass.index.record->has_shown(key.config_map, key.key, target, product);
 }
 
 const Canary& RolloutView::canary(const std::string& product) {

@@ -36,8 +36,10 @@ class RolloutView {
   const std::string target;      // The target of most of its nodes; empty if none has one.
   const SharingRollout* object;  // Null: this revision has no SharingRollout.
   const bool anew;               // `object` belongs to an earlier attempt (attempts.h).
-  // The fleet has shown this revision before, and nothing else is new: it needs no canary.
+  // The fleet has shown this revision before, and nothing else is new.
   const bool verified;
+  // Nodes of that product have shown it as well: their group needs no canary.
+  [[nodiscard]] bool is_verified_on(const std::string& product) const;
 
   // Why it starts no node now.
   const GateState& gate();
@@ -48,6 +50,8 @@ class RolloutView {
   bool may_repair();
   // Why nodes that only wait are uncordoned and queued again; nullopt: they keep waiting.
   const std::optional<Stop>& stop();
+  // The same for a node in a drift repair, which needs no approval.
+  const std::optional<Stop>& stop_of_repairs();
 
   // The canary of one group of the rollout.
   const Canary& canary(const std::string& product);
@@ -97,7 +101,9 @@ class RolloutView {
  private:
   std::optional<GateState> gate_;
   std::optional<bool> may_repair_;
+  const std::optional<Stop>& first_stop(std::optional<std::optional<Stop>>& known, GateUse use);
   std::optional<std::optional<Stop>> stop_;
+  std::optional<std::optional<Stop>> stop_of_repairs_;
   std::map<std::string, Canary> canaries_;
   std::optional<std::set<std::string>> failed_;
   std::optional<std::string> too_many_failures_;

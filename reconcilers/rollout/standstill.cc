@@ -14,17 +14,33 @@
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
+#include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 namespace {
+
+// Nodes that should have shown by now what they loaded by themselves: each waits for a restart, or for its Node to be
+// Ready. By name.
+std::vector<std::string> overdue_loaders(RolloutView& rollout) {
+  std::vector<std::string> out;
+  if (rollout.profile_rollout.tally.loading == 0) return out;
+  for (const std::string& name : rollout.pass.index.nodes_in(Bucket::self_loaded)) {
+    const NodeAssessment& a = *rollout.pass.index.find(name);
+    if (rollout.has(a) && loading_expired(rollout.pass, name, a)) out.push_back(name);
+  }
+  return out;
+}
 
 // A closed gate that explains the standstill.
 bool is_gated(RolloutView& rollout) {
   const GateState& gate = rollout.gate();
   if (gate.is_open()) return false;
   if (row_of(gate.gate).stops_all) return true;
-  const std::int64_t waiting = rollout.profile_rollout.tally.of(Phase::pending) + rollout.repairs_left();
+  const auto reloads = std::ranges::count_if(overdue_loaders(rollout), [&](const std::string& name) {
+    return rollout.pass.index.find(name)->ready;  // The others wait for that first.
+  });
+  const std::int64_t waiting = rollout.profile_rollout.tally.of(Phase::pending) + rollout.repairs_left() + reloads;
   return waiting > 0 && !rollout.waits_briefly();
 }
 
@@ -38,27 +54,42 @@ Standstill behind_gate(RolloutView& rollout) {
           fmt::format("{} of {} nodes would change to {}; {}", pending, nodes.total, rollout.target, gate.message)};
 }
 
-// A node that has loaded its profile by itself is only verified. If it does not come to show it, it must be restarted,
-// and waits for the gate like the others.
+// A node that has loaded its profile by itself is only verified. If it does not come to show it in time, it must be
+// restarted, and waits like the others.
 bool some_load(RolloutView& rollout, bool gated) {
   const Tally& nodes = rollout.profile_rollout.tally;
   if (nodes.loading == 0 || (gated && nodes.of(Phase::pending) > 0)) return false;
   const auto& names = rollout.pass.index.nodes_in(Bucket::self_loaded);
   return std::ranges::any_of(names, [&](const std::string& name) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
-    return rollout.has(a) && ((a.ready && !gated) || !loading_expired(rollout.pass, name, a));
+    return rollout.has(a) && !loading_expired(rollout.pass, name, a);
   });
 }
 
-// Nodes that have loaded their profile by themselves and are NotReady: they are verified once they are Ready.
-std::vector<std::string> lost_loaders(RolloutView& rollout) {
-  std::vector<std::string> out;
-  if (rollout.profile_rollout.tally.loading == 0) return out;
-  for (const std::string& name : rollout.pass.index.nodes_in(Bucket::self_loaded)) {
+// What these nodes wait for, which is not their gate. nullopt: the next passes restart or record them.
+std::optional<Standstill> behind_reloads(RolloutView& rollout, const std::vector<std::string>& overdue) {
+  std::vector<std::string> lost;
+  std::optional<Standstill> out;
+  for (const std::string& name : overdue) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
-    if (rollout.has(a) && !a.ready) out.push_back(name);
+    const std::string full = is_busy(a) ? std::string() : rollout.exhausted(std::string(a.product.view()));
+    if (!a.ready) {
+      lost.push_back(name);
+    } else if (!a.labels_missing.empty()) {
+      out = out.value_or(Standstill{std::string(kLabelsMissing), fmt::format("{}: {}", name, a.labels_missing.view())});
+    } else if (!a.reload_obstacle.empty()) {
+      out = out.value_or(Standstill{std::string(kReloadBlocked),
+                                    fmt::format("{} must be restarted: {}", name, a.reload_obstacle.view())});
+    } else if (!full.empty()) {
+      out =
+          out.value_or(Standstill{std::string(kBudgetExhausted), fmt::format("{} must be restarted: {}", name, full)});
+    } else {
+      return std::nullopt;
+    }
   }
-  return out;
+  if (out || lost.empty()) return out;
+  return Standstill{std::string(kNodesNotReady),
+                    "the remaining nodes are NotReady, and are verified once they are Ready: " + first_names(lost)};
 }
 
 // Nodes in a change that stand: held, or by their trouble.
@@ -78,7 +109,8 @@ bool some_move(RolloutView& rollout, bool gated) {
 std::optional<Standstill> behind_change(RolloutView& rollout, bool some_start) {
   for (const auto& [name, trouble] : rollout.troubles()) {
     if (trouble.kind != ChangeTrouble::Kind::stands || (some_start && trouble.reason != kForbidden)) continue;
-    return Standstill{trouble.reason, fmt::format("{} is mid-change and out of service: {}", name, trouble.message)};
+    const std::string_view state = trouble.reason == kLabelsMissing ? "serves" : "out of service";
+    return Standstill{trouble.reason, fmt::format("{} is mid-change and {}: {}", name, state, trouble.message)};
   }
   return std::nullopt;
 }
@@ -158,10 +190,7 @@ std::optional<Standstill> standstill_of(RolloutView& rollout) {
     return Standstill{std::string(kRollingUpdateStalled), rollout.stalled()};
   if (open) return behind_waits(rollout.waits());
   if (rollout.repairs_left() > 0) return behind_repairs(rollout);
-  const std::vector<std::string> lost = lost_loaders(rollout);
-  if (lost.empty()) return std::nullopt;
-  return Standstill{std::string(kNodesNotReady),
-                    "the remaining nodes are NotReady, and are verified once they are Ready: " + first_names(lost)};
+  return behind_reloads(rollout, overdue_loaders(rollout));
 }
 
 }  // namespace gso

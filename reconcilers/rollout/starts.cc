@@ -8,6 +8,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/busy_nodes.h"
 #include "reconcilers/rollout/daemonset_restart.h"
+#include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/gang_peers.h"
 #include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/managed_keys.h"
@@ -40,7 +41,7 @@ class Starter {
   // Nodes that stopped waiting for their workloads keep their place at the back of the queue.
   void find_deferred() {
     for (const std::string& name : pass_.index.nodes_in(Bucket::deferred)) {
-      if (const auto deferral = deferral_of(*pass_.s.world.nodes.find(name))) deferred_.emplace(name, deferral->until);
+      if (const auto until = deferred_until(pass_, name)) deferred_.emplace(name, *until);
     }
   }
 
@@ -90,6 +91,12 @@ class Starter {
       const bool may_start = open || (rollout.may_repair() && pass_.index.nodes_in(Bucket::repairable).contains(name));
       if (!may_start) {
         if (row_of(gate.gate).needs_attention) report_waiting_reload(pass_, name, gate.reason(), gate.message);
+        continue;
+      }
+      const NodeAssessment& a = *pass_.index.find(name);
+      const std::string awaited = awaited_canary(rollout, a, started_[{rollout.key, std::string(a.product.view())}]);
+      if (!awaited.empty()) {
+        report_waiting_reload(pass_, name, std::string(kCanaryFirst), awaited);
         continue;
       }
       const Outcome outcome = try_start(rollout, name, true);
@@ -349,7 +356,7 @@ class Starter {
     const RolloutKey profile_rollout = pass_.index.rollout_key_of(a);
     RolloutView& rollout_view = rollout_of(pass_, profile_rollout);
     const bool was_canary =
-        a.loaded.revision == a.target && !rollout_view.verified &&
+        a.loaded.revision == a.target && !rollout_view.is_verified_on(std::string(a.product.view())) &&
         (is_recorded_canary(rollout_view, name) || rollout_view.canary_passed(std::string(a.product.view())));
     change.served = change.served || was_canary;
     if (change.served && !rollout_view.canary_passed(std::string(a.product.view())))

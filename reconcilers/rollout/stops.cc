@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/failures.h"
@@ -250,9 +251,20 @@ void report_gone_crds(Pass& pass) {
   pass.event(config_map_ref(state_key(pass.s.settings)), true, kCrdsGone, "Hold", gone_crds_text(pass));
 }
 
+void find_unreadable_forgetting(Pass& pass) {
+  const std::string& text = pass.index.stored.forget_text();
+  if (text.empty() || k8s::parse_rfc3339(text)) return;
+  pass.finding(
+      Severity::warning, config_map_ref(state_key(pass.s.settings)), kForgetUnreadable,
+      fmt::format("annotation {} is \"{}\", which is not a time as in 2026-01-02T03:04:05Z: no stop is "
+                  "forgotten. Set it again: {}",
+                  kForgetPoliciesAnnotation, printable(text.substr(0, 64)), forget_policies_command(pass.s.settings)));
+}
+
 void find_held_policies(Pass& pass) {
   const World& world = pass.s.world;
   if (!pass.index.record) return;
+  find_unreadable_forgetting(pass);
   if (!world.policies_served && !pass.index.held_policies.empty()) {
     pass.finding(Severity::warning, config_map_ref(state_key(pass.s.settings)), kCrdsGone, gone_crds_text(pass));
   }

@@ -42,5 +42,7 @@ struct Switches {
 void report_gone_policy(Pass& pass, const std::string& name);
 void report_gone_crds(Pass& pass);
 void find_held_policies(Pass& pass);
+// The reason of the finding that the annotation gpusharing.dev/forget-policies is not a time.
+inline constexpr std::string_view kForgetUnreadable = "ForgetPoliciesUnreadable";
 
 }  // namespace gso

@@ -9,6 +9,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
@@ -52,8 +53,8 @@ class Finder {
       const NodeAssessment& a = *pass_.index.find(name);
       if (const auto queued = queued_.find(name); queued != queued_.end()) {
         deferred.emplace(name, queued->second.message);
-        const auto deferral = deferral_of(*pass_.s.world.nodes.find(name));
-        time_has_come = time_has_come || (deferral && deferral->until <= pass_.s.now && a.ready && !a.is_held());
+        const auto until = deferred_until(pass_, name);
+        time_has_come = time_has_come || (until && *until <= pass_.s.now && a.ready && !a.is_held());
         continue;
       }
       if (a.ready && !a.is_held()) return available ? Slot::needed : Slot::none_needed;

@@ -101,6 +101,13 @@ class Leaving {
                       "node, then remove both",
                       node.meta.name, on.problem));
     }
+    if (const OwnedOnNode owned = owned_on(node); !owned.problem.empty()) {
+      patch.remove_annotations.erase(std::string(kOwnedAnnotation));
+      out.kept.push_back(
+          fmt::format("node {}: {}: the annotation is kept, and so are labels that might be the operator's: check the "
+                      "labels, then remove the annotation",
+                      node.meta.name, owned.problem));
+    }
     if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
     const bool marked =
         node.meta.annotations.get(kMpsMarkAnnotation) == "true" && node.meta.labels.contains(kMpsEnabled);

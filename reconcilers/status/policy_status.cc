@@ -23,6 +23,12 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string failed_names(const FleetRecord::Failure& failure) {
+  std::vector<std::string> names;
+  for (const auto& [name, machine] : failure.nodes) names.push_back(name);
+  return join_names(names);
+}
+
 class PolicyStatuses {
  public:
   explicit PolicyStatuses(Pass& pass) : pass_(pass), queued_(blocked_in_queue(pass)) { sum_up(); }
@@ -165,9 +171,7 @@ class PolicyStatuses {
   void add_rollback(PolicySum& sum) const {
     const FleetRecord::Failure* failure = taken_back(pass_.index, *sum.policy);
     if (failure == nullptr) return;
-    const std::string where = failure->nodes.empty()
-                                  ? ""
-                                  : " failed on " + join_names({failure->nodes.begin(), failure->nodes.end()}) + " and";
+    const std::string where = failure->nodes.empty() ? "" : " failed on " + failed_names(*failure) + " and";
     sum.rolled_back =
         fmt::format("{}{} was rolled back; it is not retried until the profile changes. Retry: `rollout start`",
                     failure->revision, where);
@@ -185,8 +189,7 @@ class PolicyStatuses {
                               ? remembered_failure(pass_.index, key, *sum.policy, target)
                               : nullptr;
     if (failure != nullptr) {
-      sum.failed_before =
-          fmt::format("{} failed on {}", target, join_names({failure->nodes.begin(), failure->nodes.end()}));
+      sum.failed_before = fmt::format("{} failed on {}", target, failed_names(*failure));
     }
     const PluginInstallation& installation = pass_.index.discovery.installations[profile_rollout.installation];
     if (auto invalid = profile_rollout.blocked.find(std::string(kConfigInvalid));

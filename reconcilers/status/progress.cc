@@ -8,7 +8,10 @@
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/managed_keys.h"
+#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -78,11 +81,42 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
   if (estimate) status["estimatedCompletion"] = k8s::format_time(*estimate);
 }
 
+namespace {
+
+// The closed gate that the nodes with a label of that policy wait for; nullopt: some do not wait for one.
+std::optional<GateState> first_gate_before_reverts(const Pass& pass, const std::string& policy,
+                                                   std::string& governed_by) {
+  std::optional<GateState> out;
+  for (const auto& [name, node] : pass.index.nodes) {
+    if (!node.assessment || node.assessment->label_by != policy) continue;
+    const NodeAssessment& a = *node.assessment;
+    RolloutView* rollout = pass.rollouts == nullptr ? nullptr : find_rollout(pass, pass.index.rollout_key_of(a));
+    const bool waits = rollout != nullptr && a.phase == Phase::pending && a.left_policy == LeftPolicy::revert &&
+                       !rollout->gate().is_open() && !rollout->waits_briefly();
+    if (!waits) return std::nullopt;
+    const std::string other(a.policy.view());
+    if (!out || other < governed_by) {  // The nodes are in no order.
+      out = rollout->gate();
+      governed_by = other;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy) {
   const auto left = pass.index.labelled.find(policy.meta.name);
-  const bool waits = policy.meta.deletion_timestamp && left != pass.index.labelled.end() &&
-                     std::ranges::find(policy.finalizers, kRevertFinalizer) != policy.finalizers.end();
-  if (!waits) return std::nullopt;
+  const bool has_finalizer = std::ranges::find(policy.finalizers, kRevertFinalizer) != policy.finalizers.end();
+  if (!policy.meta.deletion_timestamp || !has_finalizer) return std::nullopt;
+  if (left == pass.index.labelled.end()) {
+    const std::vector<std::string> unknown = nodes_of_unknown_owner(pass);
+    if (unknown.empty()) return std::nullopt;
+    return StatusCondition{
+        "Progressing", false, std::string(kOwnedUnreadable),
+        fmt::format("whether nodes still have its label is unknown: annotation {} cannot be read on {}",
+                    kOwnedAnnotation, first_names(unknown))};
+  }
   const std::string nodes = fmt::format("{} node{} still ha{} its label", left->second, left->second == 1 ? "" : "s",
                                         left->second == 1 ? "s" : "ve");
   constexpr std::string_view kLetGo = "to delete the policy without a revert, set spec.deletionPolicy: Retain";
@@ -102,6 +136,13 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
         fmt::format("{}, and the operator does not revert nodes while the policy has a stop ({}). Remove the stop from "
                     "the policy; {}",
                     nodes, stops.empty() ? "a paused or aborted rollout" : stops, kLetGo)};
+  }
+  std::string governed_by;
+  if (const auto gate = first_gate_before_reverts(pass, policy.meta.name, governed_by)) {
+    return StatusCondition{
+        "Progressing", false, gate->reason(),
+        fmt::format("{}, and policy {}, which governs {} now, does not let {} start: {}; {}", nodes, governed_by,
+                    left->second == 1 ? "it" : "them", left->second == 1 ? "it" : "them", gate->message, kLetGo)};
   }
   return StatusCondition{"Progressing", true, "Reverting",
                          fmt::format("{}, which the operator reverts first; {}", nodes, kLetGo)};

@@ -54,7 +54,8 @@ std::map<std::string, std::set<std::string>> pods_in(const Json& lists) {
 // Labels that the operator owns: what was there before, and the policy that wrote the profile label.
 std::string owned_words(const Annotations& annotations) {
   std::vector<std::string> out;
-  const Json owned = Json::parse(text_at(annotations, kOwnedAnnotation), nullptr, false);
+  const Json root = Json::parse(text_at(annotations, kOwnedAnnotation), nullptr, false);
+  const Json& owned = member(root, "labels");
   if (owned.is_object()) {
     std::string written;
     for (const auto& [label, entry] : owned.items()) {

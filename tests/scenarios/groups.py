@@ -121,6 +121,8 @@ def nodes_whose_label_a_person_moved_and_that_do_not_reload_are_restarted_one_fi
     c.behave("unchanged", *c.nodes())
     for name in c.nodes():
         c.set_label(name, CONFIG_LABEL, "slices")
+        c.serve(name, 8)
+    c.behave("healthy", *c.nodes())  # A new pod shows its text.
     first = []
     for _ in range(5):
         first = first or c.after("5m").started()

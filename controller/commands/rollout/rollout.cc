@@ -170,7 +170,7 @@ void print_retried(RolloutCall& call, const std::string& policy) {
     const bool inline_again = failure.rolled_back;
     if (failure.policy != policy || !(present || inline_again)) continue;
     std::string nodes;
-    for (const std::string& node : failure.nodes) nodes += (nodes.empty() ? " on " : ", ") + node;
+    for (const auto& [node, machine] : failure.nodes) nodes += (nodes.empty() ? " on " : ", ") + node;
     *call.out << fmt::format("  {} of {} key {}, which {}{}\n", failure.revision, failure.config_map, failure.key,
                              failure.nodes.empty() ? "was rolled back" : "failed", nodes);
   }

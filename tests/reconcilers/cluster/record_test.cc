@@ -26,6 +26,36 @@ TEST(Record, KeepsTheTextsOfTheLastTwoVerifiedRevisions) {
   EXPECT_FALSE(record.texts.contains("v1-a"));
 }
 
+TEST(Record, KnowsWhichProductsHaveShownTheVerifiedRevision) {
+  FleetRecord record;
+  record.note_verified("ns/map/key", "v1-a", "text", {"A100"});
+  EXPECT_TRUE(record.has_shown("ns/map", "key", "v1-a", "A100"));
+  EXPECT_FALSE(record.has_shown("ns/map", "key", "v1-a", "T4"));
+  record.note_verified("ns/map/key", "v1-a", "text", {"T4"});
+  EXPECT_TRUE(record.has_shown("ns/map", "key", "v1-a", "A100"));
+  EXPECT_TRUE(record.has_shown("ns/map", "key", "v1-a", "T4"));
+  record.note_verified("ns/map/key", "v1-b", "text", {"T4"});
+  EXPECT_FALSE(record.has_shown("ns/map", "key", "v1-a", "T4")) << "another revision was verified since";
+  EXPECT_FALSE(record.has_shown("ns/map", "key", "v1-b", "A100"));
+  EXPECT_TRUE(record.has_shown("ns/map", "key", "v1-b", "T4"));
+}
+
+TEST(Record, OfAnEarlierReleaseNamesNoProductAndNoFailedMachine) {
+  FleetRecord record;
+  record.note_verified("ns/map/key", "v1-a", "text", {"A100"});
+  record.failures.push_back({"p", "ns/map", "key", "v1-x", "", {{"n1", machine_id("uid")}}, false});
+  nlohmann::json head = nlohmann::json::parse(print_head({record}));
+  const auto now = parse_head(head.dump());
+  ASSERT_TRUE(now) << now.error().message;
+  EXPECT_EQ(now->record, record);
+  head.erase("verifiedOn");
+  head["failures"][0]["nodes"] = {"n1"};
+  const auto before = parse_head(head.dump());
+  ASSERT_TRUE(before) << before.error().message;
+  EXPECT_FALSE(before->record.has_shown("ns/map", "key", "v1-a", "A100"));
+  EXPECT_EQ(before->record.failures[0].nodes, (std::map<std::string, MachineId>{{"n1", MachineId{}}}));
+}
+
 TEST(Record, KnowsAKeyThatNodesHaveShownThoughItIsNotVerified) {
   FleetRecord record;
   EXPECT_FALSE(record.knows_key("ns/map", "key"));
@@ -81,7 +111,7 @@ FleetRecord full_record() {
   record.note_verified("ns/map/key", "v1-a", "a: \"quoted\"\n");
   record.note_verified("ns/map/key", "v1-b", "b\n");
   record.good[{"p", "ns/map"}] = {"gso-p-1", "v1-b", "gso-p-0"};
-  record.failures.push_back({"p", "ns/map", "gso-p-2", "v1-c", "1", {"n1"}, true});
+  record.failures.push_back({"p", "ns/map", "gso-p-2", "v1-c", "1", {{"n1", MachineId{7}}}, true});
   MachineRecord drifted = machine("v1-a", 4);
   drifted.drift = drifted.unproven = drifted.measured = true;
   record.machines.set(machine_id("one"), drifted);

@@ -74,6 +74,57 @@ Node after(Node node, const LabelChange& change) {
   return node;
 }
 
+TEST(OwnedLabels, AreReadBackAsTheyWereWritten) {
+  const OwnedLabels owned{{"a", {std::nullopt, "", "", {}}},
+                          {"b", {"1", "", "", {}}},
+                          {"c", {"x", "p", "slices", {}}},
+                          {"d", {"1", "", "2", {*k8s::parse_rfc3339("2026-03-02T08:00:00Z")}}}};
+  Node node;
+  node.meta.annotations.set(kOwnedAnnotation, print_owned(owned));
+  EXPECT_EQ(owned_labels(node), owned);
+  EXPECT_FALSE(is_owner_unknown(node));
+}
+
+// An upgrade: that release had no version in the annotation.
+TEST(OwnedLabels, OfAnEarlierReleaseAreRead) {
+  struct Case {
+    const char* text;
+    OwnedLabels owned;
+  };
+  const auto eight = *k8s::parse_rfc3339("2026-03-02T08:00:00Z");
+  const Case cases[] = {
+      {R"({})", {}},
+      {R"({"a":null,"b":"1"})", {{"a", {std::nullopt, "", "", {}}}, {"b", {"1", "", "", {}}}}},
+      {R"({"a":{"before":null,"value":"4"}})", {{"a", {std::nullopt, "", "4", {}}}}},
+      {R"({"a":{"before":"x","policy":"p","value":"slices"}})", {{"a", {"x", "p", "slices", {}}}}},
+      {R"({"a":{"before":"x","value":"4","rewrites":["2026-03-02T08:00:00Z"]}})", {{"a", {"x", "", "4", {eight}}}}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.text);
+    Node node;
+    node.meta.annotations.set(kOwnedAnnotation, c.text);
+    EXPECT_EQ(owned_labels(node), c.owned);
+    EXPECT_FALSE(is_owner_unknown(node));
+  }
+}
+
+TEST(OwnedLabels, ThatCannotBeReadAreNeitherChangedNorForgotten) {
+  NodeExpectation expectation;
+  expectation.labels = {{"nvidia.com/gpu.replicas", "4"}};
+  for (const char* text : {"oops", "[]", R"({"labels":{}})", R"({"v":2,"labels":{}})", R"({"v":1})",
+                           R"({"v":1,"labels":{"a":1}})", R"({"v":1,"labels":{"a":{"before":"x"}}})",
+                           R"({"v":1,"labels":{"a":{"before":1,"policy":"p","value":"x"}}})"}) {
+    SCOPED_TRACE(text);
+    Node node;
+    node.meta.annotations.set(kOwnedAnnotation, text);
+    EXPECT_TRUE(is_owner_unknown(node));
+    EXPECT_TRUE(owned_labels(node).empty());
+    EXPECT_TRUE(label_change_to(node, expectation, false, kRules).empty());
+    EXPECT_TRUE(release_label(node, kConfigLabel).empty());
+    EXPECT_TRUE(mps_capable_change(node, true, false, kRules).empty());
+  }
+}
+
 TEST(OwnedLabels, OfAnEarlierProfileGetTheirValueBackAndAreForgotten) {
   NodeExpectation shared;
   shared.labels = {{"nvidia.com/gpu.replicas", "4"}, {"nvidia.com/gpu.sharing-strategy", "mps"}};
@@ -130,7 +181,9 @@ TEST(OwnedLabels, OfAnAnnotationThatNamesOnlyTheValueBeforeAreReadToo) {
   EXPECT_EQ(owned.at("a"), OwnedLabel({}, {}, {}, {}));
   EXPECT_EQ(owned.at("b"), OwnedLabel("1", {}, {}, {}));
   EXPECT_EQ(owned.at("c"), OwnedLabel("1", {}, "4", {kNoon}));
-  EXPECT_EQ(print_owned(owned), *node.meta.annotations.get(kOwnedAnnotation));
+  EXPECT_EQ(
+      print_owned(owned),
+      R"({"labels":{"a":null,"b":"1","c":{"before":"1","rewrites":["2026-01-02T12:00:00Z"],"value":"4"}},"v":1})");
 }
 
 TEST(OwnedLabels, ThatAnotherClientHasChangedStayWithItWhenTheProfileNoLongerHasThem) {

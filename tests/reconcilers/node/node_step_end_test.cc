@@ -128,6 +128,86 @@ TEST_F(SupersededStep, C7_NotWhileTheNodeIsNotReady) {
   EXPECT_EQ(actions(take()), Actions{});
 }
 
+TEST_F(SupersededStep, C7_ATaintThatKeepsTheNewPodsAwayIsReported) {
+  facts.taint = Interned("maintenance=true:NoSchedule, which DaemonSet a/b does not tolerate");
+  facts.pods_ready = facts.fresh_pods = false;
+  change.to = std::string(facts.target.view());
+  const Step taken = take();
+  EXPECT_EQ(actions(taken), Actions{});
+  ASSERT_EQ(reasons(taken), Actions{"TaintNotTolerated"});
+  EXPECT_NE(taken.plan.findings.front().message.find("maintenance=true:NoSchedule"), std::string::npos);
+}
+
+// OnDelete: the new pods are of a template that was taken back since.
+class TakenBackTemplate : public NodeStep {
+ protected:
+  TakenBackTemplate() {
+    for (Operand& operand : installation.operands) {
+      operand.on_delete = true;
+      operand.newest_hash = "h1";
+    }
+    for (const char* uid : {"old-plugin", "old-gfd"}) has_template(uid, "h1");
+    change.cause = ChangeCause::new_template;
+  }
+  void has_template(const std::string& uid, std::string_view hash) {
+    pod(uid).meta.labels.set(kRevisionHashLabel, hash);
+  }
+  void replace_all_from(std::string_view hash) {
+    replace_all();
+    for (const char* uid : {"new-plugin", "new-gfd"}) has_template(uid, hash);
+    shows_something_else();
+  }
+};
+
+TEST_F(TakenBackTemplate, C7_NewPodsThatAreNotReadyAreListedForTheNewestOne) {
+  replace_all_from("h2");
+  facts.pods_ready = false;
+  const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c7);
+  ASSERT_EQ(actions(taken), Actions{"into(Superseded)"});
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  const auto written = parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)));
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->cause, ChangeCause::new_template);
+  EXPECT_EQ(written->pods.at(Component::plugin), std::set<std::string>{"new-plugin"});
+}
+
+TEST_F(TakenBackTemplate, C7_NewPodsOfTheNewestTemplateAreWaitedFor) {
+  replace_all_from("h1");
+  facts.pods_ready = false;
+  EXPECT_EQ(actions(take()), Actions{});
+}
+
+TEST_F(TakenBackTemplate, C7_APodThatTheChangeDidNotCreateIsNoReason) {
+  replace_all_from("h1");
+  add_pod("old-mps", Component::mps, now - hours(2));
+  has_template("old-mps", "h0");
+  facts.pods_ready = false;
+  EXPECT_EQ(actions(take()), Actions{});
+}
+
+TEST_F(TakenBackTemplate, C5_ListedPodsAreListedAgainWithTheNewOnes) {
+  remove("old-gfd");
+  add_pod("new-gfd", Component::gfd, now - seconds(5));
+  has_template("new-gfd", "h2");
+  facts.pods_ready = false;
+  const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c5);
+  EXPECT_EQ(actions(taken), Actions{"into(Superseded)"});
+}
+
+TEST_F(NodeStep, C10_PodsThatTheKubeletRejectedAreListedOnceBeforeTheEnd) {
+  replace_all();
+  shows_target();
+  settings.remove_rejected_pods = {"UnexpectedAdmissionError"};
+  const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c10);
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_TRUE(taken.plan.consumers_wanted.contains("n1"));
+  list_consumers({});
+  EXPECT_EQ(actions(take()), Actions{"out(Verified)"});
+}
+
 TEST_F(NodeStep, C10_ANodeThatShowsItIsVerifiedAfterTheStatusLag) {
   replace_all();
   shows_target();
@@ -171,6 +251,19 @@ TEST_F(NodeStep, C11_ANodeThatDoesNotShowItFailsWhenItsTimeIsOver) {
   ASSERT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
   const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
   EXPECT_TRUE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->failed);
+}
+
+TEST_F(NodeStep, C11_ANodeThatServesWithoutItsLabelsIsWaitedForAndReported) {
+  replace_all();
+  shows_something_else();
+  facts.labels_missing = Interned("label nvidia.com/gpu.product is missing");
+  ran_for(Timer::verifying, minutes(10));
+  const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c11);
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(reasons(taken), Actions{"LabelsMissing"});
+  facts.pods_ready = false;
+  EXPECT_EQ(actions(take()), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
 }
 
 TEST_F(NodeStep, C11_ANodeWithFewerDevicesIsDegradedAndNotFailed) {

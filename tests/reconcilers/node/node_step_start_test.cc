@@ -76,6 +76,16 @@ TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutByAStop) {
   EXPECT_EQ(actions(take()), Actions{"out(Aborted)"});
 }
 
+TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutWhenItShowsItsTargetWithoutTheChange) {
+  facts.needless_change = true;
+  change.cordoned = node.unschedulable = true;
+  const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c3);
+  EXPECT_EQ(actions(taken), Actions{"out(NoLongerNeeded) uncordon"});
+  remove("old-gfd");
+  EXPECT_EQ(actions(take()), Actions{"delete old-plugin"}) << "a touched node goes on";
+}
+
 TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveNothingIsWrittenAndAFindingNamesTheCordon) {
   settings.rollouts = PolicyMode::observe;
   stop = Stop{"Observe", "the operator runs with max-mode Observe"};

@@ -271,6 +271,24 @@ TEST(SetAside, ANodeWhoseDeferralCannotBeReadDoesNotStartUntilAPersonRemovesIt) 
   EXPECT_EQ(fleet->restarts("n01", "mps"), 1);
 }
 
+TEST(SetAside, ANodeIsHeldWhileWhatTheOperatorOwnsThereCannotBeRead) {
+  const auto fleet = fleet_of(2, "ts-4");
+  constexpr std::string_view kNewer = R"({"v":2,"labels":{}})";
+  fleet->annotate("n01", kOwnedAnnotation, std::string(kNewer));
+  fleet->edit("any", "ts-8");
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->patches("n01"), 0);
+  EXPECT_EQ(fleet->restarts("n01", "plugin"), 0);
+  EXPECT_EQ(fleet->restarts("n02", "plugin"), 1);
+  EXPECT_EQ(fleet->node("n01").meta.annotations.get(kOwnedAnnotation), kNewer);
+  EXPECT_THAT(messages(fleet->plan(), "OwnedUnreadable"),
+              testing::ElementsAre(AllOf(HasSubstr("version 2 was written by another release"),
+                                         HasSubstr("kubectl annotate node n01 gpusharing.dev/owned-"))));
+  fleet->annotate("n01", kOwnedAnnotation, std::nullopt);
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->restarts("n01", "plugin"), 1);
+}
+
 TEST(SetAside, ANodeThatNeedsNothingLosesADeferralThatCannotBeRead) {
   const auto fleet = fleet_of(1, "mps-4");
   fleet->annotate("n01", kDeferredAnnotation, "?");
