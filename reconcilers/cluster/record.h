@@ -20,6 +20,7 @@
 #include "k8sclient/value/interned.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/model/timer.h"
 
 namespace gso {
 
@@ -127,6 +128,16 @@ struct RecordedRemediation {
   friend auto operator<=>(const RecordedRemediation&, const RecordedRemediation&) = default;
 };
 
+// A text that a key had. Pods that were created meanwhile have read it (cluster/text_history.h).
+struct RecordedText {
+  std::string revision;
+  k8s::WallTime since{};  // The key certainly had it from then on, by the API server's clock.
+  // Until when creation times of pods prove nothing about this text: pods that existed before it have later ones,
+  // because the API server's clock was set back.
+  std::optional<k8s::WallTime> doubtful_until;
+  friend bool operator==(const RecordedText&, const RecordedText&) = default;
+};
+
 // What the nodes with one profile key show.
 struct ShownKey {
   std::string revision;
@@ -174,6 +185,8 @@ struct FleetRecord {
   void note(const std::string& id, const ShownKey& shown, std::string_view text);
   // Keeps the text of `to`, which `verified` or `previous` names, and removes the texts that neither names.
   void keep_text(const std::string& to, std::string_view text);
+  // "namespace/configmap/key" -> its last texts, oldest first, as far as pods might have read them.
+  std::map<std::string, std::vector<RecordedText>> history;
   // A revision that failed too often or was undone: not tried again until the profile, or the policy's annotation
   // gpusharing.dev/retry, changes.
   struct Failure {
@@ -214,9 +227,9 @@ struct FleetRecord {
   // nullptr: no attempt is known, or it is too old to count.
   [[nodiscard]] const RecordedRemediation* remediation(MachineId machine, std::string_view component,
                                                        k8s::WallTime now) const;
-  // Timers that outlive the operator, so that one that restarts often still repairs what has drifted for long:
-  // "<timer>/<subject>/<scope>" -> since when (rollout/recorded_timers.h).
-  std::map<std::string, k8s::WallTime> timers;
+  // Timers that outlive the operator, so that one that restarts often still repairs what has drifted for long. The
+  // subject of a timer of a node is its machine (rollout/recorded_timers.h).
+  Timers timers;
   static constexpr std::size_t kMostTimers = 1000;
   // --- Stops.
   std::map<std::string, RecordedPolicy> policies;           // By name.

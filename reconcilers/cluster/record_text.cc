@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/cluster/history_text.h"
 #include "reconcilers/cluster/machine_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -68,13 +69,6 @@ bool read_value(const Json& value, std::string& out) {
 bool read_value(const Json& value, std::int64_t& out) {
   if (!value.is_number_integer()) return false;
   out = value.get<std::int64_t>();
-  return true;
-}
-
-bool read_value(const Json& value, k8s::WallTime& out) {
-  const auto read = value.is_string() ? k8s::parse_rfc3339(value.get_ref<const std::string&>()) : std::nullopt;
-  if (!read) return false;
-  out = *read;
   return true;
 }
 
@@ -327,7 +321,7 @@ std::string read_fields(const Json& root, RecordHead& head) {
   }
   if (!read_products(root, out.verified_on)) return "verifiedOn must map strings to lists of products";
   if (!read_forgetting(root, out.forgetting)) return "forgetting must have a value and the time seen";
-  if (!read_map(root, "timers", out.timers)) return "timers must map timers to RFC 3339 times";
+  if (std::string wrong_time = read_times(root, out); !wrong_time.empty()) return wrong_time;
   constexpr std::string_view kSubject = "must be a list of entries with policy, configMap, key, revision";
   if (!read_list(root, "failures", [&](const Json& entry) { return read_failure(entry, out); }))
     return fmt::format("failures {}, retry, nodes and rolledBack", kSubject);
@@ -392,7 +386,7 @@ std::string print_head(const RecordHead& head) {
   for (const RecordedCanary& canary : record.canaries) root["canaries"].push_back(print_canary(canary));
   for (const RecordedRemediation& remediation : record.remediations)
     root["remediations"].push_back(print_remediation(remediation));
-  for (const auto& [timer, since] : record.timers) root["timers"][timer] = k8s::format_time(since);
+  print_times(record, root);
   for (const auto& [name, policy] : record.policies) root["policies"][name] = print_policy(policy);
   if (record.forgetting) {
     root["forgetting"] = {{"value", record.forgetting->value}, {"seen", k8s::format_time(record.forgetting->seen)}};

@@ -35,6 +35,8 @@ std::string_view words(Proof proof) {
       return "recorded on the node when it was verified";
     case Proof::baseline:
       return "recorded as baseline";
+    case Proof::pods:
+      return "its pods were created before the key's text was restored";
   }
   return {};
 }

@@ -144,7 +144,7 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
   const bool same = record.has_value() == next.has_value() &&
                     (!next || (record->failures == next->failures && record->good == next->good &&
                                record->recorded_at == next->recorded_at && record->templates == next->templates &&
-                               record->without_baseline == next->without_baseline));
+                               record->history == next->history && record->without_baseline == next->without_baseline));
   if (same && next) {
     note_machines_changed(world, record->machines.differing(next->machines));
     if (record->verified != next->verified) note_blocked();

@@ -135,7 +135,7 @@ NodeAssessment Assessor::run() {
     losers.emplace_back(loser->meta.name);
   }
   out_.losers = std::move(losers);
-  // Without them there is nothing to compare, and N2 applies.
+  // Without them there is nothing to compare, and N1 applies.
   const bool has_profiles = !installation_.config_map.empty();
   if (has_profiles) compare();
   decide();
@@ -154,6 +154,8 @@ void Assessor::compare() {
   resolve_target();
   describe_setup();
   out_.setup = context_.setups.check(*setup_);
+  find_texts();
+  out_.fresh_pods = pods_are_fresh();
   read_loaded();
   verify_target();
 }
@@ -190,7 +192,6 @@ bool Assessor::names_unknown_key() const {
 void Assessor::verify_target() {
   out_.pods_ready = std::ranges::all_of(
       loaders(), [](const auto& loader) { return loader.second != nullptr && is_serving(*loader.second); });
-  out_.fresh_pods = pods_are_fresh();
   if (!out_.expectation) return;
   out_.shrinks = std::ranges::any_of(node_.allocatable, [&](const auto& entry) {
     if (entry.second <= 0) return false;

@@ -28,7 +28,12 @@
 namespace gso {
 
 // How the loaded revision is known.
-enum class Proof : std::uint8_t { none, annotation, baseline };
+enum class Proof : std::uint8_t {
+  none,
+  annotation,
+  baseline,
+  pods,  // Its pods were created while the key had that text, after the node was recorded with the present one.
+};
 
 struct Loaded {
   Interned revision;  // Empty: unknown.
@@ -199,6 +204,11 @@ struct AssessContext {
 // True if the pod was certainly created after that moment. Kubernetes' times are whole seconds, so equal times prove
 // nothing.
 [[nodiscard]] bool created_after(const Pod& pod, WallTime moment);
+// True if the pod was created later than now, by more than clocks differ: the API server's clock was set back since,
+// and the creation time of the pod does not prove which text it has read.
+[[nodiscard]] bool is_from_the_future(const Pod& pod, WallTime now);
+// One of the newest pods of its components is.
+[[nodiscard]] bool is_from_the_future(const NodePods& pods, WallTime now);
 // True if the pod certainly read its profile after that moment: the pod was created later, or its main container was
 // restarted (crash, reboot of the node) so much later that the kubelet had projected the new content.
 [[nodiscard]] bool loaded_after(const Pod& pod, WallTime moment, Duration projection);

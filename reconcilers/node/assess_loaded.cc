@@ -6,6 +6,7 @@
 #include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/known_profile.h"
 #include "reconcilers/cluster/overrides.h"
+#include "reconcilers/cluster/text_history.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/profile/revision.h"
@@ -37,8 +38,59 @@ bool is_old_template(const Operand& operand, const Pod& pod) {
 }
 
 bool Assessor::has_read(const Pod& pod) const {
-  const auto known_since = data_known_since(context_.world, *config_map_);
-  return known_since && loaded_after(pod, *known_since, context_.settings.projection);
+  auto known_since = data_known_since(context_.world, *config_map_);
+  if (!known_since) return false;
+  const auto doubtful = texts_ == nullptr ? std::nullopt : doubtful_until(*texts_, out_.target.view());
+  if (doubtful) known_since = std::max(*known_since, *doubtful);
+  return loaded_after(pod, *known_since, context_.settings.projection);
+}
+
+void Assessor::find_texts() {
+  if (context_.record == nullptr || context_.record->history.empty()) return;
+  const auto known = context_.record->history.find(fmt::format("{}/{}", installation_.id(), out_.key.view()));
+  if (known != context_.record->history.end()) texts_ = &known->second;
+}
+
+namespace {
+
+// nullopt: it does not serve yet, or a container has restarted, so its creation does not say what it runs.
+std::optional<PodTimes> times_of_first_run(const Pod& pod) {
+  if (!is_serving(pod)) return std::nullopt;
+  PodTimes out{.created = pod.meta.creation_timestamp, .started = {}};
+  for (const ContainerStatus& container : pod.containers) {
+    if (container.restarts > 0) return std::nullopt;
+    if (container.started_at)
+      out.started = std::max(out.started.value_or(*container.started_at), *container.started_at);
+  }
+  return out;
+}
+
+}  // namespace
+
+// The text was edited and edited back, and pods were created in between: they run the other text, although the node is
+// recorded with the present one. A text that came once only says nothing: a node that is recorded with it was recorded
+// after it came, and can have loaded it by its label, with pods that are older. Empty: none of its pods has certainly
+// read another text.
+std::string_view Assessor::other_text_read() const {
+  const bool has_texts = texts_ != nullptr && config_map_ != nullptr && out_.profile && out_.profile->valid;
+  const auto since = has_texts ? data_known_since(context_.world, *config_map_) : std::nullopt;
+  if (!since) return {};
+  for (const auto& [operand, pod] : loaders()) {
+    const auto times = pod == nullptr ? std::nullopt : times_of_first_run(*pod);
+    if (!times) continue;
+    const std::string_view read = revision_read_at(*texts_, {out_.target.view(), *since}, *times);
+    if (read.empty() || read == out_.target.view() || !has_come_back(*texts_, out_.target.view(), read)) continue;
+    if (operand->component == Component::plugin || matters_to(operand->component, read)) return read;
+  }
+  return {};
+}
+
+// Pods of that component would be replaced for a change from that revision to the target.
+bool Assessor::matters_to(Component component, std::string_view revision) const {
+  const ProfilePtr before = profile_of(revision);
+  const Transition kind = transition_on(node_, newest(Component::mps) != nullptr, before ? &before->profile() : nullptr,
+                                        out_.profile->profile());
+  return steps_for(kind).replaces(component);
 }
 
 bool Assessor::pods_are_fresh() const {
@@ -107,6 +159,14 @@ void Assessor::include_old_mps() {
 }
 
 void Assessor::read_loaded() {
+  read_recorded();
+  const bool claims_target = out_.loaded.profile == out_.profile_ref && out_.loaded.revision == out_.target;
+  if (!claims_target || out_.fresh_pods || out_.change || out_.target.empty()) return;
+  if (const std::string_view read = other_text_read(); !read.empty())
+    out_.loaded = {Interned(read), out_.profile_ref, Proof::pods};
+}
+
+void Assessor::read_recorded() {
   const auto revision = node_.meta.annotations.get(kRevisionAnnotation);
   if (revision && known_revision_format(*revision)) {
     out_.loaded = {Interned(*revision), Interned(node_.meta.annotations.get(kProfileAnnotation).value_or("")),
@@ -123,10 +183,13 @@ void Assessor::read_loaded() {
   }
 }
 
-// Null if its text is not known any more.
 ProfilePtr Assessor::loaded_profile() const {
-  return known_profile(out_.loaded.revision.view(), context_.world, context_.record, context_.profiles,
-                       overridden_errors(*plugin_, gfd_));
+  return profile_of(out_.loaded.revision.view());
+}
+
+// Null if its text is not known any more.
+ProfilePtr Assessor::profile_of(std::string_view revision) const {
+  return known_profile(revision, context_.world, context_.record, context_.profiles, overridden_errors(*plugin_, gfd_));
 }
 
 // The usual case, which costs less than a verification: as many devices as are counted, and all of them allocatable.

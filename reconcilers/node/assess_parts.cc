@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/quarantine.h"
@@ -147,6 +148,17 @@ bool is_serving(const Pod& pod) {
 bool created_after(const Pod& pod, WallTime moment) {
   using std::chrono::seconds;
   return std::chrono::floor<seconds>(pod.meta.creation_timestamp) > std::chrono::floor<seconds>(moment);
+}
+
+bool is_from_the_future(const Pod& pod, WallTime now) {
+  constexpr Duration kClocksDiffer = std::chrono::seconds(10);
+  return pod.meta.creation_timestamp > now + kClocksDiffer;
+}
+
+bool is_from_the_future(const NodePods& pods, WallTime now) {
+  return std::ranges::any_of(std::array{&pods.plugin, &pods.gfd, &pods.mps}, [&](const auto* of_component) {
+    return !of_component->empty() && is_from_the_future(*of_component->front(), now);
+  });
 }
 
 bool loaded_after(const Pod& pod, WallTime moment, Duration projection) {

@@ -12,7 +12,7 @@ namespace gso {
 
 void Assessor::decide() {
   using Row = bool (Assessor::*)();
-  constexpr Row kRows[] = {&Assessor::n2_no_profiles,    &Assessor::n3_no_baseline, &Assessor::n1_unreadable_annotation,
+  constexpr Row kRows[] = {&Assessor::n1_no_profiles,    &Assessor::n2_no_baseline, &Assessor::n3_unreadable_annotation,
                            &Assessor::c1_to_c12_change,  &Assessor::n4_no_target,   &Assessor::n5_loaded_by_itself,
                            &Assessor::n6_rolling_update, &Assessor::n7_runs_target, &Assessor::n8_needs_change};
   for (const Row row : kRows) {
@@ -20,13 +20,13 @@ void Assessor::decide() {
   }
 }
 
-bool Assessor::n2_no_profiles() {
+bool Assessor::n1_no_profiles() {
   if (!installation_.config_map.empty()) return false;
   out_.phase = Phase::unmanaged;
   return true;
 }
 
-bool Assessor::n3_no_baseline() {
+bool Assessor::n2_no_baseline() {
   if (context_.record != nullptr && !context_.record->without_baseline.contains(installation_.ns)) return false;
   out_.phase = Phase::unrecorded;
   out_.message = wrong_key_;
@@ -34,7 +34,7 @@ bool Assessor::n3_no_baseline() {
 }
 
 // It is unknown what was in progress and who cordoned the node, or which labels of it are the operator's.
-bool Assessor::n1_unreadable_annotation() {
+bool Assessor::n3_unreadable_annotation() {
   if (change_problem_.empty()) {
     if (!out_.change) hold_unreadable_owner();
     return out_.is_blocked();
@@ -93,6 +93,7 @@ void Assessor::try_again() {
 bool Assessor::has_lost_its_cause() const {
   if (out_.phase != Phase::draining || !out_.reason.empty() || !out_.matches()) return false;
   if (out_.change->to != out_.target.view()) return false;
+  if (!out_.fresh_pods && !other_text_read().empty()) return false;
   const Difference now = difference();
   const bool loads = now == Difference::unknown || now == Difference::text || now == Difference::key;
   return now == Difference::none || (loads && out_.fresh_pods);

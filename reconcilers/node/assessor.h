@@ -73,10 +73,15 @@ class Assessor {
   enum class Template { newest, rolling, waits_for_deletion };
   [[nodiscard]] Template template_state() const;
   void read_loaded();
+  void read_recorded();
+  void find_texts();
+  [[nodiscard]] std::string_view other_text_read() const;
+  [[nodiscard]] bool matters_to(Component component, std::string_view revision) const;
   [[nodiscard]] bool adopts_drift() const;
   [[nodiscard]] std::string_view retry() const;
   [[nodiscard]] Interned reference(std::string_view installation, std::string_view key) const;
 
+  [[nodiscard]] ProfilePtr profile_of(std::string_view revision) const;
   [[nodiscard]] ProfilePtr loaded_profile() const;
   [[nodiscard]] bool serves_every_device(const Profile& profile) const;
   void find_missing_of_loaded();
@@ -89,9 +94,9 @@ class Assessor {
   // --- The phase (assess_rows.cc): the rows of node_step.h, in the order in which they are asked. True: the row
   // applies.
   void decide();
-  bool n2_no_profiles();
-  bool n3_no_baseline();
-  bool n1_unreadable_annotation();
+  bool n1_no_profiles();
+  bool n2_no_baseline();
+  bool n3_unreadable_annotation();
   bool c1_to_c12_change();
   bool n4_no_target();
   bool n5_loaded_by_itself();
@@ -148,6 +153,7 @@ class Assessor {
   const SharingPolicy* awaited_by_ = nullptr;  // The first of NodeAssessment::awaited_by.
   const MachineRecord* recorded_;              // This machine's entry in the record; null: none.
   const ConfigMap* config_map_ = nullptr;
+  const std::vector<RecordedText>* texts_ = nullptr;  // The last texts of its key, according to the record; null: none.
   EffectiveKey effective_;
   std::string_view foreign_holder_;    // foreign_holder() of the node.
   std::optional<Setup> setup_;         // Once the target is known.

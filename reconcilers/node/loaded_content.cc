@@ -18,7 +18,7 @@ bool LoadedContent::is_of_old_template(Component component, const Pod& pod) cons
 bool LoadedContent::has_read(Component component, const Pod& pod, const ConfigMap& content) const {
   const auto known_since = data_known_since(view_.snapshot.world, content);
   return known_since && loaded_after(pod, *known_since, view_.snapshot.settings.projection) &&
-         !is_of_old_template(component, pod);
+         !is_from_the_future(pod, view_.snapshot.now) && !is_of_old_template(component, pod);
 }
 
 ChangePlan LoadedContent::from_what_it_shows() const {

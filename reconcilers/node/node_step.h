@@ -4,14 +4,14 @@
 // autoscaler annotations). "First" and "last" pods: the two groups in the order of replace_order.h.
 //
 // A node without a change. The code has one function per row and calls them in this order (assess_rows.cc); the first
-// row that applies decides its phase, and node_states.cc and rollout/ act on it. N2, N3 and N1 come before the rows of
+// row that applies decides its phase, and node_states.cc and rollout/ act on it. N1, N2 and N3 come before the rows of
 // a change: they apply to a node with a change as well.
 //   row when the node …                    then
-//   N2  has no plugin with profiles        Unmanaged. What a change left there is removed after two minutes (at once
+//   N1  has no plugin with profiles        Unmanaged. What a change left there is removed after two minutes (at once
 //                                          if nos took the node over), but not while a holder holds the node, a plugin
 //                                          pod still runs there, or its pods cannot be read
-//   N3  has no baseline yet                Unrecorded. No action on the node
-//   N1  has a change that cannot be read,  Held. No action; a finding says how to release the node
+//   N2  has no baseline yet                Unrecorded. No action on the node
+//   N3  has a change that cannot be read,  Held. No action; a finding says how to release the node
 //       or labels whose owner is unknown
 //       (gpusharing.dev/owned)
 //   N4  has no valid target: DRA serves    Blocked
@@ -21,9 +21,11 @@
 //   N5  loaded a profile by itself (it     Verifying. Recorded once it shows the profile and its pods have certainly
 //       joined, or its label or pods were  read the text. Otherwise it starts like a node of N8: after verifyTimeout,
 //       changed by somebody else)          two minutes after its label was changed, or earlier if it joined and its
-//                                          pods serve without having read the text; on a product where no other
-//                                          node has shown the revision, one such node after the other. Blocked or Held
-//                                          as in N8, but an obstacle does not block a node that shows the profile
+//                                          pods serve without having read the text, or if a creation time that lies in
+//                                          the future is all that makes its pods newer than the text. On a product
+//                                          where no other node has shown the revision, one such node starts after the
+//                                          other. Blocked or Held as in N8, but an obstacle does not block a node that
+//                                          shows the profile
 //   N6  gets new pods by RollingUpdate,    FollowingDaemonSet. A warning if no pod is replaced for verifyTimeout
 //       and runs another profile so far
 //   N7  runs its target                    UpToDate, or as in N8 if a taint keeps its plugin away. If it does not show
@@ -32,10 +34,10 @@
 //                                          the target at the installation either. If only devices are missing, they
 //                                          are reported, and nothing is restarted
 //   N8  needs a change: another text, a    Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
-//       label that a policy wants, or a    read; otherwise Pending. An obstacle is named before a holder, because it
-//       new template under OnDelete        remains when the holder is done. rollout/ starts Pending nodes that are
-//                                          Ready, when gate, canary and budgets allow it. A deferred node starts after
-//                                          the others of its group, not before the time in gpusharing.dev/deferred; a
+//       label that a policy wants, a new   read; otherwise Pending. An obstacle is named before a holder, because it
+//       template under OnDelete, or pods   remains when the holder is done. rollout/ starts Pending nodes that are
+//       that were created before an edit   Ready, when gate, canary and budgets allow it. A deferred node starts after
+//       was taken back                     the others of its group, not before the time in gpusharing.dev/deferred; a
 //                                          new target or a retry ends the deferral. Under DaemonSetRestart a node
 //                                          starts only for a label, or if the restart did not reach it
 //

@@ -70,7 +70,7 @@ bool ChangeStep::is_superseded() const {
   const bool moved_on = !same_target_ || has_superseded_template();
   if (!moved_on || facts_.label || !node_.ready || !facts_.profile || !facts_.profile->valid || !facts_.reason.empty())
     return false;
-  if (any_listed_left(change_, pods_, false) || shows_what_it_loaded() || (facts_.fresh_pods && facts_.pods_ready))
+  if (any_listed_left(change_, pods_, false) || shows_what_it_loaded() || (are_pods_newer() && facts_.pods_ready))
     return false;
   // A missing plugin pod would be created before its MPS daemon, and would not be replaced after it.
   const bool has_plugin = !pods_.plugin.empty() && !pods_.plugin.front()->meta.deletion_timestamp;
@@ -200,8 +200,12 @@ std::string ChangeStep::waiting_for() const {
   return {};
 }
 
+bool ChangeStep::are_pods_newer() const {
+  return facts_.fresh_pods && !is_from_the_future(pods_, snapshot_.now);
+}
+
 bool ChangeStep::loaded_the_present() const {
-  if (same_target_ || facts_.fresh_pods) return true;
+  if (same_target_ || are_pods_newer()) return true;
   return !verify_target().ok && facts_.verified.ok;
 }
 

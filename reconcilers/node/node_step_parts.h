@@ -88,6 +88,8 @@ class ChangeStep {
   // decides; if it proves nothing, the node's labels and capacity do. A doubtful answer counts as the older content,
   // which is rolled out again.
   [[nodiscard]] bool loaded_the_present() const;
+  // Their creation times prove that they have read the present text.
+  [[nodiscard]] bool are_pods_newer() const;
   [[nodiscard]] Verification verify_target() const;
   [[nodiscard]] Verification verification() const;
   // A status that no kubelet updates proves nothing.

@@ -8,6 +8,7 @@
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/go_text.h"
+#include "reconcilers/rollout/recorded_texts.h"
 
 namespace gso {
 
@@ -162,6 +163,7 @@ void plan_baseline(Pass& pass) {
   if (pass.index.stored.begun()) record = *pass.index.stored.begun();
   record.without_baseline = world.unsynced_namespaces;
   add_baseline_entries(pass, record, [&](const std::string& ns) { return !world.unsynced_namespaces.contains(ns); });
+  record.history = present_history(pass);
   record.policies = update_policies(record, world, pass.s.now, std::nullopt, [](const auto&) { return true; }).policies;
   write_record(pass, record, "Baseline", fmt::format("baseline: {}", describe(record)));
 }

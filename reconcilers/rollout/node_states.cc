@@ -11,6 +11,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/managed_keys.h"
+#include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_view.h"
 
@@ -55,7 +56,12 @@ std::optional<WallTime> newest_pod(const Pass& pass, const std::string& name, co
 // looks do not need it (model/ages.h), and it costs a walk over the node's pods.
 std::optional<WallTime> loading_seed(const Pass& pass, const std::string& name, const NodeAssessment& a) {
   if (!pass.s.first_look) return std::nullopt;
-  return a.cause == ChangeCause::relabelled ? earliest_move(pass, a) : newest_pod(pass, name, a);
+  if (a.cause != ChangeCause::relabelled) return newest_pod(pass, name, a);
+  const auto recorded = recorded_since(pass, loading_timer(name, a));
+  if (recorded) return recorded;
+  // Its label has moved while its key had another text: the present text came later.
+  if (has_recorded_move(pass, name)) return text_since(pass, pass.index.installation_of(a), std::string(a.key.view()));
+  return earliest_move(pass, a);
 }
 
 WallTime loading_since(const Pass& pass, const std::string& name, const NodeAssessment& a) {
@@ -111,10 +117,19 @@ TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment
 }
 
 void run_loading_timers(Pass& pass) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
+  const auto run = [&](const std::string& name) {
     const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
-    pass.ages.run(loading_timer(name, *a), loading_seed(pass, name, *a));
+    if (a == nullptr || !pass.plannable(*a)) return;
+    if (a->holder.empty() || a->cause == ChangeCause::relabelled)
+      pass.ages.run(loading_timer(name, *a), loading_seed(pass, name, *a));
+  };
+  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) run(name);
+  // A text that comes while somebody holds a node with a moved label is not one that its sidecars have read.
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
+    for (const std::string_view holder : {kDriverUpgrade, kMigChange, kQuarantined}) {
+      const auto held = profile_rollout.blocked.find(std::string(holder));
+      if (held != profile_rollout.blocked.end()) std::ranges::for_each(held->second, run);
+    }
   }
 }
 
@@ -146,7 +161,12 @@ std::set<std::string> plan_self_loaded_nodes(Pass& pass) {
   return recorded;
 }
 
+bool has_pod_from_the_future(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  return is_from_the_future(sort_pods(pass.index.installation_of(a), pass.index.pods_of(name)), pass.s.now);
+}
+
 bool must_have_read(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  if (has_pod_from_the_future(pass, name, a)) return false;
   if (a.fresh_pods || a.cause == ChangeCause::edited) return true;
   const Node* node = pass.s.world.nodes.find(name);
   const auto since = text_since(pass, pass.index.installation_of(a), std::string(a.key.view()));

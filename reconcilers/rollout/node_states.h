@@ -17,6 +17,8 @@ void run_loading_timers(Pass& pass);
 void plan_node_states(Pass& pass, const std::set<std::string>& recorded);
 void plan_paused_relabels(Pass& pass);  // Nodes that a driver upgrade has drained.
 
+// is_from_the_future() of the node's pods.
+[[nodiscard]] bool has_pod_from_the_future(const Pass& pass, const std::string& node, const NodeAssessment& assessment);
 // The pods of a node that loaded its profile by itself have certainly read the text that its key has now. Matching
 // labels are necessary for that, never sufficient: an edit might change no label (S11).
 [[nodiscard]] bool must_have_read(const Pass& pass, const std::string& node, const NodeAssessment& assessment);

@@ -12,6 +12,7 @@
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/rollout/baseline.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/recorded_texts.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/remediation.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -37,6 +38,7 @@ class Outcomes {
     note_devices();
     note_remediations();
     note_timers();
+    note_texts();
     if (!next_) return;
     update_machines();
     write_record(pass_, *next_, reason_, message_);
@@ -242,10 +244,9 @@ class Outcomes {
 
   void note_canaries() {
     std::vector<RecordedCanary> canaries = update_canaries(pass_);
-    // The canaries of revisions that this pass has verified are dropped by the same write.
+    // The canaries of revisions that this pass has verified on their product are dropped by the same write.
     std::erase_if(canaries, [&](const RecordedCanary& canary) {
-      return newly_verified_.contains({canary.config_map + "/" + canary.key, canary.revision}) &&
-             next_->has_shown(canary.config_map, canary.key, canary.revision, canary.product);
+      return next_ && next_->has_shown(canary.config_map, canary.key, canary.revision, canary.product);
     });
     if (canaries == pass_.index.record->canaries) return;
     note("CanaryRecorded", "the canaries of rollouts and their progress").canaries = std::move(canaries);
@@ -321,6 +322,13 @@ class Outcomes {
     auto timers = update_timers(pass_);
     if (timers)
       note("TimersRecorded", "how long nodes have drifted, or waited for DaemonSets").timers = *std::move(timers);
+  }
+
+  void note_texts() {
+    if (!next_ && !waits_with_new_text(pass_)) return;
+    auto history = present_history(pass_);
+    if (history == pass_.index.record->history) return;
+    note("TextsRecorded", "the texts that pods have read").history = std::move(history);
   }
 
   // Removes machines that no longer exist, and notes what the annotations of the others show as loaded. An older entry

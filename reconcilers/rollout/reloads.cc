@@ -27,6 +27,13 @@ bool serves_long_enough(Pass& pass, const std::string& name, const NodeAssessmen
          pass.held_for({Timer::serving, name, std::string(a.target.view())}, pass.s.settings.status_lag);
 }
 
+// Of a node whose pods need not have read the text. A node that joined under a wrong clock is read again when that time
+// has come. After an edit it has come too late: by then the pods would seem newer than the edit.
+bool is_no_proof_to_come(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  const bool future = has_pod_from_the_future(pass, name, a);
+  return a.cause == ChangeCause::joined ? !future : a.cause == ChangeCause::edited && future;
+}
+
 // Nodes that should have loaded their profile by themselves and have not, or cannot have.
 void add_self_loaded(Pass& pass, Reloads& out) {
   for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
@@ -34,7 +41,8 @@ void add_self_loaded(Pass& pass, Reloads& out) {
     if (a == nullptr || a->is_held()) continue;
     const bool has_read = must_have_read(pass, name, *a);
     if (a->matches() && has_read) continue;
-    const bool cannot_have_read = a->cause == ChangeCause::joined && !has_read && serves_long_enough(pass, name, *a);
+    const bool cannot_have_read =
+        !has_read && is_no_proof_to_come(pass, name, *a) && serves_long_enough(pass, name, *a);
     if (!cannot_have_read && !loading_expired(pass, name, *a)) continue;
     if (has_more_devices(*a) || has_read_with_fewer_devices(*a)) continue;
     if (!a->labels_missing.empty()) {

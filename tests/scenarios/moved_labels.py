@@ -42,6 +42,27 @@ def with_the_plugin_chart():
 
 
 @scenario
+def a_node_that_moves_to_a_key_that_was_edited_after_its_pods_came_is_not_restarted():
+    """n02's pods came while key two had another text. Its label moves to two long after the edit: its sidecars read the
+    present text, and its pods stay."""
+    c = fleet(3, ts(4), more={"two": ts(2)})
+    c.set_label("n01", CONFIG_LABEL, "two")
+    c.converge()
+    c.wait("10m")
+    c.restart("n02")
+    c.wait("10m")
+    c.tick()
+    c.edit(two=ts(2, fail=True))
+    c.converge()
+    c.wait("10m")
+    pod = c.plugin("n02")
+    c.set_label("n02", CONFIG_LABEL, "two")
+    c.converge()
+    expect("the plugin pod of n02, and what it has loaded", (c.plugin("n02"), c.loaded[c.plugin("n02")]),
+           (pod, ts(2, fail=True)))
+
+
+@scenario
 def a_plugin_that_does_not_reload_is_not_taken_for_a_machine_with_more_gpus():
     """A person moves a node with two GPUs from 4 to 2 replicas; GFD reloads, the plugin does not and goes on to serve 8."""
     c = fleet(3, ts(4), more={"two": ts(2)})

@@ -235,6 +235,32 @@ def pods_that_came_between_an_edit_and_its_return_are_replaced():
 
 
 @scenario
+def pods_that_pulled_their_image_until_an_edit_was_taken_back_stay():
+    """The neighbour: the same, but the containers start only after A is back, and have read A. Nothing is restarted."""
+    a, b = ts(4), ts(4, fail=True)
+    c = fleet(2, a, rollout={"paused": True, "canary": {"nodesPerGroup": 0}})
+    c.edit(any=b)
+    c.after("1m")
+    c.behave("starting", "n01")
+    c.reboot("n01")
+    c.after("20s")
+    c.edit(any=a)
+    c.wait("10s")
+    c.behave("healthy", "n01")
+    for pod in c.operand_pods("n01"):
+        c.loaded[pod["metadata"]["uid"]] = a
+        pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        pod["status"]["startTime"] = pod["metadata"]["creationTimestamp"]
+        for status in pod["status"]["containerStatuses"]:
+            status.update(ready=True, state={"running": {"startedAt": stamp(c.clock)}})
+        c.touch(pod)
+    c.react()
+    c.policy(rollout={"paused": False})
+    deleted = sum([tick.deleted_pods() for tick in c.converge().ticks], [])
+    expect("pods that were deleted", deleted, [])
+
+
+@scenario
 def a_pod_that_is_newer_than_now_has_not_read_a_later_edit():
     """The API server's clock is set back by five minutes after n01 was rebooted, and a text that no label shows follows:
     the pods of n01 seem to be newer than it. They are replaced like the others, also if the rollout is paused until the

@@ -123,6 +123,9 @@ FleetRecord full_record() {
   record.policies["p"] = {
       policy("p", R"({"priority":3,"rollout":{"paused":true},"unknown":{"kept":1}})"), record.recorded_at, {"uid-q"}};
   record.crds_gone_since = record.recorded_at;
+  record.timers = {{{Timer::drifting, "00000000000000ff", "v1-b"}, record.recorded_at},
+                   {{Timer::daemonset_stalls, "ns/map", "p/key/2"}, record.recorded_at}};
+  record.history["ns/map/key"] = {{"v1-a", record.recorded_at, {}}, {"v1-b", record.recorded_at, record.recorded_at}};
   record.paused_config_maps = {{"ns/map", "uid-of-a-configmap"}};
   record.rollouts.push_back(
       {"p", "ns/map", "key", "v1-b", true, false, true, false, false, "7", {{"ns/plugin", "h2"}}});
@@ -146,6 +149,21 @@ TEST(Record, AWrongFieldIsNamed) {
   const auto read = parse_head(json.dump());
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().message.find("texts must map strings to strings"), std::string::npos) << read.error().message;
+}
+
+// Another release has other timers, and has the same form for those that both have.
+TEST(Record, TimersOfAnotherReleaseAreReadAsFarAsTheyAreKnown) {
+  auto json = nlohmann::json::parse(print_head({full_record()}));
+  json["timers"] = {{"drifting/00000000000000ff/v1-b", "2026-03-02T08:00:00Z"},
+                    {"daemonset-stalls/ns/map/p/key/2", "2026-03-02T08:00:00Z"},
+                    {"of-another-release/x/y", "2026-03-02T08:00:00Z"}};
+  const auto read = parse_head(json.dump());
+  ASSERT_TRUE(read) << read.error().message;
+  const auto eight = *k8s::parse_rfc3339("2026-03-02T08:00:00Z");
+  EXPECT_EQ(read->record.timers, (Timers{{{Timer::drifting, "00000000000000ff", "v1-b"}, eight},
+                                         {{Timer::daemonset_stalls, "ns/map", "p/key/2"}, eight}}));
+  json["timers"]["drifting/00000000000000ff/v1-b"] = "yesterday";
+  EXPECT_FALSE(parse_head(json.dump()));
 }
 
 // A value of a wrong type at any place gives an error or a record; never an exception, and never a lost policy.

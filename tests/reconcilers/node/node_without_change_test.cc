@@ -1,4 +1,6 @@
 // The rows N1 to N8 of node_step.h: the phase of a node without a change, and what the planners then do with it.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "reconcilers/node/pod_faults.h"
@@ -11,7 +13,7 @@ using namespace std::chrono_literals;
 
 class NodeWithoutChange : public NodeInFleet {};
 
-TEST_F(NodeWithoutChange, N1_AChangeThatCannotBeReadHoldsTheNodeUntilAPersonRemovesIt) {
+TEST_F(NodeWithoutChange, N3_AChangeThatCannotBeReadHoldsTheNodeUntilAPersonRemovesIt) {
   fleet().annotate(kName, kChangeAnnotation, "{\"v\":1");
   fleet_->edit("any", "ts-8");
   EXPECT_EQ(phase(), Phase::held);
@@ -22,7 +24,7 @@ TEST_F(NodeWithoutChange, N1_AChangeThatCannotBeReadHoldsTheNodeUntilAPersonRemo
   EXPECT_EQ(phase(), Phase::pending);
 }
 
-TEST_F(NodeWithoutChange, N2_ANodeWithoutPluginIsUnmanagedAndLosesWhatAChangeLeftAfterTwoMinutes) {
+TEST_F(NodeWithoutChange, N1_ANodeWithoutPluginIsUnmanagedAndLosesWhatAChangeLeftAfterTwoMinutes) {
   fleet().edit("any", "mps-8");
   EXPECT_NE(until_action(300), -1) << "the change begins";
   fleet_->tick();
@@ -38,7 +40,7 @@ TEST_F(NodeWithoutChange, N2_ANodeWithoutPluginIsUnmanagedAndLosesWhatAChangeLef
   EXPECT_FALSE(fleet_->node(kName).unschedulable);
 }
 
-TEST_F(NodeWithoutChange, N2_ANodeThatNosTakesOverLosesTheMarksAtOnce) {
+TEST_F(NodeWithoutChange, N1_ANodeThatNosTakesOverLosesTheMarksAtOnce) {
   fleet().edit("any", "mps-8");
   for (const char* node : {kName, "n02"}) fleet_->use(node, std::string("job-") + node, std::string(kGpuResource), 1);
   EXPECT_NE(until_action(300), -1) << "it begins to wait for its workload";
@@ -49,7 +51,7 @@ TEST_F(NodeWithoutChange, N2_ANodeThatNosTakesOverLosesTheMarksAtOnce) {
   EXPECT_LE(until_action(10), 1);
 }
 
-TEST_F(NodeWithoutChange, N3_ANodeWithoutBaselineIsRecordedAndNotChanged) {
+TEST_F(NodeWithoutChange, N2_ANodeWithoutBaselineIsRecordedAndNotChanged) {
   fleet({}, false);
   EXPECT_EQ(phase(), Phase::unrecorded);
   fleet_->edit("any", "ts-8");
@@ -165,6 +167,60 @@ TEST_F(NodeWithoutChange, N7_ANodeThatDoesNotShowItsTargetForLessThanVerifyTimeo
     EXPECT_EQ(until_action(10), -1);
     EXPECT_EQ(findings(), std::set<std::string>{});
   }
+}
+
+// No label shows how it differs from ts-N.
+std::string loud(int replicas) {
+  return fmt::format(
+      "version: v1\nsharing:\n  timeSlicing:\n    failRequestsGreaterThanOne: true\n    resources:\n    - {{name: "
+      "nvidia.com/gpu, replicas: {}}}\n",
+      replicas);
+}
+
+TEST_F(NodeWithoutChange, N5_ATextThatComesWhileANodeIsHeldIsNotOneThatItsSidecarsHaveRead) {
+  fleet().annotate(kName, kHoldAnnotation, "true");
+  fleet_->label(kName, std::string(kConfigLabel), "other");
+  for (int second = 0; second < 300; ++second) (void)fleet_->tick();
+  fleet_->edit("other", loud(2));
+  for (int second = 0; second < 300; ++second) (void)fleet_->tick();
+  EXPECT_EQ(phase(), Phase::held);
+  fleet_->annotate(kName, kHoldAnnotation, std::nullopt);
+  EXPECT_TRUE(fleet_->settle());
+  EXPECT_EQ(phase(), Phase::up_to_date);
+  EXPECT_EQ(fleet_->restarts(kName, "plugin"), 1);
+}
+
+TEST_F(NodeWithoutChange, N8_ANodeThatLostItsAnnotationsRunsWhatItsPodsHaveRead) {
+  fleet().settings.rollout.canary_nodes_per_group = 0;
+  fleet_->annotate("n02", kHoldAnnotation, "true");
+  fleet_->edit("any", loud(4));
+  ASSERT_NE(until(600, [&] { return !fleet_->annotation_of(kName, kRevisionAnnotation).empty(); }), -1);
+  fleet_->edit("any", "ts-4");
+  EXPECT_EQ(phase(), Phase::pending);
+  for (const auto key : {kRevisionAnnotation, kProfileAnnotation}) fleet_->annotate(kName, key, std::nullopt);
+  EXPECT_EQ(phase(), Phase::pending);
+  EXPECT_EQ(cause(), ChangeCause::edited);
+  EXPECT_EQ(phase("n02"), Phase::up_to_date) << "its pods are older than both edits";
+  EXPECT_TRUE(fleet_->settle());
+  EXPECT_EQ(phase(), Phase::up_to_date);
+  EXPECT_EQ(fleet_->restarts(kName, "plugin"), 2);
+}
+
+TEST_F(NodeWithoutChange, N8_ANodeWhosePodsCameBetweenAnEditAndItsReturnIsChanged) {
+  fleet().settings.rollout.canary_nodes_per_group = 0;
+  fleet_->hold_pods(kName, true);
+  fleet_->edit("any", loud(4));
+  fleet_->advance(std::chrono::seconds(2));
+  (void)fleet_->tick();
+  fleet_->delete_pod_of(kName, "plugin");
+  fleet_->annotate(kName, kHoldAnnotation, "true");
+  fleet_->annotate("n02", kHoldAnnotation, "true");
+  for (int second = 0; second < 60; ++second) (void)fleet_->tick();
+  fleet_->hold_pods(kName, false);
+  fleet_->edit("any", "ts-4");
+  fleet_->annotate(kName, kHoldAnnotation, std::nullopt);
+  EXPECT_TRUE(fleet_->settle());
+  EXPECT_EQ(fleet_->restarts(kName, "plugin"), 2) << "by somebody, and by the operator";
 }
 
 // Its containers restarted while another text was there for a moment, which the operator has never seen.
