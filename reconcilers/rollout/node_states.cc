@@ -199,7 +199,8 @@ void plan_node_states(Pass& pass, const std::set<std::string>& recorded) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
-    if (a->change && !a->holder.empty()) continue;  // S7: the holder of the node relies on the cordon.
+    // A person who holds the node wants nothing written to it. S7: every holder relies on the cordon.
+    if (a->is_held() || (a->change && !a->holder.empty())) continue;
     // The failed target was replaced by one that is Blocked: no change is in progress.
     PatchNode patch = patch_out(*node, *a);
     if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
@@ -211,6 +212,7 @@ void plan_node_states(Pass& pass, const std::set<std::string>& recorded) {
     const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->phase == Phase::unrecorded || !pass.plannable(*a)) continue;
+    if (a->is_held()) continue;
     // The patch that blocks or records the node does this, too.
     if (pass.index.nodes_in(Bucket::block_to_write).contains(name) || recorded.contains(name)) continue;
     PatchNode patch = patch_out(*node, *a);

@@ -187,3 +187,67 @@ def forgetting_with_a_time_that_cannot_be_read_forgets_nothing_and_says_so():
     ticks = [c.after("2m") for _ in range(4)]
     expect("started", [node for tick in ticks for node in tick.started()], [])
     expect("findings", ticks[-1].found_on("ForgetPoliciesUnreadable"), [name])
+
+
+def stopped_rollout_of_a_team(**switches):
+    """A SharingRollout of policy team with one node done; the switches are set between two nodes."""
+    c = Cluster({"any": ts(4)}, options=WIDE)
+    c.add_nodes(*numbered(4, "a"), labels={"pool": "a"})
+    free = {"canary": {"nodesPerGroup": 0}}
+    c.policy("team", priority=5, selector={"pool": "a"}, rollout=dict(free, maxUnavailable=1))
+    c.policy("default", priority=-1000, rollout=dict(free, maxUnavailable="100%", maxUnavailablePerGroup="100%"))
+    c.install()
+    c.after("1m")
+    c.edit(any=ts(8))
+    expect("nodes in the first wave", len(c.after("2m").started()), 1)
+    c.switch(**switches)
+    for _ in range(2):
+        c.after("2m")
+    expect("nodes that have the new text", sorted(c.capacity(name) for name in c.nodes()), [8, 8, 8, 16])
+    return c
+
+
+def nobody_starts(c, started=()):
+    expect("nodes started", list(started) + sum([c.after("2m").started() for _ in range(10)], []), [])
+
+
+@scenario
+def an_abort_outlives_the_policy_of_its_rollout():
+    """The SharingRollout of policy team is aborted, and team is deleted: `default` does not start the same text."""
+    c = stopped_rollout_of_a_team(aborted=True)
+    c.delete_policy("team")
+    nobody_starts(c)
+
+
+@scenario
+def a_pause_of_a_rollout_outlives_the_policy_of_its_rollout():
+    """The same with a SharingRollout that is paused."""
+    c = stopped_rollout_of_a_team(paused=True)
+    c.delete_policy("team")
+    nobody_starts(c)
+
+
+@scenario
+def an_abort_of_a_rollout_outlives_the_crds():
+    """The SharingRollout is aborted, and the CRDs are deleted with all their objects."""
+    c = stopped_rollout_of_a_team(aborted=True)
+    nobody_starts(c, delete_crds_as_the_api_server_does(c))
+
+
+@scenario
+def a_pause_of_a_rollout_outlives_the_crds():
+    """The SharingRollout is paused, and the CRDs are deleted with all their objects."""
+    c = stopped_rollout_of_a_team(paused=True)
+    nobody_starts(c, delete_crds_as_the_api_server_does(c))
+
+
+@scenario
+def a_rollout_without_a_stop_goes_on_under_the_next_policy():
+    """The neighbour: nobody has stopped the SharingRollout, and team is deleted: every node gets the text."""
+    c = stopped_rollout_of_a_team(paused=True)
+    c.switch(paused=False)
+    c.after("10s")
+    c.delete_policy("team")
+    for _ in range(10):
+        c.after("2m")
+    expect("capacities", {c.capacity(name) for name in c.nodes()}, {16})
