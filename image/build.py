@@ -7,7 +7,8 @@ usage: build.py BINARY VERSION OUT_DIR [--rootfs DIR] [--lock] [--check]
 Libraries come from the packages of packages.lock, each pinned by version and SHA-256, fetched by apt-get; what the mirrors
 have replaced since, from Debian's archive of all that it ever published (GSO_DEBIAN_SNAPSHOT names another address). What is
 fetched is said, and a mirror that is silent for GSO_IMAGE_PATIENCE seconds (60) is left alone. --lock writes that file anew from
-what the binary loads on this machine. --rootfs only fills DIR. --check builds it a second time, and fails where a byte differs.
+what the binary loads on this machine, and fails if the mirrors have a newer version of a library that is inside the binary.
+--rootfs only fills DIR. --check builds it a second time, and fails where a byte differs.
 The binary is run in the root filesystem (chroot in a user namespace) before anything is written to OUT_DIR.
 """
 import argparse
@@ -34,6 +35,8 @@ SNAPSHOT = os.environ.get("GSO_DEBIAN_SNAPSHOT", "https://snapshot.debian.org/ar
 # Seconds that a mirror or the archive may be silent, and that apt-get may take for ten packages.
 PATIENCE = int(os.environ.get("GSO_IMAGE_PATIENCE", "60"))
 ALWAYS = ["tzdata"]
+# The packages that Debian's updates of the libraries inside the binary come in (cmake/Dependencies.cmake links them).
+LINKED = {"openssl": "libssl-dev", "nghttp2": "libnghttp2-dev", "zlib": "zlib1g-dev"}
 USER = "65532"
 # Of a package only what runs: libraries, time zones, and the licence that must go with them.
 KEPT = re.compile(r"^\./(usr/)?lib/.*\.so(\.[0-9.]+)?$|^\./usr/share/zoneinfo/|^\./usr/share/doc/[^/]+/copyright$|^\./(usr/)?lib64/ld-")
@@ -106,10 +109,31 @@ def fetched(name, folder):
     return next(iter(folder.glob(f"{name}_*.deb")), None)
 
 
+def candidate(name):
+    """The version of a package that apt-get would install; empty: it knows none."""
+    found = re.search(r"Candidate: (\d\S*)", run("apt-cache", "policy", name))
+    return found[1] if found else ""
+
+
+def outdated(libraries):
+    """A line for each library inside the binary of which the mirrors have a newer version, which can be a security update."""
+    lines = []
+    for name, version in libraries:
+        newer = candidate(LINKED[name]) if name in LINKED else ""
+        if newer and subprocess.run(["dpkg", "--compare-versions", newer, "gt", version], check=False).returncode == 0:
+            lines.append(f"the binary contains {name} {version}, but Debian has {newer}. Run apt-get install {LINKED[name]} and build the binary again.")
+    return lines
+
+
+def libraries_of(answer):
+    """(name, version) of each library in what `version --libraries` printed."""
+    return [line.split(" ", 1) for line in answer.strip().splitlines()[1:]]
+
+
 def write_lock(binary, folder):
     wanted, where = [], {}
     for name in packages_of(binary):
-        version = re.search(r"Candidate: (\S+)", run("apt-cache", "policy", name))[1]
+        version = candidate(name)
         wanted.append((name, version))
         where[name] = re.search(r"^Filename: (\S+)", run("apt-cache", "show", f"{name}={version}"), re.MULTILINE)[1]
     said = download(wanted, folder)
@@ -194,8 +218,7 @@ def try_it(root):
     """What the binary answers with nothing but this root filesystem, as nobody in particular."""
     isolate = ["unshare", "--map-root-user"] if os.geteuid() else []
     text = run(*isolate, "chroot", *([] if isolate else [f"--userspec={USER}:{USER}"]), root, "/usr/bin/gpu-sharing-operator", "version", "--libraries", env={"PATH": os.environ["PATH"]})
-    answer, *libraries = text.strip().splitlines()
-    return answer, [line.split(" ", 1) for line in libraries]
+    return text.splitlines()[0], libraries_of(text)
 
 
 def refuse_unpatched(libraries):
@@ -301,12 +324,17 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         if options.lock:
+            old = outdated(libraries_of(run(options.binary, "version", "--libraries")))
+            if old:
+                sys.exit("\n".join(old))
             write_lock(options.binary, folder)
         root = folder / "rootfs"
         root.mkdir()
         fill(root, options.binary, folder)
         answer, libraries = try_it(root)
         refuse_unpatched(libraries)
+        for line in outdated(libraries):
+            note(line)
         if options.rootfs:
             shutil.copytree(root, options.rootfs, symlinks=True, dirs_exist_ok=True)
             return

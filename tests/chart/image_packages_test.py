@@ -99,6 +99,15 @@ class Packages(unittest.TestCase):
         for line in ("fetching 2 packages with apt-get", "fetching one=1.0 with apt-get", "/pool/updates/main/two_2.0_amd64.deb"):
             self.assertIn(line, said.getvalue())
 
+    def test_a_library_inside_the_binary_that_is_older_than_the_mirrors_is_said_with_what_to_do(self):
+        apt_cache = self.folder / "bin/apt-cache"
+        apt_cache.write_text("#!/bin/sh\n[ $2 = libssl-dev ] && echo '  Candidate: 3.0.22-1~deb12u2' || echo '  Candidate: (none)'\n", encoding="utf-8")
+        apt_cache.chmod(0o755)
+        inside = self.build.libraries_of("gpu-sharing-operator 0.1.0\ncurl 8.14.1-2\nopenssl 3.0.19-1~deb12u2\nzlib 1:1.2.13\n")
+        self.assertEqual(self.build.outdated(inside), ["the binary contains openssl 3.0.19-1~deb12u2, but Debian has 3.0.22-1~deb12u2. "
+                                                       "Run apt-get install libssl-dev and build the binary again."])
+        self.assertEqual(self.build.outdated([["openssl", "3.0.22-1~deb12u2"]]), [])
+
     def test_the_lock_of_the_project_names_a_path_for_each_package(self):
         del os.environ["GSO_IMAGE_LOCK"]
         for line in (PROJECT / "image/packages.lock").read_text(encoding="utf-8").splitlines():
