@@ -13,6 +13,7 @@
 #include "controller/commands/expect.h"
 #include "controller/commands/explain.h"
 #include "controller/commands/lint.h"
+#include "controller/commands/mps_daemon.h"
 #include "controller/commands/plan.h"
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/run.h"
@@ -62,6 +63,7 @@ std::vector<Command> all_commands() {
   out.push_back(make_cleanup_command());
   out.push_back(make_check_command());
   out.push_back(make_support_bundle_command());
+  out.push_back(make_mps_daemon_command());
   out.push_back(make_completion_command());
   out.push_back(make_version_command());
   return out;

@@ -70,6 +70,7 @@ variants_render() {
   values_render 'cidr: 10.0.0.1/32' --set networkPolicy.enabled=true --set 'networkPolicy.apiServerCIDRs={10.0.0.1/32}'
   secure_metrics_render
   webhook_renders
+  standalone_mps_renders
   if render --set replicas=1 | grep -q '^kind: PodDisruptionBudget'; then return 1; fi
   if render --set crds.install=false | grep -q '^kind: CustomResourceDefinition'; then return 1; fi
   values_render 'helm.sh/hook: pre-delete' --set modes.rollouts=Observe
@@ -102,6 +103,34 @@ webhook_renders() {
   if grep -F selfSigned "$work/rendered.yaml"; then return 1; fi
   values_render 'caBundle: Q0E=' "${on[@]}" --set admissionWebhook.certificateSecret=mine --set admissionWebhook.caBundle=Q0E=
   grep -F 'secret: {secretName: mine}' "$work/rendered.yaml"
+}
+
+standalone_mps_renders() {
+  if render | grep -E 'standalone-mps|mps-daemon|kind: DaemonSet'; then return 1; fi
+  local on=(--set standaloneMps.enabled=true --set-string 'standaloneMps.nodeSelector.team\.example/mps=true')
+  local daemonset='[o for o in objects if o["kind"] == "DaemonSet"][0]["spec"]' pod='[o for o in objects if o["kind"] == "DaemonSet"][0]["spec"]["template"]["spec"]'
+  # The operator replaces its pods, and they have no account.
+  objects "$daemonset"'["updateStrategy"] == {"type": "OnDelete"} and '"$pod"'["automountServiceAccountToken"] is False and "serviceAccountName" not in '"$pod" "${on[@]}"
+  objects "$pod"'["nodeSelector"] == {"team.example/mps": "true"}' "${on[@]}"
+  # Never beside another daemon.
+  objects '[(r["key"], r["operator"], r["values"]) for r in '"$pod"'["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchExpressions"]] == [("nvidia.com/mps.capable", "NotIn", ["true"]), ("nos.nebuly.com/gpu-partitioning", "NotIn", ["mps"]), ("nos.nebuly.ai/gpu-partitioning", "NotIn", ["mps"])]' "${on[@]}"
+  # An upgrade of the chart that changes no setting is no new revision.
+  objects '"helm.sh/chart" not in '"$daemonset"'["template"]["metadata"]["labels"] and "app.kubernetes.io/version" not in '"$daemonset"'["template"]["metadata"]["labels"]' "${on[@]}"
+  # The driver decides about the directory, unless one is named; an empty one that nobody serves is never made.
+  objects '{v["hostPath"]["path"] for v in '"$pod"'["volumes"]} == {"/run", "/tmp", "/var/log/nvidia-mps"} and "--root=/node" in '"$pod"'["containers"][0]["args"]' "${on[@]}"
+  objects '{(v["hostPath"]["path"], v["hostPath"]["type"]) for v in '"$pod"'["volumes"]} == {("/mps/pipe", "Directory")}' "${on[@]}" --set standaloneMps.mode=observe --set standaloneMps.pipeDirectory=/mps/pipe
+  objects 'all(c["args"][1] == "observe" and "privileged" not in c["securityContext"] for c in '"$pod"'["containers"] + '"$pod"'["initContainers"])' "${on[@]}" --set standaloneMps.mode=observe
+  objects "$pod"'["containers"][0]["args"] == ["mps-daemon", "run", "--log-directory=/var/log/nvidia-mps", "--compute-mode=Keep", "--stop-timeout=45s", "--active-thread-percentage=50", "--pinned-memory-limit=0=10G", "--server-user=1000", "--root=/node", "--report=/dev/termination-log"] and '"$pod"'["terminationGracePeriodSeconds"] == 105' \
+    "${on[@]}" --set standaloneMps.computeMode=Keep --set standaloneMps.stopTimeoutSeconds=45 --set standaloneMps.activeThreadPercentage=50 --set 'standaloneMps.pinnedMemoryLimits.0=10G' --set standaloneMps.serverUser=1000
+  # What the operator gets for it: pods of its own namespace, which the admission policy limits to these.
+  objects '[(r["resources"], r["verbs"]) for o in objects if o["kind"] == "Role" and o["metadata"]["name"].endswith("-mps") for r in o["rules"]] == [(["controllerrevisions"], ["list", "watch"]), (["pods"], ["get", "list", "watch", "delete"])]' "${on[@]}"
+  objects 'not any("delete" in r["verbs"] for o in objects if o["kind"] == "Role" and o["metadata"]["name"].endswith("-mps") for r in o["rules"])' "${on[@]}" --set modes.rollouts=Observe
+  values_render "'mps-control-daemon', 'standalone-mps']" "${on[@]}"
+  refused 'standaloneMps.enabled needs standaloneMps.nodeSelector' --set standaloneMps.enabled=true
+  refused mode "${on[@]}" --set standaloneMps.mode=Sometimes
+  refused pipeDirectory "${on[@]}" --set standaloneMps.pipeDirectory=relative
+  refused activeThreadPercentage "${on[@]}" --set standaloneMps.activeThreadPercentage=101
+  refused pinnedMemoryLimits "${on[@]}" --set standaloneMps.pinnedMemoryLimits.0=10
 }
 
 secure_metrics_render() {

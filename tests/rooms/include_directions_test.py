@@ -25,7 +25,7 @@ RECONCILERS = [
 # controller/: what people type comes last, and what runs in the cluster knows nothing of it. Rooms of the first line
 # may include each other.
 CONTROLLER = [
-    ["config", "kai", "reading", "runtime", "serving", "watches", "writes"],
+    ["config", "kai", "mps_daemon", "reading", "runtime", "serving", "watches", "writes"],
     ["commands"],
     ["cli"],
     ["main"],  # controller/main.cc

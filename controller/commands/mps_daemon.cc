@@ -1,0 +1,194 @@
+// The verbs of `mps-daemon`. They know nothing of Kubernetes: the pod that they run in needs no account.
+#include "controller/commands/mps_daemon.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/stop_signals.h"
+#include "controller/config/logging.h"
+#include "controller/mps_daemon/standalone_daemon.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+using k8s::Clock;
+using k8s::Signal;
+
+// The arguments as they were given.
+struct Arguments {
+  MpsDaemonSettings settings;
+  std::vector<std::string> memory_limits;
+  std::string compute_mode = "Exclusive";
+  std::string stop_timeout;
+  bool once = false;
+};
+using Given = std::shared_ptr<Arguments>;
+
+// What a verb does, with a logger and until the signal.
+using Body = std::function<asio::awaitable<int>(Clock* clock, Logger* log, Signal* stop)>;
+
+int run_until_signal(const Options& options, const Body& body) {
+  asio::io_context io;
+  const std::unique_ptr<Clock> clock = k8s::make_real_clock(io.get_executor());
+  const std::unique_ptr<Signal> stop = clock->make_signal();
+  StopSignals signals(io, stop.get());
+  Logger log(options.log_format, options.log_level, [&clock] { return clock->now(); });
+  int status = 1;
+  asio::co_spawn(io, body(clock.get(), &log, stop.get()), [&](const std::exception_ptr& error, int result) {
+    if (error != nullptr) std::rethrow_exception(error);
+    status = result;
+    io.stop();  // A coroutine might still wait for the signal.
+  });
+  io.run();
+  return status;
+}
+
+void add_pipe_directory(CLI::App& app, MpsDaemonSettings& settings) {
+  app.add_option("--pipe-directory", settings.pipe_directory,
+                 "CUDA_MPS_PIPE_DIRECTORY. Default: /run/nvidia-mps for root with driver r615 or later, else "
+                 "/tmp/nvidia-mps")
+      ->type_name("DIR");
+  app.add_option("--root", settings.root,
+                 "Where the node's /run and /tmp are mounted, for the default of --pipe-directory")
+      ->type_name("DIR");
+}
+
+void add_report(CLI::App& app, MpsDaemonSettings& settings) {
+  app.add_option("--report", settings.report, "Also write the result to this file, such as /dev/termination-log")
+      ->type_name("FILE");
+}
+
+void add_requirements(CLI::App& app, Arguments& given) {
+  MpsDaemonSettings& settings = given.settings;
+  add_pipe_directory(app, settings);
+  app.add_option("--log-directory", settings.log_directory,
+                 "CUDA_MPS_LOG_DIRECTORY; also remembers the compute modes from before")
+      ->type_name("DIR")
+      ->default_str(settings.log_directory);
+  app.add_option("--compute-mode", given.compute_mode,
+                 "Exclusive sets EXCLUSIVE_PROCESS while the daemon runs, Keep changes no compute mode")
+      ->check(CLI::IsMember({"Exclusive", "Keep"}))
+      ->type_name("MODE")
+      ->default_str(given.compute_mode);
+  app.add_option("--processes", settings.processes, "Where the processes of the node are listed")
+      ->type_name("DIR")
+      ->default_str(settings.processes);
+  add_report(app, settings);
+}
+
+void add_log_settings(CLI::App& app, OptionFlags& flags) {
+  flags.add_to(&app, [](const OptionSpec& spec) { return spec.name == "log-format" || spec.name == "log-level"; });
+}
+
+k8s::Result<void> read_arguments(Arguments& given) {
+  given.settings.exclusive = given.compute_mode == "Exclusive";
+  for (const std::string& text : given.memory_limits) {
+    auto limit = parse_memory_limit(text);
+    if (!limit) return std::unexpected(limit.error());
+    given.settings.pinned_memory.insert(std::move(*limit));
+  }
+  return read_duration("--stop-timeout", given.stop_timeout, given.settings.stop_timeout);
+}
+
+Command make_run_verb() {
+  const Given given = std::make_shared<Arguments>();
+  const auto describe = [given](CLI::App& app, OptionFlags& flags) {
+    add_requirements(app, *given);
+    app.add_option("--active-thread-percentage", given->settings.active_thread_percentage,
+                   "Default share of a GPU's threads for each client")
+        ->check(CLI::Range(1, 100))
+        ->type_name("PERCENT");
+    app.add_option("--pinned-memory-limit", given->memory_limits,
+                   "Default memory of a device for each client, as in 0=10G; once for each device")
+        ->type_name("DEVICE=SIZE");
+    app.add_option("--server-user", given->settings.server_user,
+                   "User id whose MPS server is started at once. Default: a server starts with the first client")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("UID");
+    app.add_option("--stop-timeout", given->stop_timeout, "How long a stop waits for clients, 1s to 1h")
+        ->type_name("DURATION")
+        ->default_str("30s");
+    add_log_settings(app, flags);
+  };
+  return {.name = "run",
+          .summary = "Run nvidia-cuda-mps-control in the foreground",
+          .describe = describe,
+          .check = [given](const Options&) { return read_arguments(*given); },
+          .run =
+              [given](const Invocation& i) {
+                return run_until_signal(i.options, [given](Clock* clock, Logger* log, Signal* stop) {
+                  return run_mps_daemon(clock, given->settings, log, stop);
+                });
+              }};
+}
+
+Command make_observe_verb() {
+  const Given given = std::make_shared<Arguments>();
+  return {.name = "observe",
+          .summary = "Watch an MPS control daemon that the host runs",
+          .describe =
+              [given](CLI::App& app, OptionFlags& flags) {
+                add_pipe_directory(app, given->settings);
+                add_report(app, given->settings);
+                app.add_flag("--once", given->once, "End as soon as a daemon answers");
+                add_log_settings(app, flags);
+              },
+          .run =
+              [given](const Invocation& i) {
+                return run_until_signal(i.options, [given](Clock* clock, Logger* log, Signal* stop) {
+                  return observe_mps_daemon(clock, given->settings, given->once, log, stop);
+                });
+              }};
+}
+
+Command make_ready_verb() {
+  const Given given = std::make_shared<Arguments>();
+  return {.name = "ready",
+          .summary = "Ask whether an MPS control daemon answers: the readiness probe",
+          .describe = [given](CLI::App& app, OptionFlags&) { add_pipe_directory(app, given->settings); },
+          .run =
+              [given](const Invocation& i) {
+                return run_until_signal(i.options, [given, &i](Clock* clock, Logger*, Signal*) {
+                  return probe_readiness(clock, given->settings, &i.out);
+                });
+              }};
+}
+
+Command make_check_verb() {
+  const Given given = std::make_shared<Arguments>();
+  return {.name = "check",
+          .summary = "List what keeps the node from running the daemon; changes no compute mode",
+          .describe = [given](CLI::App& app, OptionFlags&) { add_requirements(app, *given); },
+          .check = [given](const Options&) { return read_arguments(*given); },
+          .run =
+              [given](const Invocation& i) {
+                return run_until_signal(i.options, [given, &i](Clock* clock, Logger*, Signal*) {
+                  return report_requirements(clock, given->settings, &i.out);
+                });
+              }};
+}
+
+}  // namespace
+
+Command make_mps_daemon_command() {
+  Command out{.name = "mps-daemon",
+              .summary = "Run or watch the MPS control daemon of a node without a plugin's daemon"};
+  out.verbs.push_back(make_run_verb());
+  out.verbs.push_back(make_observe_verb());
+  out.verbs.push_back(make_ready_verb());
+  out.verbs.push_back(make_check_verb());
+  return out;
+}
+
+}  // namespace gso

@@ -1,0 +1,128 @@
+#include "controller/mps_daemon/requirements.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "controller/mps_daemon/control_pipe.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+namespace fs = std::filesystem;
+constexpr const char* kSharedMemory = "/dev/shm";
+
+bool is_in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (access((folder + "/" + program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// What keeps a directory from being used; empty: nothing.
+std::string directory_problem(const char* what, const std::string& directory) {
+  std::error_code ec;
+  fs::create_directories(directory, ec);
+  if (!ec && access(directory.c_str(), W_OK | X_OK) == 0) return {};
+  const std::string why = ec ? ec.message() : std::strerror(errno);
+  return fmt::format("{} {} is not writable: {}. Mount a directory of the node there, and run as its owner or as root",
+                     what, directory, why);
+}
+
+std::vector<std::string> gpu_problems(const std::vector<NodeGpu>& gpus, bool exclusive) {
+  std::vector<std::string> out;
+  for (const NodeGpu& gpu : gpus) {
+    if (gpu.mig) {
+      out.push_back(
+          fmt::format("GPU {} has MIG enabled, and one MPS daemon cannot serve its instances: disable MIG "
+                      "there, or take the node out of the node selector",
+                      gpu.uuid));
+    }
+    if (exclusive && gpu.compute_mode == "Prohibited") {
+      out.push_back(
+          fmt::format("GPU {} is in compute mode Prohibited, which somebody has set so that nothing uses it: "
+                      "set it to Default (nvidia-smi -i {} -c DEFAULT), or take the node out of the node "
+                      "selector",
+                      gpu.uuid, gpu.uuid));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> running_control_daemons(const std::string& processes) {
+  std::vector<std::string> out;
+  std::error_code ec;
+  for (fs::directory_iterator at(processes, ec), end; !ec && at != end; at.increment(ec)) {
+    const std::string pid = at->path().filename().string();
+    if (!std::ranges::all_of(pid, [](unsigned char c) { return std::isdigit(c) != 0; })) continue;
+    std::ifstream in(at->path() / "cmdline", std::ios::binary);
+    std::string program;
+    std::getline(in, program, '\0');
+    if (program.substr(program.rfind('/') + 1) == kMpsControl) out.push_back(pid);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings) {
+  Requirements out;
+  if (!is_in_path(kMpsControl)) {
+    out.problems.push_back(
+        fmt::format("{} is not in the PATH: the NVIDIA container runtime adds it to pods whose "
+                    "runtimeClassName is nvidia's, with the capability compute",
+                    kMpsControl));
+  }
+  k8s::Result<std::vector<NodeGpu>> gpus = co_await list_gpus(clock);
+  if (gpus) {
+    out.gpus = std::move(*gpus);
+    std::ranges::copy(gpu_problems(out.gpus, settings.exclusive), std::back_inserter(out.problems));
+  } else {
+    out.problems.push_back(gpus.error().message);
+  }
+  if (access(kSharedMemory, W_OK) != 0) {
+    out.problems.push_back(fmt::format("{} is not writable: {}. Clients and the daemon share memory there: set hostIPC",
+                                       kSharedMemory, std::strerror(errno)));
+  }
+  out.pipe_directory = settings.pipe_directory;
+  if (out.pipe_directory.empty() && !out.gpus.empty()) {
+    out.pipe_directory = settings.root;
+    out.pipe_directory += default_pipe_directory(out.gpus.front().driver_version, geteuid() == 0);
+  }
+  const std::vector<std::string> others = running_control_daemons(settings.processes);
+  if (!others.empty()) {
+    out.problems.push_back(
+        fmt::format("an MPS control daemon runs on this node already (process {}), and two daemons "
+                    "must not serve one GPU: stop it, or watch it with mode observe",
+                    fmt::join(others, ", ")));
+  }
+  const std::vector<std::string> places = possible_pipe_directories(settings);
+  for (std::size_t i = 0; i < places.size() && others.empty() && is_in_path(kMpsControl); ++i) {
+    const k8s::Result<std::string> answer = co_await probe_mps_daemon(clock, places[i]);
+    if (!answer) continue;
+    out.problems.push_back(
+        fmt::format("an MPS control daemon answers in {} already, and two daemons must not serve one "
+                    "GPU: stop it, or watch it with mode observe",
+                    places[i]));
+  }
+  const std::string pipe = out.pipe_directory.empty() ? "" : directory_problem("pipe directory", out.pipe_directory);
+  if (!pipe.empty()) out.problems.push_back(pipe);
+  const std::string log = directory_problem("log directory", settings.log_directory);
+  if (!log.empty()) out.problems.push_back(log);
+  co_return out;
+}
+
+}  // namespace gso

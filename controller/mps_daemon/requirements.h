@@ -1,0 +1,25 @@
+// What a node must have before the standalone MPS daemon starts there.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+#include <vector>
+
+#include "controller/mps_daemon/node_gpus.h"
+#include "controller/mps_daemon/settings.h"
+
+namespace gso {
+
+struct Requirements {
+  std::vector<std::string> problems;  // For people: object, what is wrong, what to do. Empty: the daemon can start.
+  std::vector<NodeGpu> gpus;
+  std::string pipe_directory;  // Where the daemon will be.
+};
+
+// Looks at everything and changes nothing but the two directories, which it creates. All problems are listed at once.
+boost::asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings);
+
+// The process ids of MPS control daemons that run on the node, as far as this container sees its processes.
+[[nodiscard]] std::vector<std::string> running_control_daemons(const std::string& processes);
+
+}  // namespace gso

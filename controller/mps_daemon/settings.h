@@ -1,0 +1,41 @@
+// What the standalone MPS daemon of a node is started with, and where its clients find it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/time.h"
+
+namespace gso {
+
+struct MpsDaemonSettings {
+  std::string pipe_directory;  // Empty: the driver's default, below `root`.
+  std::string root;            // Where the node's /run and /tmp are mounted; empty: this is the node's own root.
+  std::string log_directory = "/var/log/nvidia-mps";
+  std::optional<std::int64_t> active_thread_percentage;  // Of clients that set none themselves.
+  std::map<std::string, std::string> pinned_memory;      // Device -> the limit of each of its clients, as in "10G".
+  std::optional<std::int64_t> server_user;  // The user whose server is started at once; nullopt: with the first client.
+  bool exclusive = true;                    // Set EXCLUSIVE_PROCESS. False: leave the compute mode as it is.
+  k8s::Duration stop_timeout = std::chrono::seconds(30);  // How long a stop waits for clients that still compute.
+  std::string processes = "/proc";                        // Where the processes of the node are listed.
+  std::string report;  // File for the result, such as the container's termination log; empty: none.
+};
+
+// The directory that a daemon and its clients use if none is set: with driver r615 or later a daemon of root uses
+// /run/nvidia-mps.
+[[nodiscard]] std::string_view default_pipe_directory(std::string_view driver_version, bool root);
+
+// Where a daemon can be: the configured directory, else each default of any driver.
+[[nodiscard]] std::vector<std::string> possible_pipe_directories(const MpsDaemonSettings& settings);
+// The directory's path on the node, which clients mount.
+[[nodiscard]] std::string path_on_node(const MpsDaemonSettings& settings, const std::string& directory);
+
+// "0=10G" -> device and limit. Errors: `invalid`.
+[[nodiscard]] k8s::Result<std::pair<std::string, std::string>> parse_memory_limit(std::string_view text);
+
+}  // namespace gso

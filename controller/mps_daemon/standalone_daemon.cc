@@ -1,0 +1,280 @@
+#include "controller/mps_daemon/standalone_daemon.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <ostream>
+
+#include "controller/mps_daemon/compute_modes.h"
+#include "controller/mps_daemon/control_pipe.h"
+#include "controller/mps_daemon/requirements.h"
+#include "k8sclient/auth/child_process.h"
+#include "k8sclient/rethrow.h"
+
+namespace gso {
+namespace {
+
+namespace asio = boost::asio;
+constexpr k8s::Duration kStartLimit = std::chrono::seconds(60);
+constexpr k8s::Duration kCommandLimit = std::chrono::seconds(30);
+constexpr k8s::Duration kStartPoll = std::chrono::milliseconds(100);
+constexpr k8s::Duration kObservePoll = std::chrono::seconds(10);
+constexpr k8s::Duration kForever = std::chrono::hours(24 * 365 * 10);
+constexpr int kDescriptorOfMessages = 2;  // The daemon's messages go to this process's standard error.
+constexpr std::size_t kLogTail = 2048;
+
+// The running daemon; shared with the coroutine that waits for its end.
+struct Running {
+  std::unique_ptr<k8s::Signal> changed;  // It has ended, or is to stop.
+  std::shared_ptr<k8s::Signal> kill;
+  bool ended = false;
+  bool stopping = false;
+  std::string how;  // It ended.
+};
+
+std::string how_it_ended(const k8s::Result<k8s::ProcessResult>& result) {
+  if (!result) return result.error().message;
+  if (result->signal != 0) return fmt::format("signal {}", result->signal);
+  return fmt::format("exit status {}", result->exit_code);
+}
+
+asio::awaitable<void> await_daemon(std::shared_ptr<Running> running, k8s::ProcessSpec spec, k8s::Clock* clock) {
+  const k8s::Result<k8s::ProcessResult> result = co_await k8s::run_process(spec, clock);
+  running->ended = true;
+  running->how = how_it_ended(result);
+  running->changed->notify();
+}
+
+asio::awaitable<void> await_stop(std::shared_ptr<Running> running, k8s::Signal* stop) {
+  (void)co_await stop->wait();
+  running->stopping = true;
+  running->changed->notify();
+}
+
+// The end of the daemon's own log.
+std::string log_tail(const std::string& log_directory) {
+  std::ifstream in(log_directory + "/control.log", std::ios::binary | std::ios::ate);
+  if (!in) return {};
+  const auto size = static_cast<std::size_t>(in.tellg());
+  in.seekg(static_cast<std::streamoff>(size > kLogTail ? size - kLogTail : 0));
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string boot_id(const std::string& processes) {
+  std::ifstream in(processes + "/sys/kernel/random/boot_id");
+  std::string out;
+  std::getline(in, out);
+  return out;
+}
+
+void write_report(const MpsDaemonSettings& settings, const std::string& text) {
+  if (settings.report.empty()) return;
+  std::ofstream out(settings.report, std::ios::binary | std::ios::trunc);
+  out << text << "\n";
+}
+
+// The operator reads it from the pod's status.
+std::string met_text(const MpsDaemonSettings& settings, const Requirements& found) {
+  return fmt::format("pipeDirectory={} driver={} gpus={}", path_on_node(settings, found.pipe_directory),
+                     found.gpus.front().driver_version, found.gpus.size());
+}
+
+// One daemon, from its start to its end.
+class Daemon {
+ public:
+  Daemon(k8s::Clock* clock, MpsDaemonSettings settings, Requirements found, Logger* log)
+      : clock_(clock),
+        settings_(std::move(settings)),
+        found_(std::move(found)),
+        log_(log),
+        memory_(settings_.log_directory + "/compute-modes.json", boot_id(settings_.processes)) {}
+
+  asio::awaitable<int> run(k8s::Signal* stop) {
+    if (settings_.exclusive) {
+      const k8s::Result<void> set = co_await set_exclusive(clock_, memory_, found_.gpus, log_);
+      if (!set) co_return refuse(set.error().message);
+    }
+    const asio::any_io_executor executor = co_await asio::this_coro::executor;
+    running_ = std::make_shared<Running>(clock_->make_signal(), clock_->make_signal());
+    asio::co_spawn(executor, await_stop(running_, stop), k8s::kRethrow);
+    asio::co_spawn(executor, await_daemon(running_, spec(), clock_), k8s::kRethrow);
+    const k8s::Result<void> configured = co_await configure();
+    if (!configured && !running_->stopping && !running_->ended) {
+      (void)refuse(configured.error().message);
+      (void)co_await stop_daemon();
+      co_return 1;
+    }
+    while (!running_->ended && !running_->stopping) {
+      (void)co_await running_->changed->wait();
+    }
+    if (!running_->stopping) co_return died();
+    const bool clean = co_await stop_daemon();
+    co_return clean ? 0 : 1;
+  }
+
+ private:
+  [[nodiscard]] k8s::ProcessSpec spec() const {
+    k8s::ProcessSpec out;
+    out.program = kMpsControl;
+    out.args = {"-f"};
+    out.env = {{"CUDA_MPS_PIPE_DIRECTORY", found_.pipe_directory}, {"CUDA_MPS_LOG_DIRECTORY", settings_.log_directory}};
+    out.time_limit = kForever;
+    out.messages = kDescriptorOfMessages;
+    out.stop = running_->kill;
+    return out;
+  }
+
+  int refuse(const std::string& why) {
+    log_->error("Refused to serve the node", {{"problem", why}});
+    write_report(settings_, why);
+    return 1;
+  }
+
+  int died() {
+    const std::string why =
+        fmt::format("{} ended by itself ({}): the container is started again", kMpsControl, running_->how);
+    log_->error("MPS control daemon ended", {{"how", running_->how}, {"log", log_tail(settings_.log_directory)}});
+    write_report(settings_, why);
+    return 1;
+  }
+
+  asio::awaitable<k8s::Result<void>> configure() {
+    const k8s::Result<void> answers = co_await await_answer();
+    if (!answers) co_return answers;
+    std::vector<std::string> commands;
+    if (settings_.active_thread_percentage) {
+      commands.push_back(fmt::format("set_default_active_thread_percentage {}", *settings_.active_thread_percentage));
+    }
+    for (const auto& [device, limit] : settings_.pinned_memory) {
+      commands.push_back(fmt::format("set_default_device_pinned_mem_limit {} {}", device, limit));
+    }
+    if (settings_.server_user) commands.push_back(fmt::format("start_server -uid {}", *settings_.server_user));
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      const k8s::Result<std::string> answer =
+          co_await ask_mps_daemon(clock_, found_.pipe_directory, commands[i], kCommandLimit);
+      if (!answer) co_return k8s::fail(answer.error().reason, answer.error().message);
+      log_->info("Configured MPS control daemon", {{"command", commands[i]}, {"answer", *answer}});
+    }
+    log_->info("MPS control daemon is ready",
+               {{"pipeDirectory", found_.pipe_directory}, {"driver", found_.gpus.front().driver_version}});
+    co_return k8s::Result<void>();
+  }
+
+  asio::awaitable<k8s::Result<void>> await_answer() {
+    const k8s::MonoTime deadline = clock_->monotonic() + kStartLimit;
+    while (!running_->ended && !running_->stopping) {
+      const k8s::Result<std::string> answer = co_await probe_mps_daemon(clock_, found_.pipe_directory);
+      if (answer) co_return k8s::Result<void>();
+      if (clock_->monotonic() >= deadline) co_return k8s::fail(answer.error().reason, answer.error().message);
+      co_await clock_->sleep_for(kStartPoll);
+    }
+    co_return k8s::fail(k8s::Reason::cancelled, "the daemon ended, or is to stop");
+  }
+
+  // `quit` waits for clients that still compute; after the time limit the daemon is killed. Then the GPUs get their
+  // compute mode again.
+  asio::awaitable<bool> stop_daemon() {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(settings_.stop_timeout);
+    const k8s::MonoTime deadline = clock_->monotonic() + settings_.stop_timeout + std::chrono::seconds(5);
+    if (!running_->ended) {
+      const std::string quit = fmt::format("quit -t {}", seconds.count());
+      const k8s::Result<std::string> answer =
+          co_await ask_mps_daemon(clock_, found_.pipe_directory, quit, settings_.stop_timeout);
+      if (!answer) log_->warning("MPS control daemon did not quit", {{"error", answer.error().message}});
+    }
+    while (!running_->ended && clock_->monotonic() < deadline) {
+      (void)co_await running_->changed->wait_until(deadline);
+    }
+    const bool quit = running_->ended;
+    if (!quit) {
+      log_->warning("Killed MPS control daemon", {{"after", seconds.count()}});
+      running_->kill->notify();
+    }
+    while (!running_->ended) {
+      (void)co_await running_->changed->wait();
+    }
+    bool restored = true;
+    if (settings_.exclusive) restored = co_await restore_compute_modes(clock_, memory_, log_);
+    log_->info("Stopped MPS control daemon", {{"how", running_->how}, {"computeModesRestored", restored}});
+    co_return restored;
+  }
+
+  k8s::Clock* clock_;
+  MpsDaemonSettings settings_;
+  Requirements found_;
+  Logger* log_;
+  ComputeModeMemory memory_;
+  std::shared_ptr<Running> running_;
+};
+
+}  // namespace
+
+asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log, k8s::Signal* stop) {
+  Requirements found = co_await check_requirements(clock, settings);
+  for (const std::string& problem : found.problems) log->error("Refused to serve the node", {{"problem", problem}});
+  if (!found.problems.empty()) {
+    write_report(settings, fmt::format("{}", fmt::join(found.problems, "\n")));
+    co_return 1;
+  }
+  Daemon daemon(clock, settings, std::move(found), log);
+  const int status = co_await daemon.run(stop);
+  co_return status;
+}
+
+asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, bool once, Logger* log,
+                                        k8s::Signal* stop) {
+  const std::vector<std::string> places = possible_pipe_directories(settings);
+  std::optional<std::string> where;  // nullopt: not looked yet; empty: nowhere.
+  while (true) {
+    std::string found;
+    for (std::size_t i = 0; i < places.size() && found.empty(); ++i) {
+      const k8s::Result<std::string> answer = co_await probe_mps_daemon(clock, places[i]);
+      if (answer) found = places[i];
+    }
+    if (where != found) {
+      where = found;
+      if (found.empty())
+        log->warning("No MPS control daemon of the host answers",
+                     {{"looked", fmt::format("{}", fmt::join(places, ", "))}});
+      if (!found.empty()) {
+        log->info("The host's MPS control daemon answers", {{"pipeDirectory", path_on_node(settings, found)}});
+        write_report(settings, fmt::format("pipeDirectory={}", path_on_node(settings, found)));
+      }
+    }
+    if (once && !found.empty()) co_return 0;
+    const bool stopped = co_await stop->wait_until(clock->monotonic() + kObservePoll);
+    if (stopped) co_return 0;
+  }
+}
+
+asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out) {
+  const std::vector<std::string> places = possible_pipe_directories(settings);
+  std::string problems;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const k8s::Result<std::string> answer = co_await probe_mps_daemon(clock, places[i]);
+    if (answer) {
+      *out << fmt::format("an MPS control daemon answers in {}: active threads {} %\n", places[i], *answer);
+      co_return 0;
+    }
+    problems += answer.error().message + "\n";
+  }
+  *out << problems;
+  co_return 1;
+}
+
+asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out) {
+  const Requirements found = co_await check_requirements(clock, settings);
+  const std::string text =
+      found.problems.empty() ? met_text(settings, found) : fmt::format("{}", fmt::join(found.problems, "\n"));
+  *out << text << "\n";
+  write_report(settings, text);
+  co_return found.problems.empty() ? 0 : 1;
+}
+
+}  // namespace gso

@@ -1,0 +1,31 @@
+// The standalone MPS daemon of a node: checks, starts, watches and stops nvidia-cuda-mps-control, or watches one that
+// the host runs.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <iosfwd>
+
+#include "controller/config/logging.h"
+#include "controller/mps_daemon/settings.h"
+#include "k8sclient/clock.h"
+
+namespace gso {
+
+// The daemon from its start to its end. Notify `stop` to end it: it quits, and the GPUs get the compute mode that they
+// had. A daemon that ends by itself leaves them exclusive, because the container is started again.
+// Exit status: 0 stopped, 1 refused, or the daemon ended.
+boost::asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log,
+                                           k8s::Signal* stop);
+
+// Logs when the daemon of the host appears and disappears, until `stop` is notified. `once`: until it has appeared, and
+// then reports where. Exit status 0.
+boost::asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, bool once, Logger* log,
+                                               k8s::Signal* stop);
+
+// One line on what answers and where: the readiness probe. Exit status: 0 a daemon answers, 1 none does.
+boost::asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out);
+
+// The requirements alone, one line for each problem; changes no compute mode. Exit status: 0 met, 1 not.
+boost::asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out);
+
+}  // namespace gso

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""`mps-daemon` against programs that stand in for nvidia-smi and nvidia-cuda-mps-control.
+
+usage: mps_daemon_test.py BINARY
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BINARY = sys.argv.pop(1) if len(sys.argv) > 1 else "build/debug/controller/gpu-sharing-operator"
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+READY = "MPS control daemon is ready"
+TWO_GPUS = "GPU-1, 570.12, Default, Disabled\nGPU-2, 570.12, Default, [N/A]\n"
+
+
+class MpsDaemon(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gso-mps-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        for folder in ("state", "log", "processes/sys/kernel/random", "programs"):
+            (self.root / folder).mkdir(parents=True)
+        for program in PROGRAMS.iterdir():
+            shutil.copy(program, self.root / "programs")
+        self.state = self.root / "state"
+        self.gpus(TWO_GPUS)
+        self.boot("first")
+        self.environment = {**os.environ, "STAND_IN": str(self.state), "CUDA_MPS_LOG_DIRECTORY": str(self.root / "log"),
+                            "PATH": f"{self.root}/programs:{os.environ['PATH']}"}
+        self.started = []
+        self.addCleanup(self.end_all)
+
+    def end_all(self):
+        for process in self.started:
+            process.kill()
+        if self.daemon_pid():
+            try:
+                os.kill(self.daemon_pid(), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for process in self.started:
+            process.wait()
+            if process.stderr:
+                process.stderr.close()
+
+    def gpus(self, text):
+        (self.state / "gpus").write_text(text)
+
+    def boot(self, name):
+        (self.root / "processes/sys/kernel/random/boot_id").write_text(name + "\n")
+
+    def modes(self):
+        return [line.split(", ")[2] for line in (self.state / "gpus").read_text().splitlines()]
+
+    def calls(self):
+        path = self.state / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def daemon_pid(self):
+        path = self.state / "daemon-pid"
+        return int(path.read_text() or 0) if path.exists() else 0
+
+    def report(self):
+        return (self.root / "report").read_text()
+
+    def memory(self):
+        return self.root / "log/compute-modes.json"
+
+    def words(self, verb, *more):
+        out = [BINARY, "mps-daemon", verb, "--pipe-directory", str(self.root / "pipe")]
+        if verb in ("run", "check"):
+            out += ["--log-directory", str(self.root / "log"), "--processes", str(self.root / "processes"),
+                    "--report", str(self.root / "report")]
+        return [*out, *more]
+
+    def start(self, verb, until, *more):
+        """Starts it, and waits for a line of its log."""
+        process = subprocess.Popen(self.words(verb, *more), env=self.environment, stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        seen = ""
+        for line in process.stderr:
+            seen += line
+            if until in line:
+                return process
+        self.fail(f"{until} was not logged: {seen}")
+
+    def stop(self, process):
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=60)
+        return process.returncode, log
+
+    def once(self, verb, *more):
+        return subprocess.run(self.words(verb, *more), env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def host_daemon(self):
+        """A daemon that the host runs."""
+        (self.root / "pipe").mkdir()
+        environment = {**self.environment, "CUDA_MPS_PIPE_DIRECTORY": str(self.root / "pipe")}
+        self.started.append(subprocess.Popen([PROGRAMS / "nvidia-cuda-mps-control", "-f"], env=environment))
+        while self.once("ready").returncode != 0:
+            pass
+
+    def test_serves_with_its_limits_and_gives_the_compute_mode_back(self):
+        process = self.start("run", READY, "--active-thread-percentage", "50", "--pinned-memory-limit", "0=10G",
+                             "--pinned-memory-limit", "GPU-2=512M", "--server-user", "1000")
+        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
+        ready = self.once("ready")
+        self.assertEqual((ready.returncode, ready.stdout), (0, f"an MPS control daemon answers in {self.root}/pipe: active threads 50.0 %\n"))
+        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual(self.calls(), [
+            "mode GPU-1 EXCLUSIVE_PROCESS", "mode GPU-2 EXCLUSIVE_PROCESS", "set_default_active_thread_percentage 50",
+            "set_default_device_pinned_mem_limit 0 10G", "set_default_device_pinned_mem_limit GPU-2 512M",
+            "start_server -uid 1000", "quit -t 30", "mode GPU-1 DEFAULT", "mode GPU-2 DEFAULT"])
+        self.assertFalse(self.memory().exists())
+        gone = self.once("ready")
+        self.assertEqual(gone.returncode, 1)
+        self.assertIn(f"no MPS control daemon answers `get_default_active_thread_percentage` in {self.root}/pipe: "
+                      "Cannot find MPS control daemon process", gone.stdout)
+
+    def test_remembers_the_compute_mode_over_a_crash_of_the_daemon(self):
+        process = self.start("run", READY)
+        os.kill(self.daemon_pid(), signal.SIGKILL)
+        _, log = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("MPS control daemon ended", log)
+        self.assertIn("Starting control daemon", log)  # The end of the daemon's own log.
+        self.assertIn("ended by itself (signal 9)", self.report())
+        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
+        process = self.start("run", READY)
+        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual(self.modes(), ["Default", "Default"])
+
+    def test_remembers_the_compute_mode_over_its_own_crash(self):
+        process = self.start("run", READY)
+        process.kill()
+        os.kill(self.daemon_pid(), signal.SIGKILL)  # The container's end kills it.
+        process.communicate()
+        self.assertEqual(self.stop(self.start("run", READY))[0], 0)
+        self.assertEqual(self.modes(), ["Default", "Default"])
+
+    def test_a_boot_ends_what_was_remembered(self):
+        self.memory().write_text(json.dumps({"v": 1, "bootId": "an earlier one", "modes": {"GPU-1": "Default"}}))
+        self.gpus("GPU-1, 570.12, Exclusive_Process, Disabled\n")
+        self.assertEqual(self.stop(self.start("run", READY))[0], 0)
+        self.assertEqual(self.modes(), ["Exclusive_Process"])
+
+    def test_leaves_a_compute_mode_that_somebody_set_meanwhile(self):
+        process = self.start("run", READY)
+        self.gpus(TWO_GPUS.replace("GPU-1, 570.12, Default", "GPU-1, 570.12, Prohibited"))
+        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual(self.modes(), ["Prohibited", "Default"])
+
+    def test_keeps_the_compute_mode_where_it_is_told_to(self):
+        self.assertEqual(self.stop(self.start("run", READY, "--compute-mode", "Keep"))[0], 0)
+        self.assertEqual(self.calls(), ["quit -t 30"])
+
+    def test_kills_a_daemon_that_does_not_quit(self):
+        (self.state / "hangs").touch()
+        status, log = self.stop(self.start("run", READY, "--stop-timeout", "1s"))
+        self.assertEqual(status, 0)
+        self.assertIn("Killed MPS control daemon", log)
+        self.assertEqual(self.modes(), ["Default", "Default"])
+
+    def test_gives_the_compute_mode_back_if_a_limit_is_refused(self):
+        (self.state / "refuses").write_text("set_default_device_pinned_mem_limit")
+        done = self.once("run", "--pinned-memory-limit", "7=1G")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no MPS control daemon answers `set_default_device_pinned_mem_limit 7 1G`", self.report())
+        self.assertIn("Invalid value", self.report())
+        self.assertEqual(self.modes(), ["Default", "Default"])
+        self.assertFalse(self.memory().exists())
+
+    def refuses(self, *words):
+        before = self.modes()
+        for verb in ("check", "run"):
+            done = self.once(verb)
+            self.assertEqual(done.returncode, 1, done)
+            for word in words:
+                self.assertIn(word, self.report())
+                self.assertIn(word, done.stdout if verb == "check" else done.stderr)
+        self.assertEqual(self.modes(), before)
+
+    def test_refuses_without_the_control_program(self):
+        (self.root / "programs/nvidia-cuda-mps-control").unlink()
+        self.refuses("nvidia-cuda-mps-control is not in the PATH", "runtimeClassName")
+
+    def test_refuses_without_nvidia_smi(self):
+        (self.root / "programs/nvidia-smi").unlink()
+        self.refuses("cannot run nvidia-smi", "with the capability utility")
+
+    def test_refuses_a_node_without_gpus(self):
+        self.gpus("")
+        self.refuses("nvidia-smi failed: No devices were found")
+
+    def test_refuses_mig_and_a_prohibited_gpu_and_names_both(self):
+        self.gpus("GPU-1, 570.12, Default, Enabled\nGPU-2, 570.12, Prohibited, Disabled\n")
+        self.refuses("GPU GPU-1 has MIG enabled", "GPU GPU-2 is in compute mode Prohibited")
+
+    def test_refuses_a_pipe_directory_that_is_not_writable(self):
+        (self.root / "pipe").write_text("a file")
+        self.refuses(f"pipe directory {self.root}/pipe is not writable")
+
+    def test_refuses_a_node_where_a_daemon_runs(self):
+        (self.root / "processes/4711").mkdir()
+        (self.root / "processes/4711/cmdline").write_bytes(b"/usr/bin/nvidia-cuda-mps-control\0-d\0")
+        self.refuses("an MPS control daemon runs on this node already (process 4711)", "mode observe")
+
+    def test_refuses_a_pipe_directory_where_a_daemon_answers(self):
+        self.host_daemon()
+        self.refuses(f"an MPS control daemon answers in {self.root}/pipe already")
+        self.assertEqual(self.calls(), [])
+
+    def test_refuses_to_run_without_the_right_to_set_the_compute_mode(self):
+        (self.state / "no-root").touch()
+        done = self.once("run")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("GPU GPU-1: the compute mode EXCLUSIVE_PROCESS was not set", self.report())
+        self.assertIn("Insufficient Permissions. Only root is allowed", self.report())
+
+    def test_refuses_a_memory_that_it_cannot_read(self):
+        self.memory().write_text("{")
+        done = self.once("run")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("compute-modes.json: the compute modes from before the MPS daemon cannot be read", self.report())
+        self.assertEqual(self.calls(), [])
+
+    def test_a_fit_node_passes_the_check_and_keeps_its_compute_mode(self):
+        done = self.once("check")
+        self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.root}/pipe driver=570.12 gpus=2\n"))
+        self.assertEqual(self.report(), done.stdout)
+        self.assertEqual(self.calls(), [])
+
+    def test_takes_the_directory_of_the_driver_below_the_mounted_root(self):
+        done = subprocess.run([word for word in self.words("check", "--root", str(self.root)) if "pipe" not in word],
+                              env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "pipeDirectory=/tmp/nvidia-mps driver=570.12 gpus=2\n"))
+        self.assertEqual([path.name for path in (self.root / "tmp").iterdir()], ["nvidia-mps"])
+        self.assertFalse((self.root / "run").exists())  # An empty directory there would look like one with a daemon.
+
+    def test_observes_a_daemon_of_the_host_and_changes_nothing(self):
+        process = self.start("observe", "No MPS control daemon of the host answers")
+        self.assertEqual(self.stop(process)[0], 0)
+        self.host_daemon()
+        process = self.start("observe", "The host's MPS control daemon answers")
+        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual(self.calls(), [])
+        self.assertEqual(self.once("ready").returncode, 0)
+        self.assertEqual(self.once("observe", "--once", "--report", str(self.root / "report")).returncode, 0)
+        self.assertEqual(self.report(), f"pipeDirectory={self.root}/pipe\n")
+
+    def test_names_a_wrong_argument(self):
+        for words in (["--pinned-memory-limit", "0=10"], ["--pinned-memory-limit", "10G"], ["--pinned-memory-limit", "0=0G"],
+                      ["--active-thread-percentage", "0"], ["--server-user", "-1"], ["--compute-mode", "Shared"], ["--stop-timeout", "2"]):
+            done = self.once("run", *words)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn(words[0], done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
