@@ -10,6 +10,8 @@
 #include <sstream>
 #include <utility>
 
+#include "reconcilers/model/json_access.h"
+
 namespace gso {
 namespace {
 
@@ -25,9 +27,10 @@ k8s::Result<ComputeModes> ComputeModeMemory::read() const {
   std::ostringstream text;
   text << in.rdbuf();
   const json value = json::parse(text.str(), nullptr, false);
-  const bool known = value.is_object() && value.value("v", json()) == kVersion && value.contains("bootId") &&
-                     value.contains("modes") && value["modes"].is_object() &&
-                     std::ranges::all_of(value["modes"], [](const json& mode) { return mode.is_string(); });
+  const json* modes = member_at(value, "modes");
+  const bool known = number_at(value, "v") == kVersion && member_at(value, "bootId") != nullptr && modes != nullptr &&
+                     modes->is_object() &&
+                     std::ranges::all_of(*modes, [](const json& mode) { return mode.is_string(); });
   if (!known) {
     return k8s::fail(
         k8s::Reason::decode,
@@ -35,8 +38,8 @@ k8s::Result<ComputeModes> ComputeModeMemory::read() const {
                     "of each GPU as it should be without MPS (nvidia-smi -c), then delete the file",
                     file_));
   }
-  if (value["bootId"] != boot_id_) return ComputeModes{};
-  return value["modes"].get<ComputeModes>();
+  if (text_at(value, "bootId") != boot_id_) return ComputeModes{};
+  return modes->get<ComputeModes>();
 }
 
 k8s::Result<void> ComputeModeMemory::write(const ComputeModes& modes) const {
