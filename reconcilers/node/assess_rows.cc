@@ -88,15 +88,15 @@ void Assessor::try_again() {
   if (!out_.is_blocked()) hold_unreadable_owner();
 }
 
-// It only waits for its workloads, and without the change it would be up to date: it shows its target again, its image
-// was taken back under OnDelete, or it has loaded its target after all. What its pods cannot have read proves nothing.
+// It only waits for its workloads, and without the change it would be up to date (N7), or verified (N5): it shows its
+// target again, its image was taken back under OnDelete, or it has loaded its target after all. What its pods cannot
+// have read proves nothing.
 bool Assessor::has_lost_its_cause() const {
   if (out_.phase != Phase::draining || !out_.reason.empty() || !out_.matches()) return false;
   if (out_.change->to != out_.target.view()) return false;
   if (!out_.fresh_pods && !other_text_read().empty()) return false;
   const Difference now = difference();
-  const bool loads = now == Difference::unknown || now == Difference::text || now == Difference::key;
-  return now == Difference::none || (loads && out_.fresh_pods);
+  return now == Difference::none || (out_.fresh_pods && loads_by_itself(now, transition_from(loaded_profile())));
 }
 
 // An obstacle appeared during the change: keep its reason, and take the phase from the change.
@@ -116,9 +116,7 @@ bool Assessor::n4_no_target() {
 }
 
 bool Assessor::n5_loaded_by_itself() {
-  const bool applies = difference_ == Difference::unknown || (difference_ == Difference::text && may_show_the_text()) ||
-                       (difference_ == Difference::key && !mps_kept_its_old_profile());
-  if (!applies) return false;
+  if (!loads_by_itself(difference_, out_.transition)) return false;
   out_.phase = Phase::verifying;
   find_missing_labels();
   find_reload_obstacle();
@@ -197,6 +195,11 @@ void Assessor::find_difference() {
   }
 }
 
+bool Assessor::loads_by_itself(Difference difference, Transition transition) const {
+  return difference == Difference::unknown || (difference == Difference::text && may_show_the_text()) ||
+         (difference == Difference::key && !mps_kept_its_old_profile(transition));
+}
+
 bool Assessor::may_show_the_text() const {
   // Pods that existed when the operator was installed have shown that they do not load the profile.
   const bool adopted = out_.loaded.revision == kInvalidRevision && out_.at_install != AtInstall::shown;
@@ -211,19 +214,22 @@ void Assessor::replace_by_template() {
 
 // The MPS daemon never reloads by label: between two MPS profiles its pod must be replaced. After a template change it
 // has been replaced; but where MPS by label works at all a removed label looks the same.
-bool Assessor::mps_kept_its_old_profile() const {
+bool Assessor::mps_kept_its_old_profile(Transition transition) const {
   const ProfilePtr before = loaded_profile();
   const bool entered = before && before->profile().strategy() != Strategy::mps;
-  if (out_.transition != Transition::change_mps || entered) return false;
+  if (transition != Transition::change_mps || entered) return false;
   return effective_.source == EffectiveKey::Source::label ||
          loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed);
 }
 
-void Assessor::set_transition(bool loaded_known) {
+Transition Assessor::transition_from(const ProfilePtr& before) const {
   const bool mps_pod = newest(Component::mps) != nullptr;
-  const ProfilePtr before = loaded_known ? loaded_profile() : nullptr;
-  out_.transition = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
-  if (out_.transition == Transition::none) out_.transition = Transition::plugin_only;
+  const Transition out = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
+  return out == Transition::none ? Transition::plugin_only : out;
+}
+
+void Assessor::set_transition(bool loaded_known) {
+  out_.transition = transition_from(loaded_known ? loaded_profile() : nullptr);
 }
 
 }  // namespace gso

@@ -119,7 +119,10 @@ class Assessor {
   [[nodiscard]] Difference difference() const;
   void find_difference();
   [[nodiscard]] bool may_show_the_text() const;
-  [[nodiscard]] bool mps_kept_its_old_profile() const;
+  [[nodiscard]] bool mps_kept_its_old_profile(Transition transition) const;
+  // Row N5: no pod need be restarted for that difference. `transition`: from what it has loaded to its target.
+  [[nodiscard]] bool loads_by_itself(Difference difference, Transition transition) const;
+  [[nodiscard]] Transition transition_from(const ProfilePtr& before) const;
   void replace_by_template();
   void set_transition(bool loaded_known);
 

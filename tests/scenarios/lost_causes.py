@@ -1,5 +1,5 @@
 """Changes whose cause is gone before a pod was deleted: the node is uncordoned, and its pods stay."""
-from scenario import CONFIG_LABEL, expect, fleet, mps, one, scenario, ts
+from scenario import CONFIG_LABEL, expect, expect_that, fleet, mps, one, scenario, ts
 
 
 def expect_given_back(c, name, pods):
@@ -103,3 +103,23 @@ def pods_that_do_not_become_ready_follow_an_on_delete_image_that_is_taken_back()
         c.after("45s")
     expect("templates of its pods",
            {pod["metadata"]["labels"]["controller-revision-hash"] for pod in c.operand_pods(name)}, {"h1"})
+
+
+@scenario
+def a_daemon_that_keeps_its_profile_is_replaced_although_the_node_shows_the_new_one():
+    """A person moves the label of a node from one MPS profile to another. Labels and capacity follow by themselves, and the
+    MPS daemon does not: the node drains until its pod has ended, and is not given back before."""
+    c = fleet(3, mps(4), more={"two": mps(6)}, version="v0.17.0")
+    c.wait("10m")
+    c.restart("n01")
+    c.consumer("job-n01", "n01")
+    c.after("10m")
+    c.set_label("n01", CONFIG_LABEL, "two")
+    daemon = c.pod_of("mps", "n01")["metadata"]["uid"]
+    c.after("3m")
+    for _ in range(4):
+        c.after("1m")
+        expect("in progress", c.in_progress(), ["n01"])
+    c.end("job-n01")
+    c.converge()
+    expect_that("the daemon was replaced", c.pod_of("mps", "n01")["metadata"]["uid"] != daemon)
