@@ -67,6 +67,23 @@ std::optional<PodTimes> times_of_first_run(const Pod& pod) {
 
 }  // namespace
 
+// The time at which the present text came is known of the ConfigMap as a whole: another key must not have changed after
+// it. Once the record has the present text, it knows when.
+bool Assessor::knows_when_it_came() const {
+  if (is_last(*texts_, out_.target.view())) return true;
+  const std::string prefix = fmt::format("{}/", installation_.id());
+  const auto& history = context_.record->history;
+  for (auto it = history.lower_bound(prefix); it != history.end() && it->first.starts_with(prefix); ++it) {
+    const std::string key = it->first.substr(prefix.size());
+    if (key == out_.key.view()) continue;
+    const auto text = config_map_->data.find(key);
+    const bool has_text = text != config_map_->data.end() && text->second;
+    const ProfilePtr now = compile_text(has_text ? std::string_view(*text->second) : std::string_view());
+    if (!has_text || !is_last(it->second, now->revision)) return false;
+  }
+  return true;
+}
+
 // The text was edited and edited back, and pods were created in between: they run the other text, although the node is
 // recorded with the present one. A text that came once only says nothing: a node that is recorded with it was recorded
 // after it came, and can have loaded it by its label, with pods that are older. Empty: none of its pods has certainly
@@ -74,7 +91,7 @@ std::optional<PodTimes> times_of_first_run(const Pod& pod) {
 std::string_view Assessor::other_text_read() const {
   const bool has_texts = texts_ != nullptr && config_map_ != nullptr && out_.profile && out_.profile->valid;
   const auto since = has_texts ? data_known_since(context_.world, *config_map_) : std::nullopt;
-  if (!since) return {};
+  if (!since || !knows_when_it_came()) return {};
   for (const auto& [operand, pod] : loaders()) {
     const auto times = pod == nullptr ? std::nullopt : times_of_first_run(*pod);
     if (!times) continue;

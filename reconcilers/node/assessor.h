@@ -75,6 +75,7 @@ class Assessor {
   void read_loaded();
   void read_recorded();
   void find_texts();
+  [[nodiscard]] bool knows_when_it_came() const;
   [[nodiscard]] std::string_view other_text_read() const;
   [[nodiscard]] bool matters_to(Component component, std::string_view revision) const;
   [[nodiscard]] bool adopts_drift() const;

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <utility>
 #include <variant>
 
 #include "reconcilers/cluster/config_map_times.h"
@@ -42,24 +43,46 @@ std::string id_of(const RolloutKey& key) {
 
 }  // namespace
 
+namespace {
+
+// The text of a key that the record does not have yet.
+struct NewText {
+  std::string id;
+  std::string config_map;
+  RecordedText text;
+};
+
+}  // namespace
+
 std::map<std::string, std::vector<RecordedText>> present_history(const Pass& pass) {
   std::map<std::string, std::vector<RecordedText>> out;
   if (pass.index.record) out = pass.index.record->history;
   std::set<std::string> used;
+  std::vector<NewText> added;
+  std::map<std::string, int> changed;  // Keys with a new text, by ConfigMap.
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
     const std::string id = id_of(key);
     used.insert(id);
     const PluginInstallation& installation = pass.index.discovery.installations[profile_rollout.installation];
     const ConfigMap* config_map = pass.s.world.configmaps.find(installation.config_map_key());
     const std::string_view text = present_text(profile_rollout);
-    if (config_map == nullptr || text.empty()) continue;
-    std::vector<RecordedText>& texts = out[id];
-    if (is_last(texts, text)) continue;
+    // Several policies can have rollouts of one key.
+    const bool is_added = std::ranges::find(added, id, &NewText::id) != added.end();
+    if (config_map == nullptr || text.empty() || is_added || is_last(out[id], text)) continue;
     const WallTime since = data_known_since(pass.s.world, *config_map).value_or(pass.s.now);
-    add_text(texts,
-             {std::string(text), std::chrono::floor<std::chrono::seconds>(since), doubtful_time(pass, installation)});
+    ++changed[key.config_map];
+    added.push_back(
+        {id,
+         key.config_map,
+         {std::string(text), std::chrono::floor<std::chrono::seconds>(since), doubtful_time(pass, installation)}});
   }
-  std::erase_if(out, [&](const auto& entry) { return !used.contains(entry.first); });
+  for (NewText& next : added) {
+    std::vector<RecordedText>& texts = out[next.id];
+    // When each of several keys has got its text is unknown: until when the texts before it were there, too.
+    if (changed.at(next.config_map) > 1) texts.clear();
+    add_text(texts, std::move(next.text));
+  }
+  std::erase_if(out, [&](const auto& entry) { return entry.second.empty() || !used.contains(entry.first); });
   return out;
 }
 
@@ -102,6 +125,8 @@ bool waits_with_new_text(Pass& pass) {
     const std::string_view text = present_text(profile_rollout);
     const auto known = pass.index.record->history.find(id_of(key));
     if (text.empty() || known == pass.index.record->history.end() || is_last(known->second, text)) return false;
+    // A text that has come back is recorded at once, so that the record knows when it came.
+    if (std::ranges::find(known->second, text, &RecordedText::revision) != known->second.end()) return true;
     const Tally& nodes = profile_rollout.tally;
     if (restarts || nodes.changing > 0 || is_held_by_others(profile_rollout)) return true;
     if (nodes.loading > 0 && loads_an_edit(pass, key)) return true;

@@ -1,7 +1,7 @@
 """Texts that the pods cannot have read (S11)."""
 import datetime
 
-from scenario import REVISION, Cluster, expect, expect_that, fleet, mps, numbered, scenario, stamp, ts
+from scenario import CONFIG_LABEL, REVISION, Cluster, expect, expect_that, fleet, mps, numbered, scenario, stamp, ts
 
 
 def loaded(c, name):
@@ -258,6 +258,32 @@ def pods_that_pulled_their_image_until_an_edit_was_taken_back_stay():
     c.policy(rollout={"paused": False})
     deleted = sum([tick.deleted_pods() for tick in c.converge().ticks], [])
     expect("pods that were deleted", deleted, [])
+
+
+@scenario
+def pods_that_came_after_an_edit_was_taken_back_stay_when_another_key_is_edited():
+    """B, which no label shows, is paused and taken back. n01 is rebooted after that, and then another key is edited: the
+    time of that edit is not the one at which A came back, and n01 stays."""
+    for between in (True, False):  # The operator looks between the two edits, or not.
+        a, b = ts(4), ts(4, fail=True)
+        c = fleet(3, a, more={"other": ts(2)}, rollout={"paused": True, "canary": {"nodesPerGroup": 0}})
+        c.set_label("n03", CONFIG_LABEL, "other")
+        c.converge()
+        c.wait("10m")
+        c.edit(any=b)
+        c.after("1m")
+        c.edit(any=a)
+        if between:
+            c.after("10s")
+        c.wait("20s")
+        c.reboot("n01")
+        c.wait("20s")
+        c.edit(other=ts(3))
+        c.after("1m")
+        c.policy(rollout={"paused": False})
+        before = c.plugin("n01")
+        c.converge()
+        expect("the plugin pod of n01", c.plugin("n01"), before)
 
 
 @scenario
