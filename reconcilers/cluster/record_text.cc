@@ -5,15 +5,17 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/cluster/attempts_text.h"
 #include "reconcilers/cluster/history_text.h"
 #include "reconcilers/cluster/machine_text.h"
+#include "reconcilers/cluster/record_fields.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {
 
-using Json = nlohmann::json;
+using namespace record_json;
 
 namespace {
 
@@ -23,113 +25,6 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// --- Reading fields of the head. Each returns false if the field has a wrong type.
-
-bool read_time(const Json& root, const char* field, std::optional<k8s::WallTime>& out) {
-  const Json* member = member_at(root, field);
-  if (member == nullptr) return true;
-  if (!member->is_string()) return false;
-  out = k8s::parse_rfc3339(member->get_ref<const std::string&>());
-  return out.has_value();
-}
-
-bool read_flag(const Json& root, const char* field, bool& out) {
-  const Json* member = member_at(root, field);
-  if (member == nullptr) return true;
-  if (!member->is_boolean()) return false;
-  out = member->get<bool>();
-  return true;
-}
-
-bool read_text(const Json& root, const char* field, std::string& out) {
-  const Json* member = member_at(root, field);
-  if (member == nullptr || !member->is_string()) return false;
-  out = member->get<std::string>();
-  return true;
-}
-
-template <class List>
-bool read_names(const Json& root, const char* field, List& out) {
-  const Json* member = member_at(root, field);
-  if (member == nullptr) return true;
-  if (!member->is_array()) return false;
-  for (const Json& name : *member) {
-    if (!name.is_string()) return false;
-    out.insert(out.end(), name.get<std::string>());
-  }
-  return true;
-}
-
-bool read_value(const Json& value, std::string& out) {
-  if (!value.is_string()) return false;
-  out = value.get<std::string>();
-  return true;
-}
-
-bool read_value(const Json& value, std::int64_t& out) {
-  if (!value.is_number_integer()) return false;
-  out = value.get<std::int64_t>();
-  return true;
-}
-
-template <class Value>
-bool read_map(const Json& root, const char* field, std::map<std::string, Value>& out) {
-  const Json* member = member_at(root, field);
-  if (member == nullptr) return true;
-  if (!member->is_object()) return false;
-  for (const auto& [key, value] : member->items()) {
-    if (!read_value(value, out[key])) return false;
-  }
-  return true;
-}
-
-// The entries of a list of objects.
-template <class Read>
-bool read_list(const Json& root, const char* field, Read read) {
-  const Json* member = member_at(root, field);
-  if (member == nullptr) return true;
-  if (!member->is_array()) return false;
-  for (const Json& entry : *member) {
-    if (!entry.is_object() || !read(entry)) return false;
-  }
-  return true;
-}
-
-// Policy, ConfigMap, key and revision, which several lists have in common.
-template <class Entry>
-bool read_subject(const Json& json, Entry& out) {
-  return read_text(json, "policy", out.policy) && read_text(json, "configMap", out.config_map) &&
-         read_text(json, "key", out.key) && read_text(json, "revision", out.revision);
-}
-
-template <class Entry>
-Json print_subject(const Entry& entry) {
-  return {{"policy", entry.policy}, {"configMap", entry.config_map}, {"key", entry.key}, {"revision", entry.revision}};
-}
-
-// Nodes by name, each with its machine.
-Json print_nodes(const std::map<std::string, MachineId>& nodes) {
-  Json out = Json::object();
-  for (const auto& [name, machine] : nodes) out[name] = print_machine(machine);
-  return out;
-}
-
-bool read_nodes(const Json& root, std::map<std::string, MachineId>& out) {
-  std::map<std::string, std::string> nodes;
-  if (!read_map(root, "nodes", nodes)) return false;
-  return std::ranges::all_of(nodes, [&](const auto& node) { return read_machine_id(node.second, out[node.first]); });
-}
-
-// Of a failure. An earlier release wrote the names alone.
-bool read_failed_nodes(const Json& root, std::map<std::string, MachineId>& out) {
-  const Json* nodes = member_at(root, "nodes");
-  if (nodes == nullptr || !nodes->is_array()) return read_nodes(root, out);
-  std::set<std::string> names;
-  if (!read_names(root, "nodes", names)) return false;
-  for (const std::string& name : names) out[name] = MachineId{};
-  return true;
-}
-
 bool read_products(const Json& root, std::map<std::string, std::set<std::string>>& out) {
   const Json* member = member_at(root, "verifiedOn");
   if (member == nullptr) return true;
@@ -137,85 +32,6 @@ bool read_products(const Json& root, std::map<std::string, std::set<std::string>
   for (const auto& [id, products] : member->items()) {
     if (!products.is_array() || !read_names(*member, id.c_str(), out[id])) return false;
   }
-  return true;
-}
-
-// --- Failures, good profiles, switches.
-
-Json print_failure(const FleetRecord::Failure& failure) {
-  Json out = print_subject(failure);
-  out["retry"] = failure.retry;
-  out["nodes"] = print_nodes(failure.nodes);
-  out["rolledBack"] = failure.rolled_back;
-  if (!failure.templates.empty()) out["templates"] = failure.templates;
-  return out;
-}
-
-bool read_failure(const Json& json, FleetRecord& out) {
-  FleetRecord::Failure read;
-  if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_failed_nodes(json, read.nodes) ||
-      !read_flag(json, "rolledBack", read.rolled_back)) {
-    return false;
-  }
-  if (json.contains("templates") && !read_text(json, "templates", read.templates)) return false;
-  out.failures.push_back(std::move(read));
-  return true;
-}
-
-bool read_good(const Json& json, FleetRecord& out) {
-  FleetRecord::Failure subject;
-  FleetRecord::Good read;
-  if (!read_subject(json, subject) || !read_text(json, "before", read.before)) return false;
-  read.key = subject.key;
-  read.revision = subject.revision;
-  out.good[{subject.policy, subject.config_map}] = std::move(read);
-  return true;
-}
-
-Json print_switches(const RecordedSwitches& rollout) {
-  Json out = print_subject(rollout);
-  out["retry"] = rollout.retry;
-  out["paused"] = rollout.paused;
-  out["approved"] = rollout.approved;
-  out["aborted"] = rollout.aborted;
-  out["undone"] = rollout.undone;
-  out["left"] = rollout.left;
-  if (!rollout.templates.empty()) out["templates"] = rollout.templates;
-  return out;
-}
-
-bool read_switches(const Json& json, FleetRecord& out) {
-  RecordedSwitches read;
-  if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_flag(json, "paused", read.paused) ||
-      !read_flag(json, "approved", read.approved) || !read_flag(json, "aborted", read.aborted) ||
-      !read_flag(json, "undone", read.undone) || !read_flag(json, "left", read.left) ||
-      !read_map(json, "templates", read.templates)) {
-    return false;
-  }
-  out.rollouts.push_back(std::move(read));
-  return true;
-}
-
-// --- Canaries.
-
-Json print_canary(const RecordedCanary& canary) {
-  Json out = print_subject(canary);
-  out["product"] = canary.product;
-  out["templates"] = canary.templates;
-  out["passed"] = canary.passed;
-  out["nodes"] = print_nodes(canary.nodes);
-  if (canary.soaking_since) out["soakingSince"] = k8s::format_time(*canary.soaking_since);
-  return out;
-}
-
-bool read_canary(const Json& json, FleetRecord& out) {
-  RecordedCanary read;
-  if (!read_subject(json, read) || !read_text(json, "product", read.product) ||
-      !read_text(json, "templates", read.templates) || !read_flag(json, "passed", read.passed) ||
-      !read_nodes(json, read.nodes) || !read_time(json, "soakingSince", read.soaking_since)) {
-    return false;
-  }
-  out.canaries.push_back(std::move(read));
   return true;
 }
 
@@ -322,17 +138,9 @@ std::string read_fields(const Json& root, RecordHead& head) {
   if (!read_products(root, out.verified_on)) return "verifiedOn must map strings to lists of products";
   if (!read_forgetting(root, out.forgetting)) return "forgetting must have a value and the time seen";
   if (std::string wrong_time = read_times(root, out); !wrong_time.empty()) return wrong_time;
-  constexpr std::string_view kSubject = "must be a list of entries with policy, configMap, key, revision";
-  if (!read_list(root, "failures", [&](const Json& entry) { return read_failure(entry, out); }))
-    return fmt::format("failures {}, retry, nodes and rolledBack", kSubject);
-  if (!read_list(root, "good", [&](const Json& entry) { return read_good(entry, out); }))
-    return fmt::format("good {} and before", kSubject);
-  if (!read_list(root, "canaries", [&](const Json& entry) { return read_canary(entry, out); }))
-    return fmt::format("canaries {}, product, templates, nodes, soakingSince and passed", kSubject);
+  if (std::string wrong_attempt = read_attempts(root, out); !wrong_attempt.empty()) return wrong_attempt;
   if (!read_list(root, "remediations", [&](const Json& entry) { return read_remediation(entry, out); }))
     return "remediations must be a list of entries with machine, component, pod, attempts and at";
-  if (!read_list(root, "rollouts", [&](const Json& entry) { return read_switches(entry, out); }))
-    return fmt::format("rollouts {}, retry, their switches and templates", kSubject);
   if (!read_map(root, "pausedConfigMaps", out.paused_config_maps)) return "pausedConfigMaps must map names to uids";
   if (!read_time(root, "crdsGoneSince", out.crds_gone_since)) return "crdsGoneSince must be a time";
   const Json* policies = member_at(root, "policies");
@@ -375,15 +183,7 @@ std::string print_head(const RecordHead& head) {
   if (!record.previous.empty()) root["previous"] = record.previous;
   if (!record.verified_on.empty()) root["verifiedOn"] = record.verified_on;
   if (!record.texts.empty()) root["texts"] = record.texts;
-  for (const FleetRecord::Failure& failure : record.failures) root["failures"].push_back(print_failure(failure));
-  for (const auto& [where, good] : record.good) {
-    root["good"].push_back({{"policy", where.first},
-                            {"configMap", where.second},
-                            {"key", good.key},
-                            {"revision", good.revision},
-                            {"before", good.before}});
-  }
-  for (const RecordedCanary& canary : record.canaries) root["canaries"].push_back(print_canary(canary));
+  print_attempts(record, root);
   for (const RecordedRemediation& remediation : record.remediations)
     root["remediations"].push_back(print_remediation(remediation));
   print_times(record, root);
@@ -393,7 +193,6 @@ std::string print_head(const RecordHead& head) {
   }
   if (record.crds_gone_since) root["crdsGoneSince"] = k8s::format_time(*record.crds_gone_since);
   if (!record.paused_config_maps.empty()) root["pausedConfigMaps"] = record.paused_config_maps;
-  for (const RecordedSwitches& rollout : record.rollouts) root["rollouts"].push_back(print_switches(rollout));
   return dump(root);
 }
 
