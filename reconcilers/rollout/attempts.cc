@@ -33,13 +33,15 @@ bool was_left(const Index& index, const SharingRollout& rollout) {
 
 namespace {
 
-// When it ended, according to its status; nullopt if it has not ended or the status has no time. If an object has no
-// status (lost in a restore from a backup, or not written yet), the operator assumes that it ended right after its
-// creation: its switches then do not apply to a template that is newer than the object.
+// When it ended, according to its status; nullopt if it has not ended, or if the time of its abort is unknown: an abort
+// then applies to every template. If an object has no status (lost in a restore from a backup, or not written yet), or
+// says that it is Completed and not since when, the operator assumes that it ended right after its creation: its
+// approval then does not apply to a template that is newer than the object.
 std::optional<WallTime> ended_at(const SharingRollout& rollout) {
-  if (rollout.phase.empty()) return rollout.meta.creation_timestamp + std::chrono::seconds(1);
+  const WallTime at_once = rollout.meta.creation_timestamp + std::chrono::seconds(1);
+  if (rollout.phase.empty()) return at_once;
   const nlohmann::json status = parse_status(rollout.status_json);
-  if (rollout.phase == "Completed") return k8s::parse_rfc3339(text_at(status, "completedAt"));
+  if (rollout.phase == "Completed") return k8s::parse_rfc3339(text_at(status, "completedAt")).value_or(at_once);
   if (rollout.phase != "Failed") return std::nullopt;
   const std::string since = since_when(status, rollout.aborted ? kAbortedCondition : "Progressing");
   return k8s::parse_rfc3339(since);

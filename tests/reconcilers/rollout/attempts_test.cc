@@ -1,0 +1,90 @@
+// What a SharingRollout's status says of its attempt, also a status that a person or an older release wrote.
+#include "reconcilers/rollout/attempts.h"
+
+#include <gtest/gtest.h>
+
+#include "reconcilers/fleet/fleet_index.h"
+
+namespace gso {
+namespace {
+
+WallTime at(std::string_view time) {
+  return *k8s::parse_rfc3339(time);
+}
+
+struct Case {
+  const char* name;
+  const char* phase;
+  const char* status;
+  bool approved;
+  bool aborted;
+  bool ended_earlier;  // Its switches do not apply to the template of 12:00.
+};
+
+// The object was created at 10:00, and nodes wait for a template of 12:00 (OnDelete).
+class StatusOfAnAttempt : public testing::TestWithParam<Case> {
+ protected:
+  StatusOfAnAttempt() {
+    PluginInstallation installation;
+    Operand plugin;
+    plugin.component = Component::plugin;
+    plugin.on_delete = true;
+    plugin.newest_hash = "new";
+    plugin.newest_since = at("2026-03-02T12:00:00Z");
+    installation.operands.push_back(plugin);
+    index.impl().discovery.installations.push_back(installation);
+    nodes.tally.new_template = 1;
+    nodes.tally.add(Phase::pending, 1);
+    nodes.groups["A100"].tally.settled = 1;
+    rollout.meta.name = "default-any-1";
+    rollout.meta.creation_timestamp = std::chrono::floor<std::chrono::seconds>(at("2026-03-02T10:00:00Z"));
+    rollout.phase = GetParam().phase;
+    rollout.status_json = GetParam().status;
+    rollout.approved = GetParam().approved;
+    rollout.aborted = GetParam().aborted;
+  }
+
+  FleetIndex index;
+  ProfileRollout nodes;
+  SharingRollout rollout;
+};
+
+TEST_P(StatusOfAnAttempt, SaysWhetherItsSwitchesApplyToALaterTemplate) {
+  EXPECT_EQ(ended_earlier(index.impl(), nodes, rollout), GetParam().ended_earlier);
+}
+
+// In doubt an approval does not apply, and an abort does.
+constexpr const char* kAbortedAtEleven =
+    R"({"conditions":[{"type":"Aborted","status":"True","lastTransitionTime":"2026-03-02T11:00:00Z"}]})";
+INSTANTIATE_TEST_SUITE_P(
+    Status, StatusOfAnAttempt,
+    testing::Values(
+        Case{"Absent", "", "", true, false, true},  //
+        Case{"Completed", "Completed", R"({"completedAt":"2026-03-02T11:00:00Z"})", true, false, true},
+        Case{"CompletedAfterTheTemplate", "Completed", R"({"completedAt":"2026-03-02T13:00:00Z"})", true, false, false},
+        Case{"CompletedWithoutATime", "Completed", R"({})", true, false, true},
+        Case{"CompletedAtATimeThatIsNone", "Completed", R"({"completedAt":"yesterday"})", true, false, true},
+        Case{"CompletedAtANumber", "Completed", R"({"completedAt":7})", true, false, true},
+        Case{"NotJson", "Completed", "oops", true, false, true},
+        Case{"Progressing", "Progressing", R"({"completedAt":"2026-03-02T11:00:00Z"})", true, false, false},
+        Case{"Aborted", "Failed", kAbortedAtEleven, false, true, true},
+        Case{"AbortedWithoutATime", "Failed", R"({"conditions":[{"type":"Aborted","status":"True"}]})", false, true,
+             false},
+        Case{"AbortedWithoutItsCondition", "Failed", R"({"conditions":[]})", false, true, false}),
+    [](const auto& instance) { return instance.param.name; });
+
+TEST(Left, IsSaidByTheConditionAndNotByItsNameInAMessage) {
+  SharingRollout rollout;
+  const auto says = [&](const char* status) {
+    rollout.status_json = status;
+    return says_left(rollout);
+  };
+  EXPECT_FALSE(says(""));
+  EXPECT_FALSE(says(R"({"conditions":[{"type":"Ready","status":"False","message":"Current: nodes wait"}]})"));
+  EXPECT_FALSE(says(R"({"conditions":[{"type":"Ready","status":"False","reason":"Current"}]})"));
+  EXPECT_FALSE(says(R"({"Current":"False"})"));
+  EXPECT_TRUE(says(R"({"conditions":[{"type":"Current","status":"False"}]})"));
+}
+
+}  // namespace
+}  // namespace gso
