@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
+#include "reconcilers/checks/kai_rule.h"
 #include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/label_owners.h"
@@ -64,11 +65,8 @@ Complaints config_map_immutable(const NodeSetup& setup) {
                            setup.setup.installation.id(), setup.managed_key, policy_name(setup))}};
 }
 
-// Replicas multiply nvidia.com/gpu, but KAI's reservations require that one nvidia.com/gpu is one device.
 Complaints kai_reservations(const NodeSetup& setup) {
-  const Profile* profile = setup.setup.valid_profile();
-  const bool shares = profile != nullptr && profile->strategy() != Strategy::none;
-  if (!shares || setup.use == nullptr || setup.use->kai.empty()) return {};
+  if (!excludes_kai(setup.setup.valid_profile()) || setup.use == nullptr || setup.use->kai.empty()) return {};
   return {{"", fmt::format("KAI shares GPUs of this node ({}), and profile {} shares them by replicas: the two cannot "
                            "be combined. Drain the fraction pods, or keep KAI off the node",
                            setup.use->kai, setup.setup.key.key)}};

@@ -115,7 +115,7 @@ void add_node(const World& world, const Node& node, const FleetIndex& index, Aud
 }
 
 // The command that lifts the pause.
-std::string resume_command(RolloutView& rollout) {
+std::string resume_command(const RolloutView& rollout) {
   const std::string command = "gpu-sharing-operator rollout resume";
   const bool gone = rollout.pass.s.world.policies.find(rollout.key.policy) == nullptr;
   if (gone && rollout.pass.index.held_policies.contains(rollout.key.policy))
@@ -128,7 +128,7 @@ std::string resume_command(RolloutView& rollout) {
 
 // Nodes that need the rollout's target and do not get it until a person acts. nullopt: the rollout is not stopped, or
 // no node waits for it.
-std::optional<Finding> stopped_rollout(RolloutView& rollout) {
+std::optional<Finding> stopped_rollout(const RolloutView& rollout) {
   const Tally& tally = rollout.profile_rollout.tally;
   const std::int64_t waiting = tally.of(Phase::pending);
   const GateState& gate = rollout.gate();

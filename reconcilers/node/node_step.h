@@ -105,7 +105,8 @@
 // listed, plus idleTimeout if the node waited for its workloads.
 //
 // Beside these rows: pods with a fault that only a new pod fixes (rollout/remediation.h), sharing labels that the
-// operator owns and labels of nodes that left their policy (registry.cc), and the mark for KAI (mps_ready.h).
+// operator owns and labels of nodes that left their policy (registry.cc), and the mark for KAI (mps_ready.h). A node in
+// a change that is lost while its MPS daemon terminates is reported (MPSUncleanExit), whichever row applies after C1.
 #pragma once
 
 #include <cstdint>

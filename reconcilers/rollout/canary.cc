@@ -14,12 +14,12 @@ namespace gso {
 
 namespace {
 
-bool is_of(const RecordedCanary& entry, RolloutView& rollout) {
+bool is_of(const RecordedCanary& entry, const RolloutView& rollout) {
   return entry.policy == rollout.key.policy && entry.config_map == rollout.key.config_map &&
          entry.key == rollout.key.key && entry.revision == rollout.target && entry.templates == rollout.templates();
 }
 
-const RecordedCanary* recorded(RolloutView& rollout, const std::string& product) {
+const RecordedCanary* recorded(const RolloutView& rollout, const std::string& product) {
   const auto& record = rollout.pass.index.record;
   if (!record) return nullptr;
   const auto entry = std::ranges::find_if(
@@ -34,7 +34,7 @@ bool is_same_machine(const Pass& pass, const std::string& name, MachineId machin
 }
 
 // Canaries that show the revision now.
-std::vector<std::string> proven(RolloutView& rollout, const RecordedCanary& entry) {
+std::vector<std::string> proven(const RolloutView& rollout, const RecordedCanary& entry) {
   std::vector<std::string> out;
   for (const auto& [name, machine] : entry.nodes) {
     const NodeAssessment* a = rollout.pass.index.find(name);
@@ -46,7 +46,7 @@ std::vector<std::string> proven(RolloutView& rollout, const RecordedCanary& entr
 }
 
 // How many canaries the group needs: at most all of its nodes.
-std::int64_t needed(RolloutView& rollout, const std::string& product) {
+std::int64_t needed(const RolloutView& rollout, const std::string& product) {
   const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
   const auto group = rollout.profile_rollout.groups.find(product);
   return group == rollout.profile_rollout.groups.end() ? quota : std::min(quota, group->second.tally.total);
@@ -61,7 +61,7 @@ TimerKey soaking_timer(const RolloutView& rollout, const std::string& product) {
   return soaking_timer(rollout.key, rollout.target, product);
 }
 
-bool has_soaked(RolloutView& rollout, const RecordedCanary& entry) {
+bool has_soaked(const RolloutView& rollout, const RecordedCanary& entry) {
   const Duration soak = rollout.policy.rollout.canary_soak;
   return rollout.pass.ages.has_run_for(soaking_timer(rollout, entry.product), soak, entry.soaking_since);
 }
@@ -72,7 +72,7 @@ bool is_canary(const NodeAssessment& a) {
   return a.change && a.change->served;
 }
 
-bool has_candidate(RolloutView& rollout, const std::string& product, Candidates which) {
+bool has_candidate(const RolloutView& rollout, const std::string& product, Candidates which) {
   const auto group = rollout.profile_rollout.groups.find(product);
   if (group == rollout.profile_rollout.groups.end()) return false;
   const std::set<std::string>& set_aside = rollout.profile_rollout.nodes(RolloutBucket::set_aside);
@@ -82,7 +82,7 @@ bool has_candidate(RolloutView& rollout, const std::string& product, Candidates 
   });
 }
 
-bool is_recorded_canary(RolloutView& rollout, const std::string& node) {
+bool is_recorded_canary(const RolloutView& rollout, const std::string& node) {
   const auto& record = rollout.pass.index.record;
   return record && std::ranges::any_of(record->canaries, [&](const RecordedCanary& entry) {
            const auto named = entry.nodes.find(node);
@@ -91,7 +91,7 @@ bool is_recorded_canary(RolloutView& rollout, const std::string& node) {
          });
 }
 
-Canary canary_of(RolloutView& rollout, const std::string& product) {
+Canary canary_of(const RolloutView& rollout, const std::string& product) {
   const Canary passed{.passed = true, .verified = true, .proven = {}, .soaks_to = {}};
   const RolloutSpec& spec = rollout.policy.rollout;
   if (spec.canary_nodes_per_group <= 0 || rollout.is_verified_on(product)) return passed;
@@ -109,14 +109,14 @@ Canary canary_of(RolloutView& rollout, const std::string& product) {
   return out;
 }
 
-bool has_passed_canary(RolloutView& rollout) {
+bool has_passed_canary(const RolloutView& rollout) {
   if (rollout.policy.rollout.canary_nodes_per_group <= 0) return false;
   return std::ranges::any_of(rollout.profile_rollout.groups, [&](const auto& group) {
     return recorded(rollout, group.first) != nullptr && rollout.canary_passed(group.first);
   });
 }
 
-std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::string& product) {
+std::vector<std::string> canaries_in_progress(const RolloutView& rollout, const std::string& product) {
   std::vector<std::string> out;
   std::ranges::copy_if(rollout.changing(), std::back_inserter(out), [&](const std::string& name) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
@@ -125,13 +125,13 @@ std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::s
   return out;
 }
 
-std::int64_t left_in_canary(RolloutView& rollout, const std::string& product) {
+std::int64_t left_in_canary(const RolloutView& rollout, const std::string& product) {
   if (rollout.canary_passed(product)) return rollout.profile_rollout.groups.at(product).tally.total;
   const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
   return quota - std::ssize(rollout.canary(product).proven) - std::ssize(canaries_in_progress(rollout, product));
 }
 
-std::string awaited_canary(RolloutView& rollout, const NodeAssessment& a, std::int64_t started) {
+std::string awaited_canary(const RolloutView& rollout, const NodeAssessment& a, std::int64_t started) {
   const std::string product(a.product.view());
   if (!a.loads_by_itself() || rollout.canary_passed(product)) return {};
   // It proves nothing for the others (S12): it starts beside no canary, and before one only if none can start.
@@ -148,7 +148,7 @@ std::string awaited_canary(RolloutView& rollout, const NodeAssessment& a, std::i
 // A replacement canary could take down every node in turn. This canary recovers by itself, is restarted after
 // verifyTimeout, or fails then; without labels, or while its node is NotReady, it waits. A canary that cannot be
 // restarted (starts.cc) for another reason does not delay the rollout.
-std::string drifting_canary(RolloutView& rollout) {
+std::string drifting_canary(const RolloutView& rollout) {
   for (const auto& [product, group] : rollout.profile_rollout.groups) {
     if (group.pending.empty() || rollout.canary(product).verified) continue;
     const RecordedCanary* entry = recorded(rollout, product);
@@ -183,7 +183,7 @@ bool misses_labels(const Pass& pass, const RecordedCanary& entry) {
 }
 
 // The entry as it must be now; without nodes: no entry.
-RecordedCanary next_entry(RolloutView& rollout, const std::string& product) {
+RecordedCanary next_entry(const RolloutView& rollout, const std::string& product) {
   Pass& pass = rollout.pass;
   const RecordedCanary* known = recorded(rollout, product);
   RecordedCanary out;
@@ -252,7 +252,7 @@ std::vector<RecordedCanary> update_canaries(Pass& pass) {
     if (is_out_of_sight(pass, entry)) out.push_back(entry);
   }
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
-    RolloutView& rollout = rollout_of(pass, key);
+    const RolloutView& rollout = rollout_of(pass, key);
     if (rollout.target.empty() || rollout.target == kInvalidRevision) continue;
     if (rollout.policy.rollout.canary_nodes_per_group <= 0) continue;
     std::set<std::string> products;

@@ -23,29 +23,30 @@ struct Canary {
   std::optional<WallTime> soaks_to;  // Verified, and not passed yet: when its soak ends.
 };
 
-[[nodiscard]] Canary canary_of(RolloutView& rollout, const std::string& product);
+[[nodiscard]] Canary canary_of(const RolloutView& rollout, const std::string& product);
 // A node of the group waits for its change and serves, so that it could be a canary (a node that is out of service
 // proves nothing, S12). `Candidates::free`: only nodes that neither a person nor another actor holds now.
 enum class Candidates : std::uint8_t { any, free };
-[[nodiscard]] bool has_candidate(RolloutView& rollout, const std::string& product, Candidates which);
+[[nodiscard]] bool has_candidate(const RolloutView& rollout, const std::string& product, Candidates which);
 // The node served before its change, so the change is a canary for its revision.
 [[nodiscard]] bool is_canary(const NodeAssessment& assessment);
 // The node is a canary of this rollout, according to the record.
-[[nodiscard]] bool is_recorded_canary(RolloutView& rollout, const std::string& node);
+[[nodiscard]] bool is_recorded_canary(const RolloutView& rollout, const std::string& node);
 // This rollout made the canary of some group, and that canary has passed.
-[[nodiscard]] bool has_passed_canary(RolloutView& rollout);
+[[nodiscard]] bool has_passed_canary(const RolloutView& rollout);
 // The nodes of the group that are canaries in a change to the target, while the canary has not passed. By name.
-[[nodiscard]] std::vector<std::string> canaries_in_progress(RolloutView& rollout, const std::string& product);
+[[nodiscard]] std::vector<std::string> canaries_in_progress(const RolloutView& rollout, const std::string& product);
 // How many more nodes the canary lets start in the group; all of them once it has passed.
-[[nodiscard]] std::int64_t left_in_canary(RolloutView& rollout, const std::string& product);
+[[nodiscard]] std::int64_t left_in_canary(const RolloutView& rollout, const std::string& product);
 // A canary that was verified and stopped showing its profile before it passed: its node, and what it shows. Empty: no
 // such canary.
-[[nodiscard]] std::string drifting_canary(RolloutView& rollout);
+[[nodiscard]] std::string drifting_canary(const RolloutView& rollout);
 
 // What a node waits for that must be restarted to show what it should have loaded by itself, on a product where nobody
 // has shown that revision yet: one such node after the other, or the canary of its group. A node that has stopped
 // showing a revision does not wait. `started`: nodes of the group that start in this pass. Empty: it waits for nothing.
-[[nodiscard]] std::string awaited_canary(RolloutView& rollout, const NodeAssessment& assessment, std::int64_t started);
+[[nodiscard]] std::string awaited_canary(const RolloutView& rollout, const NodeAssessment& assessment,
+                                         std::int64_t started);
 
 // Names the timers of verified canaries (running_timers.h).
 void run_soaking_timers(Pass& pass);

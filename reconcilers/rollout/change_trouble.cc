@@ -121,7 +121,7 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
   return ChangeTrouble{std::string(to_string(a.phase)), shown_difference(a), Kind::late};
 }
 
-std::map<std::string, ChangeTrouble> troubles_of(RolloutView& rollout) {
+std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout) {
   std::map<std::string, ChangeTrouble> out;
   const Index& index = rollout.pass.index;
   const auto look = [&](const std::string& name, const NodeAssessment& a) {

@@ -28,6 +28,6 @@ struct ChangeTrouble {
 [[nodiscard]] std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& node,
                                                       const NodeAssessment& assessment);
 // Of the nodes of a rollout that are in progress, by node.
-[[nodiscard]] std::map<std::string, ChangeTrouble> troubles_of(RolloutView& rollout);
+[[nodiscard]] std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout);
 
 }  // namespace gso

@@ -55,7 +55,7 @@ DueRestarts due_restarts(const RolloutView& rollout) {
   return out;
 }
 
-bool DaemonSetRestarts::plan(RolloutView& rollout) {
+bool DaemonSetRestarts::plan(const RolloutView& rollout) {
   if (rollout.policy.rollout.mechanism != Mechanism::daemonset_restart) return false;
   const DueRestarts due = due_restarts(rollout);
   if (due.nodes.empty()) return false;

@@ -27,7 +27,7 @@ class DaemonSetRestarts {
   // so that each DaemonSet is restarted once for them. True: the nodes wait for their DaemonSets, and the caller must
   // start only nodes that need a label. False: the mechanism is another one, or the DaemonSets have been restarted and
   // these nodes have been left behind for longer than verifyTimeout: they are restarted one by one.
-  [[nodiscard]] bool plan(RolloutView& rollout);
+  [[nodiscard]] bool plan(const RolloutView& rollout);
 
  private:
   [[nodiscard]] bool wait_for_the_rest(const RolloutView& rollout, const std::set<std::string>& nodes,

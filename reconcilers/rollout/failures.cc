@@ -33,12 +33,12 @@ std::int64_t failures_of(const Index& index, const ProfileRollout& profile_rollo
   return count_failures(index, failed_on(index, profile_rollout, target));
 }
 
-bool is_doubtful(RolloutView& rollout) {
+bool is_doubtful(const RolloutView& rollout) {
   const std::int64_t failed = std::ssize(rollout.failed());
   return failed > 0 && !rollout.verified && rollout.profile_rollout.tally.settled <= failed;
 }
 
-std::string failures_that_stop(RolloutView& rollout) {
+std::string failures_that_stop(const RolloutView& rollout) {
   const Index& index = rollout.pass.index;
   const auto* known = remembered_failure(index, rollout.key, rollout.policy, rollout.target);
   const std::int64_t failures = rollout.failures();
@@ -65,7 +65,7 @@ std::string failures_that_stop(RolloutView& rollout) {
                                                             : "");
 }
 
-std::string failed_nodes_text(RolloutView& rollout) {
+std::string failed_nodes_text(const RolloutView& rollout) {
   const std::set<std::string>& failed = rollout.failed();
   return fmt::format("nodes failed to verify: {} (retry: `rollout start {}`)",
                      first_names({failed.begin(), failed.end()}), rollout.key.policy);

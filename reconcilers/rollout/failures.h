@@ -23,11 +23,11 @@ class RolloutView;
                                        std::string_view target);
 // The revision was never verified, and no more nodes show it than failed on it: it might be at fault, even if none of
 // these failures counts.
-[[nodiscard]] bool is_doubtful(RolloutView& rollout);
+[[nodiscard]] bool is_doubtful(const RolloutView& rollout);
 // Why the rollout starts no further node: nodes that failed now, or a recorded failure. Empty: no such reason.
-[[nodiscard]] std::string failures_that_stop(RolloutView& rollout);
+[[nodiscard]] std::string failures_that_stop(const RolloutView& rollout);
 // Names the nodes that failed on the target, and the command that tries them again.
-[[nodiscard]] std::string failed_nodes_text(RolloutView& rollout);
+[[nodiscard]] std::string failed_nodes_text(const RolloutView& rollout);
 // The recorded failure of that revision, or null. Where the operator replaces pods for a new template (OnDelete), that
 // template is a new attempt: the image might have been at fault.
 [[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key,

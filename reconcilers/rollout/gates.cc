@@ -76,7 +76,7 @@ Pause pause_above(const RolloutView& rollout) {
 }
 
 // Of the policy and of the ConfigMap.
-std::string closed_by_pause_above(RolloutView& rollout) {
+std::string closed_by_pause_above(const RolloutView& rollout) {
   return pause_above(rollout).why;
 }
 
@@ -84,7 +84,7 @@ Switches switches_on(const RolloutView& rollout) {
   return rollout.anew ? Switches() : switches_of(rollout.pass, rollout.key, rollout.target, rollout.object);
 }
 
-std::string closed_by_mode(RolloutView& rollout) {
+std::string closed_by_mode(const RolloutView& rollout) {
   const SharingPolicy& policy = rollout.policy;
   const PolicyMode mode = rollout.pass.s.settings.mode_of(policy);
   if (mode != PolicyMode::observe) return {};
@@ -93,28 +93,28 @@ std::string closed_by_mode(RolloutView& rollout) {
 }
 
 // It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
-std::string closed_by_selector(RolloutView& rollout) {
+std::string closed_by_selector(const RolloutView& rollout) {
   return selector_problem(rollout.policy);
 }
 
-std::string closed_by_person(RolloutView& rollout) {
+std::string closed_by_person(const RolloutView& rollout) {
   if (!switches_on(rollout).aborted) return {};
   return fmt::format(
       "the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator rollout start {}`",
       rollout.policy.meta.name);
 }
 
-std::string closed_by_undo(RolloutView& rollout) {
+std::string closed_by_undo(const RolloutView& rollout) {
   if (!switches_on(rollout).undone) return {};
   return "rolled back by a person. Retry: `rollout start`";
 }
 
-std::string closed_by_own_pause(RolloutView& rollout) {
+std::string closed_by_own_pause(const RolloutView& rollout) {
   if (!switches_on(rollout).paused) return {};
   return "spec.paused of the rollout is set";
 }
 
-std::string closed_without_approval(RolloutView& rollout) {
+std::string closed_without_approval(const RolloutView& rollout) {
   const bool asks = rollout.pass.s.settings.mode_of(rollout.policy) == PolicyMode::approve && !goes_back(rollout);
   if (!asks || switches_on(rollout).approved) return {};
   const bool has_object = rollout.object != nullptr && !rollout.anew;
@@ -143,7 +143,7 @@ std::string last_verified_text(const RolloutView& rollout) {
                      key.config_map, text);
 }
 
-std::string closed_by_failures(RolloutView& rollout) {
+std::string closed_by_failures(const RolloutView& rollout) {
   const std::string& why = rollout.too_many_failures();
   if (why.empty()) return {};
   return why + last_verified_text(rollout);
@@ -151,7 +151,7 @@ std::string closed_by_failures(RolloutView& rollout) {
 
 // --- Time, and changes that other controllers are about to make.
 
-std::string closed_by_window(RolloutView& rollout) {
+std::string closed_by_window(const RolloutView& rollout) {
   const WindowState windows = windows_at(rollout.policy.rollout.windows, rollout.pass.s.now);
   if (windows.until) rollout.pass.look_again_in(*windows.until - rollout.pass.s.now);
   if (windows.open) return {};
@@ -160,7 +160,7 @@ std::string closed_by_window(RolloutView& rollout) {
   return "a maintenance window cannot be read: " + windows.problem;
 }
 
-std::string closed_by_announcement(RolloutView& rollout) {
+std::string closed_by_announcement(const RolloutView& rollout) {
   const PluginInstallation& installation = rollout.installation;
   if (!installation.announced) return {};
   if (std::string stays = lasting_difference(rollout.pass, installation); !stays.empty()) return stays;
@@ -179,11 +179,11 @@ bool relabels(const RolloutView& rollout) {
   });
 }
 
-std::string closed_by_mechanism(RolloutView& rollout) {
+std::string closed_by_mechanism(const RolloutView& rollout) {
   return rollout.policy.rollout.mechanism == Mechanism::daemonset_restart ? restart_obstacle(rollout) : std::string();
 }
 
-std::string closed_by_propagation(RolloutView& rollout) {
+std::string closed_by_propagation(const RolloutView& rollout) {
   const std::string& key = rollout.key.key;
   if (!relabels(rollout) || key_is_projected(rollout.pass, rollout.installation, key)) return {};
   return fmt::format(
@@ -192,7 +192,7 @@ std::string closed_by_propagation(RolloutView& rollout) {
       key, rollout.installation.id(), k8s::format_go_duration(rollout.pass.s.settings.projection));
 }
 
-std::string closed_until_settled(RolloutView& rollout) {
+std::string closed_until_settled(const RolloutView& rollout) {
   // Other objects might be deleted next, and then their kind: the last specs govern until that is known.
   if (rollout.policy.gone && !has_recorded_stop(*rollout.pass.index.record, rollout.policy)) {
     return fmt::format("SharingPolicy {} was deleted: its nodes follow the next policy within {}", rollout.key.policy,
@@ -208,7 +208,7 @@ std::string closed_until_settled(RolloutView& rollout) {
                      k8s::format_go_duration(settle));
 }
 
-std::string closed_by_earlier_attempt(RolloutView& rollout) {
+std::string closed_by_earlier_attempt(const RolloutView& rollout) {
   return rollout.anew ? "the SharingRollout of an earlier attempt is replaced first" : "";
 }
 
@@ -216,7 +216,7 @@ std::string closed_by_earlier_attempt(RolloutView& rollout) {
 
 struct Condition {
   Gate gate;
-  std::string (*why)(RolloutView&);  // For people; empty: the gate is open.
+  std::string (*why)(const RolloutView&);  // For people; empty: the gate is open.
 };
 
 constexpr Condition kConditions[] = {
@@ -260,12 +260,12 @@ bool prevents(const GateRow& gate, GateUse use) {
 
 }  // namespace
 
-GateState closed_by_abort(RolloutView& rollout) {
+GateState closed_by_abort(const RolloutView& rollout) {
   std::string why = closed_by_person(rollout);
   return why.empty() ? GateState() : GateState{Gate::aborted, std::move(why)};
 }
 
-GateState first_closed_gate(RolloutView& rollout, GateUse use) {
+GateState first_closed_gate(const RolloutView& rollout, GateUse use) {
   for (const Condition& condition : kConditions) {
     if (!prevents(row_of(condition.gate), use)) continue;
     if (std::string why = condition.why(rollout); !why.empty()) return {condition.gate, std::move(why)};
@@ -279,7 +279,7 @@ Gate first_gate_in_spec(const SharingPolicy& policy) {
   return first == std::end(kConditions) ? Gate::open : first->gate;
 }
 
-Pause pause_of_rollout(RolloutView& rollout) {
+Pause pause_of_rollout(const RolloutView& rollout) {
   if (Pause above = pause_above(rollout); above.by != PausedBy::nobody) return above;
   std::string own = closed_by_own_pause(rollout);
   return own.empty() ? Pause() : Pause{PausedBy::rollout, std::move(own)};

@@ -75,9 +75,9 @@ enum class GateUse : std::uint8_t {
 };
 
 // The first closed gate, for that use.
-[[nodiscard]] GateState first_closed_gate(RolloutView& rollout, GateUse use);
+[[nodiscard]] GateState first_closed_gate(const RolloutView& rollout, GateUse use);
 // Gate::aborted, if somebody has aborted the rollout; else open. An aborted rollout has ended, whatever else holds it.
-[[nodiscard]] GateState closed_by_abort(RolloutView& rollout);
+[[nodiscard]] GateState closed_by_abort(const RolloutView& rollout);
 // The first gate that the spec of a policy closes, always or outside its windows; open: it closes none.
 [[nodiscard]] Gate first_gate_in_spec(const SharingPolicy& policy);
 
@@ -87,6 +87,6 @@ struct Pause {
   std::string why;  // For people.
 };
 // The first pause that applies to the rollout, in the order of the gates.
-[[nodiscard]] Pause pause_of_rollout(RolloutView& rollout);
+[[nodiscard]] Pause pause_of_rollout(const RolloutView& rollout);
 
 }  // namespace gso

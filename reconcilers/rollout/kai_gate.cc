@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/checks/kai_rule.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
@@ -11,8 +12,7 @@ namespace gso {
 
 std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node, const NodeAssessment& a) {
   constexpr std::int64_t kLookupsPerNode = 16;  // Pods that are looked up in one pass.
-  const bool replicas = a.profile && a.profile->valid && a.profile->profile().strategy() != Strategy::none;
-  if (!replicas) return std::nullopt;
+  if (!excludes_kai(a.profile && a.profile->valid ? &a.profile->profile() : nullptr)) return std::nullopt;
   const KaiWorld& kai = pass.s.world.kai;
   std::int64_t asks = kLookupsPerNode;
   const UnreservedConsumers unreserved = unreserved_consumers(pass.s, pass.index.kai, node, asks, pass.plan.kai_wanted);

@@ -229,7 +229,7 @@ bool can_be_relabelled(const Pass& pass, const std::string& name, const Node& no
          pass.index.pods_of(name).empty();
 }
 
-void relabel_paused(Pass& pass, RolloutView& rollout, const std::set<std::string>& names) {
+void relabel_paused(Pass& pass, const RolloutView& rollout, const std::set<std::string>& names) {
   for (const std::string& name : names) {
     const Node& node = *pass.s.world.nodes.find(name);
     const NodeAssessment& a = *pass.index.find(name);

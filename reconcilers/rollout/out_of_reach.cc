@@ -15,7 +15,7 @@ NodeOutOfReach node_out_of_reach(const NodeAssessment& a, const Node& node) {
   return {reason, describe_holder(reason, node)};
 }
 
-OutOfReach out_of_reach_of(RolloutView& rollout) {
+OutOfReach out_of_reach_of(const RolloutView& rollout) {
   OutOfReach out;
   const ProfileRollout& profile_rollout = rollout.profile_rollout;
   std::map<std::string, std::int64_t> stuck, waiting;  // By product: in a change, and pending.

@@ -19,7 +19,7 @@ struct OutOfReach {
   // No other node of the rollout can continue: these nodes are all that is left, or its canary.
   bool stops_all = false;
 };
-[[nodiscard]] OutOfReach out_of_reach_of(RolloutView& rollout);
+[[nodiscard]] OutOfReach out_of_reach_of(const RolloutView& rollout);
 
 // One node that is Pending or in a change: its reason there, and why. Empty: the operator can change it.
 struct NodeOutOfReach {

@@ -62,7 +62,7 @@ class Outcomes {
 
   // All nodes of the rollout have the same target, and every reachable node shows it. Blocked nodes and nodes that are
   // held or NotReady (a large fleet always has some) delay this only while they could be their group's canary.
-  [[nodiscard]] static bool is_complete(RolloutView& rollout) {
+  [[nodiscard]] static bool is_complete(const RolloutView& rollout) {
     const ProfileRollout& profile_rollout = rollout.profile_rollout;
     const std::string& target = rollout.target;
     const std::int64_t settled = profile_rollout.tally.settled;
@@ -83,12 +83,12 @@ class Outcomes {
 
   // A product has shown the revision of its rollout: in its own canary, or on every node. Nodes that joined with it or
   // loaded it by themselves prove nothing for the other nodes of their group (S12).
-  [[nodiscard]] static bool has_shown(RolloutView& rollout, const std::string& product, const Group& group) {
+  [[nodiscard]] static bool has_shown(const RolloutView& rollout, const std::string& product, const Group& group) {
     if (group.tally.settled == 0 || group.tally.unproven > 0) return false;
     return group.tally.settled == group.tally.total || rollout.canary_passed(product);
   }
 
-  static void add_products(RolloutView& rollout, ShownKey& shown) {
+  static void add_products(const RolloutView& rollout, ShownKey& shown) {
     if (rollout.profile_rollout.targets.size() != 1 || rollout.target != shown.revision) return;
     for (const auto& [product, group] : rollout.profile_rollout.groups) {
       if (has_shown(rollout, product, group)) shown.products.insert(product);
@@ -98,7 +98,7 @@ class Outcomes {
   void find_verified() {
     std::map<std::string, ShownKey> keys;
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
-      RolloutView& rollout = rollout_of(pass_, key);
+      const RolloutView& rollout = rollout_of(pass_, key);
       const std::string& target = rollout.target;
       const bool complete = is_complete(rollout);
       const bool proven = profile_rollout.tally.unproven == 0;
@@ -158,7 +158,7 @@ class Outcomes {
   void find_failures() {
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
       if (profile_rollout.nodes(RolloutBucket::failed).empty()) continue;
-      RolloutView& rollout = rollout_of(pass_, key);
+      const RolloutView& rollout = rollout_of(pass_, key);
       const std::string& target = rollout.target;
       const SharingPolicy& policy = rollout.policy;
       if (pass_.s.settings.mode_of(policy) == PolicyMode::observe ||

@@ -43,17 +43,17 @@ RolloutView::RolloutView(Pass& in, const RolloutKey& of, const ProfileRollout& n
       anew(object != nullptr && begins_anew(in.index, nodes, *object)),
       verified(is_verified(in.index, of, nodes, target)) {}
 
-const GateState& RolloutView::gate() {
+const GateState& RolloutView::gate() const {
   if (!gate_) gate_ = first_closed_gate(*this, GateUse::start);
   return *gate_;
 }
 
-bool RolloutView::may_repair() {
+bool RolloutView::may_repair() const {
   if (!may_repair_) may_repair_ = first_closed_gate(*this, GateUse::repair).is_open();
   return *may_repair_;
 }
 
-const std::optional<Stop>& RolloutView::first_stop(std::optional<std::optional<Stop>>& known, GateUse use) {
+const std::optional<Stop>& RolloutView::first_stop(std::optional<std::optional<Stop>>& known, GateUse use) const {
   if (known) return *known;
   GateState closed = first_closed_gate(*this, use);
   known.emplace();
@@ -61,11 +61,11 @@ const std::optional<Stop>& RolloutView::first_stop(std::optional<std::optional<S
   return *known;
 }
 
-const std::optional<Stop>& RolloutView::stop() {
+const std::optional<Stop>& RolloutView::stop() const {
   return first_stop(stop_, GateUse::wait);
 }
 
-const std::optional<Stop>& RolloutView::stop_of_repairs() {
+const std::optional<Stop>& RolloutView::stop_of_repairs() const {
   return first_stop(stop_of_repairs_, GateUse::wait_for_repair);
 }
 
@@ -73,48 +73,48 @@ bool RolloutView::is_verified_on(const std::string& product) const {
   return verified && pass.index.record->has_shown(key.config_map, key.key, target, product);
 }
 
-const Canary& RolloutView::canary(const std::string& product) {
+const Canary& RolloutView::canary(const std::string& product) const {
   const auto known = canaries_.find(product);
   return known != canaries_.end() ? known->second : canaries_.emplace(product, canary_of(*this, product)).first->second;
 }
 
-bool RolloutView::all_canaries_passed() {
+bool RolloutView::all_canaries_passed() const {
   return std::ranges::all_of(profile_rollout.groups, [&](const auto& group) {
     return !has_candidate(*this, group.first, Candidates::free) || canary_passed(group.first);
   });
 }
 
-const std::set<std::string>& RolloutView::failed() {
+const std::set<std::string>& RolloutView::failed() const {
   if (!failed_) failed_ = failed_on(pass.index, profile_rollout, target);
   return *failed_;
 }
 
-std::int64_t RolloutView::failures() {
+std::int64_t RolloutView::failures() const {
   return count_failures(pass.index, failed());
 }
 
-const std::string& RolloutView::too_many_failures() {
+const std::string& RolloutView::too_many_failures() const {
   if (!too_many_failures_) too_many_failures_ = failures_that_stop(*this);
   return *too_many_failures_;
 }
 
-const OutOfReach& RolloutView::out_of_reach() {
+const OutOfReach& RolloutView::out_of_reach() const {
   if (!out_of_reach_) out_of_reach_ = out_of_reach_of(*this);
   return *out_of_reach_;
 }
 
-const std::string& RolloutView::exhausted(const std::string& product) {
+const std::string& RolloutView::exhausted(const std::string& product) const {
   const auto known = exhausted_.find(product);
   if (known != exhausted_.end()) return known->second;
   return exhausted_.emplace(product, exhausted_budget(pass, key, profile_rollout, product, {})).first->second;
 }
 
-const Waits& RolloutView::waits() {
+const Waits& RolloutView::waits() const {
   if (!waits_) waits_ = waits_of(*this);
   return *waits_;
 }
 
-bool RolloutView::waits_briefly() {
+bool RolloutView::waits_briefly() const {
   if (waits_briefly_) return *waits_briefly_;
   const Gate closed = gate().gate;
   waits_briefly_ = closed == Gate::new_attempt;
@@ -125,22 +125,22 @@ bool RolloutView::waits_briefly() {
   return *waits_briefly_;
 }
 
-const std::map<std::string, ChangeTrouble>& RolloutView::troubles() {
+const std::map<std::string, ChangeTrouble>& RolloutView::troubles() const {
   if (!troubles_) troubles_ = troubles_of(*this);
   return *troubles_;
 }
 
-const std::string& RolloutView::stalled() {
+const std::string& RolloutView::stalled() const {
   if (!stalled_) stalled_ = stalled_daemonsets(*this);
   return *stalled_;
 }
 
-const std::optional<Standstill>& RolloutView::standstill() {
+const std::optional<Standstill>& RolloutView::standstill() const {
   if (!standstill_) standstill_.emplace(standstill_of(*this));
   return *standstill_;
 }
 
-const std::vector<std::string>& RolloutView::assumed() {
+const std::vector<std::string>& RolloutView::assumed() const {
   if (assumed_) return *assumed_;
   assumed_.emplace();
   const auto& record = pass.index.record;
@@ -162,7 +162,7 @@ bool RolloutView::has(const NodeAssessment& a) const {
   return pass.index.is_of(a, key);
 }
 
-const std::set<std::string>& RolloutView::changing() {
+const std::set<std::string>& RolloutView::changing() const {
   if (changing_) return *changing_;
   changing_.emplace();
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
@@ -172,7 +172,7 @@ const std::set<std::string>& RolloutView::changing() {
   return *changing_;
 }
 
-const std::string& RolloutView::templates() {
+const std::string& RolloutView::templates() const {
   if (!templates_) templates_ = templates_hash(installation);
   return *templates_;
 }

@@ -1,5 +1,5 @@
 // A ProfileRollout in this pass: one policy, one profile key, its present revision. Starts, the record, both statuses
-// and Events read this view; each part is computed once per pass, on first use.
+// and Events read this view; each part is computed once per pass, on first use, and reading changes nothing else.
 #pragma once
 
 #include <cstdint>
@@ -42,47 +42,47 @@ class RolloutView {
   [[nodiscard]] bool is_verified_on(const std::string& product) const;
 
   // Why it starts no node now.
-  const GateState& gate();
+  [[nodiscard]] const GateState& gate() const;
   // The gate is closed and opens by itself within moments: not reported, because each report costs two status writes.
   // Inputs that keep changing are reported.
-  bool waits_briefly();
+  [[nodiscard]] bool waits_briefly() const;
   // Nodes that stopped showing what they have loaded are allowed to be restarted into it.
-  bool may_repair();
+  [[nodiscard]] bool may_repair() const;
   // Why nodes that only wait are uncordoned and queued again; nullopt: they keep waiting.
-  const std::optional<Stop>& stop();
+  [[nodiscard]] const std::optional<Stop>& stop() const;
   // The same for a node in a drift repair, which needs no approval.
-  const std::optional<Stop>& stop_of_repairs();
+  [[nodiscard]] const std::optional<Stop>& stop_of_repairs() const;
 
   // The canary of one group of the rollout.
-  const Canary& canary(const std::string& product);
-  bool canary_passed(const std::string& product) { return canary(product).passed; }
+  [[nodiscard]] const Canary& canary(const std::string& product) const;
+  [[nodiscard]] bool canary_passed(const std::string& product) const { return canary(product).passed; }
   // Only groups count that have a node which could be a canary now.
-  bool all_canaries_passed();
+  [[nodiscard]] bool all_canaries_passed() const;
 
   // Nodes that failed during a change to `target`. failures() counts those whose failure counts against the revision
   // (S12).
-  const std::set<std::string>& failed();
-  std::int64_t failures();
+  [[nodiscard]] const std::set<std::string>& failed() const;
+  [[nodiscard]] std::int64_t failures() const;
   // Why no further node is changed to this revision: nodes that failed, now or before. Empty: no such reason.
-  const std::string& too_many_failures();
+  [[nodiscard]] const std::string& too_many_failures() const;
 
   // Nodes that are Pending or in a change, and that the operator must not change now.
-  const OutOfReach& out_of_reach();
+  [[nodiscard]] const OutOfReach& out_of_reach() const;
   // Which budgets have no room for one more node of a group, and why, for people; empty: every budget has room.
-  const std::string& exhausted(const std::string& product);
+  [[nodiscard]] const std::string& exhausted(const std::string& product) const;
   // What the Pending nodes wait for, while the gate is open.
-  const Waits& waits();
+  [[nodiscard]] const Waits& waits() const;
 
   // What keeps its nodes in progress from showing their profile.
-  const std::map<std::string, ChangeTrouble>& troubles();
+  [[nodiscard]] const std::map<std::string, ChangeTrouble>& troubles() const;
   // DaemonSets that have stopped replacing pods of its nodes, for people; empty: none.
-  const std::string& stalled();
+  [[nodiscard]] const std::string& stalled() const;
   // Why nothing moves, until somebody acts; nullopt: nodes make progress, or nothing remains to be done.
-  const std::optional<Standstill>& standstill();
+  [[nodiscard]] const std::optional<Standstill>& standstill() const;
 
   // Nodes that run the target according to the record alone, while their pods may be older than its text: the record
   // was lost during this rollout, and taken anew from what the nodes show. By name.
-  const std::vector<std::string>& assumed();
+  [[nodiscard]] const std::vector<std::string>& assumed() const;
 
   // Drifting nodes that keep the rollout open until they are repaired. A rollout that has ended has none: it is
   // reopened when the first repair begins, and then ends once for all of them.
@@ -91,32 +91,32 @@ class RolloutView {
   // The node belongs to this rollout.
   [[nodiscard]] bool has(const NodeAssessment& assessment) const;
   // Its nodes in a change to `target`.
-  const std::set<std::string>& changing();
+  [[nodiscard]] const std::set<std::string>& changing() const;
   // Canaries whose change begins in this pass (starts.cc): the record names them before anything is done to them.
   std::set<std::string> started_canaries;
   // A hash of the templates that its pods are created from, where the operator replaces these pods (OnDelete); empty:
   // it replaces none. A new template needs a canary like a new profile.
-  const std::string& templates();
+  [[nodiscard]] const std::string& templates() const;
 
  private:
-  std::optional<GateState> gate_;
-  std::optional<bool> may_repair_;
-  const std::optional<Stop>& first_stop(std::optional<std::optional<Stop>>& known, GateUse use);
-  std::optional<std::optional<Stop>> stop_;
-  std::optional<std::optional<Stop>> stop_of_repairs_;
-  std::map<std::string, Canary> canaries_;
-  std::optional<std::set<std::string>> failed_;
-  std::optional<std::string> too_many_failures_;
-  std::optional<OutOfReach> out_of_reach_;
-  std::optional<std::set<std::string>> changing_;
-  std::optional<std::string> templates_;
-  std::map<std::string, std::string> exhausted_;
-  std::optional<Waits> waits_;
-  std::optional<bool> waits_briefly_;
-  std::optional<std::map<std::string, ChangeTrouble>> troubles_;
-  std::optional<std::string> stalled_;
-  std::optional<std::optional<Standstill>> standstill_;
-  std::optional<std::vector<std::string>> assumed_;
+  mutable std::optional<GateState> gate_;
+  mutable std::optional<bool> may_repair_;
+  const std::optional<Stop>& first_stop(std::optional<std::optional<Stop>>& known, GateUse use) const;
+  mutable std::optional<std::optional<Stop>> stop_;
+  mutable std::optional<std::optional<Stop>> stop_of_repairs_;
+  mutable std::map<std::string, Canary> canaries_;
+  mutable std::optional<std::set<std::string>> failed_;
+  mutable std::optional<std::string> too_many_failures_;
+  mutable std::optional<OutOfReach> out_of_reach_;
+  mutable std::optional<std::set<std::string>> changing_;
+  mutable std::optional<std::string> templates_;
+  mutable std::map<std::string, std::string> exhausted_;
+  mutable std::optional<Waits> waits_;
+  mutable std::optional<bool> waits_briefly_;
+  mutable std::optional<std::map<std::string, ChangeTrouble>> troubles_;
+  mutable std::optional<std::string> stalled_;
+  mutable std::optional<std::optional<Standstill>> standstill_;
+  mutable std::optional<std::vector<std::string>> assumed_;
 };
 
 // All rollouts of a pass, created by plan_all() and shared by the reconcilers.

@@ -28,7 +28,7 @@ std::optional<Stop> SlotYield::stop_for(const std::string& name, const NodeAsses
   if (a.unavailable && !a.change->cordoned) return std::nullopt;
   for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
     if (profile_rollout.tally.of(Phase::pending) == 0) continue;
-    RolloutView& rollout = rollout_of(pass_, key);
+    const RolloutView& rollout = rollout_of(pass_, key);
     if (!rollout.gate().is_open()) continue;
     const std::string idle = idle_node(name, a, rollout);
     if (idle.empty()) continue;
@@ -40,7 +40,7 @@ std::optional<Stop> SlotYield::stop_for(const std::string& name, const NodeAsses
   return std::nullopt;
 }
 
-std::string SlotYield::idle_node(const std::string& name, const NodeAssessment& a, RolloutView& rollout) {
+std::string SlotYield::idle_node(const std::string& name, const NodeAssessment& a, const RolloutView& rollout) {
   const RolloutKey& key = rollout.key;
   const ProfileRollout& profile_rollout = rollout.profile_rollout;
   for (const auto& [product, group] : profile_rollout.groups) {
@@ -56,7 +56,7 @@ std::string SlotYield::idle_node(const std::string& name, const NodeAssessment& 
   return {};
 }
 
-std::string SlotYield::first_idle(RolloutView& rollout, const Group& group) {
+std::string SlotYield::first_idle(const RolloutView& rollout, const Group& group) {
   constexpr std::size_t kMostListed = 4;  // Per pass: each is a request.
   if (!busy_) busy_.emplace(pass_);
   std::size_t looked_at = 0;

@@ -25,8 +25,8 @@ class SlotYield {
 
  private:
   // A Pending node that could start if `name` left its change, and is idle; empty: none is known.
-  [[nodiscard]] std::string idle_node(const std::string& name, const NodeAssessment& a, RolloutView& rollout);
-  [[nodiscard]] std::string first_idle(RolloutView& rollout, const Group& group);
+  [[nodiscard]] std::string idle_node(const std::string& name, const NodeAssessment& a, const RolloutView& rollout);
+  [[nodiscard]] std::string first_idle(const RolloutView& rollout, const Group& group);
   [[nodiscard]] bool is_candidate(const std::string& name, const NodeAssessment& a);
 
   Pass& pass_;

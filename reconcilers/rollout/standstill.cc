@@ -22,7 +22,7 @@ namespace {
 
 // Nodes that should have shown by now what they loaded by themselves: each waits for a restart, or for its Node to be
 // Ready. By name.
-std::vector<std::string> overdue_loaders(RolloutView& rollout) {
+std::vector<std::string> overdue_loaders(const RolloutView& rollout) {
   std::vector<std::string> out;
   if (rollout.profile_rollout.tally.loading == 0) return out;
   for (const std::string& name : rollout.pass.index.nodes_in(Bucket::self_loaded)) {
@@ -33,7 +33,7 @@ std::vector<std::string> overdue_loaders(RolloutView& rollout) {
 }
 
 // A closed gate that explains the standstill.
-bool is_gated(RolloutView& rollout) {
+bool is_gated(const RolloutView& rollout) {
   const GateState& gate = rollout.gate();
   if (gate.is_open()) return false;
   if (row_of(gate.gate).stops_all) return true;
@@ -45,7 +45,7 @@ bool is_gated(RolloutView& rollout) {
 }
 
 // In mode Observe the message says what would be done.
-Standstill behind_gate(RolloutView& rollout) {
+Standstill behind_gate(const RolloutView& rollout) {
   const GateState& gate = rollout.gate();
   const Tally& nodes = rollout.profile_rollout.tally;
   const std::int64_t pending = nodes.of(Phase::pending);
@@ -56,7 +56,7 @@ Standstill behind_gate(RolloutView& rollout) {
 
 // A node that has loaded its profile by itself is only verified. If it does not come to show it in time, it must be
 // restarted, and waits like the others.
-bool some_load(RolloutView& rollout, bool gated) {
+bool some_load(const RolloutView& rollout, bool gated) {
   const Tally& nodes = rollout.profile_rollout.tally;
   if (nodes.loading == 0 || (gated && nodes.of(Phase::pending) > 0)) return false;
   const auto& names = rollout.pass.index.nodes_in(Bucket::self_loaded);
@@ -67,7 +67,7 @@ bool some_load(RolloutView& rollout, bool gated) {
 }
 
 // What these nodes wait for, which is not their gate. nullopt: the next passes restart or record them.
-std::optional<Standstill> behind_reloads(RolloutView& rollout, const std::vector<std::string>& overdue) {
+std::optional<Standstill> behind_reloads(const RolloutView& rollout, const std::vector<std::string>& overdue) {
   std::vector<std::string> lost;
   std::optional<Standstill> out;
   for (const std::string& name : overdue) {
@@ -93,20 +93,20 @@ std::optional<Standstill> behind_reloads(RolloutView& rollout, const std::vector
 }
 
 // Nodes in a change that stand: held, or by their trouble.
-std::int64_t standing_changes(RolloutView& rollout) {
+std::int64_t standing_changes(const RolloutView& rollout) {
   const auto troubles = std::ranges::count_if(
       rollout.troubles(), [](const auto& entry) { return entry.second.kind == ChangeTrouble::Kind::stands; });
   return troubles + std::ssize(rollout.profile_rollout.nodes(RolloutBucket::stuck));
 }
 
-bool some_move(RolloutView& rollout, bool gated) {
+bool some_move(const RolloutView& rollout, bool gated) {
   const Tally& nodes = rollout.profile_rollout.tally;
   if (nodes.changing > standing_changes(rollout) || some_load(rollout, gated)) return true;
   return nodes.of(Phase::following_daemonset) > 0 && rollout.stalled().empty();
 }
 
 // The first node whose change stands. Where the operator lacks a permission, the next node would be refused as well.
-std::optional<Standstill> behind_change(RolloutView& rollout, bool some_start) {
+std::optional<Standstill> behind_change(const RolloutView& rollout, bool some_start) {
   for (const auto& [name, trouble] : rollout.troubles()) {
     if (trouble.kind != ChangeTrouble::Kind::stands || (some_start && trouble.reason != kForbidden)) continue;
     const std::string_view state = trouble.reason == kLabelsMissing ? "serves" : "out of service";
@@ -116,7 +116,7 @@ std::optional<Standstill> behind_change(RolloutView& rollout, bool some_start) {
 }
 
 // Only nodes that failed remain: none is tried again before the profile changes or somebody asks for it.
-std::optional<Standstill> behind_failures(RolloutView& rollout) {
+std::optional<Standstill> behind_failures(const RolloutView& rollout) {
   if (rollout.failures() == 0 && !is_doubtful(rollout)) return std::nullopt;
   std::string failed = failed_nodes_text(rollout);
   if (!is_gated(rollout)) return Standstill{std::string(kVerificationFailed), std::move(failed)};
@@ -146,7 +146,7 @@ std::optional<Standstill> behind_waits(const Waits& waits) {
 }
 
 // Drifting nodes that have no slot for their repair, if none of them has one.
-std::optional<Standstill> behind_repairs(RolloutView& rollout) {
+std::optional<Standstill> behind_repairs(const RolloutView& rollout) {
   std::string full;
   for (const std::string& name : rollout.pass.index.nodes_in(Bucket::repairable)) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
@@ -160,7 +160,7 @@ std::optional<Standstill> behind_repairs(RolloutView& rollout) {
 
 }  // namespace
 
-std::string stalled_daemonsets(RolloutView& rollout) {
+std::string stalled_daemonsets(const RolloutView& rollout) {
   const std::int64_t following = rollout.profile_rollout.tally.of(Phase::following_daemonset);
   if (following == 0) return {};
   const Duration patience = rollout.policy.rollout.verify_timeout;
@@ -173,7 +173,7 @@ std::string stalled_daemonsets(RolloutView& rollout) {
       following, following == 1 ? "" : "s", following == 1 ? "s" : "", ns, k8s::format_go_duration(patience), ns);
 }
 
-std::optional<Standstill> standstill_of(RolloutView& rollout) {
+std::optional<Standstill> standstill_of(const RolloutView& rollout) {
   const Tally& nodes = rollout.profile_rollout.tally;
   const std::int64_t pending = nodes.of(Phase::pending);
   if (pending + nodes.moving() + rollout.repairs_left() == 0) return behind_failures(rollout);

@@ -16,10 +16,10 @@ struct Standstill {
 };
 // nullopt: nothing remains to be done and no failure counts against the revision, a node makes progress or can start,
 // or time alone ends the wait (a soak).
-[[nodiscard]] std::optional<Standstill> standstill_of(RolloutView& rollout);
+[[nodiscard]] std::optional<Standstill> standstill_of(const RolloutView& rollout);
 
 // DaemonSets that have stopped replacing the pods of the rollout's nodes, for people; empty: they make progress, or no
 // node waits for them.
-[[nodiscard]] std::string stalled_daemonsets(RolloutView& rollout);
+[[nodiscard]] std::string stalled_daemonsets(const RolloutView& rollout);
 
 }  // namespace gso

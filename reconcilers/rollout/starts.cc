@@ -16,6 +16,7 @@
 #include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
+#include "reconcilers/rollout/start_conditions.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
@@ -157,10 +158,8 @@ class Starter {
   }
 
   // The canary lets no further node of the group start.
-  [[nodiscard]] bool canary_is_full(const Candidates& candidates) {
-    RolloutView& rollout = candidates.rollout;
-    return !rollout.canary_passed(candidates.product) &&
-           left_in_canary(rollout, candidates.product) <= started_[{rollout.key, candidates.product}];
+  [[nodiscard]] bool canary_is_full(const Candidates& group) {
+    return !has_room_in_canary(group.rollout, group.product, started_[{group.rollout.key, group.product}]);
   }
 
   // A node with missing devices shows less of a profile than a whole one: it is a canary only where no other node is.
@@ -225,9 +224,8 @@ class Starter {
     });
   }
 
-  // At most half of the slots of the policy, and of the cluster, wait for workloads.
   [[nodiscard]] bool one_more_may_wait(const RolloutKey& key) const {
-    return busy_.waiting(key.policy) < slots_.most_draining(key) && busy_.waiting() < slots_.most_draining_in_cluster();
+    return waiting_room(slots_, key, busy_.waiting(key.policy), busy_.waiting()) == WaitingRoom::free;
   }
 
   enum class Outcome { started, no_slot, busy, skipped };
@@ -249,7 +247,7 @@ class Starter {
     const ProfileRollout& profile_rollout = view.profile_rollout;
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
-    if (node == nullptr || a == nullptr || a->is_held() || !node->ready) return Outcome::skipped;
+    if (node == nullptr || a == nullptr || !is_free_to_begin(*a)) return Outcome::skipped;
     if (gets_another_patch(name)) return Outcome::skipped;
     if (by_daemonset_.contains(key) && !a->label) return Outcome::skipped;
     if (started_with_peers_.contains(name) || waiting_for_peers_.contains(name) || !kai_allows(name, *a))

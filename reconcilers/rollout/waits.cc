@@ -9,17 +9,18 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
+#include "reconcilers/rollout/start_conditions.h"
 
 namespace gso {
 namespace {
 
 class Finder {
  public:
-  explicit Finder(RolloutView& rollout) : rollout_(rollout), pass_(rollout.pass), queued_(blocked_in_queue(pass_)) {
+  explicit Finder(const RolloutView& rollout)
+      : rollout_(rollout), pass_(rollout.pass), queued_(blocked_in_queue(pass_)) {
     for (const SeenNode& seen : seen_nodes(pass_, Timer::busy)) busy_.insert(seen.name);
     for (const auto& [name, who] : blocked_in_progress(pass_)) {
       draining_.push_back(name);
@@ -53,11 +54,10 @@ class Finder {
       const NodeAssessment& a = *pass_.index.find(name);
       if (const auto queued = queued_.find(name); queued != queued_.end()) {
         deferred.emplace(name, queued->second.message);
-        const auto until = deferred_until(pass_, name);
-        time_has_come = time_has_come || (until && *until <= pass_.s.now && a.ready && !a.is_held());
+        time_has_come = time_has_come || (is_deferral_over(pass_, name) && is_free_to_begin(a));
         continue;
       }
-      if (a.ready && !a.is_held()) return available ? Slot::needed : Slot::none_needed;
+      if (is_free_to_begin(a)) return available ? Slot::needed : Slot::none_needed;
       (a.is_held() ? held : not_ready).push_back(name);
     }
     out_.not_ready.insert(out_.not_ready.end(), not_ready.begin(), not_ready.end());
@@ -89,28 +89,30 @@ class Finder {
           k8s::format_go_duration(rollout_.policy.rollout.canary_soak), k8s::format_time(*canary.soaks_to));
     }
     const std::vector<std::string> trying = canaries_in_progress(rollout_, product);
-    const bool may_start =
-        std::ssize(canary.proven) + std::ssize(trying) < rollout_.policy.rollout.canary_nodes_per_group ||
-        trying.empty();
+    const bool may_start = has_room_in_canary(rollout_, product, 0) || trying.empty();
     return may_start ? std::string() : fmt::format("waits for the canary {}", first_names(trying));
   }
 
-  // At most half of the slots of the policy and of the cluster wait for workloads, so that busy nodes do not stop idle
-  // ones.
+  // Busy nodes of the group, while as many nodes as allowed wait for their workloads.
   [[nodiscard]] std::string behind_workloads(const Group& group) const {
     if (busy_.empty()) return {};
     const bool busy =
         std::ranges::any_of(group.pending, [&](const auto& entry) { return busy_.contains(entry.second); });
     if (!busy) return {};
     const Slots slots(pass_);
-    std::string why =
-        behind_half(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy);
-    return why.empty() ? behind_half(draining_, slots.most_draining_in_cluster(), "the cluster") : why;
+    switch (waiting_room(slots, rollout_.key, std::ssize(draining_of_policy_), std::ssize(draining_))) {
+      case WaitingRoom::policy_full:
+        return full_room(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy);
+      case WaitingRoom::cluster_full:
+        return full_room(draining_, slots.most_draining_in_cluster(), "the cluster");
+      case WaitingRoom::free:
+        break;
+    }
+    return {};
   }
 
-  [[nodiscard]] static std::string behind_half(const std::vector<std::string>& draining, std::int64_t most,
-                                               const std::string& whose) {
-    if (std::ssize(draining) < most) return {};
+  [[nodiscard]] static std::string full_room(const std::vector<std::string>& draining, std::int64_t most,
+                                             const std::string& whose) {
     return fmt::format("pods use these nodes, and {} {} {} of {} slot{} of {} for nodes that wait for workloads",
                        first_names(draining), draining.size() == 1 ? "holds" : "hold", draining.size(), most,
                        most == 1 ? "" : "s", whose);
@@ -133,7 +135,7 @@ class Finder {
     return out;
   }
 
-  RolloutView& rollout_;
+  const RolloutView& rollout_;
   Pass& pass_;
   const std::map<std::string, BlockedBy> queued_;  // Deferred nodes.
   std::set<std::string> busy_;                     // Waiting nodes that were seen in use.
@@ -172,11 +174,11 @@ std::string waiting_to_start(const RolloutView& rollout) {
 
 }  // namespace
 
-Waits waits_of(RolloutView& rollout) {
+Waits waits_of(const RolloutView& rollout) {
   return Finder(rollout).run();
 }
 
-std::string progress_text(RolloutView& rollout) {
+std::string progress_text(const RolloutView& rollout) {
   if (const std::string& waits = rollout.waits().message; !waits.empty()) return waits;
   const Tally& nodes = rollout.profile_rollout.tally;
   const std::int64_t changing = nodes.changing - std::ssize(rollout.profile_rollout.nodes(RolloutBucket::stuck));

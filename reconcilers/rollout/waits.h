@@ -24,10 +24,10 @@ struct Waits {
   std::map<std::string, std::string> deferred;  // If no node asks: the deferred nodes, and why.
   std::vector<std::string> not_ready, held;     // Nodes of groups in which no node asks.
 };
-[[nodiscard]] Waits waits_of(RolloutView& rollout);
+[[nodiscard]] Waits waits_of(const RolloutView& rollout);
 
 // Both statuses, while the rollout progresses: what its Pending nodes wait for, or else its first nodes in progress, or
 // else those that drift. Never empty.
-[[nodiscard]] std::string progress_text(RolloutView& rollout);
+[[nodiscard]] std::string progress_text(const RolloutView& rollout);
 
 }  // namespace gso

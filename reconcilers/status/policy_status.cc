@@ -182,7 +182,7 @@ class PolicyStatuses {
     for (const auto& [reason, nodes] : profile_rollout.blocked) sum.blocked[reason].insert(nodes.begin(), nodes.end());
     sum.failed.insert(profile_rollout.nodes(RolloutBucket::failed).begin(),
                       profile_rollout.nodes(RolloutBucket::failed).end());
-    RolloutView& view = rollout_of(pass_, key);
+    const RolloutView& view = rollout_of(pass_, key);
     const std::string& target = view.target;
     sum.targets.insert(target);
     const auto* failure = profile_rollout.nodes(RolloutBucket::failed).empty()
@@ -239,7 +239,7 @@ class PolicyStatuses {
 
   // What its nodes wait for: named in `blocked` and in the message of Progressing. A node that is not Ready is not
   // Blocked: it counts against the budgets, and the SharingRollout names it.
-  static void add_waits(RolloutView& view, PolicySum& sum) {
+  static void add_waits(const RolloutView& view, PolicySum& sum) {
     ++sum.rollouts_with_work;
     sum.progress.emplace(view.key.key, progress_text(view));
     if (const auto& still = view.standstill()) sum.standing.emplace_back(view.key.key, *still);

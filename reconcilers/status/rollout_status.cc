@@ -44,7 +44,7 @@ constexpr std::string_view kNewerTemplate =
 
 // Nodes that were mid-change to another revision when this one arrived. Their pods read the new text with or without
 // approval; stopping would keep the nodes out of service. A node none of whose pods is deleted yet leaves its change.
-std::string on_their_way(RolloutView& view) {
+std::string on_their_way(const RolloutView& view) {
   std::vector<std::string> nodes;
   for (const std::string& name : view.changing()) {
     if (view.pass.index.find(name)->phase != Phase::draining) nodes.push_back(name);
@@ -54,7 +54,7 @@ std::string on_their_way(RolloutView& view) {
 }
 
 // For a rollout that is complete although nodes failed: they served no GPU before their change.
-std::string failed_before(RolloutView& view) {
+std::string failed_before(const RolloutView& view) {
   const std::set<std::string>& failed = view.failed();
   if (failed.empty()) return {};
   return "; out of service before the change, and failed to verify: " + join_names({failed.begin(), failed.end()});
@@ -62,7 +62,7 @@ std::string failed_before(RolloutView& view) {
 
 // Nodes that did not show their profile when the operator first read them: they are not changed, unless asked for. A
 // record that is lost in the middle of a rollout is taken anew with such nodes.
-std::vector<std::string> drifted_at_install(RolloutView& view) {
+std::vector<std::string> drifted_at_install(const RolloutView& view) {
   std::vector<std::string> out;
   if (view.profile_rollout.tally.unshown() == 0) return out;
   for (const std::string& name : view.pass.index.nodes_in(Bucket::drifted_at_install)) {
@@ -73,7 +73,7 @@ std::vector<std::string> drifted_at_install(RolloutView& view) {
 }
 
 // `rollout`: the object of the view's target.
-RolloutPhase rollout_phase_of(RolloutView& view, const SharingRollout& rollout) {
+RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rollout) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
   if (GateState aborted = closed_by_abort(view); !aborted.is_open())
     return {std::string(row_of(aborted.gate).phase), aborted.reason(), std::move(aborted.message)};
@@ -121,7 +121,7 @@ std::int64_t nodes_per_wave(const RolloutView& view) {
 }
 
 // 0 while the canary is in progress; then 1, plus 1 for each nodes_per_wave() of settled nodes.
-std::int64_t wave_of(RolloutView& view) {
+std::int64_t wave_of(const RolloutView& view) {
   bool some_passed = false;
   for (const auto& [product, group] : view.profile_rollout.groups) {
     const bool passed = view.canary_passed(product);
@@ -136,7 +136,8 @@ std::int64_t wave_of(RolloutView& view) {
 
 // Reports on the SharingRollout that its canary has passed, and which wave begins: about twenty reports if the waves
 // are many. `before`: the wave in its status.
-void report_wave(Pass& pass, RolloutView& view, const SharingRollout& rollout, std::int64_t before, std::int64_t wave) {
+void report_wave(Pass& pass, const RolloutView& view, const SharingRollout& rollout, std::int64_t before,
+                 std::int64_t wave) {
   constexpr std::int64_t kMostReported = 20;
   if (wave <= before) return;
   const std::string what = fmt::format("{} to {}", rollout.key, rollout.to_revision);
@@ -157,7 +158,7 @@ void report_wave(Pass& pass, RolloutView& view, const SharingRollout& rollout, s
                          nodes.total));
 }
 
-Json nodes_of(RolloutView& view) {
+Json nodes_of(const RolloutView& view) {
   const Pass& pass = view.pass;
   const std::set<std::string>& failed = view.failed();
   constexpr std::size_t kMost = 50;
@@ -204,14 +205,14 @@ const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& r
 }
 
 // No node has another target since then, so it is the same attempt.
-bool nobody_left(RolloutView& view) {
+bool nobody_left(const RolloutView& view) {
   return view.profile_rollout.tally.settled + std::ssize(view.changing()) == view.profile_rollout.tally.total;
 }
 
 // The object is deleted when every other gate lets nodes start (or they wait for approval), so that the object exists
 // for as long as possible; the next pass creates the new one before it starts a node. False if another gate is closed:
 // the old object then reports what blocks the nodes.
-bool plan_new_attempt(Pass& pass, RolloutView& view, const SharingRollout& rollout) {
+bool plan_new_attempt(Pass& pass, const RolloutView& view, const SharingRollout& rollout) {
   const Gate gate = view.gate().gate;
   const std::string& key = view.key.key;
   if (rollout.meta.deletion_timestamp || gate == Gate::settling || gate == Gate::key_not_projected) return true;
@@ -269,7 +270,7 @@ Json* counted_in_progress(Json& status) {
 }
 
 // For a SharingRollout whose revision is the target of its nodes. False if nothing must be written.
-bool account_of_target(Pass& pass, RolloutView& view, const SharingRollout& rollout, Account& out) {
+bool account_of_target(Pass& pass, const RolloutView& view, const SharingRollout& rollout, Account& out) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
   const bool returns = was_left(pass.index, rollout) && !is_undone(rollout);
   out.anew = view.anew;

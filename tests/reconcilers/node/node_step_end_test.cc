@@ -29,6 +29,16 @@ TEST_F(DisruptiveStep, C8_TheChangeGoesOnOnceTheLastOfTheFirstPodsIsGone) {
   EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
 }
 
+// How the daemon ended is not known: its node is lost.
+TEST_F(DisruptiveStep, C8_ANodeThatIsLostWhileItsDaemonTerminatesIsReported) {
+  pod("old-mps").meta.deletion_timestamp = now - seconds(5);
+  EXPECT_EQ(reasons(take()), std::vector<std::string>{}) << "its kubelet ends the daemon";
+  node.ready = facts.ready = false;
+  EXPECT_EQ(reasons(take()), std::vector<std::string>{"MPSUncleanExit"});
+  pod("old-mps").meta.deletion_timestamp.reset();
+  EXPECT_EQ(reasons(take()), std::vector<std::string>{}) << "the daemon runs until its kubelet is back";
+}
+
 TEST_F(DisruptiveStep, C9_ThePluginGoesLastOnceTheNewDaemonIsReady) {
   remove("old-mps");
   remove("old-gfd");
