@@ -35,14 +35,17 @@ std::string to_string(const WatchScope& scope) {
 
 DynamicWatches::DynamicWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
                                boost::asio::any_io_executor executor, Reports reports)
-    : client_(client),
+    : WatchFamily({.client = client, .defaults = std::move(defaults), .tasks = tasks, .executor = std::move(executor)},
+                  {.complete = [this](const WatchScope&) { update(); },
+                   .failed =
+                       [this, failed = std::move(reports.failed)](const WatchScope& scope, const k8s::Error& error) {
+                         if (error.reason == k8s::Reason::forbidden) update();
+                         failed(scope, error);
+                       }}),
       world_(world),
-      defaults_(std::move(defaults)),
-      tasks_(tasks),
-      executor_(std::move(executor)),
-      reports_(std::move(reports)) {}
+      changed_(std::move(reports.changed)) {}
 
-std::shared_ptr<ScopedWatch> DynamicWatches::start(const WatchScope& scope) {
+std::shared_ptr<ScopedWatch> DynamicWatches::open_one(const WatchScope& scope) {
   auto watch = std::make_shared<ScopedWatch>();
   switch (scope.kind) {
     case WatchScope::Kind::pods:
@@ -55,21 +58,11 @@ std::shared_ptr<ScopedWatch> DynamicWatches::start(const WatchScope& scope) {
       watch->fill(&world_->revisions, &revision_counts_, &project_controller_revision);
       break;
   }
-  k8s::WatcherOptions options = defaults_;
+  k8s::WatcherOptions options = options_of(scope);
   options.ns = scope.ns;
-  options.seed += std::hash<std::string>{}(to_string(scope));
   for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.insert_or_assign(key, value);
   if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
-  ScopedWatch::Reports reports{
-      .complete = [this] { update(); },
-      .failed =
-          [this, scope](const k8s::Error& error) {
-            if (error.reason == k8s::Reason::forbidden) update();
-            reports_.failed(scope, error);
-          },
-  };
-  ScopedWatch::start(watch, client_, resource_of(scope.kind), std::move(options), tasks_, executor_,
-                     std::move(reports));
+  start(scope, watch, resource_of(scope.kind), std::move(options));
   return watch;
 }
 
@@ -79,7 +72,7 @@ void DynamicWatches::want(const std::vector<WatchScope>& scopes) {
     world_->configmaps.mark_synced();
     world_->revisions.mark_synced();
   }
-  watches_.want(scopes, [this](const WatchScope& scope) { return start(scope); });
+  watches_.want(scopes, [this](const WatchScope& scope) { return open_one(scope); });
   update();
 }
 
@@ -97,7 +90,7 @@ void DynamicWatches::update() {
   world_->unsynced_namespaces = std::move(unsynced);
   world_->refused_namespaces = std::move(refused);
   if (watches_.synced()) watches_.release_retired();
-  if (changed) reports_.changed();
+  if (changed) changed_();
 }
 
 std::vector<WatchScope> DynamicWatches::loading() const {

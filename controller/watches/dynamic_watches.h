@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "controller/watches/scoped_watch.h"
+#include "controller/watches/watch_family.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
 
-class DynamicWatches {
+class DynamicWatches : public WatchFamily<WatchScope> {
  public:
   struct Reports {
     std::function<void()> changed;  // One of these two changed.
@@ -29,37 +29,25 @@ class DynamicWatches {
   // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
   DynamicWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
                  boost::asio::any_io_executor executor, Reports reports);
-  DynamicWatches(const DynamicWatches&) = delete;
-  DynamicWatches& operator=(const DynamicWatches&) = delete;
 
   // Opens what is new, closes what is not wanted. The first call marks the three stores as synced: from then on
   // unsynced_namespaces says what is missing.
   void want(const std::vector<WatchScope>& scopes);
-  // Ends all of them.
-  void stop() { watches_.stop(); }
-
-  using Refusal = ScopedWatches<WatchScope>::Refusal;
-  [[nodiscard]] std::vector<Refusal> refused() const { return watches_.refused(); }
   // Wanted scopes that have neither synced nor been refused.
   [[nodiscard]] std::vector<WatchScope> loading() const;
-  [[nodiscard]] std::size_t open() const { return watches_.size(); }
+  using WatchFamily::open;
   // Open watches of one kind, for metrics.
   [[nodiscard]] std::size_t open(WatchScope::Kind kind) const;
 
  private:
-  std::shared_ptr<ScopedWatch> start(const WatchScope& scope);
+  std::shared_ptr<ScopedWatch> open_one(const WatchScope& scope);
   void update();
 
-  k8s::Reader* client_;
   World* world_;
-  k8s::WatcherOptions defaults_;
-  TaskGroup* tasks_;
-  boost::asio::any_io_executor executor_;
-  Reports reports_;
+  std::function<void()> changed_;
   ScopeCounts pod_counts_;
   ScopeCounts configmap_counts_;
   ScopeCounts revision_counts_;
-  ScopedWatches<WatchScope> watches_;
   bool first_ = true;
 };
 

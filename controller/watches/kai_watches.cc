@@ -51,12 +51,14 @@ std::string to_string(const KaiScope& scope) {
 
 KaiWatches::KaiWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
                        boost::asio::any_io_executor executor, Reports reports)
-    : client_(client),
-      world_(world),
-      defaults_(std::move(defaults)),
-      tasks_(tasks),
-      executor_(std::move(executor)),
-      reports_(std::move(reports)) {
+    : WatchFamily({.client = client, .defaults = std::move(defaults), .tasks = tasks, .executor = std::move(executor)},
+                  {.complete =
+                       [world, complete = std::move(reports.complete)](const KaiScope& scope) {
+                         if (scope.kind == KaiScope::Kind::runtime_classes) world->kai.runtime_classes.mark_synced();
+                         complete();
+                       },
+                   .failed = std::move(reports.failed)}),
+      world_(world) {
   world_->kai.pods.mark_synced();
   world_->kai.deployments.mark_synced();
   world_->kai.schemas.mark_synced();
@@ -64,11 +66,10 @@ KaiWatches::KaiWatches(k8s::Reader* client, World* world, k8s::WatcherOptions de
   world_->kai.incomplete = "KAI's APIs have not been checked yet";
 }
 
-std::shared_ptr<ScopedWatch> KaiWatches::start(const KaiScope& scope) {
+std::shared_ptr<ScopedWatch> KaiWatches::open_one(const KaiScope& scope) {
   auto watch = std::make_shared<ScopedWatch>();
   KaiWorld& kai = world_->kai;
-  k8s::WatcherOptions options = defaults_;
-  options.seed += std::hash<std::string>{}(to_string(scope));
+  k8s::WatcherOptions options = options_of(scope);
   options.ns = scope.ns;
   options.renew_after = kKaiRenewal;
   switch (scope.kind) {
@@ -93,16 +94,7 @@ std::shared_ptr<ScopedWatch> KaiWatches::start(const KaiScope& scope) {
       watch->fill(&kai.schemas, &schema_counts_, &project_kai_schema);
       break;
   }
-  ScopedWatch::Reports reports{
-      .complete =
-          [this, scope] {
-            if (scope.kind == KaiScope::Kind::runtime_classes) world_->kai.runtime_classes.mark_synced();
-            reports_.complete();
-          },
-      .failed = [this, scope](const k8s::Error& error) { reports_.failed(scope, error); },
-  };
-  ScopedWatch::start(watch, client_, resource_of(scope.kind), std::move(options), tasks_, executor_,
-                     std::move(reports));
+  start(scope, watch, resource_of(scope.kind), std::move(options));
   return watch;
 }
 
@@ -144,7 +136,7 @@ void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settin
   KaiWorld& kai = world_->kai;
   kai.configs_served = cluster.served(kConfigs);
   kai.bind_requests_served = cluster.served(kBindRequests);
-  watches_.want(wanted(settings), [this](const KaiScope& scope) { return start(scope); });
+  watches_.want(wanted(settings), [this](const KaiScope& scope) { return open_one(scope); });
   if (watches_.synced()) watches_.release_retired();
   const auto schemas = std::ranges::count_if(watches_.all(), [](const auto& entry) {
     return entry.first.kind == KaiScope::Kind::schema && entry.second->synced();

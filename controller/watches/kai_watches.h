@@ -16,7 +16,7 @@
 
 #include "controller/runtime/task_group.h"
 #include "controller/watches/cluster_watches.h"
-#include "controller/watches/scoped_watch.h"
+#include "controller/watches/watch_family.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/snapshot.h"
@@ -32,7 +32,7 @@ struct KaiScope {
 // "pods of kai-resource-reservation (app=kai-resource-reservation)"
 [[nodiscard]] std::string to_string(const KaiScope& scope);
 
-class KaiWatches {
+class KaiWatches : public WatchFamily<KaiScope> {
  public:
   struct Reports {
     std::function<void()> complete;  // A view has become complete.
@@ -41,34 +41,21 @@ class KaiWatches {
   // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
   KaiWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
              boost::asio::any_io_executor executor, Reports reports);
-  KaiWatches(const KaiWatches&) = delete;
-  KaiWatches& operator=(const KaiWatches&) = delete;
 
   // Opens what is wanted now, closes what is not, and says in KaiWorld what is served and what is missing. Before each
   // pass. `off`: nothing is watched.
   void update(const ClusterWatches& cluster, const KaiSettings& settings);
-  void stop() { watches_.stop(); }
-
-  using Refusal = ScopedWatches<KaiScope>::Refusal;
-  [[nodiscard]] std::vector<Refusal> refused() const { return watches_.refused(); }
-  [[nodiscard]] std::size_t open() const { return watches_.size(); }
 
  private:
   std::vector<KaiScope> wanted(const KaiSettings& settings) const;
-  std::shared_ptr<ScopedWatch> start(const KaiScope& scope);
+  std::shared_ptr<ScopedWatch> open_one(const KaiScope& scope);
   [[nodiscard]] std::string find_gap(const ClusterWatches& cluster) const;
 
-  k8s::Reader* client_;
   World* world_;
-  k8s::WatcherOptions defaults_;
-  TaskGroup* tasks_;
-  boost::asio::any_io_executor executor_;
-  Reports reports_;
   ScopeCounts pod_counts_;
   ScopeCounts deployment_counts_;
   ScopeCounts schema_counts_;
   ScopeCounts class_counts_;
-  ScopedWatches<KaiScope> watches_;
 };
 
 }  // namespace gso

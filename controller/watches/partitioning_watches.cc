@@ -46,12 +46,10 @@ std::string to_string(const PartitioningScope& scope) {
 
 PartitioningWatches::PartitioningWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults,
                                          TaskGroup* tasks, boost::asio::any_io_executor executor, Reports reports)
-    : client_(client),
-      world_(world),
-      defaults_(std::move(defaults)),
-      tasks_(tasks),
-      executor_(std::move(executor)),
-      reports_(std::move(reports)) {
+    : WatchFamily({.client = client, .defaults = std::move(defaults), .tasks = tasks, .executor = std::move(executor)},
+                  {.complete = [complete = std::move(reports.complete)](const auto&) { complete(); },
+                   .failed = std::move(reports.failed)}),
+      world_(world) {
   world_->partitioning.pods.mark_synced();
   world_->partitioning.leases.mark_synced();
   world_->nodes.add_listener([this](const k8s::ObjectKey& key, const auto&, const auto& after) {
@@ -61,11 +59,10 @@ PartitioningWatches::PartitioningWatches(k8s::Reader* client, World* world, k8s:
   });
 }
 
-std::shared_ptr<ScopedWatch> PartitioningWatches::start(const PartitioningScope& scope) {
+std::shared_ptr<ScopedWatch> PartitioningWatches::open_one(const PartitioningScope& scope) {
   auto watch = std::make_shared<ScopedWatch>();
   PartitioningWorld& partitioning = world_->partitioning;
-  k8s::WatcherOptions options = defaults_;
-  options.seed += std::hash<std::string>{}(to_string(scope));
+  k8s::WatcherOptions options = options_of(scope);
   switch (scope.kind) {
     case Kind::pending_pods:
       options.field_selector = k8s::FieldSelector::equals("spec.nodeName", "");
@@ -83,12 +80,7 @@ std::shared_ptr<ScopedWatch> PartitioningWatches::start(const PartitioningScope&
   } else {
     watch->fill(&partitioning.pods, &pod_counts_, &project_slice_pod, &asks_for_gpus);
   }
-  ScopedWatch::Reports reports{
-      .complete = [this] { reports_.complete(); },
-      .failed = [this, scope](const k8s::Error& error) { reports_.failed(scope, error); },
-  };
-  ScopedWatch::start(watch, client_, resource_of(scope.kind), std::move(options), tasks_, executor_,
-                     std::move(reports));
+  start(scope, watch, resource_of(scope.kind), std::move(options));
   return watch;
 }
 
@@ -110,7 +102,7 @@ std::string PartitioningWatches::find_gap() const {
 
 void PartitioningWatches::update(PartitioningMode mode) {
   if (std::exchange(outdated_, false) || std::exchange(mode_, mode) != mode)
-    watches_.want(wanted(mode), [this](const PartitioningScope& scope) { return start(scope); });
+    watches_.want(wanted(mode), [this](const PartitioningScope& scope) { return open_one(scope); });
   if (watches_.synced()) watches_.release_retired();
   PartitioningWorld& partitioning = world_->partitioning;
   // Without a labelled node there is nothing to know.

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "controller/runtime/task_group.h"
-#include "controller/watches/scoped_watch.h"
+#include "controller/watches/watch_family.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/snapshot.h"
@@ -31,7 +31,7 @@ struct PartitioningScope {
 // "pods of node gpu-01"
 [[nodiscard]] std::string to_string(const PartitioningScope& scope);
 
-class PartitioningWatches {
+class PartitioningWatches : public WatchFamily<PartitioningScope> {
  public:
   struct Reports {
     std::function<void()> complete;  // A view has become complete.
@@ -41,34 +41,21 @@ class PartitioningWatches {
   // `world`, which has none yet.
   PartitioningWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
                       boost::asio::any_io_executor executor, Reports reports);
-  PartitioningWatches(const PartitioningWatches&) = delete;
-  PartitioningWatches& operator=(const PartitioningWatches&) = delete;
 
   // Opens what is wanted now, closes what is not, and says in PartitioningWorld what is known. Before each pass.
   void update(PartitioningMode mode);
-  void stop() { watches_.stop(); }
-
-  using Refusal = ScopedWatches<PartitioningScope>::Refusal;
-  [[nodiscard]] std::vector<Refusal> refused() const { return watches_.refused(); }
-  [[nodiscard]] std::size_t open() const { return watches_.size(); }
 
  private:
   [[nodiscard]] std::vector<PartitioningScope> wanted(PartitioningMode mode) const;
-  std::shared_ptr<ScopedWatch> start(const PartitioningScope& scope);
+  std::shared_ptr<ScopedWatch> open_one(const PartitioningScope& scope);
   [[nodiscard]] std::string find_gap() const;
 
-  k8s::Reader* client_;
   World* world_;
-  k8s::WatcherOptions defaults_;
-  TaskGroup* tasks_;
-  boost::asio::any_io_executor executor_;
-  Reports reports_;
   std::set<std::string> labelled_;  // Nodes.
   bool outdated_ = false;           // Others are labelled than those whose pods are watched.
   PartitioningMode mode_ = PartitioningMode::off;
   ScopeCounts pod_counts_;
   ScopeCounts lease_counts_;
-  ScopedWatches<PartitioningScope> watches_;
 };
 
 }  // namespace gso

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "reconcilers/model/message_text.h"
+
 namespace gso {
 namespace {
 
@@ -51,9 +53,7 @@ Json regarding_json(const ObjectRef& object) {
 std::string cut_note(const std::string& note) {
   constexpr std::string_view kEllipsis = "…";
   if (note.size() <= kNoteLimit) return note;
-  std::size_t end = kNoteLimit - kEllipsis.size();
-  while (end > 0 && (static_cast<unsigned char>(note[end]) & 0xC0) == 0x80) --end;
-  return note.substr(0, end) + std::string(kEllipsis);
+  return std::string(first_bytes(note, kNoteLimit - kEllipsis.size())).append(kEllipsis);
 }
 
 EventRecorder::EventRecorder(k8s::Writer* client, k8s::Clock* clock, EventRecorderOptions options,

@@ -114,7 +114,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(Action actio
     answer = co_await parts_.client->remove(pods, remove->pod, preconditions, options);
   } else {
     const auto& evict = std::get<EvictPod>(action);
-    const std::string_view owner = protected_for(*parts_.world, *parts_.settings, evict.pod.ns);
+    const std::string_view owner = ProtectedNamespaces(*parts_.world, *parts_.settings).owner_of(evict.pod.ns);
     if (!owner.empty()) {
       co_return k8s::fail(k8s::Reason::invalid, fmt::format("pod {} is not evicted: its namespace belongs to {}",
                                                             k8s::to_string(evict.pod), owner));

@@ -10,6 +10,11 @@
 
 namespace gso {
 
+const ProtectedNamespaces& Pass::protected_namespaces() const {
+  if (!protected_) protected_.emplace(s.world, s.settings);
+  return *protected_;
+}
+
 bool Pass::plannable(const NodeAssessment& assessment) const {
   return !s.world.unsynced_namespaces.contains(index.installation_of(assessment).ns);
 }

@@ -1,10 +1,12 @@
 // One planning pass over the fleet: the snapshot, the index, and the plan under construction.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/plan_draft.h"
@@ -30,6 +32,11 @@ class Pass : public PlanDraft {
   RolloutViews* const rollouts;
 
   [[nodiscard]] bool plannable(const NodeAssessment& assessment) const;  // Its namespace has synced.
+  // Where nothing is evicted. Read once for the whole pass.
+  [[nodiscard]] const ProtectedNamespaces& protected_namespaces() const;
+
+ private:
+  mutable std::optional<ProtectedNamespaces> protected_;
 };
 
 // Nodes for which an earlier pass named such a timer, if the timer's scope is still the node's target revision: that of

@@ -12,6 +12,7 @@
 
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -95,22 +96,12 @@ class Judge {
   AdmissionVerdict out_;
 };
 
-// How many bytes the first `most` characters have.
-std::size_t bytes_of(std::string_view text, std::size_t most) {
-  std::size_t at = 0;
-  for (std::size_t characters = 0; at < text.size(); ++at) {
-    const bool begins = (static_cast<unsigned char>(text[at]) & 0xc0U) != 0x80U;
-    if (begins && ++characters > most) break;
-  }
-  return at;
-}
-
 std::string cut(const std::string& line, const std::string& command) {
-  if (bytes_of(line, kMostCharacters) == line.size()) return line;
+  if (first_characters(line, kMostCharacters).size() == line.size()) return line;
   std::string rest = fmt::format("... (all of it: {})", command);
   // Names can be long: the message counts more than the command.
   if (rest.size() > kMostCharacters / 2) rest = "...";
-  return line.substr(0, bytes_of(line, kMostCharacters - rest.size())) + rest;
+  return std::string(first_characters(line, kMostCharacters - rest.size())) + rest;
 }
 
 }  // namespace
@@ -124,7 +115,7 @@ std::vector<std::string> kubectl_warnings(const AdmissionVerdict& verdict) {
   for (const std::string& line : verdict.warnings) {
     if (out.size() + 1 == kMostWarnings && verdict.warnings.size() > kMostWarnings) {
       const std::string more = fmt::format("{} more: {}", verdict.warnings.size() - out.size(), verdict.command);
-      out.push_back(more.substr(0, bytes_of(more, kMostCharacters)));
+      out.emplace_back(first_characters(more, kMostCharacters));
       break;
     }
     out.push_back(cut(line, verdict.command));

@@ -29,12 +29,17 @@ Unprintable unprintable_at(std::string_view text) {
   return {3, fmt::format("\\u{:04x}", 0x2000U + ((byte(1) & 0x3fU) << 6U) + (byte(2) & 0x3fU))};
 }
 
+// A byte of UTF-8 that is not the first one of its character.
+bool continues_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
+}
+
 // Bytes of the character at the beginning of the text, by its first byte.
 std::size_t length_of_character(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   const std::size_t length = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
   std::size_t out = 1;
-  while (out < std::min(length, text.size()) && (static_cast<unsigned char>(text[out]) & 0xc0U) == 0x80U) ++out;
+  while (out < std::min(length, text.size()) && continues_character(text[out])) ++out;
   return out;
 }
 
@@ -63,14 +68,23 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string_view first_bytes(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && continues_character(text[most])) --most;
+  return text.substr(0, most);
+}
+
+std::string_view first_characters(std::string_view text, std::size_t most) {
+  std::size_t characters = 0;
+  const auto end = std::ranges::find_if(text, [&](char c) { return !continues_character(c) && ++characters > most; });
+  return text.substr(0, static_cast<std::size_t>(end - text.begin()));
+}
+
 std::string cut_message(std::string_view text) {
   std::string message = printable(text);
   if (message.size() <= kMostMessageBytes) return message;
   constexpr std::string_view kMore = "...";
-  std::size_t end = kMostMessageBytes - kMore.size();
-  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(message[at]) & 0xC0U) == 0x80U; };
-  while (end > 0 && continues(end)) --end;
-  return message.substr(0, end).append(kMore);
+  return std::string(first_bytes(message, kMostMessageBytes - kMore.size())).append(kMore);
 }
 
 std::string first_names(const std::vector<std::string>& names, std::size_t total) {

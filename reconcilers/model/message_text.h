@@ -19,6 +19,11 @@ inline constexpr std::size_t kMostNames = 5;
 // Everything else stays as it is.
 [[nodiscard]] std::string printable(std::string_view text);
 
+// The beginning of the text: at most so many bytes of UTF-8, not cut in the middle of a character; or so many
+// characters.
+[[nodiscard]] std::string_view first_bytes(std::string_view text, std::size_t most);
+[[nodiscard]] std::string_view first_characters(std::string_view text, std::size_t most);
+
 // At most kMostMessageBytes of the printable text; a cut text ends with "...". Never cut in the middle of a character.
 [[nodiscard]] std::string cut_message(std::string_view message);
 

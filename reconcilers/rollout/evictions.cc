@@ -42,7 +42,7 @@ bool is_bare(const Pod& pod) {
 }
 
 std::string_view protected_for(const Pass& pass, const Pod& pod) {
-  return protected_for(pass.s.world, pass.s.settings, pod.meta.ns.view());
+  return pass.protected_namespaces().owner_of(pod.meta.ns.view());
 }
 
 // Pods that are never evicted, whatever the node needs.

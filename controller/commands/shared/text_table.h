@@ -20,9 +20,7 @@ using TerminalWidth = std::size_t;
 // At most `room` bytes (3 or more), cut between two characters.
 inline std::string shortened(const std::string& text, std::size_t room) {
   if (text.size() <= room) return text;
-  std::size_t end = room - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
-  return text.substr(0, end) + "...";
+  return std::string(first_bytes(text, room - 3)) + "...";
 }
 
 // Removes columns, in the order of `least`, until the last one has room for a sentence on a terminal of that width.

@@ -17,6 +17,16 @@ TEST(MessageText, IsCutAtALimitAndNeverWithinACharacter) {
   EXPECT_EQ(cut_message(wide), std::string(1020, 'a') + "...");
 }
 
+TEST(MessageText, BeginsWithWholeCharacters) {
+  EXPECT_EQ(first_bytes("aé€", 8), "aé€");
+  EXPECT_EQ(first_bytes("aé€", 5), "aé") << "the euro sign has three bytes";
+  EXPECT_EQ(first_bytes("aé€", 2), "a");
+  EXPECT_EQ(first_bytes("aé€", 0), "");
+  EXPECT_EQ(first_characters("aé€", 3), "aé€");
+  EXPECT_EQ(first_characters("aé€", 2), "aé");
+  EXPECT_EQ(first_characters("aé€", 0), "");
+}
+
 TEST(MessageText, HasNoControlCharacters) {
   const std::string fine = "a\tb\nGr\u00fc\u00dfe \u65e5\u672c \U0001f600 \\x1b \u2026 \u2065";
   EXPECT_EQ(printable(fine), fine) << "UTF-8 stays as it is";
