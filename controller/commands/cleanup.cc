@@ -378,7 +378,9 @@ Command make_cleanup_command() {
     settings.add_to(&app, [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
     app.footer(
         "Removes the operator's cordons, labels, annotations and finalizers, then its record and its Lease.\n"
-        "No GPU pod is deleted.");
+        "No GPU pod is deleted.\n"
+        "Exit status: 0 nothing is left but what the output names as kept; 1 an operator keeps the Lease, or a\n"
+        "write failed: run it again; 2 the cluster cannot be read, or wrong usage.");
   };
   return {
       .name = "cleanup",

@@ -143,7 +143,8 @@ struct PlanArguments {
 };
 
 void describe_plan(CLI::App& app, OptionFlags& settings, PlanArguments& given) {
-  CLI::Option* files = app.add_option("FILE", given.plan.files, "Manifests as YAML or JSON, or - for stdin");
+  CLI::Option* files =
+      app.add_option("FILE", given.plan.files, "Files or folders with manifests as YAML or JSON, or - for stdin");
   app.add_flag("--from-cluster", given.plan.from_cluster, "The live cluster instead of files; it is only read")
       ->excludes(files);
   app.add_option("--now", given.plan.now, "Plan for this time, RFC 3339 (default: now)")->type_name("TIME");

@@ -289,9 +289,9 @@ asio::awaitable<int> show_once(Session session, StatusOptions status, NodeFilter
 asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilter only, PlannerSettings settings,
                                  k8s::ObjectKey lease, std::ostream* out, std::ostream* err) {
   const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
-  StopSignals signals(*session.io, stop.get());
   const bool text = status.form == OutputForm::text || status.form == OutputForm::wide;
   const bool pages = text && screen_of_stdout().is_terminal();
+  StopSignals signals(*session.io, stop.get(), pages ? kLeaveAlternateScreen : std::string_view());
   std::string last;  // What is left on the terminal.
   FleetWatch watch;
   watch.client = session.client;

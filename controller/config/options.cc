@@ -130,7 +130,9 @@ void add_running(std::vector<OptionSpec>& out) {
       "page-size", kRunning, "Objects in one page of a list", [](Options& o) -> auto& { return o.page_size; }, 1,
       10'000));
   out.push_back(integer(
-      "max-in-flight", kRunning, "Most concurrent writes; fewer while the API server is slow or refuses",
+      "max-in-flight", kRunning,
+      "Concurrent writes at most. The operator lowers the number by itself while the API server is slow or refuses "
+      "requests",
       [](Options& o) -> auto& { return o.max_in_flight; }, 1, 64));
   out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)",
                         [](Options& o) -> auto& { return o.dry_run; }));

@@ -16,6 +16,7 @@ account=system:serviceaccount:$namespace:$release
 render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 
 # everything: each optional object, so that it is checked too.
+# shellcheck disable=SC2034
 everything=(--set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}' --set 'kai.consumerNamespaces={team}'
   --set eviction.enabled=true --set daemonSetRestart.enabled=true --set modes.partitioning=Enforce --set 'rejectedPods.namespaces={team}' --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
   --set admissionWebhook.enabled=true --set admissionWebhook.pods=Warn

@@ -46,7 +46,7 @@ server_accepts_every_object() {
     kubectl create namespace "$existing" --dry-run=client -o yaml | kubectl apply -f -
   done
   kubectl apply --server-side --force-conflicts -f "$(readlink "$cluster/bin")/../prometheus-crds"
-  kubectl wait --for=condition=Established --timeout=30s -f "$(readlink "$cluster/bin")/../prometheus-crds"
+  await 30 kubectl wait --for=condition=Established --timeout=30s -f "$(readlink "$cluster/bin")/../prometheus-crds"
   render "${everything[@]}" >"$work/everything.yaml"
   # A pod is admitted only when its account is there.
   kubectl create serviceaccount "$release" --namespace "$namespace"
@@ -82,7 +82,7 @@ installs() {
   install
   kubectl get -n "$namespace" "deployment/$release" "serviceaccount/$release" "configmap/$release-config" "role/$release" "rolebinding/$release"
   kubectl get "clusterrole/$release" "clusterrolebinding/$release"
-  kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev crd/sharingrollouts.gpusharing.dev
+  await 30 kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev crd/sharingrollouts.gpusharing.dev
   kubectl get -n gpu-operator "role/$release-operands" "rolebinding/$release-operands"
   kubectl rollout history -n "$namespace" "deployment/$release"
 }

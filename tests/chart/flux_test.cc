@@ -1,6 +1,6 @@
-// The health checks that the chart ships for Flux (files/flux.yaml), evaluated as its kustomize-controller does: an object
-// whose status is of an older generation is in progress, then `failed` is asked, then `current`; otherwise it is in
-// progress. Source: fluxcd/pkg at 62d235c, runtime/cel/status_evaluator.go.
+// The health checks that the chart ships for Flux (files/flux.yaml), evaluated as its kustomize-controller does: an
+// object whose status is of an older generation is in progress, then `failed` is asked, then `current`; otherwise it is
+// in progress. Source: fluxcd/pkg at 62d235c, runtime/cel/status_evaluator.go.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -40,7 +40,8 @@ json policy(const Case& about) {
 
 // Flux gives the object's fields as variables, and the API server the object as `self`.
 bool holds(const std::string& expression, const json& object) {
-  const std::string rule = std::regex_replace(expression, std::regex("\\bstatus\\.conditions"), "self.status.conditions");
+  const std::string rule =
+      std::regex_replace(expression, std::regex("\\bstatus\\.conditions"), "self.status.conditions");
   const sim::CelResult result = sim::evaluate_cel(rule, object, nullptr);
   EXPECT_NE(result, sim::CelResult::not_evaluated) << rule;
   return result == sim::CelResult::holds;

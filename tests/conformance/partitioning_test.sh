@@ -112,7 +112,7 @@ mode() {
   helm upgrade gpu-sharing-operator "$project/charts/gpu-sharing-operator" --namespace "$namespace" --timeout 60s \
     --set replicas=0 --set "modes.partitioning=$mode"
   kubectl get configmap gpu-sharing-operator-config --namespace "$namespace" --output 'jsonpath={.data.config\.yaml}' >"$work/config.yaml"
-  grep -F "partitioning-mode: $mode" "$work/config.yaml"
+  grep -E "partitioning-mode: \"?$mode\"?$" "$work/config.yaml"
   start_operator "$work/operator.kubeconfig" --config="$work/config.yaml" "${quick[@]}" "$@"
   await 30 is_ready
 }
@@ -170,6 +170,32 @@ released() {
   [[ -z $left ]] || { echo "$left"; return 1; }
 }
 
+# The last step: the key of nos that no label names any more is of no use to anybody.
+unused_keys_of_nos_go_by_hand() {
+  local node
+  node=$(partitioned_node)
+  kubectl patch configmap "${config[@]}" --type merge --patch "{\"data\":{\"$node-1700000000\":null}}"
+  sleep 10
+  state_of_nodes | grep -F gso-nos-0
+  runs client
+  client_was_not_disturbed
+}
+
+# Back to nos: off first, then its gpu-partitioner again. Its label and keys stay as they are, for nos to change.
+goes_back_to_nos() {
+  state_of_nodes >"$work/before"
+  mode Off
+  renews_its_lease >"$work/lease.log" 2>&1 &
+  echo "$!" >"$work/lease.pid"
+  asks again 30
+  await 30 logged 'partitioning is switched off'
+  sleep 15
+  state_of_nodes | diff "$work/before" -
+  if kubectl get events --namespace default --field-selector involvedObject.name=again --output 'jsonpath={.items[*].reason}' | grep Slice; then return 1; fi
+  client_was_not_disturbed
+  kubectl delete pod again --namespace default --grace-period=0 --force
+}
+
 # --- rights
 
 bound_roles() {
@@ -206,7 +232,9 @@ check "nothing changes at the hand-over" nothing_changes_at_the_hand_over
 check "pods that no free slice serves become running" pending_pods_run
 check "the pod that ran was not disturbed" client_was_not_disturbed
 check "it falls silent" falls_silent
+check "a key of nos that no label names is removed by hand, and nothing changes" unused_keys_of_nos_go_by_hand
 check "a node that loses the label is released" releases_a_node
 check "its rights grow by what is used, and nothing was refused" grows_by_what_is_used
 check "admission grows by one label" admission_grows_by_one_label
+check "back to nos: switched off it leaves labels, keys and pods as they are" goes_back_to_nos
 close_checks

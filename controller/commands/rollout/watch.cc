@@ -46,9 +46,10 @@ FleetVerdict verdict_of(const RolloutOptions& rollout, const WaitState& state) {
 asio::awaitable<int> watch(Session session, RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
                            std::ostream* out, std::ostream* err) {
   const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
-  StopSignals signals(*session.io, stop.get());
+  const Screen screen = rollout.watch ? screen_of_stdout() : Screen();
+  StopSignals signals(*session.io, stop.get(), screen.is_terminal() ? kLeaveAlternateScreen : std::string_view());
   const int code = co_await watch_rollouts_until(session.client, session.clock, stop.get(), rollout, only, settings,
-                                                 rollout.watch ? screen_of_stdout() : Screen(), out, err);
+                                                 screen, out, err);
   signals.cancel();
   co_return code;
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/remedy.h"
@@ -27,6 +29,24 @@ std::vector<std::string> of_the_stop(const World& world, const RolloutFacts& fac
   return {rollout.paused ? fmt::format("{} resume {}", command, rollout.meta.name) : command + " resume"};
 }
 
+// Raises each budget that has no slot left, for whoever decides that: the operator's message names the setting in
+// parentheses (rollout/budgets.h). Raising one of them alone changes nothing.
+std::vector<std::string> of_full_budgets(const RolloutFacts& facts) {
+  std::vector<std::string> out;
+  if (!facts.message.contains("no slot is free")) return out;
+  for (const std::string_view setting : {"maxUnavailable", "maxUnavailablePerGroup"}) {
+    if (!facts.message.contains(fmt::format("({})", setting))) continue;
+    out.push_back(
+        fmt::format("to raise spec.rollout.{}: kubectl edit sharingpolicies {}", setting, facts.rollout->policy));
+  }
+  if (facts.message.contains("(--cluster-max-unavailable)")) {
+    out.emplace_back(
+        "to raise cluster-max-unavailable: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values "
+        "--set config.cluster-max-unavailable=VALUE");
+  }
+  return out;
+}
+
 void add_command(std::vector<std::string>& out, std::string command) {
   constexpr std::size_t kMost = 6;
   if (out.size() < kMost && std::ranges::find(out, command) == out.end()) out.push_back(std::move(command));
@@ -47,6 +67,7 @@ std::vector<std::string> way_out(const World& world, const FleetIndex& index, co
       command = next_step(world, index.impl(), *node, a, shown_state(world, index, *node).state);
     if (!command.empty()) add_command(out, fmt::format("{}: {}", name, command));
   };
+  for (std::string& command : of_full_budgets(facts)) add_command(out, std::move(command));
   for (const RolloutFacts::NodeRow& row : facts.nodes) look_at(row.name, row.reason);
   for (const NodeStep& step : steps) {
     const bool listed = std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) != facts.nodes.end();

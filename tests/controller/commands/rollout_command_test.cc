@@ -274,6 +274,44 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
   EXPECT_EQ(next_for("NodesNotReady"), "  next: gpu-1: kubectl describe node gpu-1\n");
 }
 
+// The row "an idle node does not move" of docs/runbooks.md: which budget is full, also the cluster's, who holds it, and
+// the setting to raise.
+TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRaise) {
+  const std::string edit = "kubectl edit sharingpolicies default\n";
+  const std::string of_policy = "  next: to raise spec.rollout.maxUnavailable: " + edit;
+  const std::string of_group = "  next: to raise spec.rollout.maxUnavailablePerGroup: " + edit;
+  const std::string of_cluster =
+      "  next: to raise cluster-max-unavailable: helm upgrade RELEASE CHART --namespace NAMESPACE "
+      "--reset-then-reuse-values --set config.cluster-max-unavailable=VALUE\n";
+  const struct {
+    const char* message;
+    std::string next;
+  } rows[] = {
+      {"no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)", of_policy},
+      {"no slot is free: a01 holds 1 of 1 slot of group A100 (maxUnavailablePerGroup)", of_group},
+      {"no slot is free: a01 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)", of_cluster},
+      {"no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
+       "(--cluster-max-unavailable): a01, t04 hold 2 of 2 slots",
+       of_policy + of_cluster},
+      {"waits for the canary a01", ""},
+  };
+  for (const auto& row : rows) {
+    rollout("r", "Progressing", "v1-2");
+    const Json condition{{"type", "Ready"},
+                         {"status", "False"},
+                         {"reason", "RollingOut"},
+                         {"message", row.message},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+          Json{{"status", {{"conditions", Json::array({condition})}}}}.dump());
+    (void)run(Verb::status, "r");
+    EXPECT_THAT(out.str(), HasSubstr(row.message));
+    const std::size_t at = out.str().find("  next: ");
+    EXPECT_EQ(at == std::string::npos ? "" : out.str().substr(at), row.next) << row.message;
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+  }
+}
+
 TEST_F(RolloutCommand, StartShowsWithDryRunWhatItRetriesAndWritesNothing) {
   rollout("r", "Failed", "v1-2", "any", "version: v1\n", "default", "Aborted");
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");

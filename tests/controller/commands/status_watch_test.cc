@@ -3,11 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <csignal>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "controller/commands/shared/screen.h"
+#include "controller/commands/shared/stop_signals.h"
 #include "controller/commands/status.h"
 #include "controller/commands/status_watch.h"
 #include "reconcilers/cluster/record.h"
@@ -28,6 +34,22 @@ boost::asio::awaitable<void> watch_into(FleetWatch watch, std::ostream* out, std
                                         std::optional<int>* code) {
   const int ended = co_await watch_fleet(watch, out, err);
   *code = ended;
+}
+
+// The first one asks the watch to end. One that is stuck is ended by the second, and the terminal is as it was before.
+TEST(StopSignalsDeathTest, TheSecondSignalEndsTheProcessAndLeavesTheAlternateScreen) {
+  const auto stopped_twice = [] {
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // Which the test reads.
+    boost::asio::io_context io;
+    Sim sim;
+    const std::unique_ptr<k8s::Signal> stop = sim.clock.make_signal();
+    const StopSignals signals(io, stop.get(), kLeaveAlternateScreen);
+    std::raise(SIGINT);
+    io.poll();
+    std::raise(SIGINT);
+    io.poll();
+  };
+  EXPECT_EXIT(stopped_twice(), testing::ExitedWithCode(128 + SIGINT), "1049l");
 }
 
 class StatusWatch : public OurCluster {
