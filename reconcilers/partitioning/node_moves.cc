@@ -93,6 +93,7 @@ class Follower {
     }
     if (overdue) return report_overdue(node, by_operator);
     standing.carries = *node.named;
+    standing.moves = true;
     if (by_operator || node.key_of_operator) ++out.in_progress;
   }
 

@@ -103,14 +103,17 @@ class Reporter {
           pod_ref(pod.meta), false, kSlicePlanned, kAction,
           fmt::format("needs {} of GPU memory: planned on node {}", describe_need(pod), nodes_[*node].name));
     }
+    const std::string why = why_none(pod);
+    if (why.empty()) return;
     draft_.event(pod_ref(pod.meta), true, kSliceUnavailable, kAction,
-                 fmt::format("needs {} of GPU memory; {}", describe_need(pod), why_none(pod)));
+                 fmt::format("needs {} of GPU memory; {}", describe_need(pod), why));
   }
 
  private:
   // Bounds the work of a pass; pods that are alike share one answer.
   static constexpr std::size_t kMostHypotheses = 4000;
 
+  // Empty: a node has the memory as soon as its move is over.
   std::string why_none(const SlicePod& pod) {
     const auto [at, is_new] = answers_.try_emplace(
         {std::vector<std::int64_t>(pod.slices.begin(), pod.slices.end()), admission_signature(pod)});
@@ -143,7 +146,9 @@ class Reporter {
 
   [[nodiscard]] std::string describe_alternative(const Alternative& nearest) const {
     const PartitionedNode& node = nodes_[nearest.node];
-    const std::string& why = standings_[nearest.node].why;
+    const bool moves = standings_[nearest.node].moves;
+    const std::string why = moves ? std::string() : standings_[nearest.node].why;
+    if (nearest.used.empty() && moves) return {};
     if (nearest.used.empty()) {
       return fmt::format("node {} has the memory, but {}", node.name,
                          why.empty() ? "pods that come first get it" : why);

@@ -13,7 +13,8 @@ namespace gso {
 void report_refused(PlanDraft& draft, const std::vector<const SlicePod*>& pods);
 // No node could hold the pod if it were empty. `largest`: GiB that one GPU can carry at most; 0: there is none.
 void report_too_large(PlanDraft& draft, const std::vector<const SlicePod*>& pods, std::int64_t largest);
-// The node on which each pod gets its slices, or why none can help now and what would be nearest.
+// The node on which each pod gets its slices, or why none can help now and what would be nearest. A pod for which a
+// node has the memory once its label has moved hears that later: until then nothing is decided.
 void report_planned(PlanDraft& draft, const std::vector<PartitionedNode>& nodes,
                     const std::vector<NodeStanding>& standings, const std::vector<const SlicePod*>& pods,
                     const SlicePlan& plan);

@@ -20,6 +20,7 @@ struct NodeStanding {
   Geometry carries;
   bool serves = false;      // Pods can be put on its free slices.
   bool changeable = false;  // It can get other slices.
+  bool moves = false;       // Its label was moved, and its report of the new slices is awaited: that ends by itself.
   std::string why;          // Not changeable: a part of a sentence, for people.
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "k8sclient/value/time.h"
+#include "reconcilers/partitioning/node_moves.h"
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
 namespace gso::testing {
@@ -211,6 +212,35 @@ TEST(PartitioningCases, AStatusOlderThanTheLastMoveIsNotPlannedFrom) {
     EXPECT_TRUE(patches_in(next).empty()) << "the node still reports two slices of 10 GB";
     cluster.apply(next, false);
   }
+}
+
+// It would hear that no node can help, and then, a minute later, where it is planned.
+TEST(PartitioningCases, APodThatComesDuringAMoveHearsOfItOnceTheMoveIsOver) {
+  SliceCluster cluster;
+  cluster.node("n1", 1, 40960, {}, {{0, {{10, 2}}}});
+  cluster.pod("p1", {30});
+  cluster.apply(until_moves(cluster), false);
+  cluster.pod("p2", {8});
+  cluster.pod("p3", {35});
+  cluster.wait(1min);
+  const Plan during = cluster.plan();
+  EXPECT_TRUE(events_about(during, "p2").empty()) << "the node does not report its slices yet";
+  EXPECT_TRUE(has(events_about(during, "p3"), "their memory is planned for pods that come first"));
+  cluster.report("n1");
+  const Plan after = cluster.plan();
+  EXPECT_TRUE(has(events_about(after, "p2"), "planned on node n1"));
+  EXPECT_EQ(events_about(after, "p3"), events_about(during, "p3")) << "an Event of another text would be a second one";
+}
+
+// The pod's process holds memory of one GPU: as many slices elsewhere are of no use to it.
+TEST(PartitioningCases, AKeyKeepsPodsOnlyWithTheirSlicesOnTheGpusWhereTheyAre) {
+  PartitionedNode node;
+  node.slices.gpus.resize(2);
+  node.slices.gpus[0].used[10] = 1;
+  EXPECT_TRUE(keeps_pods(node, {{0, {{10, 1}}}}));
+  EXPECT_TRUE(keeps_pods(node, {{0, {{10, 2}}}, {1, {{20, 1}}}}));
+  EXPECT_FALSE(keeps_pods(node, {{1, {{10, 1}}}}));
+  EXPECT_FALSE(keeps_pods(node, {{0, {{20, 1}}}}));
 }
 
 TEST(PartitioningCases, AGpuBeforeVoltaIsNamedAndLeftAlone) {

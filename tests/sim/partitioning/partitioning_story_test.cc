@@ -3,6 +3,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/fleet/kinds.h"
@@ -38,7 +39,7 @@ TEST(PartitioningStory, PendingPodsGetSlicesAndPodsThatRunAreNotDisturbed) {
   EXPECT_TRUE(story.runs("small")) << story.record();
   EXPECT_EQ(story.phase_of("old"), "Running");
   EXPECT_EQ(story.moves("n1"), 1U) << "one move serves all that wait";
-  EXPECT_TRUE(story.event_says("large", "SlicePlanned", "planned on node n1"));
+  EXPECT_TRUE(story.hears("large", "SlicePlanned", "planned on node n1"));
   EXPECT_TRUE(story.keys().contains("nos-n1")) << "keys of nos stay";
   story.expect_silence();
 }
@@ -77,6 +78,29 @@ TEST(PartitioningStory, ANodeWithTheFormerNameOfTheLabelAloneIsServed) {
   story.ask("p", 10);
   EXPECT_TRUE(story.runs("p")) << story.record();
   EXPECT_EQ(story.label_of("n1", kPartitioningLabel), "mps") << "the plugin selects by it";
+  story.expect_silence();
+}
+
+TEST(PartitioningStory, APluginThatCrashesOnTheNewKeyGetsTheKeyBefore) {
+  SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
+  story.ask("old", 10);
+  ASSERT_TRUE(story.runs("old")) << story.record();
+  story.fleet.faults().most_slices = 2;
+  story.start_operator();
+  for (const char* pod : {"a", "b"}) story.ask(pod, 5);
+  ASSERT_TRUE(story.eventually([&] { return story.moves("n1") == 1; }, 10min)) << story.record();
+  ASSERT_TRUE(story.eventually([&] { return story.label_of("n1", kConfigLabel) == "nos-n1"; }, 30min))
+      << story.record();
+  EXPECT_TRUE(story.hears("n1", "PartitioningRolledBack", "returns to nos-n1")) << story.record();
+  EXPECT_TRUE(story.eventually([&] { return story.allocatable("n1", "nvidia.com/gpu-10gb") == 2; }, 10min));
+  EXPECT_EQ(story.phase_of("old"), "Running");
+  const std::uint64_t moves = story.moves("n1");
+  story.pass(5min);
+  EXPECT_EQ(story.moves("n1"), moves) << "it is not tried again at once";
+  // Once the plugin takes the key, the pods get their slices.
+  story.fleet.faults().most_slices = 0;
+  EXPECT_TRUE(story.runs("a", 5h)) << story.record();
+  EXPECT_TRUE(story.runs("b", 5h)) << story.record();
   story.expect_silence();
 }
 
@@ -165,6 +189,21 @@ TEST(PartitioningStory, ADeletedNodeIsForgottenAndItsKeyGoes) {
   story.expect_silence();
 }
 
+TEST(PartitioningStory, ANodeThatLosesTheLabelIsReleased) {
+  SliceStory story({one_gpu("n1"), one_gpu("n2")}, {});
+  story.start_operator();
+  story.ask("a", 35);
+  ASSERT_TRUE(story.runs("a")) << story.record();
+  const std::string node = story.place_of("a");
+  story.end("a");
+  story.pass(1min);
+  story.label(node, kPartitioningLabel, std::nullopt);
+  EXPECT_TRUE(story.eventually([&] { return story.label_of(node, kConfigLabel).empty(); }, 1min)) << story.record();
+  EXPECT_TRUE(story.hears(node, "PartitioningReleased", "is removed")) << story.record();
+  story.expect_silence();
+  EXPECT_TRUE(story.keys().empty()) << "no node needs the key";
+}
+
 TEST(PartitioningStory, ALostRaceForANodeIsPlannedAgain) {
   SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
   FaultRule conflict;
@@ -179,26 +218,102 @@ TEST(PartitioningStory, ALostRaceForANodeIsPlannedAgain) {
   story.expect_silence();
 }
 
+// Starts the operator and crashes it after its write number `crash_at`, or where `done` comes first; then it is started
+// anew. True if it crashed.
+bool crash_once(SliceStory& story, std::uint64_t crash_at, const OperatorSettings& settings,
+                const std::function<bool()>& done) {
+  bool crashed = false;
+  story.op.hooks.crash_after_write = [&](std::uint64_t n, const PlannedAction&) {
+    crashed = crashed || n == crash_at;
+    return n == crash_at;
+  };
+  story.start_operator(settings);
+  EXPECT_TRUE(story.eventually([&] { return crashed || done(); }, 2h)) << story.record();
+  story.op.hooks.crash_after_write = nullptr;
+  story.kill_operator();
+  story.start_operator(settings);
+  return crashed;
+}
+
 // Killed after each of its writes in turn: what follows is the same, and pods that run are never touched.
 TEST(PartitioningStory, ACrashAfterAnyWriteLeavesNoNodeWithoutSlicesInUse) {
   for (std::uint64_t crash_at = 1; crash_at <= 4; ++crash_at) {
     SliceStory story({one_gpu("n1"), one_gpu("n2")}, {{"n1", kTens}, {"n2", kTens}});
     story.ask("old", 10);
     ASSERT_TRUE(story.runs("old")) << story.record();
-    bool crashed = false;
-    story.op.hooks.crash_after_write = [&](std::uint64_t n, const PlannedAction&) {
-      crashed = crashed || n == crash_at;
-      return n == crash_at;
-    };
-    story.start_operator();
     story.ask("p", 35);
-    EXPECT_TRUE(story.eventually([&] { return crashed || story.phase_of("p") == "Running"; }, 10min));
-    story.op.hooks.crash_after_write = nullptr;
-    story.kill_operator();
-    story.start_operator();
+    crash_once(story, crash_at, {}, [&] { return story.phase_of("p") == "Running"; });
     EXPECT_TRUE(story.runs("p", 15min)) << "after write " << crash_at << "\n" << story.record();
     EXPECT_EQ(story.phase_of("old"), "Running");
     EXPECT_LE(story.moves("n1") + story.moves("n2"), 1U) << "after write " << crash_at;
+    story.expect_silence();
+  }
+}
+
+// Keys are on their way for minutes, and reports come late after that; `later` comes in the middle.
+TEST(PartitioningStory, APodHearsOnceThatItIsPlanned) {
+  SliceStory story({two_gpus("n1")}, {{"n1", kFirst}});
+  story.fleet.faults().late_slice_reports = 2min;
+  story.start_operator();
+  story.ask("p", 30);
+  ASSERT_TRUE(story.eventually([&] { return story.moves("n1") == 1; }, 10min)) << story.record();
+  story.ask("later", 8);
+  EXPECT_TRUE(story.runs("p", 20min)) << story.record();
+  EXPECT_TRUE(story.runs("later", 20min)) << story.record();
+  story.pass(10min);
+  for (const char* pod : {"p", "later"}) {
+    EXPECT_EQ(story.events_of(pod, "SlicePlanned"), 1U) << pod << story.record();
+    EXPECT_EQ(story.events_of(pod, "SliceUnavailable"), 0U) << pod << story.record();
+  }
+}
+
+TEST(PartitioningStory, IdleSlicesAreRemovedOnceNoPodHasUsedThemForTheTimeThatIsSet) {
+  SliceStory story({two_gpus("n1")}, {{"n1", kFirst}});
+  story.ask("user", 10);
+  ASSERT_TRUE(story.runs("user")) << story.record();
+  story.start_operator({{"partitioning-remove-idle-after", "30m"}});
+  story.pass(25min);
+  EXPECT_EQ(story.moves("n1"), 0U);
+  EXPECT_TRUE(story.eventually([&] { return story.moves("n1") == 1; }, 30min)) << story.record();
+  EXPECT_TRUE(story.eventually([&] { return story.allocatable("n1", "nvidia.com/gpu-10gb") == 1; }, 10min));
+  EXPECT_EQ(story.allocatable("n1", kTwenty), 0);
+  EXPECT_EQ(story.phase_of("user"), "Running");
+  story.expect_silence();
+  EXPECT_EQ(story.moves("n1"), 1U);
+}
+
+TEST(PartitioningStory, ACrashAfterAnyWriteOfARollbackLeavesNoNodeWithoutSlicesInUse) {
+  std::uint64_t crashes = 0;
+  for (std::uint64_t crash_at = 1; crash_at <= 5; ++crash_at) {
+    SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
+    story.ask("old", 10);
+    ASSERT_TRUE(story.runs("old")) << story.record();
+    story.fleet.faults().most_slices = 2;
+    for (const char* pod : {"a", "b"}) story.ask(pod, 5);
+    const auto is_back = [&] { return story.moves("n1") >= 2 && story.label_of("n1", kConfigLabel) == "nos-n1"; };
+    if (crash_once(story, crash_at, {}, is_back)) ++crashes;
+    EXPECT_TRUE(story.eventually(is_back, 1h)) << "after write " << crash_at << "\n" << story.record();
+    EXPECT_TRUE(story.eventually([&] { return story.allocatable("n1", "nvidia.com/gpu-10gb") == 2; }, 10min));
+    EXPECT_EQ(story.phase_of("old"), "Running");
+    EXPECT_EQ(story.trouble(), "");
+  }
+  EXPECT_GE(crashes, 3U) << "after the key, the label, and the label that returns";
+}
+
+TEST(PartitioningStory, ACrashOrALostRaceWhileIdleSlicesAreRemovedTakesNoSliceInUse) {
+  for (std::uint64_t crash_at = 1; crash_at <= 3; ++crash_at) {
+    SliceStory story({two_gpus("n1")}, {{"n1", kFirst}});
+    story.ask("user", 10);
+    ASSERT_TRUE(story.runs("user")) << story.record();
+    FaultRule conflict;
+    conflict.fault = Fault::conflict;
+    conflict.verb = "patch";
+    conflict.times = 2;
+    story.operator_transport.faults().add(conflict);
+    const auto is_smaller = [&] { return story.allocatable("n1", "nvidia.com/gpu-10gb") == 1; };
+    crash_once(story, crash_at, {{"partitioning-remove-idle-after", "30m"}}, is_smaller);
+    EXPECT_TRUE(story.eventually(is_smaller, 2h)) << "after write " << crash_at << "\n" << story.record();
+    EXPECT_EQ(story.phase_of("user"), "Running");
     story.expect_silence();
   }
 }

@@ -44,6 +44,11 @@ std::set<std::string> changed_keys(const json& before, const json& after) {
   return out;
 }
 
+bool is_labelled(const json& node) {
+  return text(labels(node), kPartitioningLabel) == "mps" ||
+         text(labels(node), "nos.nebuly.ai/gpu-partitioning") == "mps";
+}
+
 }  // namespace
 
 SliceStory::SliceStory(const std::vector<NodeSpec>& nodes, const std::map<std::string, SliceCounts>& slices,
@@ -122,6 +127,20 @@ bool SliceStory::event_says(const std::string& object, const std::string& reason
   return false;
 }
 
+bool SliceStory::hears(const std::string& object, const std::string& reason, const std::string& mention) {
+  return eventually([&] { return event_says(object, reason, mention); }, 1min);
+}
+
+std::uint64_t SliceStory::events_of(const std::string& object, const std::string& reason) const {
+  std::uint64_t out = 0;
+  for (const json& event : server.list(kEvents)) {
+    if (text(member(event, "regarding"), "name") != object || text(event, "reason") != reason) continue;
+    const json& series = member(event, "series");
+    out += series.is_object() ? series.value("count", std::uint64_t{1}) : 1;
+  }
+  return out;
+}
+
 std::uint64_t SliceStory::moves(const std::string& node) const {
   const auto at = moves_.find(node);
   return at == moves_.end() ? 0 : at->second;
@@ -163,6 +182,8 @@ void SliceStory::judge_node(const AuditEntry& entry) {
   if (member(*entry.before, "spec") != member(*entry.after, "spec")) changed.insert("spec");
   for (const std::string& key : changed) wrong(fmt::format("the operator changed {} of node {}", key, name));
   if (!moved) return;
+  before_.try_emplace(name, text(labels(*entry.before), kConfigLabel));
+  if (!is_labelled(*entry.before)) return judge_release(name, *entry.after);
   ++moves_[name];
   const std::string key = text(labels(*entry.after), kConfigLabel);
   const std::string document = text(member(*server.get(kConfigMaps, kMap), "data"), key);
@@ -179,6 +200,14 @@ void SliceStory::judge_node(const AuditEntry& entry) {
   for (const auto& pod : server.view(kPods)) {
     if (node_of(*pod) == name && text(member(*pod, "status"), "phase") == "Running") ran_at_move_.insert(uid_of(*pod));
   }
+}
+
+// A node that has lost the label names what it named before the operator moved it first.
+void SliceStory::judge_release(const std::string& name, const json& after) {
+  const std::string key = text(labels(after), kConfigLabel);
+  if (key != before_[name])
+    wrong(fmt::format("node {} is released with the key '{}', and had '{}' before", name, key, before_[name]));
+  if (annotations(after).contains(kMark)) wrong(fmt::format("node {} is released and keeps {}", name, kMark));
 }
 
 void SliceStory::judge_config_map(const AuditEntry& entry) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,6 +38,11 @@ class SliceStory : public TestCluster {
   // An Event about the object with that reason and text.
   [[nodiscard]] bool event_says(const std::string& object, const std::string& reason, const std::string& mention) const;
 
+  // The same, within a minute: Events are sent beside the passes.
+  [[nodiscard]] bool hears(const std::string& object, const std::string& reason, const std::string& mention);
+  // How often the object was sent an Event of that reason, those of a series included.
+  [[nodiscard]] std::uint64_t events_of(const std::string& object, const std::string& reason) const;
+
   // What went wrong first; empty: nothing.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
   // Writes of the operator but those of Leases and Events.
@@ -53,6 +59,7 @@ class SliceStory : public TestCluster {
  private:
   void judge(const AuditEntry& entry);
   void judge_node(const AuditEntry& entry);
+  void judge_release(const std::string& name, const nlohmann::json& after);
   void judge_config_map(const AuditEntry& entry);
   void judge_pod(const AuditEntry& entry);
   void wrong(const std::string& what);
@@ -60,7 +67,8 @@ class SliceStory : public TestCluster {
   std::string trouble_;
   std::uint64_t writes_ = 0;
   std::map<std::string, std::uint64_t> moves_;
-  std::set<std::string> ran_at_move_;  // Uids of pods that held a slice when a label moved.
+  std::map<std::string, std::string> before_;  // Of nodes that were moved: the key that their label named first.
+  std::set<std::string> ran_at_move_;          // Uids of pods that held a slice when a label moved.
 };
 
 }  // namespace gso::sim
