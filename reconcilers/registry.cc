@@ -21,6 +21,7 @@
 #include "reconcilers/rollout/remediation.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/starts.h"
+#include "reconcilers/standalone/standalone.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -54,6 +55,7 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& 
     plan_capacity_warnings(pass);
     plan_changes_in_progress(pass);
     plan_starts(pass);
+    plan_standalone_mps(pass);
     plan_paused_relabels(pass);
     plan_remediation(pass);
     plan_outcomes(pass);

@@ -48,6 +48,15 @@ constexpr BlockedReason kBlockedReasons[] = {
      "operator neither changes nor repairs the node",
      "wait until that system returns the node to service; if it left the label or taint behind, remove it",
      "kubectl describe node {node}"},
+    {kStandaloneMpsChange,
+     "the operator replaces the standalone MPS daemon of the node, after a change of the chart's `standaloneMps` "
+     "values",
+     "no action needed: the operator goes on once the new daemon is Ready; `StandaloneMPSFailed` says if it is not",
+     "kubectl describe node {node}"},
+    {kStandaloneMpsConflict,
+     "the profile shares by MPS, and the chart's standalone MPS daemon is for the node as well: two daemons must not "
+     "serve one GPU",
+     "take the node out of `standaloneMps.nodeSelector`, or choose a profile without MPS"},
     {kRenameStrandsPods, "running pods request the resource name that the change would remove",
      "delete or change those pods first", "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
     {kKaiReservations,

@@ -169,6 +169,13 @@ constexpr Check kChecks[] = {
      .meaning = "the MPS daemon loads another ConfigMap, default or label than the plugin, which waits for it forever",
      .remedy = "configure it like the plugin",
      .of_setup = check::mps_other_config},
+    {.code = kStandaloneMpsConflict,
+     .blocks = kStandaloneMpsConflict,
+     .writes_to_node = true,
+     .meaning = "the profile shares by MPS, and the chart's standalone MPS daemon is for the node as well: two daemons "
+                "must not serve one GPU",
+     .remedy = "take the node out of `standaloneMps.nodeSelector`, or choose a profile without MPS",
+     .of_setup = check::standalone_mps_conflict},
     {.code = "MPSDaemonMissing",
      .blocks = kProviderUnsupported,
      .writes_to_node = true,

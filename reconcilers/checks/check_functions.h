@@ -22,6 +22,7 @@ namespace gso::check {
 [[nodiscard]] Complaints mps_daemon_missing(const Setup& setup);
 [[nodiscard]] Complaints mps_daemon_has_no_pods(const Setup& setup);
 [[nodiscard]] Complaints mps_root_missing(const Setup& setup);
+[[nodiscard]] Complaints standalone_mps_conflict(const Setup& setup);
 [[nodiscard]] Complaints nfd_missing(const Setup& setup);
 [[nodiscard]] Complaints rename_hides_gpu_from_autoscaler(const Setup& setup);
 

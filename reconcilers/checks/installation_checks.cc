@@ -106,6 +106,14 @@ Complaints mps_daemon_has_no_pods(const Setup& setup) {
            we_write ? Severity::info : Severity::error, false}};
 }
 
+Complaints standalone_mps_conflict(const Setup& setup) {
+  if (!setup.wants_mps() || setup.standalone == nullptr) return {};
+  return {{"", fmt::format("the profile shares by MPS, and DaemonSet {} is for the node as well: two MPS daemons must "
+                           "not serve one GPU. Take the node out of the DaemonSet's node selector "
+                           "(standaloneMps.nodeSelector of the chart), or choose a profile without MPS",
+                           k8s::to_string(setup.standalone->key))}};
+}
+
 Complaints mps_root_missing(const Setup& setup) {
   if (!runs_mps(setup) || has_mps_root(setup.plugin, *setup.valid_profile())) return {};
   const bool empty = setup.plugin.overrides.contains("MPS_ROOT");

@@ -103,7 +103,7 @@ std::string Setup::identity() const {
   if (hardware.written_down != nullptr) return {};
   const bool by_label = key.source == EffectiveKey::Source::label;
   Identity out;
-  out << &installation << &plugin << gfd << mps << other_gfd << other_mps << config_map_exists;
+  out << &installation << &plugin << gfd << mps << other_gfd << other_mps << standalone << config_map_exists;
   add_profile(*this, out);
   add_start(*this, out);
   out << label_mode << mps_signal_fixed << labelled << by_label << (by_label && key.key == plugin.default_key);

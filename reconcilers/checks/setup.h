@@ -43,6 +43,7 @@ struct Setup {
   const Operand* other_gfd = nullptr;  // One of Discovery::strays that selects the node.
   const Operand* other_mps =
       nullptr;  // One of Discovery::strays that selects the node, in the installation's namespace.
+  const Operand* standalone = nullptr;  // The standalone MPS daemon's DaemonSet that selects the node; null: none.
   bool config_map_exists = false;
   const EffectiveKey& key;
   ProfilePtr profile = nullptr;  // Null if no key resolves.

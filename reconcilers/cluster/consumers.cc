@@ -35,17 +35,27 @@ bool mounts_mps_root(const Pod& pod, const World& world) {
   });
 }
 
+// By its DaemonSet where operand pods are not listed (`cleanup`): the plugin's pods mount the directory of its daemon.
+bool is_operand_pod(const Pod& pod, const World& world) {
+  if (world.operand_pods.find(pod.meta.key()) != nullptr) return true;
+  const auto* owner = pod.meta.controller();
+  if (owner == nullptr || owner->kind != "DaemonSet") return false;
+  const DaemonSet* daemonset =
+      world.daemonsets.find(ObjectKey{std::string(pod.meta.ns.view()), std::string(owner->name.view())});
+  return daemonset != nullptr && daemonset->meta.uid == owner->uid.view() && runs_operand(*daemonset);
+}
+
 }  // namespace
 
 bool runs_operand(const DaemonSet& daemonset) {
   return std::ranges::any_of(daemonset.containers, [](const ContainerSpec& container) {
-    return component_of_container(container.name).has_value();
+    return component_of_container(container.name).has_value() || container.name == kStandaloneMpsContainer;
   });
 }
 
 bool is_gpu_consumer(const Pod& pod, const World& world) {
   if (pod.phase == "Succeeded" || pod.phase == "Failed") return false;
-  if (world.operand_pods.find(pod.meta.key()) != nullptr) return false;
+  if (is_operand_pod(pod, world)) return false;
   const bool requests = std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
   if (requests || pod.uses_mps_pipe || pod.dra_gpu_claim || shares_by_kai(pod) || mounts_mps_root(pod, world))
     return true;

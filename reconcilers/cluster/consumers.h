@@ -5,7 +5,7 @@
 
 namespace gso {
 
-// Its template has a container of the device plugin, GFD or the MPS control daemon.
+// Its template has a container of the device plugin, GFD or an MPS control daemon.
 [[nodiscard]] bool runs_operand(const DaemonSet& daemonset);
 // Pods of one node as listed by spec.nodeName: true for a pod that uses GPUs and is neither finished nor an operand.
 [[nodiscard]] bool is_gpu_consumer(const Pod& pod, const World& world);

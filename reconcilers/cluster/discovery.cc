@@ -110,20 +110,42 @@ void read_announcement(const World& world, PluginInstallation& installation) {
 
 }  // namespace
 
+namespace {
+
+void read_newest(const std::map<std::string_view, const ControllerRevision*>& revisions, Operand& operand) {
+  const auto it = revisions.find(operand.uid);
+  if (it == revisions.end()) return;
+  operand.newest_hash = it->second->meta.labels.get(kRevisionHashLabel).value_or("");
+  operand.newest_since = it->second->meta.creation_timestamp;
+  operand.newest_number = it->second->revision;
+}
+
+std::vector<Operand> standalone_daemons(const World& world,
+                                        const std::map<std::string_view, const ControllerRevision*>& revisions) {
+  std::vector<Operand> out;
+  for (const auto& [key, daemonset] : world.daemonsets.all()) {
+    auto operand = standalone_daemon_of(*daemonset);
+    if (!operand) continue;
+    read_newest(revisions, *operand);
+    out.push_back(std::move(*operand));
+  }
+  std::ranges::sort(out, {}, &Operand::key);
+  return out;
+}
+
+}  // namespace
+
 Discovery discover(const World& world) {
   const auto revisions = newest_revisions(world);
   std::map<std::tuple<std::string, Owner>, std::vector<Operand>> groups;
   for (const auto& [key, daemonset] : world.daemonsets.all()) {
     auto operand = operand_of(*daemonset);
     if (!operand) continue;
-    if (auto it = revisions.find(operand->uid); it != revisions.end()) {
-      operand->newest_hash = it->second->meta.labels.get(kRevisionHashLabel).value_or("");
-      operand->newest_since = it->second->meta.creation_timestamp;
-      operand->newest_number = it->second->revision;
-    }
+    read_newest(revisions, *operand);
     groups[{key.ns, owner_of(*daemonset)}].push_back(std::move(*operand));
   }
   Discovery out;
+  out.standalone = standalone_daemons(world, revisions);
   for (auto& [where, operands] : groups) {
     std::ranges::sort(operands, {}, &Operand::key);
     std::set<std::string> config_maps;
@@ -177,6 +199,23 @@ const Operand* find_stray(const std::vector<Operand>& strays, Component componen
   return found == strays.end() ? nullptr : &*found;
 }
 
+const Operand* find_standalone(const std::vector<Operand>& standalone, const Node& node) {
+  const auto found = std::ranges::find_if(
+      standalone, [&](const Operand& daemon) { return selects(daemon, node, true) != Selects::no; });
+  return found == standalone.end() ? nullptr : &*found;
+}
+
+const Pod* pod_of_standalone(const std::vector<Operand>& standalone, const std::vector<const Pod*>& operand_pods) {
+  const Pod* out = nullptr;
+  for (const Pod* pod : operand_pods) {
+    const auto* owner = pod->meta.controller();
+    const bool runs = owner != nullptr && pod->phase != "Succeeded" && pod->phase != "Failed" &&
+                      std::ranges::find(standalone, owner->uid.view(), &Operand::uid) != standalone.end();
+    if (runs && (out == nullptr || out->meta.deletion_timestamp)) out = pod;
+  }
+  return out;
+}
+
 bool holds_profiles(const World& world, const ObjectKey& config_map) {
   const Discovery found = discover(world);
   return std::ranges::any_of(found.installations, [&](const PluginInstallation& installation) {
@@ -205,6 +244,10 @@ std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings&
     }
     if (!installation.announced_config_map.empty())
       out.insert({Kind::configmaps, installation.ns, {}, installation.announced_config_map});
+  }
+  for (const Operand& daemon : found.standalone) {
+    out.insert({Kind::pods, daemon.key.ns, daemon.match_labels, {}});
+    out.insert({Kind::controllerrevisions, daemon.key.ns, daemon.match_labels, {}});
   }
   return {out.begin(), out.end()};
 }

@@ -57,6 +57,8 @@ struct Discovery {
   // GFD and MPS DaemonSets that mount a ConfigMap which no plugin of the same namespace and owner mounts, and GFD
   // DaemonSets without any such plugin.
   std::vector<Operand> strays;
+  // DaemonSets of MPS daemons without a device plugin, by key.
+  std::vector<Operand> standalone;
   std::vector<std::string> complaints;  // DaemonSets that look like operands and belong to no installation.
   friend bool operator==(const Discovery&, const Discovery&) = default;
 };
@@ -66,6 +68,12 @@ struct Discovery {
 // Whether a device plugin that the operator knows reads its profiles from the ConfigMap, or will once the GPU Operator
 // has rolled out what its ClusterPolicy announces. Not nos's plugin, whose profiles have other rules.
 [[nodiscard]] bool holds_profiles(const World& world, const ObjectKey& config_map);
+
+// The first of Discovery::standalone that selects the node, whatever its label nvidia.com/mps.capable is; null: none.
+[[nodiscard]] const Operand* find_standalone(const std::vector<Operand>& standalone, const Node& node);
+// The node's pod of such a DaemonSet: one that is not being deleted if there are several; null: none.
+[[nodiscard]] const Pod* pod_of_standalone(const std::vector<Operand>& standalone,
+                                           const std::vector<const Pod*>& operand_pods);
 
 // The first of Discovery::strays of that component that selects the node, or nullptr.
 [[nodiscard]] const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node);

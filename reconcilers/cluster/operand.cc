@@ -138,13 +138,10 @@ bool has_mps_root(const ContainerSpec& container) {
                              [](const std::string& word) { return word.find("--mps-root") != std::string::npos; });
 }
 
-}  // namespace
-
-std::optional<Operand> operand_of(const DaemonSet& daemonset) {
-  const auto main = main_container(daemonset);
-  if (!main) return std::nullopt;
+// What every operand has.
+Operand operand_base(const DaemonSet& daemonset, Component component) {
   Operand out;
-  out.component = main->component;
+  out.component = component;
   out.key = daemonset.meta.key();
   out.uid = daemonset.meta.uid;
   out.created = daemonset.meta.creation_timestamp;
@@ -154,6 +151,29 @@ std::optional<Operand> operand_of(const DaemonSet& daemonset) {
   out.tolerations = daemonset.tolerations;
   out.on_delete = daemonset.on_delete;
   out.generation = daemonset.meta.generation;
+  return out;
+}
+
+}  // namespace
+
+std::optional<Operand> standalone_daemon_of(const DaemonSet& daemonset) {
+  const auto main = std::ranges::find(daemonset.containers, kStandaloneMpsContainer, &ContainerSpec::name);
+  if (main == daemonset.containers.end()) return std::nullopt;
+  Operand out = operand_base(daemonset, Component::mps);
+  out.watches_host = std::ranges::find(main->command, "observe") != main->command.end();
+  for (auto& term : out.affinity_terms) {
+    std::erase_if(term, [](const NodeSelectorRequirement& requirement) { return requirement.key == kMpsCapable; });
+  }
+  // A term that is empty now would match every node, and the terms are alternatives.
+  if (std::ranges::any_of(out.affinity_terms, [](const auto& term) { return term.empty(); }))
+    out.affinity_terms.clear();
+  return out;
+}
+
+std::optional<Operand> operand_of(const DaemonSet& daemonset) {
+  const auto main = main_container(daemonset);
+  if (!main) return std::nullopt;
+  Operand out = operand_base(daemonset, main->component);
   out.overrides = overrides_of(*main->container, out.component);
   if (const auto mig = out.overrides.find("MIG_STRATEGY"); mig != out.overrides.end()) {
     out.mig_strategy = mig->second.value;

@@ -42,6 +42,8 @@ struct Operand {
   // that path. Empty: none.
   std::string file_config_map;
   std::string config_file;
+  // Of a standalone MPS daemon: the host runs the daemon, and the pods only ask it.
+  bool watches_host = false;
   // A host path for MPS is set, by MPS_ROOT or --mps-root; true also if the template does not show it.
   bool mps_root = false;
   // Environment that overrides the profile (flags.migStrategy), empty when not set.
@@ -65,6 +67,12 @@ struct Operand {
 // The operand that the DaemonSet describes; nullopt if none of its containers is a component. Without the fields that
 // come from ControllerRevisions.
 [[nodiscard]] std::optional<Operand> operand_of(const DaemonSet& daemonset);
+
+// The container that runs or watches an MPS daemon without a device plugin, in the chart's DaemonSet.
+inline constexpr std::string_view kStandaloneMpsContainer = "standalone-mps";
+// The chart's DaemonSet of standalone MPS daemons; nullopt if it is another one. Its node affinity is kept without
+// nvidia.com/mps.capable, which follows the profile of the node.
+[[nodiscard]] std::optional<Operand> standalone_daemon_of(const DaemonSet& daemonset);
 
 // How an operand's choice of profiles differs from the plugin's ("mounts ConfigMap a, but the plugin mounts b"); empty
 // if both load the same.

@@ -245,15 +245,8 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
       }
     }
   }
-  const AssessContext context{world,
-                              settings,
-                              discovery.installations,
-                              ordered_policies_,
-                              record_or_null(),
-                              profiles,
-                              expectations_,
-                              discovery.strays,
-                              setups_};
+  const AssessContext context{world,    settings,      discovery.installations, ordered_policies_,    record_or_null(),
+                              profiles, expectations_, discovery.strays,        discovery.standalone, setups_};
   for (const std::string& name : dirty_nodes) assess(context, name);
   dirty_nodes.clear();
   dirty_config_maps.clear();

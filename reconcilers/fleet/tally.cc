@@ -157,7 +157,8 @@ std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& 
     return std::nullopt;
   if (marks) {
     const PluginInstallation* installation = assessment ? &context.installations[assessment->installation] : nullptr;
-    const MpsMark mark = mps_mark(node, mps_daemon_on(node, assessment, installation, pods));
+    const MpsMark mark = mps_mark(
+        node, mps_daemon_on(node, assessment, installation, pods, pod_of_standalone(context.standalone, pods)));
     return mark == MpsMark::right ? std::nullopt : std::optional(mark);
   }
   // Switched off: remove the operator's marks. (If KAI is only temporarily absent, they stay.)
@@ -177,6 +178,8 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
   if (assessment == nullptr && has_gpus(node) && partitioned) {
     out.left_to_nos_by = policies_that_select(context, node);
   }
+  out.buckets.put(Bucket::standalone_mps, pod_of_standalone(context.standalone, pods) != nullptr ||
+                                              node.meta.annotations.contains(kMpsDaemonChangeAnnotation));
   out.mark = mark_to_change(context, node, assessment, pods, marks);
   return out;
 }

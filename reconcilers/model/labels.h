@@ -25,6 +25,8 @@ inline constexpr std::string_view kMessageAnnotation = "gpusharing.dev/message";
 // The change in progress, and the deferred change (reconcilers/node/node_change.h): JSON with a version.
 inline constexpr std::string_view kChangeAnnotation = "gpusharing.dev/change";
 inline constexpr std::string_view kDeferredAnnotation = "gpusharing.dev/deferred";
+// The replacement of the node's standalone MPS daemon (reconcilers/node/mps_daemon_change.h): JSON with a version.
+inline constexpr std::string_view kMpsDaemonChangeAnnotation = "gpusharing.dev/mps-daemon-change";
 // Devices of the node, if GFD's label does not show them (two models, or no GFD).
 inline constexpr std::string_view kGpuCountAnnotation = "gpusharing.dev/gpu-count";
 // Labels that the operator owns and restores, as JSON (reconcilers/cluster/label_owners.h).
@@ -41,6 +43,9 @@ inline constexpr std::string_view kAdoptAnnotation = "gpusharing.dev/adopt-drift
 // On a SharingRollout of an inline profile, "true": its nodes are rolled back to the revision that was verified before
 // (`rollout undo`).
 inline constexpr std::string_view kUndoAnnotation = "gpusharing.dev/undo";
+// On the DaemonSet of standalone MPS daemons: the controller-revision-hash of the template that a person has approved,
+// under mode Approve.
+inline constexpr std::string_view kApprovedAnnotation = "gpusharing.dev/approved";
 // Inputs by people. On a Node, as annotation or label, "true": the operator skips the node (is_held()).
 inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";
 // On a ConfigMap, "true": the operator starts no node that uses it.
@@ -72,8 +77,8 @@ inline constexpr std::string_view kPartitioningAnnotation = "gpusharing.dev/part
 // Every annotation that the operator writes on a Node, which `cleanup` therefore removes. Its only label there is
 // kStateLabel.
 inline constexpr std::string_view kNodeAnnotations[] = {
-    kChangeAnnotation,   kRevisionAnnotation, kProfileAnnotation, kMessageAnnotation,     kDeferredAnnotation,
-    kGpuCountAnnotation, kOwnedAnnotation,    kMpsMarkAnnotation, kPartitioningAnnotation};
+    kChangeAnnotation,   kRevisionAnnotation, kProfileAnnotation, kMessageAnnotation,      kDeferredAnnotation,
+    kGpuCountAnnotation, kOwnedAnnotation,    kMpsMarkAnnotation, kPartitioningAnnotation, kMpsDaemonChangeAnnotation};
 
 // --- The ecosystem's.
 inline constexpr std::string_view kConfigLabel = "nvidia.com/device-plugin.config";
@@ -134,6 +139,8 @@ inline constexpr std::string_view kTaintNotTolerated = "TaintNotTolerated";
 inline constexpr std::string_view kDraDoubleOffer = "DRADoubleOffer";
 inline constexpr std::string_view kLabelsMissing = "LabelsMissing";
 inline constexpr std::string_view kDevicesUnreadable = "DevicesUnreadable";
+inline constexpr std::string_view kStandaloneMpsConflict = "StandaloneMPSConflict";
+inline constexpr std::string_view kStandaloneMpsChange = "StandaloneMPSChange";
 
 // --- Reasons of actions, Events, findings and conditions.
 
@@ -214,5 +221,9 @@ inline constexpr std::string_view kDevicePluginConflict = "DevicePluginConflict"
 inline constexpr std::string_view kConfigNotManaged = "ConfigNotManaged";
 inline constexpr std::string_view kDaemonSetDiffers = "DaemonSetDiffers";
 inline constexpr std::string_view kMpsUncleanExit = "MPSUncleanExit";
+// A standalone MPS daemon: its new pod does not become Ready; its replacement waits; where it cannot run.
+inline constexpr std::string_view kStandaloneMpsFailed = "StandaloneMPSFailed";
+inline constexpr std::string_view kStandaloneMpsWaits = "StandaloneMPSWaits";
+inline constexpr std::string_view kStandaloneMpsRefused = "StandaloneMPSRefused";
 
 }  // namespace gso

@@ -171,7 +171,8 @@ struct DaemonSet {
   std::vector<ContainerSpec> init_containers;
   std::vector<ContainerSpec> containers;
   std::map<std::string, std::string> configmap_volumes;  // volume name -> ConfigMap name.
-  // Host directories of MPS, as the template names them: MPS_ROOT, --mps-root, and host paths that are mounted at /mps.
+  // Host directories of MPS, as the template names them: MPS_ROOT, --mps-root, --pipe-directory, and host paths that
+  // are mounted at /mps.
   std::set<std::string> mps_roots;
   std::string restarted_for;  // Annotation gpusharing.dev/restarted-for of the template.
   bool on_delete = false;     // updateStrategy OnDelete.

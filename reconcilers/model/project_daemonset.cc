@@ -125,6 +125,7 @@ std::set<std::string> mps_roots(const DaemonSet& daemonset, const std::map<std::
     for (const ContainerSpec& container : *list) {
       if (const auto root = container.env.find("MPS_ROOT"); root != container.env.end()) found.insert(root->second);
       add_flags(container, "--mps-root", found);
+      add_flags(container, "--pipe-directory", found);
       const auto mount = container.volume_mounts.find("/mps");
       if (mount == container.volume_mounts.end()) continue;
       if (const auto path = host_paths.find(mount->second); path != host_paths.end()) found.insert(path->second);

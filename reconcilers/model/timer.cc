@@ -37,6 +37,8 @@ constexpr auto kNames = std::to_array<Name>({
     {Timer::mps_gone, "mps-gone"},
     {Timer::kai_mismatch, "kai-mismatch"},
     {Timer::kai_turn, "kai-turn"},
+    {Timer::mps_draining, "mps-draining"},
+    {Timer::mps_starting, "mps-starting"},
     {Timer::settled, "settled"},
     {Timer::key_text, "key-text"},
     {Timer::projecting, "projecting"},

@@ -39,6 +39,8 @@ enum class Timer : std::uint8_t {
   mps_gone,      // The node is marked and the daemon is down; no scope.
   kai_mismatch,  // KAI's accounting differs from what runs; no scope.
   kai_turn,      // Its next reservation to be deleted; scope: the pod's uid.
+  mps_draining,  // Waits for its GPU clients before its standalone MPS daemon is replaced; scope: the new template.
+  mps_starting,  // Its standalone MPS daemon was replaced, and is not Ready; scope: the new template.
   // --- Of a ConfigMap ("namespace/name") or of what mounts it.
   settled,      // Nothing that restarted pods would load has changed; scope: signature.
   key_text,     // A key has had its present text; scope: key and a hash of the text.

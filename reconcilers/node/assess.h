@@ -161,7 +161,8 @@ struct AssessContext {
   const FleetRecord* record = nullptr;                // Null: no baseline yet.
   ProfileCache& profiles;
   ExpectationCache& expectations;
-  const std::vector<Operand>& strays;  // Discovery::strays
+  const std::vector<Operand>& strays;      // Discovery::strays
+  const std::vector<Operand>& standalone;  // Discovery::standalone
   PreflightCache& setups;
 };
 
@@ -223,7 +224,8 @@ using Loaders = std::vector<std::pair<const Operand*, const Pod*>>;
 // that govern although they have no object (cluster/recorded_policies.h).
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in,
                                                                   const std::map<std::string, SharingPolicy>& held);
-// Another actor holds the node: a driver upgrade or MIG change in progress, or a remediation system. Empty: nobody.
+// Another actor holds the node: a driver upgrade or MIG change in progress, a remediation system, or the replacement of
+// the node's standalone MPS daemon. Empty: nobody.
 [[nodiscard]] std::string_view foreign_holder(const Node& node, const PluginInstallation& installation);
 // Who holds the node: Held (a person), else the same. Empty: nobody.
 [[nodiscard]] std::string_view holder_of(const Node& node, const PluginInstallation& installation);

@@ -30,6 +30,7 @@ void Assessor::describe_setup() {
                        .label_mode = label_mode_of(node_, context_.settings),
                        .mps_signal_fixed = context_.settings.mps_signal_fixed});
   describe_node(node_, facts_, context_.strays, *setup_);
+  setup_->standalone = find_standalone(context_.standalone, node_);
 }
 
 NodeSetup Assessor::setup() const {

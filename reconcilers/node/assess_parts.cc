@@ -8,6 +8,7 @@
 #include "reconcilers/cluster/quarantine.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/node/mps_daemon_change.h"
 
 namespace gso {
 
@@ -203,7 +204,9 @@ std::string_view foreign_holder(const Node& node, const PluginInstallation& inst
       return actual.starts_with("paused-for-mig") ? kMigChange : kDriverUpgrade;
     }
   }
-  return quarantine_of(node) ? kQuarantined : std::string_view();
+  if (quarantine_of(node)) return kQuarantined;
+  const MpsDaemonChangeOnNode daemon = mps_daemon_change_on(node);
+  return daemon.change || !daemon.problem.empty() ? kStandaloneMpsChange : std::string_view();
 }
 
 std::string_view holder_of(const Node& node, std::string_view foreign) {
@@ -218,6 +221,7 @@ std::string describe_holder(std::string_view holder, const Node& node) {
   if (holder == kHeld) return hold_of(node) + " is set";
   if (holder == kDriverUpgrade) return "a driver upgrade is in progress on the node";
   if (holder == kMigChange) return "the MIG manager is changing the node";
+  if (holder == kStandaloneMpsChange) return describe(mps_daemon_change_on(node));
   const auto quarantine = quarantine_of(node);
   return quarantine ? fmt::format("{} ({})", quarantine->by, quarantine->mark) : std::string(holder);
 }

@@ -38,8 +38,9 @@ void remove_mark(PlanDraft& draft, const std::string& name, bool on_the_node) {
 }  // namespace
 
 MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, const PluginInstallation* installation,
-                        const std::vector<const Pod*>& operand_pods) {
+                        const std::vector<const Pod*>& operand_pods, const Pod* standalone) {
   if (node.meta.annotations.get(kMpsHostAnnotation) == "true") return node.ready ? MpsDaemon::up : MpsDaemon::down;
+  if (standalone != nullptr && node.ready && is_serving(*standalone)) return MpsDaemon::up;
   if (assessment == nullptr || installation == nullptr || !node.ready) return MpsDaemon::down;
   const NodePods pods = sort_pods(*installation, operand_pods);
   if (pods.mps.empty() || !is_serving(*pods.mps.front())) return MpsDaemon::down;

@@ -16,10 +16,11 @@ enum class MpsDaemon {
   unclear,  // Between two revisions: keep the present label.
 };
 // `assessment`: null if no device plugin selects the node. A daemon of the host itself counts on a Ready node with the
-// annotation gpusharing.dev/mps-host=true.
+// annotation gpusharing.dev/mps-host=true. `standalone`: the node's pod of a standalone daemon, which is Ready while
+// the daemon answers; null: none.
 [[nodiscard]] MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment,
                                       const PluginInstallation* installation,
-                                      const std::vector<const Pod*>& operand_pods);
+                                      const std::vector<const Pod*>& operand_pods, const Pod* standalone);
 
 enum class MpsMark : std::uint8_t { right, to_set, to_remove, foreign };
 // What the label needs. Only a mark that the operator set is removed. `foreign`: set by a person or another tool, on a

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/mps_daemon_change.h"
 
 namespace gso {
 
@@ -246,7 +247,9 @@ std::shared_ptr<const NodeChange> change_of(const Node& node) {
 
 bool is_cordoned_by_operator(const Node& node) {
   const auto change = change_of(node);
-  return change != nullptr && change->cordoned;
+  if (change != nullptr && change->cordoned) return true;
+  const MpsDaemonChangeOnNode daemon = mps_daemon_change_on(node);
+  return daemon.change && daemon.change->cordoned;
 }
 
 std::string print_deferral(const Deferral& deferral) {

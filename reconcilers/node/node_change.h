@@ -90,7 +90,7 @@ struct ChangeOnNode {
 // The change alone; null if the node has none, or if it cannot be read.
 [[nodiscard]] std::shared_ptr<const NodeChange> change_of(const Node& node);
 
-// The node is in a change, and the operator must remove its cordon.
+// The node is in a change, or its standalone MPS daemon is replaced, and the operator must remove its cordon.
 [[nodiscard]] bool is_cordoned_by_operator(const Node& node);
 
 // A change that was backed out and must not begin again before `until`: gpusharing.dev/deferred.

@@ -66,9 +66,13 @@ bool goes_back(const RolloutView& rollout) {
 
 // --- Why a gate is closed, for people; empty: it is open. First the switches that people have set.
 
+std::string closed_by_pause_of(const SharingPolicy& policy) {
+  return policy.rollout.paused ? "spec.rollout.paused of the policy is set" : "";
+}
+
 Pause pause_above(const RolloutView& rollout) {
   const Pass& pass = rollout.pass;
-  if (rollout.policy.rollout.paused) return {PausedBy::policy, "spec.rollout.paused of the policy is set"};
+  if (std::string why = closed_by_pause_of(rollout.policy); !why.empty()) return {PausedBy::policy, std::move(why)};
   const ObjectKey config_map = rollout.installation.config_map_key();
   const ConfigMapPause pause = pause_of(pass.s.world, pass.index.record_or_null(), config_map);
   if (pause == ConfigMapPause::none) return {};
@@ -84,12 +88,15 @@ Switches switches_on(const RolloutView& rollout) {
   return rollout.anew ? Switches() : switches_of(rollout.pass, rollout.key, rollout.target, rollout.object);
 }
 
-std::string closed_by_mode(const RolloutView& rollout) {
-  const SharingPolicy& policy = rollout.policy;
-  const PolicyMode mode = rollout.pass.s.settings.mode_of(policy);
+std::string closed_by_mode_of(const PlannerSettings& settings, const SharingPolicy& policy) {
+  const PolicyMode mode = settings.mode_of(policy);
   if (mode != PolicyMode::observe) return {};
   return policy.mode != mode ? "the operator runs with max-mode Observe: nothing is changed"
                              : "the policy's mode is Observe: nothing is changed";
+}
+
+std::string closed_by_mode(const RolloutView& rollout) {
+  return closed_by_mode_of(rollout.pass.s.settings, rollout.policy);
 }
 
 // It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
@@ -151,13 +158,17 @@ std::string closed_by_failures(const RolloutView& rollout) {
 
 // --- Time, and changes that other controllers are about to make.
 
-std::string closed_by_window(const RolloutView& rollout) {
-  const WindowState windows = windows_at(rollout.policy.rollout.windows, rollout.pass.s.now);
-  if (windows.until) rollout.pass.look_again_in(*windows.until - rollout.pass.s.now);
+std::string closed_by_windows_of(PlanDraft& draft, const SharingPolicy& policy) {
+  const WindowState windows = windows_at(policy.rollout.windows, draft.s.now);
+  if (windows.until) draft.look_again_in(*windows.until - draft.s.now);
   if (windows.open) return {};
   if (windows.until) return "the next maintenance window opens at " + k8s::format_time(*windows.until);
   if (windows.problem.empty()) return "no maintenance window opens in the next five years";
   return "a maintenance window cannot be read: " + windows.problem;
+}
+
+std::string closed_by_window(const RolloutView& rollout) {
+  return closed_by_windows_of(rollout.pass, rollout.policy);
 }
 
 std::string closed_by_announcement(const RolloutView& rollout) {
@@ -270,6 +281,19 @@ GateState first_closed_gate(const RolloutView& rollout, GateUse use) {
     if (!prevents(row_of(condition.gate), use)) continue;
     if (std::string why = condition.why(rollout); !why.empty()) return {condition.gate, std::move(why)};
   }
+  return {};
+}
+
+GateState closed_by_policy(PlanDraft& draft, const SharingPolicy& policy, bool approved) {
+  const PlannerSettings& settings = draft.s.settings;
+  if (std::string why = closed_by_mode_of(settings, policy); !why.empty()) return {Gate::observe, std::move(why)};
+  if (std::string why = closed_by_pause_of(policy); !why.empty()) return {Gate::paused, std::move(why)};
+  if (std::string why = selector_problem(policy); !why.empty()) return {Gate::paused, std::move(why)};
+  if (settings.mode_of(policy) == PolicyMode::approve && !approved) {
+    return {Gate::approval, "the policy's mode is Approve, and nobody has approved this change"};
+  }
+  if (std::string why = closed_by_windows_of(draft, policy); !why.empty())
+    return {Gate::outside_window, std::move(why)};
   return {};
 }
 

@@ -174,7 +174,8 @@ class Leaving {
     const NodeAssessment* a = index_.assessment(node.meta.name);
     const std::string_view holder =
         holder_of(node, a == nullptr ? PluginInstallation() : index_.installations()[a->installation]);
-    if (!holder.empty()) {
+    // The replacement of the standalone daemon is the operator's own, and ends with it.
+    if (!holder.empty() && holder != kStandaloneMpsChange) {
       out.kept.push_back(fmt::format("node {} stays cordoned: {}; uncordon the node once this has ended",
                                      node.meta.name, describe_holder(holder, node)));
       return;

@@ -18,7 +18,7 @@ logs=$project/build/test-results/conformance
 jobs=${GSO_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first.
 all_parts=(bad-input kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
-  quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning chart pod-mutation kubectl-commands sequences playground custom-resources)
+  quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps chart pod-mutation kubectl-commands sequences playground custom-resources)
 # Only when named: fleet-bench builds a Go program and measures, which nothing should do beside it; leaving does not hold
 # yet, from its first step on (no node of its fleet shares a GPU).
 named_parts=(fleet-bench leaving)
@@ -122,6 +122,13 @@ partitioning() {
   up
   "$here/controlplane/build.sh" helm >/dev/null
   timeout 900 "$here/partitioning_test.sh" "$cluster" "$build"
+}
+
+# Its DaemonSet controller is the real one.
+standalone-mps() {
+  up
+  "$here/controlplane/build.sh" helm >/dev/null
+  timeout 900 "$here/standalone_mps_test.sh" "$cluster" "$build"
 }
 
 secure-metrics() {

@@ -18,7 +18,7 @@ RECONCILERS = [
     ["partitioning"],
     ["fleet"],
     ["rollout"],
-    ["status"],
+    ["status", "standalone"],
     ["registry"],  # reconcilers/registry.h: one line for each reconciler.
     ["explain", "lint"],
 ]

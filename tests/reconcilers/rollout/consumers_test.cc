@@ -149,5 +149,22 @@ TEST(Consumers, TheRootOfMPSIsReadFromFlagVariableOrVolumeOfOperandsOnly) {
     EXPECT_EQ(consumes("", kPod, world_with(container)), consumer) << container;
 }
 
+// `cleanup` lists no operand pods: the plugin's pods, which mount its daemon's directory, are known by their DaemonSet.
+TEST(Consumers, AreNotThePodsOfThePluginsDaemonSet) {
+  const World world = world_with(R"({"name":"nvidia-device-plugin"})");
+  const auto asked = [&](std::string_view name, std::string_view uid) {
+    const auto pod = project_pod(fmt::format(
+        R"({{"kind":"Pod","metadata":{{"name":"p","namespace":"gpu","ownerReferences":[{{"apiVersion":"apps/v1",
+        "kind":"DaemonSet","name":"{}","uid":"{}","controller":true}}]}},"spec":{{"volumes":[{{"name":"mps-root",
+        "hostPath":{{"path":"/run/nvidia/mps"}}}}],"containers":[{{"name":"c"}}]}},"status":{{"phase":"Running"}}}})",
+        name, uid));
+    EXPECT_TRUE(pod.has_value()) << pod.error().message;
+    return is_gpu_consumer(*pod, world);
+  };
+  EXPECT_FALSE(asked("plugin", "u1"));
+  EXPECT_TRUE(asked("plugin", "of a DaemonSet that had the name before"));
+  EXPECT_TRUE(asked("another", "u2"));
+}
+
 }  // namespace
 }  // namespace gso::test

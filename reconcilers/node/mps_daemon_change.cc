@@ -1,0 +1,79 @@
+#include "reconcilers/node/mps_daemon_change.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+// A time in that field; nullopt if it is none.
+std::optional<k8s::WallTime> time_at(const Json& root, std::string_view field) {
+  const auto read = k8s::parse_rfc3339(text_at(root, field));
+  return read ? std::optional<k8s::WallTime>(*read) : std::nullopt;
+}
+
+}  // namespace
+
+std::string print_mps_daemon_change(const MpsDaemonChange& change) {
+  Json out = {{"v", MpsDaemonChange::kVersion},
+              {"daemonSet", change.daemonset},
+              {"to", change.to},
+              {"begun", k8s::format_time(change.begun)}};
+  if (change.cordoned) out["cordoned"] = true;
+  if (change.deferred_until) out["deferredUntil"] = k8s::format_time(*change.deferred_until);
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+k8s::Result<MpsDaemonChange> parse_mps_daemon_change(std::string_view text) {
+  const auto bad = [](std::string_view what) {
+    return k8s::fail(k8s::Reason::decode, fmt::format("annotation {}: {}", kMpsDaemonChangeAnnotation, what));
+  };
+  const Json root = Json::parse(text, nullptr, false);
+  if (!root.is_object()) return bad("must be a JSON object");
+  if (number_at(root, "v") != MpsDaemonChange::kVersion) return bad("v must be 1");
+  const auto begun = time_at(root, "begun");
+  MpsDaemonChange out;
+  out.daemonset = text_at(root, "daemonSet");
+  out.to = text_at(root, "to");
+  if (out.daemonset.empty() || out.to.empty() || !begun) return bad("daemonSet, to and begun (a time) must be set");
+  out.begun = *begun;
+  const Json* cordoned = member_at(root, "cordoned");
+  if (cordoned != nullptr && !cordoned->is_boolean()) return bad("cordoned must be true or false");
+  out.cordoned = flag_at(root, "cordoned");
+  out.deferred_until = time_at(root, "deferredUntil");
+  if (member_at(root, "deferredUntil") != nullptr && !out.deferred_until) return bad("deferredUntil must be a time");
+  return out;
+}
+
+MpsDaemonChangeOnNode mps_daemon_change_on(const Node& node) {
+  const auto text = node.meta.annotations.get(kMpsDaemonChangeAnnotation);
+  if (!text) return {};
+  k8s::Result<MpsDaemonChange> parsed = parse_mps_daemon_change(*text);
+  MpsDaemonChangeOnNode out;
+  if (!parsed) {
+    out.problem = parsed.error().message;
+  } else if (parsed->deferred_until) {
+    out.deferred = std::move(*parsed);
+  } else {
+    out.change = std::move(*parsed);
+  }
+  return out;
+}
+
+std::string describe(const MpsDaemonChangeOnNode& found) {
+  if (!found.problem.empty()) {
+    return fmt::format("{}. Remove it once the node needs no change: kubectl annotate node NODE {}-", found.problem,
+                       kMpsDaemonChangeAnnotation);
+  }
+  if (!found.change) return {};
+  return fmt::format("the standalone MPS daemon of DaemonSet {} is replaced on the node", found.change->daemonset);
+}
+
+}  // namespace gso

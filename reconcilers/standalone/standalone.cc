@@ -1,0 +1,350 @@
+#include "reconcilers/standalone/standalone.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/standalone/daemon_nodes.h"
+
+namespace gso {
+namespace {
+
+constexpr Duration kListAgain = std::chrono::seconds(10);
+// Nodes whose GPU clients are listed in one pass, to find idle ones.
+constexpr std::size_t kMostListed = 16;
+
+// Reasons of actions and Events.
+constexpr std::string_view kBegun = "StandaloneMPSDraining";
+constexpr std::string_view kReplaced = "StandaloneMPSReplaced";
+constexpr std::string_view kBackedOut = "StandaloneMPSBackedOut";
+constexpr std::string_view kDeleted = "StandaloneMPSRestart";
+
+// What the pods of one DaemonSet show of its newest template.
+struct Progress {
+  std::int64_t in_change = 0;
+  std::int64_t failed = 0;
+  std::int64_t not_ready = 0;         // Of pods that only watch the host's daemon.
+  std::vector<WallTime> ready_since;  // Creation of each pod that serves with it.
+  std::vector<std::string> waiting;   // Nodes that a closed gate holds.
+  std::string gate;                   // Why.
+};
+
+std::string why_not_ready(const DaemonNode& node) {
+  if (node.pod == nullptr) return "it has no pod yet";
+  for (const ContainerStatus* container : node.pod->all_containers()) {
+    if (const std::string_view said = container->last_message(); !said.empty()) return std::string(said);
+  }
+  return fmt::format("pod {} is not Ready", k8s::to_string(node.pod->meta.key()));
+}
+
+class Standalone {
+ public:
+  explicit Standalone(Pass& pass) : pass_(pass), nodes_(read_daemon_nodes(pass)), slots_(pass, nodes_) {}
+
+  void run() {
+    for (const DaemonNode& node : nodes_) report(node);
+    for (const DaemonNode& node : nodes_) {
+      if (pass_.s.world.nodes_being_written.contains(node.name())) {
+        keep_timers(node.name());
+      } else {
+        look_at(node);
+      }
+    }
+    start_candidates();
+    report_waiting();
+  }
+
+ private:
+  void keep_timers(const std::string& node) {
+    for (const auto& [timer, since] : pass_.s.timers) {
+      const bool waits = timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting;
+      if (waits && timer.subject == node) pass_.keep(timer);
+    }
+  }
+
+  Progress& progress_of(const DaemonNode& node) { return progress_[node.daemonset]; }
+
+  // What is wrong on the node, whatever the rollout does.
+  void report(const DaemonNode& node) {
+    if (!node.mark.problem.empty()) {
+      pass_.finding(Severity::warning, node_ref(node.name()), kChangeUnreadable, describe(node.mark));
+    }
+    if (node.pod == nullptr || node.pod->meta.deletion_timestamp) return;
+    const bool beside =
+        node.assessment != nullptr &&
+        !sort_pods(pass_.index.installation_of(*node.assessment), pass_.index.pods_of(node.name())).mps.empty();
+    if (beside) {
+      pass_.finding(Severity::error, node_ref(node.name()), kStandaloneMpsConflict,
+                    fmt::format("pod {} and the device plugin's MPS daemon run on the node, and two daemons must not "
+                                "serve one GPU: take the node out of the node selector of DaemonSet {}",
+                                k8s::to_string(node.pod->meta.key()), k8s::to_string(node.daemonset->key)));
+    }
+    const auto said = [&] { return !node.pod->init_containers.empty() || is_crash_looping(*node.pod); };
+    if (!is_serving(*node.pod) && said() && !node.in_change()) {
+      pass_.finding(Severity::warning, node_ref(node.name()), kStandaloneMpsRefused,
+                    fmt::format("no standalone MPS daemon runs: {}", why_not_ready(node)));
+    }
+  }
+
+  void look_at(const DaemonNode& node) {
+    if (node.in_change()) return go_on(node);
+    if (!node.holder.empty()) return;
+    if (node.daemonset == nullptr) {
+      if (node.mark.deferred) leave(node, "its DaemonSet is gone");
+      return;
+    }
+    if (!node.is_outdated()) {
+      count_current(node);
+      if (node.mark.deferred && node.pod != nullptr) leave(node, "its daemon runs the newest template");
+      return;
+    }
+    consider(node);
+  }
+
+  void count_current(const DaemonNode& node) {
+    if (node.pod == nullptr) return;
+    if (is_serving(*node.pod)) {
+      progress_of(node).ready_since.push_back(node.pod->meta.creation_timestamp);
+    } else if (node.daemonset->watches_host) {
+      ++progress_of(node).not_ready;
+    }
+  }
+
+  // --- A node in the change.
+
+  void go_on(const DaemonNode& node) {
+    const MpsDaemonChange& change = *node.mark.change;
+    if (!node.holder.empty()) return count_in_change(node);
+    // The plugin's own daemon serves a node with that label, and the template leaves such nodes out.
+    const bool selected = node.daemonset != nullptr && node.node->meta.labels.get(kMpsCapable) != "true" &&
+                          selects(*node.daemonset, *node.node, true) != Selects::no;
+    if (node.pod == nullptr && !selected) return leave(node, "its DaemonSet is no longer for the node");
+    count_in_change(node);
+    if (node.pod == nullptr || node.pod->meta.deletion_timestamp) return await_start(node);
+    if (!node.is_outdated()) {
+      if (!is_serving(*node.pod)) return await_start(node);
+      progress_of(node).ready_since.push_back(node.pod->meta.creation_timestamp);
+      return leave(node, "its new daemon is Ready");
+    }
+    const GateState gate = closed_gate(node);
+    if (is_serving(*node.pod) && row_of(gate.gate).backs_out) return leave(node, gate.message);
+    if (change.cordoned && !node.node->unschedulable) return defer(node, "a person uncordoned the node");
+    drain(node);
+  }
+
+  void count_in_change(const DaemonNode& node) {
+    if (node.daemonset != nullptr) ++progress_of(node).in_change;
+  }
+
+  void drain(const DaemonNode& node) {
+    const MpsDaemonChange& change = *node.mark.change;
+    const RolloutSpec& rollout = node.policy->rollout;
+    if (rollout.workloads == WorkloadMode::interrupt) return delete_pod(node);
+    const NodeUse use = use_of(pass_.s, node.name(), change.begun);
+    const TimerKey draining{Timer::mps_draining, node.name(), change.to};
+    const bool patient = !pass_.ages.held_for(draining, rollout.idle_timeout, change.begun);
+    if (use.fresh && use.waiting.empty()) return delete_pod(node);
+    pass_.plan.consumers_wanted.insert(node.name());
+    pass_.look_again_in(kListAgain);
+    if (!use.fresh) return;
+    if (!patient) return defer(node, fmt::format("{} did not end within idleTimeout", use.names()));
+    pass_.finding(Severity::info, node_ref(node.name()), kStandaloneMpsWaits,
+                  fmt::format("the standalone MPS daemon is replaced once {} {} ended: it would break with the daemon",
+                              use.names(), use.waiting.size() == 1 ? "has" : "have"));
+  }
+
+  void delete_pod(const DaemonNode& node) {
+    pass_.add(
+        DeletePod{node.pod->meta.key(), std::string(node.pod->meta.uid), std::nullopt, std::nullopt}, kDeleted,
+        fmt::format("node {} gets the new template of DaemonSet {}", node.name(), k8s::to_string(node.daemonset->key)),
+        true, node.name());
+  }
+
+  // The old pod is gone, and the new one is not Ready.
+  void await_start(const DaemonNode& node) {
+    const Duration limit = node.policy->rollout.verify_timeout;
+    const std::string hash = node.daemonset == nullptr ? "" : node.daemonset->newest_hash;
+    if (!pass_.held_for({Timer::mps_starting, node.name(), hash}, limit)) return;
+    if (node.daemonset != nullptr) ++progress_of(node).failed;
+    pass_.finding(Severity::error, node_ref(node.name()), kStandaloneMpsFailed,
+                  fmt::format("the standalone MPS daemon is not Ready {} after its replacement: {}. The node keeps its "
+                              "cordon. Correct the chart's standaloneMps values, or the node",
+                              k8s::format_go_duration(limit), why_not_ready(node)));
+  }
+
+  // --- Patches.
+
+  [[nodiscard]] static PatchNode uncordon(const DaemonNode& node) {
+    PatchNode patch;
+    patch.name = node.name();
+    if (node.in_change() && node.mark.change->cordoned && node.node->unschedulable) {
+      patch.unschedulable = false;
+      patch.resource_version = node.node->meta.resource_version;
+    }
+    return patch;
+  }
+
+  void leave(const DaemonNode& node, std::string_view why) {
+    PatchNode patch = uncordon(node);
+    patch.remove_annotations.insert(std::string(kMpsDaemonChangeAnnotation));
+    pass_.add(std::move(patch), kReplaced, std::string(why), false, node.name());
+  }
+
+  void defer(const DaemonNode& node, std::string_view why) {
+    MpsDaemonChange change = *node.mark.change;
+    change.cordoned = false;
+    change.deferred_until = pass_.s.now + std::chrono::ceil<WallTime::duration>(node.policy->rollout.idle_timeout);
+    PatchNode patch = uncordon(node);
+    patch.set_annotations[std::string(kMpsDaemonChangeAnnotation)] = print_mps_daemon_change(change);
+    pass_.add(std::move(patch), kBackedOut,
+              fmt::format("{}; the daemon is not replaced before {}", why, k8s::format_time(*change.deferred_until)),
+              false, node.name());
+  }
+
+  void begin(const DaemonNode& node) {
+    MpsDaemonChange change{k8s::to_string(node.daemonset->key), node.daemonset->newest_hash, pass_.s.now, false, {}};
+    PatchNode patch;
+    patch.name = node.name();
+    patch.resource_version = node.node->meta.resource_version;
+    if (!node.node->unschedulable && node.policy->rollout.cordon.value_or(true)) {
+      change.cordoned = true;
+      patch.unschedulable = true;
+    }
+    patch.set_annotations[std::string(kMpsDaemonChangeAnnotation)] = print_mps_daemon_change(change);
+    pass_.add(std::move(patch), kBegun,
+              fmt::format("DaemonSet {} has a new template: the node is drained of GPU clients", change.daemonset),
+              true, node.name());
+  }
+
+  // --- Which node begins.
+
+  GateState closed_gate(const DaemonNode& node) {
+    const DaemonSet* daemonset = pass_.s.world.daemonsets.find(node.daemonset->key);
+    const bool approved =
+        daemonset != nullptr && daemonset->meta.annotations.get(kApprovedAnnotation) == node.daemonset->newest_hash;
+    GateState gate = closed_by_policy(pass_, *node.policy, approved);
+    if (gate.gate == Gate::approval) {
+      gate.message += fmt::format(": kubectl annotate daemonset --namespace {} {} {}={}", node.daemonset->key.ns,
+                                  node.daemonset->key.name, kApprovedAnnotation, node.daemonset->newest_hash);
+    }
+    return gate;
+  }
+
+  // A node with an old pod.
+  void consider(const DaemonNode& node) {
+    const bool elsewhere = node.assessment != nullptr && (node.assessment->change || node.assessment->is_unreadable());
+    const bool ends = node.pod->meta.deletion_timestamp.has_value();
+    if (!node.daemonset->on_delete || !node.mark.problem.empty() || !node.holder.empty() || elsewhere || ends) return;
+    if (!node.node->ready) return;
+    if (node.mark.deferred && pass_.s.now < *node.mark.deferred->deferred_until) {
+      return pass_.look_again_in(*node.mark.deferred->deferred_until - pass_.s.now);
+    }
+    GateState gate = closed_gate(node);
+    const WallTime settled =
+        node.daemonset->newest_since + std::chrono::ceil<WallTime::duration>(pass_.s.settings.settle);
+    if (gate.is_open() && pass_.s.now < settled) return pass_.look_again_in(settled - pass_.s.now);
+    if (gate.is_open()) return candidates_.push_back(&node);
+    Progress& progress = progress_of(node);
+    progress.waiting.push_back(node.name());
+    if (progress.gate.empty()) progress.gate = std::move(gate.message);
+  }
+
+  void start_candidates() {
+    std::vector<const DaemonNode*> idle;
+    std::vector<const DaemonNode*> busy;
+    std::size_t unknown = 0;
+    for (const DaemonNode* node : candidates_) {
+      if (node->daemonset->watches_host) {
+        replace_watcher(*node);
+        continue;
+      }
+      const NodeUse use = use_of(pass_.s, node->name(), WallTime::min());
+      if (use.fresh) {
+        (use.waiting.empty() ? idle : busy).push_back(node);
+      } else if (may_start(*node) && ++unknown <= kMostListed) {
+        pass_.plan.consumers_wanted.insert(node->name());
+      }
+    }
+    for (const DaemonNode* node : idle) start(*node);
+    // A busy node would keep a slot that an idle one could use.
+    if (unknown > 0) return;
+    for (const DaemonNode* node : busy) start(*node);
+    if (!busy.empty()) pass_.look_again_in(kListAgain);
+  }
+
+  void replace_watcher(const DaemonNode& node) {
+    Progress& progress = progress_of(node);
+    if (progress.not_ready++ == 0) delete_pod(node);
+  }
+
+  void start(const DaemonNode& node) {
+    if (!may_start(node)) return;
+    slots_.take(node);
+    ++progress_of(node).in_change;
+    begin(node);
+  }
+
+  [[nodiscard]] bool may_start(const DaemonNode& node) {
+    const RolloutSpec& rollout = node.policy->rollout;
+    const Progress& progress = progress_of(node);
+    const bool proven = has_passed_canary(node);
+    const std::int64_t most_failures = proven ? std::max<std::int64_t>(1, rollout.max_failures) : 1;
+    if (progress.failed >= most_failures) return false;
+    // Those that serve already are the canary, and soak.
+    const std::int64_t canaries = progress.in_change + static_cast<std::int64_t>(progress.ready_since.size());
+    if (!proven && canaries >= rollout.canary_nodes_per_group) return false;
+    return slots_.free(node);
+  }
+
+  // As many nodes as the canary has serve with the new template, for as long as it must soak.
+  [[nodiscard]] bool has_passed_canary(const DaemonNode& node) {
+    const RolloutSpec& rollout = node.policy->rollout;
+    std::int64_t proven = 0;
+    for (const WallTime since : progress_of(node).ready_since) {
+      const WallTime until = since + std::chrono::ceil<WallTime::duration>(rollout.canary_soak);
+      if (until <= pass_.s.now) {
+        ++proven;
+      } else {
+        pass_.look_again_in(until - pass_.s.now);
+      }
+    }
+    return proven >= rollout.canary_nodes_per_group;
+  }
+
+  void report_waiting() {
+    for (const auto& [daemonset, progress] : progress_) {
+      if (progress.waiting.empty()) continue;
+      pass_.finding(
+          Severity::info, daemonset_ref(daemonset->key), kStandaloneMpsWaits,
+          fmt::format("{} still {} the former template of the standalone MPS daemon: {}", first_names(progress.waiting),
+                      progress.waiting.size() == 1 ? "runs" : "run", progress.gate));
+    }
+  }
+
+  Pass& pass_;
+  std::vector<DaemonNode> nodes_;
+  DaemonSlots slots_;
+  std::map<const Operand*, Progress> progress_;
+  std::vector<const DaemonNode*> candidates_;
+};
+
+}  // namespace
+
+void plan_standalone_mps(Pass& pass) {
+  if (pass.index.nodes_in(Bucket::standalone_mps).empty()) return;
+  // A view with gaps proves nothing: what has been true until now is not taken as having ended.
+  const bool complete = std::ranges::none_of(pass.index.discovery.standalone, [&](const Operand& daemon) {
+    return pass.s.world.unsynced_namespaces.contains(daemon.key.ns);
+  });
+  if (complete) return Standalone(pass).run();
+  for (const auto& [timer, since] : pass.s.timers) {
+    if (timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting) pass.keep(timer);
+  }
+}
+
+}  // namespace gso

@@ -1,0 +1,376 @@
+// Standalone MPS daemons: a new template of their DaemonSet is rolled node by node, clients first.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
+#include "reconcilers/node/mps_daemon_change.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::Interned;
+
+const ObjectKey kDaemons{"gpu-sharing-operator", "gpu-sharing-operator-mps"};
+
+// A fleet whose device plugin shares nothing, and the chart's DaemonSet beside it.
+class StandaloneMps : public ::testing::Test {
+ protected:
+  void begin(int nodes, const std::string& mode = "run", const char* profile = "none") {
+    FleetSpec spec;
+    spec.profiles = {{"any", profile}, {"mps", "mps-4"}};
+    spec.nodes = alike_nodes(nodes);
+    spec.crds = false;  // The settings are the policy.
+    for (NodeSpec& node : spec.nodes) node.labels["team.example/mps"] = "true";
+    fleet = std::make_unique<FleetModel>(spec);
+    fleet->settings.cluster_max_unavailable = {1, false};
+    mode_ = mode;
+    put_daemonset();
+    new_template("old");
+    for (const NodeSpec& node : spec.nodes) make_pod(node.name);
+    ASSERT_TRUE(fleet->settle());
+  }
+
+  void put_daemonset() {
+    DaemonSet out;
+    out.meta.ns = Interned(kDaemons.ns);
+    out.meta.name = kDaemons.name;
+    out.meta.uid = "ds-standalone";
+    out.match_labels = {{"app.kubernetes.io/component", "standalone-mps"}};
+    out.node_selector = {{"team.example/mps", "true"}};
+    out.affinity_terms = {{{Interned(kMpsCapable), Interned("NotIn"), {Interned("true")}}}};
+    out.on_delete = true;
+    ContainerSpec container;
+    container.name = "standalone-mps";
+    container.command = {"mps-daemon", mode_};
+    out.containers = {container};
+    if (!approved.empty()) out.meta.annotations.set(kApprovedAnnotation, approved);
+    fleet->world.daemonsets.apply(out);
+  }
+
+  void new_template(const std::string& hash) {
+    hash_ = hash;
+    ControllerRevision out;
+    out.meta.ns = Interned(kDaemons.ns);
+    out.meta.name = kDaemons.name + "-" + hash;
+    out.meta.uid = "revision-" + hash;
+    out.meta.creation_timestamp = fleet->now;
+    out.meta.labels.set(kRevisionHashLabel, hash);
+    out.meta.owners.push_back({Interned("DaemonSet"), Interned(kDaemons.name), Interned("ds-standalone"), true});
+    out.revision = ++revisions_;
+    fleet->world.revisions.apply(out);
+  }
+
+  void make_pod(const std::string& node) {
+    Pod out;
+    out.meta.ns = Interned(kDaemons.ns);
+    out.meta.name = fmt::format("mps-{}-{}", node, ++pods_);
+    out.meta.uid = "uid-" + out.meta.name;
+    out.meta.creation_timestamp = fleet->now;
+    out.meta.labels.set(kRevisionHashLabel, hash_);
+    out.meta.owners.push_back({Interned("DaemonSet"), Interned(kDaemons.name), Interned("ds-standalone"), true});
+    out.node_name = Interned(node);
+    out.phase = Interned("Running");
+    out.ready = !broken;
+    ContainerStatus status;
+    status.name = Interned("standalone-mps");
+    status.ready = out.ready;
+    status.running = true;
+    out.containers = {status};
+    fleet->world.operand_pods.apply(out);
+  }
+
+  [[nodiscard]] const Pod* pod_on(const std::string& node) const {
+    for (const auto& [key, pod] : fleet->world.operand_pods.all()) {
+      if (key.ns == kDaemons.ns && pod->node_name == node) return pod.get();
+    }
+    return nullptr;
+  }
+  [[nodiscard]] std::string hash_on(const std::string& node) const {
+    const Pod* pod = pod_on(node);
+    return pod == nullptr ? "" : std::string(pod->meta.labels.get(kRevisionHashLabel).value_or(""));
+  }
+  [[nodiscard]] int on(const std::string& hash) const {
+    int out = 0;
+    for (const auto& [key, pod] : fleet->world.operand_pods.all()) {
+      out += key.ns == kDaemons.ns && pod->meta.labels.get(kRevisionHashLabel) == hash ? 1 : 0;
+    }
+    return out;
+  }
+  [[nodiscard]] int in_change() const {
+    int out = 0;
+    for (const auto& [key, node] : fleet->world.nodes.all()) out += mps_daemon_change_on(*node).change ? 1 : 0;
+    return out;
+  }
+  [[nodiscard]] std::string mark(const std::string& node) const {
+    return fleet->annotation_of(node, kMpsDaemonChangeAnnotation);
+  }
+
+  // One second: what is planned is done, and the DaemonSet's controller replaces pods that are deleted.
+  void tick() {
+    last = fleet->plan();
+    for (const PlannedAction& planned : last.actions) {
+      const auto* deleted = std::get_if<DeletePod>(&planned.action);
+      if (deleted == nullptr || deleted->pod.ns != kDaemons.ns) {
+        fleet->apply(planned);
+        continue;
+      }
+      const Pod* pod = fleet->world.operand_pods.find(deleted->pod);
+      ASSERT_NE(pod, nullptr);
+      ASSERT_EQ(pod->meta.uid, deleted->uid);
+      const std::string node(pod->node_name.view());
+      EXPECT_TRUE(fleet->consumers[node].pods.empty() || interrupts) << "clients of " << node << " were not drained";
+      fleet->world.operand_pods.erase(deleted->pod);
+      make_pod(node);
+    }
+    fleet->advance(1s);
+    most_in_change = std::max(most_in_change, in_change());
+  }
+  void run(Duration span) {
+    const WallTime end = fleet->now + std::chrono::ceil<std::chrono::milliseconds>(span);
+    while (fleet->now < end) tick();
+  }
+  [[nodiscard]] std::string finding(std::string_view reason) const {
+    for (const Finding& found : last.findings) {
+      if (found.reason == reason) return found.object.name + ": " + found.message;
+    }
+    return {};
+  }
+
+  std::unique_ptr<FleetModel> fleet;
+  Plan last;
+  std::string approved;
+  bool broken = false;  // New pods do not become Ready.
+  bool interrupts = false;
+  int most_in_change = 0;
+
+ private:
+  std::string mode_;
+  std::string hash_;
+  std::int64_t revisions_ = 0;
+  int pods_ = 0;
+};
+
+TEST_F(StandaloneMps, RollANewTemplateNodeByNodeAndLeaveNothingBehind) {
+  begin(3);
+  new_template("new");
+  run(200s);
+  EXPECT_EQ(on("new"), 3);
+  EXPECT_EQ(most_in_change, 1);
+  EXPECT_EQ(in_change(), 0);
+  for (const char* node : {"n01", "n02", "n03"}) {
+    EXPECT_FALSE(fleet->node(node).unschedulable) << node;
+    EXPECT_EQ(mark(node), "") << node;
+  }
+  EXPECT_TRUE(fleet->plan().actions.empty());
+}
+
+TEST_F(StandaloneMps, LetTheCanarySoakBeforeTheOthers) {
+  begin(3);
+  fleet->settings.cluster_max_unavailable = {3, false};
+  fleet->settings.rollout.max_unavailable = {3, false};
+  fleet->settings.rollout.canary_soak = 60s;
+  new_template("new");
+  run(50s);
+  EXPECT_EQ(on("new"), 1);
+  run(60s);
+  EXPECT_EQ(on("new"), 3);
+}
+
+TEST_F(StandaloneMps, WaitForGpuClientsAndTakeIdleNodesFirst) {
+  begin(2);
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(200s);
+  EXPECT_EQ(hash_on("n02"), "new");
+  EXPECT_EQ(hash_on("n01"), "old");
+  EXPECT_TRUE(fleet->node("n01").unschedulable);
+  EXPECT_EQ(finding(kStandaloneMpsWaits),
+            "n01: the standalone MPS daemon is replaced once jobs/trainer has ended: it would break with the daemon");
+  fleet->release("n01");
+  run(30s);
+  EXPECT_EQ(hash_on("n01"), "new");
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
+}
+
+TEST_F(StandaloneMps, GiveANodeBackWhoseClientsStayAndTryAgainLater) {
+  begin(1);
+  fleet->settings.rollout.idle_timeout = 5min;
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(6min);
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
+  EXPECT_NE(mark("n01").find("deferredUntil"), std::string::npos);
+  run(5min);
+  EXPECT_TRUE(fleet->node("n01").unschedulable);  // The next attempt.
+  fleet->release("n01");
+  run(30s);
+  EXPECT_EQ(hash_on("n01"), "new");
+  EXPECT_EQ(mark("n01"), "");
+}
+
+TEST_F(StandaloneMps, AreNotReplacedOnANodeThatAPersonUncordons) {
+  begin(1);
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(60s);
+  ASSERT_TRUE(fleet->node("n01").unschedulable);
+  fleet->cordon("n01", false);
+  run(30s);
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
+  EXPECT_NE(mark("n01").find("deferredUntil"), std::string::npos);
+  EXPECT_EQ(hash_on("n01"), "old");
+}
+
+TEST_F(StandaloneMps, DoNotWaitUnderInterrupt) {
+  begin(1);
+  interrupts = true;
+  fleet->settings.rollout.workloads = WorkloadMode::interrupt;
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(60s);
+  EXPECT_EQ(hash_on("n01"), "new");
+}
+
+TEST_F(StandaloneMps, StopAtTheFirstNodeWhoseDaemonDoesNotStart) {
+  begin(3);
+  fleet->settings.rollout.verify_timeout = 5min;
+  broken = true;
+  new_template("new");
+  run(10min);
+  EXPECT_EQ(on("new"), 1);
+  EXPECT_EQ(in_change(), 1);
+  EXPECT_NE(finding(kStandaloneMpsFailed).find("the standalone MPS daemon is not Ready 5m0s after its replacement"),
+            std::string::npos)
+      << finding(kStandaloneMpsFailed);
+  broken = false;
+  new_template("newer");  // The values are corrected.
+  run(10min);
+  EXPECT_EQ(on("newer"), 3);
+  EXPECT_EQ(in_change(), 0);
+}
+
+TEST_F(StandaloneMps, FollowTheModeOfThePolicy) {
+  begin(2);
+  fleet->settings.mode = PolicyMode::approve;
+  new_template("new");
+  run(60s);
+  EXPECT_EQ(on("new"), 0);
+  EXPECT_NE(finding(kStandaloneMpsWaits).find("gpusharing.dev/approved=new"), std::string::npos)
+      << finding(kStandaloneMpsWaits);
+  approved = "new";
+  put_daemonset();
+  run(200s);
+  EXPECT_EQ(on("new"), 2);
+  fleet->settings.mode = PolicyMode::observe;
+  new_template("newer");
+  run(100s);
+  EXPECT_EQ(on("newer"), 0);
+}
+
+TEST_F(StandaloneMps, KeepOffANodeThatAPersonHoldsOrThatIsInAnotherChange) {
+  begin(1);
+  fleet->annotate("n01", kHoldAnnotation, "true");
+  new_template("new");
+  run(60s);
+  EXPECT_EQ(hash_on("n01"), "old");
+  fleet->annotate("n01", kHoldAnnotation, std::nullopt);
+  run(60s);
+  EXPECT_EQ(hash_on("n01"), "new");
+}
+
+// A rollout of a profile waits while the daemon is replaced, and the other way round.
+TEST_F(StandaloneMps, TakeTurnsWithChangesOfProfiles) {
+  begin(1);
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(60s);
+  ASSERT_EQ(in_change(), 1);
+  fleet->edit("any", "ts-4");
+  run(60s);
+  EXPECT_EQ(fleet->annotation_of("n01", kChangeAnnotation), "");
+  EXPECT_EQ(fleet->index.assessment("n01")->holder, kStandaloneMpsChange);
+  fleet->release("n01");
+  run(200s);
+  EXPECT_EQ(hash_on("n01"), "new");
+  EXPECT_EQ(fleet->allocatable("n01", kGpuResource), 8);
+}
+
+TEST_F(StandaloneMps, AreLeftWhereTheDaemonSetIsGone) {
+  begin(1);
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(60s);
+  ASSERT_EQ(in_change(), 1);
+  fleet->world.daemonsets.erase(kDaemons);
+  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  run(10s);
+  EXPECT_EQ(mark("n01"), "");
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
+}
+
+TEST_F(StandaloneMps, ThatOnlyWatchTheHostAreReplacedWithoutADrain) {
+  begin(3, "observe");
+  interrupts = true;
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(60s);
+  EXPECT_EQ(on("new"), 3);
+  EXPECT_EQ(most_in_change, 0);
+}
+
+TEST_F(StandaloneMps, MarkTheirNodesForKai) {
+  begin(1);
+  KaiWorld& kai = fleet->world.kai;
+  kai.configs.init_done();
+  kai.pods.init_done();
+  kai.bind_requests.init_done();
+  fleet->settings.kai.mps_ready = MpsReadyMode::on;
+  run(90s);
+  EXPECT_EQ(fleet->label_of("n01", std::string(kMpsEnabled)), "true");
+  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  run(30s);
+  EXPECT_EQ(fleet->label_of("n01", std::string(kMpsEnabled)), "");
+}
+
+TEST_F(StandaloneMps, BlockAProfileThatWouldStartASecondDaemon) {
+  begin(1);
+  fleet->edit("any", "mps-4");
+  run(60s);
+  const NodeAssessment& a = *fleet->index.assessment("n01");
+  EXPECT_EQ(a.reason, kStandaloneMpsConflict);
+  EXPECT_NE(a.message.find("DaemonSet gpu-sharing-operator/gpu-sharing-operator-mps is for the node as well"),
+            std::string::npos)
+      << a.message;
+  EXPECT_TRUE(fleet->pods("n01", "mps").empty());
+}
+
+TEST_F(StandaloneMps, HoldANodeWhoseMarkCannotBeRead) {
+  begin(1);
+  fleet->annotate("n01", kMpsDaemonChangeAnnotation, "{");
+  new_template("new");
+  run(60s);
+  EXPECT_EQ(hash_on("n01"), "old");
+  EXPECT_NE(finding(kChangeUnreadable).find("must be a JSON object"), std::string::npos);
+}
+
+TEST(MpsDaemonChangeText, IsReadAsItWasWritten) {
+  const MpsDaemonChange change{"gso/mps", "abc", k8s::WallTime(std::chrono::hours(500000)), true, std::nullopt};
+  EXPECT_EQ(print_mps_daemon_change(change),
+            R"({"v":1,"daemonSet":"gso/mps","to":"abc","begun":"2027-01-15T08:00:00Z","cordoned":true})");
+  const auto read = parse_mps_daemon_change(print_mps_daemon_change(change));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, change);
+  for (const char* wrong : {"", "[]", R"({"v":2})", R"({"v":1,"daemonSet":"a/b","to":"c"})",
+                            R"({"v":1,"daemonSet":"a/b","to":"c","begun":"now"})",
+                            R"({"v":1,"daemonSet":"a/b","to":"c","begun":"2027-01-15T08:00:00Z","cordoned":1})"}) {
+    EXPECT_FALSE(parse_mps_daemon_change(wrong)) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace gso::test
