@@ -23,7 +23,7 @@ a_fleet_shares_by_mps() {
   await 30 kubectl wait --for=condition=Established --timeout=30s crd/clusterpolicies.nvidia.com
   kubectl apply --server-side --force-conflicts -f "$work/fleet.json"
   await 120 replicas_are 4 3
-  start_operator
+  start_operator "$work/operator.kubeconfig" --canary-soak=1s
   await 30 is_ready
   await 60 up_to_date 3
 }
