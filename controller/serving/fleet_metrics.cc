@@ -1,4 +1,4 @@
-// One walk over the assessed nodes for each page, without copies of their names.
+// One walk over the assessed nodes for each pass of the planners, whose result all pages until the next pass show.
 #include "controller/serving/fleet_metrics.h"
 
 #include <algorithm>
@@ -26,10 +26,13 @@ namespace {
 
 constexpr Duration kLongCordon = std::chrono::hours(2);
 
-// By the value of a label. Views: of constants, or of texts that outlive the page.
-using Counts = std::map<std::string_view, double>;
-// Profile -> state -> nodes.
-using ProfileCounts = std::map<std::string_view, Counts>;
+// By the value of a label.
+using Counts = std::map<std::string, double, std::less<>>;
+
+double& at(Counts& counts, std::string_view value) {
+  const auto found = counts.find(value);
+  return found == counts.end() ? counts[std::string(value)] : found->second;
+}
 
 double seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
@@ -39,11 +42,12 @@ double seconds(Duration d) {
 template <class Map>
 void set_counts(Metrics& metrics, const char* name, const char* label, const Map& counts) {
   metrics.clear(name);
-  for (const auto& [value, count] : counts) metrics.set(name, {{label, std::string(value)}}, count);
+  for (const auto& [value, count] : counts) metrics.set(name, {{label, value}}, count);
 }
 
-// A ConfigMap may have any number of keys: what is beyond the first by name shares one series for each state.
-void set_profile_counts(Metrics& metrics, const ProfileCounts& profiles) {
+// Profile -> state -> nodes. A ConfigMap may have any number of keys: what is beyond the first by name shares one
+// series for each state.
+void set_profile_counts(Metrics& metrics, const std::map<std::string, Counts, std::less<>>& profiles) {
   constexpr std::size_t kMostProfiles = 100;
   metrics.clear("gpusharing_nodes_by_profile");
   Counts others;
@@ -53,14 +57,14 @@ void set_profile_counts(Metrics& metrics, const ProfileCounts& profiles) {
     const std::string name(profile.empty() ? "none" : profile);
     for (const auto& [state, count] : states) {
       if (own) {
-        metrics.set("gpusharing_nodes_by_profile", {{"profile", name}, {"state", std::string(state)}}, count);
+        metrics.set("gpusharing_nodes_by_profile", {{"profile", name}, {"state", state}}, count);
       } else {
         others[state] += count;
       }
     }
   }
   for (const auto& [state, count] : others) {
-    metrics.set("gpusharing_nodes_by_profile", {{"profile", "other"}, {"state", std::string(state)}}, count);
+    metrics.set("gpusharing_nodes_by_profile", {{"profile", "other"}, {"state", state}}, count);
   }
 }
 
@@ -88,8 +92,15 @@ bool may_offer_no_gpu(const NodeAssessment& assessment) {
   }
 }
 
+void fill_lane(Metrics& metrics, const char* name, const k8s::RequestLane& lane) {
+  metrics.set("gpusharing_requests_limit", {{"lane", name}}, static_cast<double>(lane.limit()));
+  metrics.set("gpusharing_requests_waiting", {{"lane", name}}, static_cast<double>(lane.waiting()));
+}
+
+}  // namespace
+
 // The names for alerts: a few for each reason, so that the number of series does not grow with the fleet.
-class AffectedObjects {
+class FleetMetrics::AffectedObjects {
  public:
   void add(std::string_view reason, std::string_view kind, std::string name) {
     constexpr std::size_t kMost = 5;
@@ -111,43 +122,49 @@ class AffectedObjects {
   std::map<std::pair<std::string, std::string>, std::set<std::string>> names_;  // By reason and kind.
 };
 
-// The nodes as a page shows them, by state, reason and profile.
-struct ShownNodes {
+// What the assessments and the plan of one pass say of the nodes: it is the same until the next pass.
+struct FleetMetrics::NodeSums {
+  struct Cordon {
+    std::string node;
+    Duration allowed;  // How long it may last before somebody should look.
+  };
+  std::uint64_t pass = 0;
   Counts states;
   Counts reasons;
-  ProfileCounts profiles;
+  std::map<std::string, Counts, std::less<>> profiles;
   double without_gpus = 0;
   double drifting = 0;
-  AffectedObjects* affected = nullptr;
+  AffectedObjects affected;
+  std::vector<Cordon> cordons;  // Of the operator.
 
   void add(const Node& node, const NodeAssessment& assessment) {
     const std::string_view state = state_name(assessment);
-    ++states[state];
-    ++profiles[assessment.profile_ref.view()][state];
+    ++at(states, state);
+    const auto profile = profiles.find(assessment.profile_ref.view());
+    ++at(profile == profiles.end() ? profiles[std::string(assessment.profile_ref.view())] : profile->second, state);
     const std::string& name = node.meta.name;
     if (drifts(assessment) && assessment.at_install == AtInstall::shown) {
       ++drifting;
-      affected->add("Drift", "Node", name);
+      affected.add("Drift", "Node", name);
     }
     const Phase phase = phase_of(assessment);
-    if (phase == Phase::failed) affected->add("Failed", "Node", name);
+    if (phase == Phase::failed) affected.add("Failed", "Node", name);
     if (phase == Phase::blocked || phase == Phase::held) {
-      ++reasons[shown_reason(assessment)];
-      affected->add(shown_reason(assessment), "Node", name);
+      ++at(reasons, shown_reason(assessment));
+      affected.add(shown_reason(assessment), "Node", name);
     }
     if (node.ready && !serves_gpus(node) && !may_offer_no_gpu(assessment)) {
       ++without_gpus;
-      affected->add("AllocatableZero", "Node", name);
+      affected.add("AllocatableZero", "Node", name);
     }
+  }
+  void add_cordon(const Node& node, Duration allowed) {
+    if (node.unschedulable && is_cordoned_by_operator(node)) cordons.push_back({node.meta.name, allowed});
   }
 };
 
-void fill_lane(Metrics& metrics, const char* name, const k8s::RequestLane& lane) {
-  metrics.set("gpusharing_requests_limit", {{"lane", name}}, static_cast<double>(lane.limit()));
-  metrics.set("gpusharing_requests_waiting", {{"lane", name}}, static_cast<double>(lane.waiting()));
-}
-
-}  // namespace
+FleetMetrics::FleetMetrics(Parts parts) : parts_(std::move(parts)) {}
+FleetMetrics::~FleetMetrics() = default;
 
 void FleetMetrics::declare_zeros(Metrics& metrics) {
   for (const Reconciler& reconciler : reconcilers()) {
@@ -223,7 +240,7 @@ void FleetMetrics::fill_kai(Metrics& metrics) const {
     for (const Finding& finding : parts_.view->last_plan.findings) {
       if (finding.reason == kKaiMismatch) mismatched.insert(finding.object.name);
       if (finding.object.kind != "Pod" || finding.object.ns != kai.view().reservations) continue;
-      ++reservations[finding.reason];
+      ++at(reservations, finding.reason);
       ++odd;
     }
     if (total > 0) reservations["Sound"] = std::max(0.0, static_cast<double>(total) - odd);
@@ -233,52 +250,43 @@ void FleetMetrics::fill_kai(Metrics& metrics) const {
 }
 
 void FleetMetrics::fill_nodes(Metrics& metrics) {
-  AffectedObjects affected;
-  ShownNodes counts;
-  counts.affected = &affected;
-  // A panel shows 0 rather than nothing.
-  for (std::size_t i = 0; i < kPhases; ++i) counts.states[to_string(static_cast<Phase>(i))] = 0;
-  std::map<std::string, MonoTime> cordoned;
-  Duration overdue = Duration::zero();
-  const MonoTime now = parts_.clock->monotonic();
-  const auto count_cordon = [&](const Node& node) {
-    if (!node.unschedulable || !is_cordoned_by_operator(node)) return;
-    const auto since = cordoned_since_.find(node.meta.name);
-    cordoned.emplace(node.meta.name, since == cordoned_since_.end() ? now : since->second);
-  };
   // A standby assesses nothing: series from the time when it led would be outdated and never removed.
-  if (parts_.leading()) {
-    const FleetIndex::Impl& fleet = parts_.index->impl();
-    for (const auto& [name, busy] : fleet.abandoned) {
-      if (const Node* node = parts_.world->nodes.find(name)) count_cordon(*node);
-    }
-    for (const auto& [name, indexed] : fleet.nodes) {
-      const Node* node = indexed.assessment ? parts_.world->nodes.find(name) : nullptr;
-      if (node == nullptr) continue;
-      counts.add(*node, *indexed.assessment);
-      count_cordon(*node);
-      const auto since = cordoned.find(name);
-      if (since == cordoned.end()) continue;
-      const Duration late = now - since->second - allowed_cordon(*indexed.assessment);
-      if (late > kLongCordon) affected.add("CordonedTooLong", "Node", name);
-      overdue = std::max(overdue, late);
-    }
-    for (const Finding& finding : parts_.view->last_plan.findings) {
-      if (finding.severity == Severity::info) continue;
-      const ObjectRef& object = finding.object;
-      affected.add(finding.reason, object.kind, k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
-    }
-  } else {
-    counts.states.clear();
+  if (!parts_.leading()) {
+    sums_ = std::make_unique<NodeSums>();
+  } else if (!sums_ || sums_->pass != parts_.view->passes) {
+    sums_ = count_nodes();
   }
+  set_counts(metrics, "gpusharing_nodes", "state", sums_->states);
+  set_counts(metrics, "gpusharing_nodes_blocked", "reason", sums_->reasons);
+  set_profile_counts(metrics, sums_->profiles);
+  metrics.set("gpusharing_nodes_drifting", {}, sums_->drifting);
+  metrics.set("gpusharing_nodes_allocatable_zero", {}, sums_->without_gpus);
+  AffectedObjects affected = sums_->affected;
+  fill_cordons(metrics, affected);
   affected.set(metrics);
-  set_counts(metrics, "gpusharing_nodes", "state", counts.states);
-  set_counts(metrics, "gpusharing_nodes_blocked", "reason", counts.reasons);
-  set_profile_counts(metrics, counts.profiles);
-  metrics.set("gpusharing_nodes_drifting", {}, counts.drifting);
-  metrics.set("gpusharing_nodes_allocatable_zero", {}, counts.without_gpus);
-  metrics.set("gpusharing_nodes_cordoned_overdue_seconds", {}, seconds(overdue));
-  fill_cordons(metrics, std::move(cordoned));
+}
+
+std::unique_ptr<FleetMetrics::NodeSums> FleetMetrics::count_nodes() const {
+  auto sums = std::make_unique<NodeSums>();
+  sums->pass = parts_.view->passes;
+  // A panel shows 0 rather than nothing.
+  for (std::size_t i = 0; i < kPhases; ++i) at(sums->states, to_string(static_cast<Phase>(i))) = 0;
+  const FleetIndex::Impl& fleet = parts_.index->impl();
+  for (const auto& [name, busy] : fleet.abandoned) {
+    if (const Node* node = parts_.world->nodes.find(name)) sums->add_cordon(*node, Duration::max() / 2);
+  }
+  for (const auto& [name, indexed] : fleet.nodes) {
+    const Node* node = indexed.assessment ? parts_.world->nodes.find(name) : nullptr;
+    if (node == nullptr) continue;
+    sums->add(*node, *indexed.assessment);
+    sums->add_cordon(*node, allowed_cordon(*indexed.assessment));
+  }
+  for (const Finding& finding : parts_.view->last_plan.findings) {
+    if (finding.severity == Severity::info) continue;
+    const ObjectRef& object = finding.object;
+    sums->affected.add(finding.reason, object.kind, k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
+  }
+  return sums;
 }
 
 Duration FleetMetrics::allowed_cordon(const NodeAssessment& assessment) const {
@@ -292,11 +300,22 @@ Duration FleetMetrics::allowed_cordon(const NodeAssessment& assessment) const {
   }
 }
 
-void FleetMetrics::fill_cordons(Metrics& metrics, std::map<std::string, MonoTime> cordoned) {
-  cordoned_since_ = std::move(cordoned);
+void FleetMetrics::fill_cordons(Metrics& metrics, AffectedObjects& affected) {
   const MonoTime now = parts_.clock->monotonic();
+  std::map<std::string, MonoTime> cordoned;
   Duration longest = Duration::zero();
-  for (const auto& [name, since] : cordoned_since_) longest = std::max(longest, now - since);
+  Duration overdue = Duration::zero();
+  for (const auto& [node, allowed] : sums_->cordons) {
+    const auto known = cordoned_since_.find(node);
+    const MonoTime since = known == cordoned_since_.end() ? now : known->second;
+    cordoned.emplace(node, since);
+    longest = std::max(longest, now - since);
+    const Duration late = now - since - allowed;
+    if (late > kLongCordon) affected.add("CordonedTooLong", "Node", node);
+    overdue = std::max(overdue, late);
+  }
+  cordoned_since_ = std::move(cordoned);
+  metrics.set("gpusharing_nodes_cordoned_overdue_seconds", {}, seconds(overdue));
   metrics.set("gpusharing_nodes_cordoned", {}, static_cast<double>(cordoned_since_.size()));
   metrics.set("gpusharing_nodes_cordoned_longest_seconds", {}, seconds(longest));
 }

@@ -1,5 +1,5 @@
-// Metrics that are cheaper to compute at each scrape than to keep up to date: stores and watches, nodes by phase,
-// rollouts by phase. Reads memory only; a standby shows no state of the fleet, since it assesses nothing.
+// Metrics that are cheaper to compute at a scrape than to keep up to date: stores and watches, nodes by phase, rollouts
+// by phase. Reads memory only; a standby shows no state of the fleet, since it assesses nothing.
 //
 //   FleetMetrics fleet({.clock = clock, .world = &world, …});
 //   metrics.on_render([&](Metrics& page) { fleet.fill(page); });
@@ -44,25 +44,31 @@ class FleetMetrics {
     std::shared_ptr<const RuntimeView> view;  // Of the last plan: its findings.
     std::string lease_name;
   };
-  explicit FleetMetrics(Parts parts) : parts_(std::move(parts)) {}
+  explicit FleetMetrics(Parts parts);
+  ~FleetMetrics();
 
   // Sets counters to 0 that grow only later: no query sees an increase from no series to 1.
   static void declare_zeros(Metrics& metrics);
-  // Before each page.
+  // Before each page. Nodes are counted once for each pass, so that pages of a quiet fleet cost the same whatever its
+  // size.
   void fill(Metrics& metrics);
 
  private:
+  class AffectedObjects;
+  struct NodeSums;
   void fill_watches(Metrics& metrics) const;
   void fill_runtime(Metrics& metrics) const;
   void fill_kai(Metrics& metrics) const;
   void fill_nodes(Metrics& metrics);
+  [[nodiscard]] std::unique_ptr<NodeSums> count_nodes() const;
   void fill_rollouts(Metrics& metrics) const;
   // How long a node may be cordoned by the operator before somebody should look: as long as a person holds it, or until
   // the policy's idleTimeout while it waits for its workloads.
   [[nodiscard]] Duration allowed_cordon(const NodeAssessment& assessment) const;
-  void fill_cordons(Metrics& metrics, std::map<std::string, MonoTime> cordoned);
+  void fill_cordons(Metrics& metrics, AffectedObjects& affected);
 
   Parts parts_;
+  std::unique_ptr<NodeSums> sums_;                  // Of the last pass that a page has shown.
   std::map<std::string, MonoTime> cordoned_since_;  // By node, as seen at scrapes.
 };
 

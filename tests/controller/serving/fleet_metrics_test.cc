@@ -59,6 +59,23 @@ TEST_F(FleetMetricsTest, AFleetThatHasComeToRestHasConverged) {
   EXPECT_GE(std::stoi(text.substr(at + name.size())), 1);
 }
 
+// Nodes are counted once for each pass: pages show what the last pass has seen, and the next pass is counted anew.
+TEST_F(FleetMetricsTest, ANodeThatOffersGpusAgainIsCountedAsSuchFromTheNextPassOn) {
+  install_crds();
+  create_plugin("gpu-operator");
+  create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-1","labels":{
+    "nvidia.com/gpu.count":"1"}},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  EXPECT_EQ(a.metric("gpusharing_nodes_allocatable_zero"), 1);
+  EXPECT_EQ(a.metric("gpusharing_nodes_allocatable_zero"), 1) << "a second page of the same pass";
+  const k8s::HttpResponse changed =
+      send(k8s::Method::patch, "/api/v1/nodes/gpu-1/status",
+           R"({"status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"}}})");
+  ASSERT_EQ(changed.status, 200) << changed.body;
+  EXPECT_TRUE(eventually([&] { return a.metric("gpusharing_nodes_allocatable_zero") == 0; }));
+}
+
 // Whoever scrapes a fleet of 50,000 nodes gets what a fleet of five costs.
 TEST_F(FleetMetricsTest, AsManySeriesForManyNodesAsForOne) {
   install_crds();
