@@ -116,7 +116,7 @@ def candidate(name):
 
 
 def outdated(libraries):
-    """A line for each library inside the binary if the mirrors have a newer version of it, which can be a security update."""
+    """A line for each library inside the binary that is older than the mirrors' version, which might be a security update."""
     lines = []
     for name, version in libraries:
         newer = candidate(LINKED[name]) if name in LINKED else ""
