@@ -30,10 +30,13 @@ std::vector<std::string> of_the_stop(const World& world, const RolloutFacts& fac
 }
 
 // Raises each budget that has no slot left, for whoever decides that: the operator's message names the setting in
-// parentheses (rollout/budgets.h). Raising one of them alone changes nothing.
-std::vector<std::string> of_full_budgets(const RolloutFacts& facts) {
+// parentheses (rollout/budgets.h). Raising one of them alone changes nothing. Not while a node that holds a slot makes
+// progress: a wave that uses its budget is no trouble.
+std::vector<std::string> of_full_budgets(const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
   std::vector<std::string> out;
-  if (!facts.message.contains("no slot is free")) return out;
+  const bool all_wait =
+      !steps.empty() && std::ranges::all_of(steps, [](const NodeStep& step) { return step.phase == Phase::draining; });
+  if (facts.reason != kBudgetExhausted && !all_wait) return out;
   for (const std::string_view setting : {"maxUnavailable", "maxUnavailablePerGroup"}) {
     if (!facts.message.contains(fmt::format("({})", setting))) continue;
     out.push_back(
@@ -67,7 +70,7 @@ std::vector<std::string> way_out(const World& world, const FleetIndex& index, co
       command = next_step(world, index.impl(), *node, a, shown_state(world, index, *node).state);
     if (!command.empty()) add_command(out, fmt::format("{}: {}", name, command));
   };
-  for (std::string& command : of_full_budgets(facts)) add_command(out, std::move(command));
+  for (std::string& command : of_full_budgets(facts, steps)) add_command(out, std::move(command));
   for (const RolloutFacts::NodeRow& row : facts.nodes) look_at(row.name, row.reason);
   for (const NodeStep& step : steps) {
     const bool listed = std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) != facts.nodes.end();

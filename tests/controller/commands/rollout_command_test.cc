@@ -257,12 +257,7 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
   EXPECT_EQ(next_for("PDBRefuses"), "  next: gpu-1: kubectl get poddisruptionbudgets --all-namespaces\n");
   EXPECT_EQ(next_for("WaitingForWorkloads"),
             "  next: gpu-1: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n");
-  const std::string uid =
-      get("/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-device-plugin-daemonset")["metadata"]["uid"];
-  post("/api/v1/namespaces/gpu-operator/pods",
-       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"plugin-1","labels":{"app":"plugin"},"ownerReferences":[
-           {"apiVersion":"apps/v1","kind":"DaemonSet","name":"nvidia-device-plugin-daemonset","controller":true,"uid":")" +
-           uid + R"("}]},"spec":{"nodeName":"gpu-1","containers":[{"name":"nvidia-device-plugin","image":"i"}]}})");
+  (void)plugin_pod();
   merge(
       "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
       R"({"status":{"phase":"Running","containerStatuses":[{"name":"nvidia-device-plugin","ready":false,"restartCount":3,
@@ -295,21 +290,23 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
        of_policy + of_cluster},
       {"waits for the canary a01", ""},
   };
-  for (const auto& row : rows) {
+  const auto next_for = [&](const char* reason, const char* message) {
     rollout("r", "Progressing", "v1-2");
     const Json condition{{"type", "Ready"},
                          {"status", "False"},
-                         {"reason", "RollingOut"},
-                         {"message", row.message},
+                         {"reason", reason},
+                         {"message", message},
                          {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
           Json{{"status", {{"conditions", Json::array({condition})}}}}.dump());
     (void)run(Verb::status, "r");
-    EXPECT_THAT(out.str(), HasSubstr(row.message));
-    const std::size_t at = out.str().find("  next: ");
-    EXPECT_EQ(at == std::string::npos ? "" : out.str().substr(at), row.next) << row.message;
+    EXPECT_THAT(out.str(), HasSubstr(message));
     (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
-  }
+    const std::size_t at = out.str().find("  next: to raise ");
+    return at == std::string::npos ? std::string() : out.str().substr(at);
+  };
+  for (const auto& row : rows) EXPECT_EQ(next_for("BudgetExhausted", row.message), row.next) << row.message;
+  EXPECT_EQ(next_for("RollingOut", rows[0].message), "") << "nodes hold the slots of a wave that goes on";
 }
 
 TEST_F(RolloutCommand, StartShowsWithDryRunWhatItRetriesAndWritesNothing) {

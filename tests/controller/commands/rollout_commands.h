@@ -64,6 +64,17 @@ class RolloutCommand : public OurCluster {
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
           nlohmann::json{{"status", status}}.dump());
   }
+  // The plugin's pod on gpu-1; its uid.
+  std::string plugin_pod() {
+    const std::string of_daemonset =
+        get("/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-device-plugin-daemonset")["metadata"]["uid"];
+    post("/api/v1/namespaces/gpu-operator/pods",
+         R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"plugin-1","labels":{"app":"plugin"},"ownerReferences":[
+             {"apiVersion":"apps/v1","kind":"DaemonSet","name":"nvidia-device-plugin-daemonset","controller":true,"uid":")" +
+             of_daemonset +
+             R"("}]},"spec":{"nodeName":"gpu-1","containers":[{"name":"nvidia-device-plugin","image":"i"}]}})");
+    return get("/api/v1/namespaces/gpu-operator/pods/plugin-1")["metadata"]["uid"];
+  }
   // What the operator has recorded, as text of its record.
   void record(const std::string& text) {
     const nlohmann::json state{{"apiVersion", "v1"},
