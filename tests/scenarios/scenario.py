@@ -8,14 +8,15 @@ Only names that users see are used here. What the operator remembers, it writes 
 """
 from cluster.cluster import Cluster, fleet, numbered
 from cluster.expectations import Failure, expect, expect_that, one
-from cluster.names import CONFIG_LABEL, GFD_LABELS, GPU, REVISION
+from cluster.names import COMPONENTS, CONFIG_LABEL, GFD_LABELS, GPU, REVISION
 from cluster.plans import Run, Tick
 from cluster.profile_texts import INVALID, mps, none, ts
 from cluster.program import binary
 from cluster.times import moment, stamp
 
-__all__ = ["CONFIG_LABEL", "Cluster", "Failure", "GFD_LABELS", "GPU", "INVALID", "REVISION", "Run", "SCENARIOS", "Tick",
-           "binary", "expect", "expect_that", "fleet", "moment", "mps", "none", "numbered", "one", "scenario", "stamp", "ts"]
+__all__ = ["COMPONENTS", "CONFIG_LABEL", "Cluster", "Failure", "GFD_LABELS", "GPU", "INVALID", "REVISION", "Run", "SCENARIOS",
+           "Tick", "binary", "expect", "expect_that", "fleet", "moment", "mps", "none", "numbered", "one", "scenario", "stamp",
+           "ts"]
 
 SCENARIOS = []  # (module.function, function) of every story.
 

@@ -1,0 +1,93 @@
+"""KAI beside replicas: fractions and reservations that come, stay and go around a change."""
+from scenario import GPU, expect, expect_that, fleet, mps, none, one, scenario, ts
+
+
+def reservation(c, node):
+    c.put({"apiVersion": "v1", "kind": "Pod",
+           "metadata": {"name": "gpu-reservation-%s-abc" % node, "namespace": "kai-resource-reservation",
+                        "labels": {"app": "kai-resource-reservation", "runai-gpu-group": "g1"}},
+           "spec": {"nodeName": node, "containers": [{"name": "r", "resources": {"limits": {GPU: "1"},
+                                                                                "requests": {GPU: "1"}}}]},
+           "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})
+
+
+def fraction(c, name, node):
+    c.consumer(name, node, gpus=0, annotations={"gpu-fraction": "0.5"}, labels={"runai-gpu-group": "g1"},
+               schedulerName="kai-scheduler")
+
+
+def kai_goes(c, name, node):
+    c.end(name)
+    c.remove("Pod", "gpu-reservation-%s-abc" % node, "kai-resource-reservation")
+
+
+@scenario
+def a_fraction_pod_without_a_reservation_keeps_replicas_away():
+    """n01 has a fraction pod and no reservation: it is Blocked by name on the way to MPS, and the others are changed."""
+    c = fleet(3, none(), rollout={"workloads": "Interrupt"})
+    fraction(c, "fraction-0", "n01")
+    c.after("1m")
+    c.edit(any=mps(4))
+    c.converge()
+    expect("capacities", [c.capacity(name) for name in c.nodes()], [2, 8, 8])
+    expect("blocked", c.blocked(), {"KAIReservations": ["n01"]})
+
+
+@scenario
+def kai_that_comes_while_a_node_drains_gives_the_node_back():
+    """KAI reserves a GPU of the node that waits for its job: it is uncordoned and not restarted, and Blocked."""
+    c = fleet(2, none())
+    for name in c.nodes():
+        c.consumer("job-" + name, name)
+    c.edit(any=mps(4))
+    name = one(c.after("2m").started())
+    before = c.uids(name)
+    reservation(c, name)
+    fraction(c, "fraction-0", name)
+    c.end("job-" + name)
+    for _ in range(5):
+        c.after("2m")
+    expect("pods", c.uids(name), before)
+    expect("(state, cordoned)", (c.state(name), c.cordoned(name)), ("Blocked", False))
+
+
+@scenario
+def a_node_that_kai_leaves_is_changed():
+    """The same node when fraction and reservation have gone: it is changed like the others."""
+    c = fleet(2, none())
+    reservation(c, "n01")
+    fraction(c, "fraction-0", "n01")
+    c.after("1m")
+    c.edit(any=mps(4))
+    c.converge()
+    expect("capacities beside KAI", [c.capacity(name) for name in c.nodes()], [2, 8])
+    kai_goes(c, "fraction-0", "n01")
+    c.converge()
+    expect("capacities without KAI", [c.capacity(name) for name in c.nodes()], [8, 8])
+    expect("state of n01", c.state("n01"), "")
+
+
+@scenario
+def more_replicas_do_not_come_to_a_node_of_kai():
+    """The node serves four replicas and KAI shares its GPUs: eight replicas do not come, and the reason is named."""
+    c = fleet(3, ts(4), rollout={"workloads": "Interrupt"})
+    reservation(c, "n01")
+    fraction(c, "fraction-0", "n01")
+    c.after("1m")
+    c.edit(any=ts(8))
+    c.converge(most=20)
+    expect("capacities", [c.capacity(name) for name in c.nodes()], [8, 16, 16])
+    expect("blocked", c.blocked(), {"KAIReservations": ["n01"]})
+
+
+@scenario
+def replicas_leave_a_node_of_kai():
+    """The way out is free: the edit ends sharing, and the node with KAI's pods is changed like the others."""
+    c = fleet(3, ts(4), rollout={"workloads": "Interrupt"})
+    reservation(c, "n01")
+    fraction(c, "fraction-0", "n01")
+    c.after("1m")
+    c.edit(any=none())
+    c.converge(most=30)
+    expect("capacities", [c.capacity(name) for name in c.nodes()], [2, 2, 2])
+    expect_that(c.get("Pod", "fraction-0", "team") is not None, "the fraction pod to run on")

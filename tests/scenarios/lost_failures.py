@@ -1,0 +1,124 @@
+"""Failed nodes that leave: whoever takes them away does not take the failure away."""
+from scenario import expect, expect_that, fleet, scenario, ts
+
+SICK = ("n03", "n05", "n07", "n09", "n11", "n12")
+
+
+def failures_with(take_away):
+    """Twelve nodes, two at a time, and half of them crash on the edit, one after the other. Which nodes have failed
+    three hours later? maxFailures is 2; `take_away` is called for each failed node."""
+    c = fleet(12, ts(4), rollout={"maxUnavailable": 3, "maxUnavailablePerGroup": 3, "maxFailures": 2},
+              options=["--cluster-max-unavailable", "100%"])
+    c.behave("crash", *SICK)
+    c.edit(any=ts(8))
+    failed = []
+    for _ in range(90):
+        c.after("2m")
+        for name in c.nodes():
+            if c.state(name) == "Failed" and name not in failed:
+                failed.append(name)
+                take_away(c, name)
+    return c, failed
+
+
+def expect_a_stop(c, failed):
+    """At most two failures, and those of nodes that were under way beside them."""
+    expect_that(2 <= len(failed) <= 4, "two failed nodes, and those beside them", failed)
+    expect("Progressing", c.condition("default", "Progressing")["reason"], "MaxFailures")
+
+
+@scenario
+def failed_nodes_that_an_autoscaler_removes_still_count():
+    """Node repair deletes each failed node some minutes later: after two failures the rollout stops all the same."""
+    def delete(c, name):
+        c.after("1m")
+        c.after("1m")
+        c.delete_node(name)
+    expect_a_stop(*failures_with(delete))
+
+
+@scenario
+def failed_nodes_on_which_the_plugin_is_switched_off_still_count():
+    """On-call switches the plugin off on each failed node: after two failures the rollout stops all the same."""
+    def switch_off(c, name):
+        c.after("1m")
+        c.after("1m")
+        c.set_label(name, "nvidia.com/gpu.deploy.device-plugin", "false")
+    expect_a_stop(*failures_with(switch_off))
+
+
+@scenario
+def failed_nodes_that_stay_stop_the_rollout():
+    """The neighbour: the failed nodes stay as they are, and the rollout stops after two of them."""
+    expect_a_stop(*failures_with(lambda c, name: None))
+
+
+@scenario
+def a_failed_canary_that_is_deleted_minutes_later_still_stops_the_rollout():
+    """The neighbour: the canary fails, and its node is deleted five minutes later: nobody else starts."""
+    c = fleet(4, ts(4))
+    c.behave("crash", *c.nodes())
+    c.edit(any=ts(8))
+    while "Failed" not in [c.state(name) for name in c.nodes()]:
+        c.after("2m")
+    c.after("1m")
+    c.after("4m")
+    c.delete_node("n01")
+    expect("starts", c.converge().started(), [])
+    expect("Progressing", c.condition("default", "Progressing")["reason"], "MaxFailures")
+
+
+@scenario
+def failed_nodes_that_on_call_holds_still_count():
+    """On-call holds each failed node to look into it: after two failures the rollout stops all the same."""
+    def hold(c, name):
+        c.after("1m")
+        c.after("1m")
+        c.annotate("Node", name, "gpusharing.dev/hold", "true")
+    expect_a_stop(*failures_with(hold))
+
+
+@scenario
+def failed_nodes_that_get_not_ready_still_count():
+    """Each failed node gets NotReady some minutes later, as with a bad card: the rollout stops after two."""
+    def lose(c, name):
+        c.after("1m")
+        c.after("1m")
+        c.set_ready(name, False)
+    expect_a_stop(*failures_with(lose))
+
+
+@scenario
+def failed_nodes_that_remediation_quarantines_still_count():
+    """A remediation system quarantines each failed node: the rollout stops after two."""
+    def quarantine(c, name):
+        c.after("1m")
+        c.after("1m")
+        c.set_label(name, "dgxc.nvidia.com/nvsentinel-state", "quarantined")
+    expect_a_stop(*failures_with(quarantine))
+
+
+@scenario
+def failed_nodes_whose_pool_label_is_taken_away_still_count():
+    """A policy selects a pool, and on-call takes failed nodes out of it: the rollout stops after two."""
+    c = fleet(12, ts(4), options=["--cluster-max-unavailable", "100%"])
+    for name in c.nodes():
+        c.set_label(name, "pool", "a")
+    c.policy("p", priority=5, selector={"pool": "a"}, rollout={"maxUnavailable": 3, "maxUnavailablePerGroup": 3,
+                                                             "maxFailures": 2})
+    c.policy(rollout={"paused": True})
+    for _ in range(3):
+        c.after("2m")
+    c.behave("crash", *SICK)
+    c.edit(any=ts(8))
+    failed = []
+    for _ in range(90):
+        c.after("2m")
+        for name in c.nodes():
+            if c.state(name) == "Failed" and name not in failed:
+                failed.append(name)
+                c.after("1m")
+                c.after("1m")
+                c.set_label(name, "pool", None)
+    expect_that(2 <= len(failed) <= 4, "two failed nodes, and those beside them", failed)
+    expect("Progressing", c.condition("p", "Progressing")["reason"], "MaxFailures")
