@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <set>
 
 #include "reconcilers/cluster/config_map_times.h"
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
@@ -148,12 +151,35 @@ class ManagedKeys {
     for (const auto& [key, text] : config_map->data) {
       const std::string id = fmt::format("{}/{}", k8s::to_string(where), key);
       const bool by_operator = config_map->our_keys.contains(key) && text && is_text_of_key(*text, key);
-      if (!by_operator || wanted.contains(key) || pass_.index.loaded.contains(id) || is_default(where, key)) continue;
+      if (!by_operator || wanted.contains(key) || pass_.index.loaded.contains(id) || is_named(key) ||
+          is_default(where, key))
+        continue;
       if (pass_.held_for({Timer::key_unused, k8s::to_string(where), key}, pass_.s.settings.keep_unused_keys))
         write.remove.insert(key);
     }
     if (write.remove.empty()) return;
     pass_.add(std::move(write), "KeysCollected", "no node has used these keys for a while");
+  }
+
+  // By the label of a node, even if no plugin serves it now, or by a policy, even if it has no node now.
+  [[nodiscard]] bool is_named(const std::string& key) const {
+    const auto names = [&](const SharingPolicy& policy) {
+      return policy.inline_profile && inline_profile_key(policy.meta.name, *policy.inline_profile) == key;
+    };
+    return names_on_nodes().contains(key) ||
+           std::ranges::any_of(pass_.s.world.policies.all(), [&](const auto& entry) { return names(*entry.second); }) ||
+           std::ranges::any_of(pass_.index.held_policies, [&](const auto& entry) { return names(entry.second); });
+  }
+
+  // The managed keys that profile labels name; read only once there is a key that might be removed.
+  [[nodiscard]] const std::set<std::string>& names_on_nodes() const {
+    if (on_nodes_) return *on_nodes_;
+    on_nodes_.emplace();
+    for (const auto& [name, node] : pass_.s.world.nodes.all()) {
+      const auto key = node->meta.labels.get(kConfigLabel);
+      if (key && is_managed_key(*key)) on_nodes_->emplace(*key);
+    }
+    return *on_nodes_;
   }
 
   [[nodiscard]] bool is_default(const ObjectKey& where, const std::string& key) const {
@@ -168,6 +194,7 @@ class ManagedKeys {
   Pass& pass_;
   std::map<ObjectKey, Keys> wanted_;
   std::set<ObjectKey> collected_;
+  mutable std::optional<std::set<std::string>> on_nodes_;
 };
 
 }  // namespace
@@ -237,6 +264,29 @@ std::vector<std::string> nodes_of_unknown_owner(const Pass& pass) {
   return {out.begin(), out.end()};
 }
 
+namespace {
+
+// What nos partitions is left to nos.
+bool is_label_of(const Node& node, std::string_view policy) {
+  if (!node.meta.annotations.contains(kOwnedAnnotation) || is_partitioned_by_nos(node)) return false;
+  return std::ranges::any_of(owned_labels(node), [&](const auto& owned) {
+    return owned.second.policy == policy && label_writer(node, owned.first) == policy;
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> unserved_with_label_of(const Pass& pass, std::string_view policy) {
+  std::vector<std::string> out;
+  for (const auto& [key, node] : pass.s.world.nodes.all()) {
+    const NodeAssessment* a = pass.index.find(key.name);
+    const bool served = a != nullptr && a->phase != Phase::unmanaged;
+    if (!served && is_label_of(*node, policy)) out.push_back(key.name);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
 void plan_finalizers(Pass& pass) {
   // In mode Observe no finalizer is added; existing ones can be removed.
   const bool observes = pass.s.settings.rollouts == PolicyMode::observe;
@@ -250,6 +300,8 @@ void plan_finalizers(Pass& pass) {
     const bool wanted =
         reverts && (deleted ? used : used || (labels && pass.s.settings.mode_of(*policy) != PolicyMode::observe));
     if (has == wanted || (!has && (deleted || observes))) continue;
+    // A DaemonSet can be missing for a while: these nodes are reverted once they are served again.
+    if (deleted && reverts && !unserved_with_label_of(pass, name).empty()) continue;
     // Nodes that are not known might still have its label.
     if (!wanted && (!pass.s.world.unsynced_namespaces.empty() || !nodes_of_unknown_owner(pass).empty())) continue;
     PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", name, policy->meta.uid},

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
@@ -26,5 +27,8 @@ void run_text_timers(Pass& pass);
 
 // Nodes whose annotation gpusharing.dev/owned cannot be read: which policy wrote their label is unknown. By name.
 [[nodiscard]] std::vector<std::string> nodes_of_unknown_owner(const Pass& pass);
+
+// Nodes with a profile label of that policy that no plugin with profiles serves at the moment. By name.
+[[nodiscard]] std::vector<std::string> unserved_with_label_of(const Pass& pass, std::string_view policy);
 
 }  // namespace gso

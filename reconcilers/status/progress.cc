@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/recorded_policies.h"
@@ -83,6 +84,31 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
 
 namespace {
 
+// Why the label of one node is not reverted now; nullopt: it will be.
+std::optional<Standstill> revert_obstacle(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  const Node* node = pass.s.world.nodes.find(name);
+  if (node != nullptr && !a.holder.empty()) return Standstill{std::string(a.holder), describe_holder(a.holder, *node)};
+  if (a.is_blocked()) return Standstill{std::string(a.reason), a.message};
+  const SharingPolicy& governs = pass.index.policy(pass.s.world, a.policy.view());
+  if (pass.s.settings.mode_of(governs) == PolicyMode::observe)
+    return Standstill{std::string(kObserve),
+                      fmt::format("policy {}, which governs it now, is in mode Observe", a.policy.view())};
+  RolloutView* rollout = pass.rollouts == nullptr ? nullptr : find_rollout(pass, pass.index.rollout_key_of(a));
+  return rollout == nullptr || a.phase != Phase::pending ? std::nullopt : rollout->standstill();
+}
+
+// The first node with a label of that policy, and why none of them is reverted now; nullopt: some are.
+std::optional<std::pair<std::string, Standstill>> standing_revert(const Pass& pass, const std::string& policy) {
+  std::optional<std::pair<std::string, Standstill>> out;
+  for (const auto& [name, node] : pass.index.nodes) {
+    if (!node.assessment || node.assessment->label_by != policy) continue;
+    const auto obstacle = revert_obstacle(pass, name, *node.assessment);
+    if (!obstacle) return std::nullopt;
+    if (!out || name < out->first) out.emplace(name, *obstacle);  // The nodes are in no order.
+  }
+  return out;
+}
+
 // The closed gate that the nodes with a label of that policy wait for; nullopt: some do not wait for one.
 std::optional<GateState> first_gate_before_reverts(const Pass& pass, const std::string& policy,
                                                    std::string& governed_by) {
@@ -103,15 +129,41 @@ std::optional<GateState> first_gate_before_reverts(const Pass& pass, const std::
   return out;
 }
 
+constexpr std::string_view kLetGo = "to delete the policy without a revert, set spec.deletionPolicy: Retain";
+
+std::string unserved_text(const std::vector<std::string>& nodes) {
+  const bool one = nodes.size() == 1;
+  return fmt::format("{} still {} its label and {} no device plugin with profiles: it is reverted once there is one",
+                     first_names(nodes), one ? "has" : "have", one ? "has" : "have");
+}
+
+// The condition of a deleted policy whose reverts neither a stop nor a gate prevents. `nodes`: how many have its label;
+// `unserved`: more of them.
+StatusCondition without_a_stop(const Pass& pass, const std::string& policy, const std::string& nodes,
+                               const std::vector<std::string>& unserved) {
+  const std::string others = unserved.empty() ? "" : "; " + unserved_text(unserved);
+  if (const auto standing = standing_revert(pass, policy)) {
+    const auto& [name, why] = *standing;
+    return {"Progressing", false, why.reason,
+            fmt::format("{}, which the operator does not revert now: {}: {}{}; {}", nodes, name, why.message, others,
+                        kLetGo)};
+  }
+  return {"Progressing", true, "Reverting",
+          fmt::format("{}, which the operator reverts first{}; {}", nodes, others, kLetGo)};
+}
+
 }  // namespace
 
 std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy) {
   const auto left = pass.index.labelled.find(policy.meta.name);
   const bool has_finalizer = std::ranges::find(policy.finalizers, kRevertFinalizer) != policy.finalizers.end();
   if (!policy.meta.deletion_timestamp || !has_finalizer) return std::nullopt;
+  const std::vector<std::string> unserved = unserved_with_label_of(pass, policy.meta.name);
   if (left == pass.index.labelled.end()) {
     const std::vector<std::string> unknown = nodes_of_unknown_owner(pass);
-    if (unknown.empty()) return std::nullopt;
+    if (unknown.empty() && unserved.empty()) return std::nullopt;
+    if (unknown.empty())
+      return StatusCondition{"Progressing", false, "Unmanaged", unserved_text(unserved) + "; " + std::string(kLetGo)};
     return StatusCondition{
         "Progressing", false, std::string(kOwnedUnreadable),
         fmt::format("whether nodes still have its label is unknown: annotation {} cannot be read on {}",
@@ -119,7 +171,6 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
   }
   const std::string nodes = fmt::format("{} node{} still ha{} its label", left->second, left->second == 1 ? "" : "s",
                                         left->second == 1 ? "s" : "ve");
-  constexpr std::string_view kLetGo = "to delete the policy without a revert, set spec.deletionPolicy: Retain";
   if (pass.s.settings.rollouts == PolicyMode::observe) {
     return StatusCondition{"Progressing", false, std::string(kObserve),
                            fmt::format("{}, and the operator runs with max-mode Observe: {}", nodes, kLetGo)};
@@ -144,8 +195,7 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
         fmt::format("{}, and policy {}, which governs {} now, does not let {} start: {}; {}", nodes, governed_by,
                     left->second == 1 ? "it" : "them", left->second == 1 ? "it" : "them", gate->message, kLetGo)};
   }
-  return StatusCondition{"Progressing", true, "Reverting",
-                         fmt::format("{}, which the operator reverts first; {}", nodes, kLetGo)};
+  return without_a_stop(pass, policy.meta.name, nodes, unserved);
 }
 
 }  // namespace gso
