@@ -9,6 +9,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/hand_over.h"
 #include "reconcilers/partitioning/observed.h"
 #include "reconcilers/partitioning/partitioning.h"
 #include "reconcilers/rollout/abandoned.h"
@@ -91,11 +92,20 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
-    // A node between two selectors, or whose policy is created again, returns: the operator must still own the label.
-    if (!pass.held_for({Timer::leaving, name, std::string(a->label_by.view())}, kReleaseGrace)) continue;
+    const std::string label = config_label(pass.index.installation_of(*a), *node);
     PatchNode patch;
     patch.name = name;
-    add_to(patch, release_label(*node, config_label(pass.index.installation_of(*a), *node)));
+    if (a->left_policy != LeftPolicy::release) {  // The policy that governs it wants the label that it has.
+      add_to(patch, hand_over_label(*node, label, a->policy.view()));
+      pass.add(std::move(patch), "HandedOver",
+               fmt::format("the label of policy {} is the one that policy {} wants, which governs the node now",
+                           a->label_by.view(), a->policy.view()),
+               false, name);
+      continue;
+    }
+    // A node between two selectors, or whose policy is created again, returns: the operator must still own the label.
+    if (!pass.held_for({Timer::leaving, name, std::string(a->label_by.view())}, kReleaseGrace)) continue;
+    add_to(patch, release_label(*node, label));
     pass.add(std::move(patch), "Released",
              "the node has left its policy: the label stays, but the operator no longer owns it", false, name);
   }

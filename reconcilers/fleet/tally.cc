@@ -92,9 +92,14 @@ class Counter {
 
   // The policy's gpusharing.dev/retry: another value ends a deferral.
   [[nodiscard]] std::string_view retry() const {
+    const SharingPolicy* policy = governing();
+    return policy == nullptr ? std::string_view() : retry_of(*policy);
+  }
+
+  [[nodiscard]] const SharingPolicy* governing() const {
     const auto policy = std::ranges::find_if(
         context_.policies, [&](const SharingPolicy* other) { return other->meta.name == a_.policy.view(); });
-    return policy == context_.policies.end() ? std::string_view() : retry_of(**policy);
+    return policy == context_.policies.end() ? nullptr : *policy;
   }
 
   void put_by_marks() {
@@ -103,7 +108,19 @@ class Counter {
       return node_.meta.labels.get(kStateLabel) == kStateBlocked && has_message(node_, a_.message);
     };
     put(Bucket::block_to_write, a_.is_blocked() && a_.write_blocked && !says_blocked());
-    put(Bucket::releases, a_.left_policy == LeftPolicy::release && !a_.change && !a_.is_held());
+    const bool releases = a_.left_policy == LeftPolicy::release || is_handed_over();
+    put(Bucket::releases, releases && !a_.change && !a_.is_held());
+  }
+
+  // The label of another policy is the one that the policy wants which governs the node now. A policy in mode Observe
+  // becomes the owner of nothing, and a node whose labels are missing might return to the other policy.
+  [[nodiscard]] bool is_handed_over() const {
+    if (a_.label_by.empty() || a_.label_by == a_.policy || a_.label || a_.left_policy != LeftPolicy::no) return false;
+    const auto awaits = [&](const Interned& name) { return name == a_.label_by; };
+    if (context_.record == nullptr || a_.wrong_key || std::ranges::any_of(a_.awaited_by, awaits)) return false;
+    const SharingPolicy* policy = governing();
+    return policy != nullptr && (policy->config_map_key || policy->inline_profile) &&
+           context_.settings.mode_of(*policy) != PolicyMode::observe;
   }
 
   // A state or a deferral that no longer has a reason: the obstacle is gone, or a person has removed the annotation of

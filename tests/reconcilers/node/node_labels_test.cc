@@ -16,6 +16,7 @@
 
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/hand_over.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -123,6 +124,22 @@ TEST(OwnedLabels, ThatCannotBeReadAreNeitherChangedNorForgotten) {
     EXPECT_TRUE(release_label(node, kConfigLabel).empty());
     EXPECT_TRUE(mps_capable_change(node, true, false, kRules).empty());
   }
+}
+
+TEST(OwnedLabels, OfAPolicyGoToTheNextOneThatWantsTheSameKeyWithTheValueFromBeforeTheFirst) {
+  Node node;
+  node.meta.labels.set(kConfigLabel, "k");
+  node.meta.annotations.set(
+      kOwnedAnnotation,
+      R"({"v":1,"labels":{"nvidia.com/device-plugin.config":{"before":"mine","policy":"p","value":"k"}}})");
+  node = after(node, hand_over_label(node, kConfigLabel, "r"));
+  EXPECT_EQ(node.meta.labels.get(kConfigLabel), "k");
+  EXPECT_EQ(label_writer(node, kConfigLabel), "r");
+  EXPECT_EQ(owned_labels(node).at(std::string(kConfigLabel)).before, "mine");
+  EXPECT_TRUE(hand_over_label(node, kConfigLabel, "r").empty());
+
+  node.meta.annotations.set(kOwnedAnnotation, R"({"v":1,"labels":{}})");
+  EXPECT_TRUE(hand_over_label(node, kConfigLabel, "r").empty()) << "a person's label stays a person's";
 }
 
 TEST(OwnedLabels, OfAnEarlierProfileGetTheirValueBackAndAreForgotten) {
