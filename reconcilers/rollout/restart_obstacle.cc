@@ -63,13 +63,11 @@ std::string policy_obstacle(const RolloutView& rollout) {
   for (const auto& [key, other] : pass.index.profile_rollouts) {
     if (key.config_map != rollout.key.config_map) continue;
     const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
-    if (policy.rollout.mechanism == Mechanism::daemonset_restart &&
-        pass.s.settings.mode_of(policy) != PolicyMode::observe)
-      continue;
-    return fmt::format(
-        "a restart of the DaemonSets in namespace {} would also restart nodes of policy {}, which must change one "
-        "by one",
-        rollout.installation.ns, key.policy);
+    const bool observes = pass.s.settings.mode_of(policy) == PolicyMode::observe;
+    if (policy.rollout.mechanism == Mechanism::daemonset_restart && !observes) continue;
+    return fmt::format("a restart of the DaemonSets in namespace {} would also restart nodes of policy {}, which {}",
+                       rollout.installation.ns, key.policy,
+                       observes ? "is in mode Observe: its nodes must not change" : "must change one by one");
   }
   return {};
 }
@@ -145,13 +143,13 @@ std::string node_obstacle(const RolloutView& rollout) {
 
 std::string restart_obstacle(const RolloutView& rollout) {
   const Pass& pass = rollout.pass;
+  // Nodes that need a label or a repair, or that an earlier restart has left behind, change one by one.
+  if (due_restarts(rollout).daemonsets.empty()) return {};
   for (const PluginInstallation& installation : pass.index.discovery.installations) {
     if (installation.id() != rollout.key.config_map) continue;
     if (std::string why = installation_obstacle(pass.s.world, installation); !why.empty()) return why;
   }
   if (std::string why = policy_obstacle(rollout); !why.empty()) return why;
-  // The nodes are visited only while a restart is due. Nodes that an earlier restart has left behind change one by one.
-  if (due_restarts(rollout).daemonsets.empty()) return {};
   std::string why = stopped_rollout(rollout);
   return why.empty() ? node_obstacle(rollout) : why;
 }
