@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <string>
@@ -45,9 +46,20 @@ std::string_view protected_for(const Pass& pass, const Pod& pod) {
   return pass.protected_namespaces().owner_of(pod.meta.ns.view());
 }
 
+// The pod was created on the node well after the node had been cordoned for its change: its controller tolerates the
+// cordon and would create it there again after each eviction. Successors that were on their way come sooner.
+bool comes_back(const Pass& pass, const std::string& node, const Pod& pod) {
+  constexpr std::chrono::minutes kOnTheirWay{2};
+  const Node* shown = pass.s.world.nodes.find(node);
+  const NodeAssessment* a = pass.index.find(node);
+  return shown != nullptr && shown->unschedulable && a != nullptr && a->in_change() &&
+         created_after(pod, a->change->listed + kOnTheirWay);
+}
+
 // Pods that are never evicted, whatever the node needs.
-bool stays(const Pass& pass, const RolloutSpec& rollout, const Pod& pod) {
-  return refuses_eviction(pod) || (is_bare(pod) && !rollout.evict_bare_pods) || !protected_for(pass, pod).empty();
+bool stays(const Pass& pass, const RolloutSpec& rollout, const std::string& node, const Pod& pod) {
+  return refuses_eviction(pod) || (is_bare(pod) && !rollout.evict_bare_pods) || !protected_for(pass, pod).empty() ||
+         comes_back(pass, node, pod);
 }
 
 // Jobs with a member on one of these nodes that must not be evicted.
@@ -60,7 +72,7 @@ std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollou
   for (const std::string& node : peers.nodes) {
     const NodeUse use = use_of(pass.s, node, WallTime::min());
     for (const Pod* pod : use.waiting) {
-      if (stays(pass, rollout, *pod)) keep_job_of(*pod);
+      if (stays(pass, rollout, node, *pod)) keep_job_of(*pod);
     }
   }
   for (const Pod* pod : lost.waiting) keep_job_of(*pod);
@@ -159,7 +171,7 @@ Leavers leavers_on(const Pass& pass, const std::string& node, const NodeAssessme
   std::map<std::string, Leaver> by_job;
   for (const Pod* pod : use.waiting) {
     const auto job = job_of(*pod);
-    const bool keeps = stays(pass, rollout, *pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
+    const bool keeps = stays(pass, rollout, node, *pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
                        (job && staying.contains(job->id()));
     if (pod->meta.deletion_timestamp) continue;
     out.others_stay = out.others_stay || keeps;
@@ -214,16 +226,28 @@ std::string protected_text(std::string_view owner, const NodeUse& pods) {
       pods.names(), one ? "runs" : "run", owner, one ? "it" : "them", one ? "it" : "them", one ? "it" : "them");
 }
 
+std::string returning_text(const NodeUse& pods) {
+  const bool one = pods.waiting.size() == 1;
+  return fmt::format(
+      "{} {} created on the node after the node had been cordoned, and would be created there again after an eviction, "
+      "so the operator waits for {}. Remove the toleration for node.kubernetes.io/unschedulable from {} controller, or "
+      "stop the workload",
+      pods.names(), one ? "was" : "were", one ? "it" : "them", one ? "its" : "their");
+}
+
 // The pods that stay, by why they do.
 struct Staying {
   std::map<std::string_view, NodeUse> by_owner;  // Of the protected namespace.
   std::map<std::string, NodeUse> by_refusal;
   NodeUse bare;
+  NodeUse returning;
 
-  [[nodiscard]] bool empty() const { return by_owner.empty() && by_refusal.empty() && bare.waiting.empty(); }
+  [[nodiscard]] bool empty() const {
+    return by_owner.empty() && by_refusal.empty() && bare.waiting.empty() && returning.waiting.empty();
+  }
 };
 
-Staying staying_of(const Pass& pass, const RolloutSpec& rollout, const NodeUse& use) {
+Staying staying_of(const Pass& pass, const RolloutSpec& rollout, const std::string& node, const NodeUse& use) {
   Staying out;
   for (const Pod* pod : use.waiting) {
     if (pod->meta.deletion_timestamp) continue;
@@ -231,7 +255,9 @@ Staying staying_of(const Pass& pass, const RolloutSpec& rollout, const NodeUse& 
       out.by_owner[owner].waiting.push_back(pod);
     } else if (const std::string refusal = refusal_of(*pod); !refusal.empty()) {
       out.by_refusal[refusal].waiting.push_back(pod);
-    } else if (stays(pass, rollout, *pod)) {
+    } else if (comes_back(pass, node, *pod)) {
+      out.returning.waiting.push_back(pod);
+    } else if (stays(pass, rollout, node, *pod)) {
       out.bare.waiting.push_back(pod);
     }
   }
@@ -260,7 +286,7 @@ std::optional<BlockedBy> why_pods_stay(const Pass& pass, const std::string& node
                                        const NodeUse& use) {
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
   if (rollout.workloads != WorkloadMode::evict) return std::nullopt;
-  const Staying staying = staying_of(pass, rollout, use);
+  const Staying staying = staying_of(pass, rollout, node, use);
   if (staying.empty()) return std::nullopt;
   const bool fits = drain_of(pass, a) == Drain::fits;
   // If evicting other pods is enough, the operator does not wait for these.
@@ -268,6 +294,7 @@ std::optional<BlockedBy> why_pods_stay(const Pass& pass, const std::string& node
   std::vector<std::string> why;
   for (const auto& [owner, pods] : staying.by_owner) why.push_back(protected_text(owner, pods));
   for (const auto& [refusal, pods] : staying.by_refusal) why.push_back(refusal_text(refusal, pods));
+  if (!staying.returning.waiting.empty()) why.push_back(returning_text(staying.returning));
   if (!staying.bare.waiting.empty()) why.push_back(bare_text(staying.bare, a));
   if (!fits && !leavers_on(pass, node, a, use, {}).sorted.empty())
     why.emplace_back("Until then no other pod of the node is evicted");
