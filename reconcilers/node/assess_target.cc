@@ -30,18 +30,13 @@ EffectiveKey Assessor::resolve(std::string_view label, std::string_view default_
   return resolve_effective_key(label, default_key, plugin_->fallbacks, keys);
 }
 
-// A policy's key becomes the node's label, unless the node's own resolution gives that key already.
+// A policy's key becomes the node's label, unless the node's own resolution gives that key already. In mode Observe it
+// only says what would change: the gate is closed.
 void Assessor::resolve_label() {
   const auto writer = label_writer(node_, plugin_->node_label);
   if (writer) out_.label_by = Interned(*writer);
   if (policy_ == nullptr) return;
-  if (context_.settings.mode_of(*policy_) == PolicyMode::observe) {
-    // The label of a policy that the node has left is only reported: the gate is closed, and nothing is written.
-    const bool wants_a_key = policy_->config_map_key || policy_->inline_profile;
-    if (!out_.change && !wants_a_key) leave_policy(writer);
-    if (out_.left_policy == LeftPolicy::release) out_.left_policy = LeftPolicy::no;
-    return;
-  }
+  const bool observes = context_.settings.mode_of(*policy_) == PolicyMode::observe;
   std::string wanted;
   if (policy_->config_map_key) wanted = *policy_->config_map_key;
   if (policy_->inline_profile) {
@@ -52,7 +47,14 @@ void Assessor::resolve_label() {
       wanted = roll_back();
     }
   }
-  if (wanted.empty()) return leave_policy(writer);
+  if (wanted.empty()) {
+    if (!observes) return leave_policy(writer);
+    // The label of a policy that the node has left is only reported, and no owner is written.
+    const bool wants_a_key = policy_->config_map_key || policy_->inline_profile;
+    if (!out_.change && !wants_a_key) leave_policy(writer);
+    if (out_.left_policy == LeftPolicy::release) out_.left_policy = LeftPolicy::no;
+    return;
+  }
   if (label_now() == wanted) return;
   if (label_now().empty() && plugin_->default_key == wanted) return;
   out_.label = Interned(wanted);
@@ -122,9 +124,7 @@ void Assessor::resolve_target() {
 
 // The policy names a key that the ConfigMap does not have. Until the key exists, the node keeps its present profile.
 void Assessor::refuse_wrong_key() {
-  const bool ours =
-      policy_ != nullptr && policy_->config_map_key && context_.settings.mode_of(*policy_) != PolicyMode::observe;
-  if (!ours || config_map_ == nullptr || config_map_->data.empty() ||
+  if (policy_ == nullptr || !policy_->config_map_key || config_map_ == nullptr || config_map_->data.empty() ||
       config_map_->data.contains(*policy_->config_map_key)) {
     return;
   }

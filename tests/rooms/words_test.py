@@ -65,7 +65,6 @@ ALLOWED = [
     ("controller/config/options.h", r"unit and range", "units of a setting"),
     ("docs/diagnostics.md", r"[Uu]nit", "units of durations and of memory"),
     ("reconcilers/node/assess.cc", r"is_still_ours", "nodes that the operator still changes although nos partitions them"),
-    ("reconcilers/node/assess_target.cc", r"\bours\b", "policies that the operator obeys"),
 ]
 
 GAP = r"[\s_\"/#*-]+"
