@@ -221,6 +221,13 @@ std::string gone_policy_text(const Pass& pass, const std::string& name) {
       name, stop.empty() ? "a paused or aborted rollout" : stop, forget_policies_command(pass.s.settings));
 }
 
+// How many nodes wait for the end of the stop; empty: none.
+std::string waiting_text(std::int64_t pending, std::int64_t total) {
+  if (pending == 0) return {};
+  return fmt::format("{} of {} node{} wait{} for the end of this stop: ", pending, total, total == 1 ? "" : "s",
+                     pending == 1 ? "s" : "");
+}
+
 std::string gone_crds_text(const Pass& pass) {
   std::string names;
   std::size_t shown = 0;
@@ -269,9 +276,13 @@ void find_held_policies(Pass& pass) {
     pass.finding(Severity::warning, config_map_ref(state_key(pass.s.settings)), kCrdsGone, gone_crds_text(pass));
   }
   for (const auto& [name, policy] : pass.index.held_policies) {
-    if (!policy.gone || !pass.index.policies.contains(name)) continue;
+    const auto nodes = pass.index.policies.find(name);
+    if (!policy.gone || nodes == pass.index.policies.end()) continue;
     if (!has_recorded_stop(*pass.index.record, policy)) continue;
-    pass.finding(Severity::warning, gone_policy_ref(name), kPolicyGone, gone_policy_text(pass, name));
+    pass.finding(
+        Severity::warning, gone_policy_ref(name), kPolicyGone,
+        fmt::format("{}{}", waiting_text(nodes->second.of(Phase::pending), nodes->second.total),
+                    gone_policy_text(pass, name)));
   }
 }
 

@@ -83,24 +83,36 @@ StatusCondition left_mid_change_condition(const PolicySum& sum) {
                       join_names(sum.left_mid_change))};
 }
 
-StatusCondition ready_of(const PolicySum& sum) {
-  if (std::string problem = selector_problem(*sum.policy); !problem.empty()) {
-    return {"Ready", false, std::string(kSelectorOnSharingLabel), std::move(problem)};
-  }
-  if (sum.tally.total == 0 && !sum.awaited.empty()) {
+namespace {
+
+StatusCondition ready_without_nodes(const PolicySum& sum) {
+  if (!sum.awaited.empty()) {
     return {"Ready", false, std::string(kLabelsMissing),
             fmt::format("governs no node, but selects by labels that are missing on: {}. Check the pods of GPU Feature "
                         "Discovery and Node Feature Discovery",
                         join_names(sum.awaited))};
   }
-  if (sum.tally.total == 0 && !sum.left_to_nos.empty()) {
+  if (!sum.left_to_nos.empty()) {
     return {
         "Ready", true, "NoNodes",
         "governs no node: nos partitions the GPUs of the selected nodes, or policies of higher priority govern them"};
   }
-  if (sum.tally.total == 0) {
-    return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all selected nodes"};
+  if (!sum.gone.empty()) {
+    return {"Ready", true, "NoNodes",
+            fmt::format("governs no node: the stop of a policy that was deleted still applies to nodes that this one "
+                        "selects (finding {}): {}",
+                        kPolicyGone, join_names(sum.gone))};
   }
+  return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all selected nodes"};
+}
+
+}  // namespace
+
+StatusCondition ready_of(const PolicySum& sum) {
+  if (std::string problem = selector_problem(*sum.policy); !problem.empty()) {
+    return {"Ready", false, std::string(kSelectorOnSharingLabel), std::move(problem)};
+  }
+  if (sum.tally.total == 0) return ready_without_nodes(sum);
   if (!sum.rolled_back.empty()) return {"Ready", false, std::string(kRolledBack), sum.rolled_back};
   if (!sum.assumed.empty()) {
     return {"Ready", false, std::string(kUnproven), unproven_text(join_names(sum.assumed), sum.policy->meta.name)};

@@ -58,6 +58,7 @@ class PolicyStatuses {
     for (const auto& [policy, nodes] : pass_.index.awaited) {
       if (auto it = sums_.find(policy); it != sums_.end()) it->second.awaited.assign(nodes.begin(), nodes.end());
     }
+    for (auto& [name, sum] : sums_) add_gone(name, sum);
     const std::map<std::string, BlockedBy> draining = blocked_in_progress(pass_);
     for (const std::string& name : pass_.index.nodes_in(Bucket::changing)) {
       const NodeAssessment& a = *pass_.index.find(name);
@@ -164,6 +165,14 @@ class PolicyStatuses {
           it->second.unsettled.push_back(name);
         }
       }
+    }
+  }
+
+  // `default` selects every node.
+  void add_gone(const std::string& name, PolicySum& sum) const {
+    for (const auto& [other, policy] : pass_.index.held_policies) {
+      if (!policy.gone || !pass_.index.policies.contains(other)) continue;
+      if (name == kDefaultPolicy || pass_.index.overlaps.contains({name, other})) sum.gone.push_back(other);
     }
   }
 

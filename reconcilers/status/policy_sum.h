@@ -29,6 +29,8 @@ struct PolicySum {
   // Of `drifting`: nodes whose labels are missing, and the message about the first one.
   std::int64_t unlabelled = 0;
   std::string labels_missing;
+  // Policies that were deleted while they had a stop, and that govern nodes which it selects.
+  std::vector<std::string> gone;
   std::vector<std::string> awaited;  // Nodes that it might govern once their labels are back.
   // Of `drifting`: nodes that drifted already when the operator first read them.
   std::int64_t drifting_since_install = 0;
