@@ -55,7 +55,8 @@ Complaints label_owned_by_other(const NodeSetup& setup) {
   return {
       {"",
        fmt::format(
-           "the label {}={} was not set by the operator; policy {} wants {}. Remove the label, or set spec.takeover",
+           "the label {}={} was set by a person, or left by a policy with deletionPolicy Retain; policy {} wants {}. "
+           "Remove the label, or set spec.takeover",
            label, setup.node.meta.labels.get(label).value_or(""), policy_name(setup), *setup.label)}};
 }
 
