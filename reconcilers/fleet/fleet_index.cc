@@ -8,6 +8,7 @@
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/node_write.h"
+#include "reconcilers/model/store_order.h"
 
 namespace gso {
 
@@ -201,6 +202,27 @@ bool FleetIndex::Impl::speaks_for(std::size_t installation, std::size_t other) c
   return operators != others ? operators : installation < other;
 }
 
+namespace {
+
+// Of the policies, without the fields that change no node's policy or target.
+std::vector<SharingPolicy> what_nodes_read(const std::vector<const SharingPolicy*>& ordered, const World& world) {
+  std::vector<SharingPolicy> out;
+  const auto add = [&](const SharingPolicy* policy) {
+    out.push_back(*policy);
+    out.back().status_json.clear();
+    out.back().spec_json.clear();
+    out.back().meta.resource_version.clear();
+  };
+  std::ranges::for_each(ordered, add);
+  // A policy that is being deleted governs no node, and says whether nodes that leave it are reverted.
+  for (const SharingPolicy* policy : in_order(world.policies)) {
+    if (policy->meta.deletion_timestamp) add(policy);
+  }
+  return out;
+}
+
+}  // namespace
+
 void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settings) {
   built_in_policy.meta.name = kDefaultPolicy;
   built_in_policy.mode = settings.mode;
@@ -219,13 +241,7 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
   held_policies = record ? policies_that_hold(*record, world, stored.forget_until()) : decltype(held_policies)();
   ordered_policies_ = policies_in_order(world, built_in_policy, held_policies);
   if (policies_dirty || everything) {
-    std::vector<SharingPolicy> seen;
-    for (const SharingPolicy* policy : ordered_policies_) {
-      seen.push_back(*policy);
-      seen.back().status_json.clear();
-      seen.back().spec_json.clear();
-      seen.back().meta.resource_version.clear();
-    }
+    std::vector<SharingPolicy> seen = what_nodes_read(ordered_policies_, world);
     if (seen != policies_seen_) everything = true;
     policies_seen_ = std::move(seen);
   }

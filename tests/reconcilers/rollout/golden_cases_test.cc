@@ -24,6 +24,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
 #include <sstream>
 
 #include "reconcilers/cluster/manifests.h"
@@ -31,6 +33,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/fleet_model/same_plan_checks.h"
 
 namespace gso::test {
 namespace {
@@ -141,13 +144,20 @@ class Script {
       fleet_.advance(std::chrono::seconds(5));
       return;
     }
-    if (verb == "plan") return show("plan", fleet_.plan(), true);
+    if (verb == "plan") {
+      const Plan plan = fleet_.plan();
+      check_same_plan(fleet_);
+      return show("plan", plan, true);
+    }
     if (verb == "tick") {
       for (int i = 0; i < (argument.is_number() ? argument.get<int>() : 1); ++i) tick();
       return;
     }
     if (verb == "settle") {
-      fleet_.on_plan = [this](const Plan& plan) { show("tick", plan, false); };
+      fleet_.on_plan = [this](const Plan& plan) {
+        check_same_plan(fleet_);
+        show("tick", plan, false);
+      };
       const bool quiet = fleet_.settle();
       fleet_.on_plan = nullptr;
       out_ += quiet ? "quiet\n" : "NOT QUIET\n";
@@ -170,7 +180,10 @@ class Script {
   // Printed with the time after the tick, and with the node annotations from before it.
   void tick() {
     std::string text;
-    fleet_.on_plan = [&](const Plan& plan) { text = text_of(plan, false); };
+    fleet_.on_plan = [&](const Plan& plan) {
+      check_same_plan(fleet_);
+      text = text_of(plan, false);
+    };
     fleet_.tick();
     fleet_.on_plan = nullptr;
     put("tick", text);
@@ -420,6 +433,31 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, PlannerCase, testing::ValuesIn(all_cases()), test_name);
+
+// Nodes are many: an Event of a node is for what a person must do, or has done, on that node. Everything else is an
+// Event of a policy or of a SharingRollout.
+TEST(GoldenCases, HaveEventsOfNodesForTheseReasonsOnly) {
+  const std::set<std::string> allowed = {
+      "Block",                      // An obstacle of this node alone, whatever its reason.
+      "Verify VerificationFailed",  // It keeps its cordon.
+      "Verify LoadedUngated",       // Somebody else has restarted its pods; of six nodes and more, one Event.
+      "Restart MPSUncleanExit",     // Its GPUs might need a person.
+      "Abandon Abandoned",          // The change ends, because no plugin serves the node any more.
+      "Abandon PartitionedByNos",   // The same, because nos does.
+      "Drain Uncordoned",           // A person has uncordoned it, and it is deferred.
+  };
+  const std::regex event("RecordEvent (?:Normal|Warning) Node \\S+ (\\w+)/(\\w+):");
+  for (const auto& entry : std::filesystem::directory_iterator(cases_dir())) {
+    if (entry.path().extension() != ".golden") continue;
+    const std::string text = read_file(entry.path());
+    for (std::sregex_iterator found(text.begin(), text.end(), event), end; found != end; ++found) {
+      const std::string reason = (*found)[1];
+      const std::string action = (*found)[2];
+      EXPECT_TRUE(allowed.contains(action) || allowed.contains(action + " " + reason))
+          << entry.path().filename() << ": " << found->str();
+    }
+  }
+}
 
 }  // namespace
 }  // namespace gso::test

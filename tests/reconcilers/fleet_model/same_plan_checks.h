@@ -1,0 +1,14 @@
+// The plan depends on what the stores hold, not on how they came to hold it.
+#pragma once
+
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test {
+
+// The same objects, put into each store in the opposite order: it hands them out in another order.
+[[nodiscard]] World reversed(const World& world);
+
+// The index that has followed the events, a new index, and a new index over reversed stores make the same plan.
+void check_same_plan(FleetModel& fleet);
+
+}  // namespace gso::test
