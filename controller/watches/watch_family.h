@@ -1,5 +1,6 @@
-// Watches that follow from other objects: what those of KAI, of partitioning and of the device plugins have in common. Each
-// family has scopes of its own, one watch for each scope that is wanted, and says which of them the server refuses.
+// Watches that follow from other objects: what those of KAI, of partitioning and of the device plugins have in common.
+// Each family has scopes of its own, one watch for each scope that is wanted, and says which of them the server
+// refuses.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

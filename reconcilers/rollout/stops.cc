@@ -279,10 +279,9 @@ void find_held_policies(Pass& pass) {
     const auto nodes = pass.index.policies.find(name);
     if (!policy.gone || nodes == pass.index.policies.end()) continue;
     if (!has_recorded_stop(*pass.index.record, policy)) continue;
-    pass.finding(
-        Severity::warning, gone_policy_ref(name), kPolicyGone,
-        fmt::format("{}{}", waiting_text(nodes->second.of(Phase::pending), nodes->second.total),
-                    gone_policy_text(pass, name)));
+    pass.finding(Severity::warning, gone_policy_ref(name), kPolicyGone,
+                 fmt::format("{}{}", waiting_text(nodes->second.of(Phase::pending), nodes->second.total),
+                             gone_policy_text(pass, name)));
   }
 }
 
