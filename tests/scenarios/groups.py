@@ -59,27 +59,28 @@ def a_group_that_was_tainted_during_the_rollout_begins_with_its_own_canary():
     expect("how many T4 nodes start first", len(first_wave(c)), 1)
 
 
-@scenario
-def a_group_that_was_not_ready_during_the_rollout_begins_with_its_own_canary():
-    """The T4 nodes are NotReady while the A100 nodes are rolled out: when they are Ready, one T4 node goes first."""
+def ready_after_the_rollout():
+    """The T4 nodes were NotReady while the A100 nodes were rolled out, and are Ready now."""
     c = two_products()
     for name in numbered(3, "t"):
         c.set_ready(name, False)
     rolled_out_beside(c)
     for name in numbered(3, "t"):
         c.set_ready(name, True)
+    return c
+
+
+@scenario
+def a_group_that_was_not_ready_during_the_rollout_begins_with_its_own_canary():
+    """The T4 nodes are NotReady while the A100 nodes are rolled out: when they are Ready, one T4 node goes first."""
+    c = ready_after_the_rollout()
     expect("how many T4 nodes start first", len(first_wave(c)), 1)
 
 
 @scenario
 def a_group_that_comes_after_the_rollout_ends_up_on_the_revision():
     """The T4 nodes were NotReady during a rollout: their canary soaks, the others follow, and nothing is left to do."""
-    c = two_products()
-    for name in numbered(3, "t"):
-        c.set_ready(name, False)
-    rolled_out_beside(c)
-    for name in numbered(3, "t"):
-        c.set_ready(name, True)
+    c = ready_after_the_rollout()
     waves = [names for names in (c.after("20m").started() for _ in range(12)) if names]
     expect("how many nodes start in each wave", [len(names) for names in waves], [1, 2])
     expect("the capacity of all nodes", {c.capacity(name) for name in c.nodes()}, {16, 8})

@@ -9,6 +9,11 @@ def failures_with(take_away):
     three hours later? maxFailures is 2; `take_away` is called for each failed node."""
     c = fleet(12, ts(4), rollout={"maxUnavailable": 3, "maxUnavailablePerGroup": 3, "maxFailures": 2},
               options=["--cluster-max-unavailable", "100%"])
+    return c, failures_of_the_sick(c, take_away)
+
+
+def failures_of_the_sick(c, take_away):
+    """The nodes that have failed three hours after the edit."""
     c.behave("crash", *SICK)
     c.edit(any=ts(8))
     failed = []
@@ -18,33 +23,35 @@ def failures_with(take_away):
             if c.state(name) == "Failed" and name not in failed:
                 failed.append(name)
                 take_away(c, name)
-    return c, failed
+    return failed
 
 
-def expect_a_stop(c, failed):
+def minutes_later(act):
+    """`act`, once the operator has looked at the failed node twice."""
+    def later(c, name):
+        c.after("1m")
+        c.after("1m")
+        act(c, name)
+    return later
+
+
+def expect_a_stop(c, failed, policy="default"):
     """At most two failures, and those of nodes that were under way beside them."""
     expect_that(2 <= len(failed) <= 4, "two failed nodes, and those beside them", failed)
-    expect("Progressing", c.condition("default", "Progressing")["reason"], "MaxFailures")
+    expect("Progressing", c.condition(policy, "Progressing")["reason"], "MaxFailures")
 
 
 @scenario
 def failed_nodes_that_an_autoscaler_removes_still_count():
     """Node repair deletes each failed node some minutes later: after two failures the rollout stops all the same."""
-    def delete(c, name):
-        c.after("1m")
-        c.after("1m")
-        c.delete_node(name)
-    expect_a_stop(*failures_with(delete))
+    expect_a_stop(*failures_with(minutes_later(lambda c, name: c.delete_node(name))))
 
 
 @scenario
 def failed_nodes_on_which_the_plugin_is_switched_off_still_count():
     """On-call switches the plugin off on each failed node: after two failures the rollout stops all the same."""
-    def switch_off(c, name):
-        c.after("1m")
-        c.after("1m")
-        c.set_label(name, "nvidia.com/gpu.deploy.device-plugin", "false")
-    expect_a_stop(*failures_with(switch_off))
+    expect_a_stop(*failures_with(minutes_later(
+        lambda c, name: c.set_label(name, "nvidia.com/gpu.deploy.device-plugin", "false"))))
 
 
 @scenario
@@ -71,31 +78,20 @@ def a_failed_canary_that_is_deleted_minutes_later_still_stops_the_rollout():
 @scenario
 def failed_nodes_that_on_call_holds_still_count():
     """On-call holds each failed node to look into it: after two failures the rollout stops all the same."""
-    def hold(c, name):
-        c.after("1m")
-        c.after("1m")
-        c.annotate("Node", name, "gpusharing.dev/hold", "true")
-    expect_a_stop(*failures_with(hold))
+    expect_a_stop(*failures_with(minutes_later(lambda c, name: c.annotate("Node", name, "gpusharing.dev/hold", "true"))))
 
 
 @scenario
 def failed_nodes_that_get_not_ready_still_count():
     """Each failed node gets NotReady some minutes later, as with a bad card: the rollout stops after two."""
-    def lose(c, name):
-        c.after("1m")
-        c.after("1m")
-        c.set_ready(name, False)
-    expect_a_stop(*failures_with(lose))
+    expect_a_stop(*failures_with(minutes_later(lambda c, name: c.set_ready(name, False))))
 
 
 @scenario
 def failed_nodes_that_remediation_quarantines_still_count():
     """A remediation system quarantines each failed node: the rollout stops after two."""
-    def quarantine(c, name):
-        c.after("1m")
-        c.after("1m")
-        c.set_label(name, "dgxc.nvidia.com/nvsentinel-state", "quarantined")
-    expect_a_stop(*failures_with(quarantine))
+    expect_a_stop(*failures_with(minutes_later(
+        lambda c, name: c.set_label(name, "dgxc.nvidia.com/nvsentinel-state", "quarantined"))))
 
 
 @scenario
@@ -109,16 +105,5 @@ def failed_nodes_whose_pool_label_is_taken_away_still_count():
     c.policy(rollout={"paused": True})
     for _ in range(3):
         c.after("2m")
-    c.behave("crash", *SICK)
-    c.edit(any=ts(8))
-    failed = []
-    for _ in range(90):
-        c.after("2m")
-        for name in c.nodes():
-            if c.state(name) == "Failed" and name not in failed:
-                failed.append(name)
-                c.after("1m")
-                c.after("1m")
-                c.set_label(name, "pool", None)
-    expect_that(2 <= len(failed) <= 4, "two failed nodes, and those beside them", failed)
-    expect("Progressing", c.condition("p", "Progressing")["reason"], "MaxFailures")
+    failed = failures_of_the_sick(c, minutes_later(lambda c, name: c.set_label(name, "pool", None)))
+    expect_a_stop(c, failed, policy="p")

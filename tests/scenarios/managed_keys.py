@@ -22,13 +22,18 @@ def key_in_every_look(c, key):
     return all([c.after("90m") and key in c.data() for _ in range(3)])
 
 
+def switch_the_plugin(c, value):
+    """Sets the labels of the GPU Operator that deploy the plugin's pods on all nodes to "true" or "false"."""
+    for name in c.nodes():
+        for label in DEPLOY:
+            c.set_label(name, label, value)
+
+
 @scenario
 def the_key_of_a_policy_stays_while_the_plugin_is_switched_off():
     """A person switches the plugin off on all nodes for hours: the key that their labels name is there afterwards."""
     c, key = with_an_inline_profile()
-    for name in c.nodes():
-        for label in DEPLOY:
-            c.set_label(name, label, "false")
+    switch_the_plugin(c, "false")
     expect("whether the key stays", key_in_every_look(c, key), True)
 
 
@@ -38,9 +43,7 @@ def the_key_of_a_deleted_policy_stays_while_the_plugin_is_switched_off():
     c, key = with_an_inline_profile()
     c.delete_policy("p")
     c.converge()
-    for name in c.nodes():
-        for label in DEPLOY:
-            c.set_label(name, label, "false")
+    switch_the_plugin(c, "false")
     expect("whether the key stays", key_in_every_look(c, key), True)
 
 
@@ -48,14 +51,10 @@ def the_key_of_a_deleted_policy_stays_while_the_plugin_is_switched_off():
 def a_key_that_the_operator_removed_itself_is_not_blamed_on_another_client():
     """The plugin comes back after hours, and whatever happened to the key: nobody else has written the ConfigMap."""
     c, _ = with_an_inline_profile()
-    for name in c.nodes():
-        for label in DEPLOY:
-            c.set_label(name, label, "false")
+    switch_the_plugin(c, "false")
     for _ in range(3):
         c.after("90m")
-    for name in c.nodes():
-        for label in DEPLOY:
-            c.set_label(name, label, "true")
+    switch_the_plugin(c, "true")
     ticks = [c.after("2m") for _ in range(6)]
     expect("findings ConfigMapReplacedByGitOps",
            [finding["message"] for tick in ticks for finding in tick.findings("ConfigMapReplacedByGitOps")], [])
