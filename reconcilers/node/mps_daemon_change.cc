@@ -11,16 +11,6 @@ namespace gso {
 
 using Json = nlohmann::ordered_json;
 
-namespace {
-
-// A time in that field; nullopt if it is none.
-std::optional<k8s::WallTime> time_at(const Json& root, std::string_view field) {
-  const auto read = k8s::parse_rfc3339(text_at(root, field));
-  return read ? std::optional<k8s::WallTime>(*read) : std::nullopt;
-}
-
-}  // namespace
-
 std::string print_mps_daemon_change(const MpsDaemonChange& change) {
   Json out = {{"v", MpsDaemonChange::kVersion},
               {"daemonSet", change.daemonset},
@@ -38,7 +28,7 @@ k8s::Result<MpsDaemonChange> parse_mps_daemon_change(std::string_view text) {
   const Json root = Json::parse(text, nullptr, false);
   if (!root.is_object()) return bad("must be a JSON object");
   if (number_at(root, "v") != MpsDaemonChange::kVersion) return bad("v must be 1");
-  const auto begun = time_at(root, "begun");
+  const auto begun = k8s::parse_rfc3339(text_at(root, "begun"));
   MpsDaemonChange out;
   out.daemonset = text_at(root, "daemonSet");
   out.to = text_at(root, "to");
@@ -47,7 +37,7 @@ k8s::Result<MpsDaemonChange> parse_mps_daemon_change(std::string_view text) {
   const Json* cordoned = member_at(root, "cordoned");
   if (cordoned != nullptr && !cordoned->is_boolean()) return bad("cordoned must be true or false");
   out.cordoned = flag_at(root, "cordoned");
-  out.deferred_until = time_at(root, "deferredUntil");
+  out.deferred_until = k8s::parse_rfc3339(text_at(root, "deferredUntil"));
   if (member_at(root, "deferredUntil") != nullptr && !out.deferred_until) return bad("deferredUntil must be a time");
   return out;
 }
