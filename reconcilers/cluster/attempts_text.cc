@@ -59,6 +59,30 @@ bool read_failure(const Json& json, FleetRecord& out) {
   return true;
 }
 
+Json print_failing(const RecordedFailures& failing) {
+  Json out = print_subject(failing);
+  out["retry"] = failing.retry;
+  if (!failing.templates.empty()) out["templates"] = failing.templates;
+  out["machines"] = Json::object();
+  for (const auto& [machine, name] : failing.machines) out["machines"][print_machine(machine)] = name;
+  return out;
+}
+
+bool read_failing(const Json& json, FleetRecord& out) {
+  RecordedFailures read;
+  std::map<std::string, std::string> machines;
+  if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_map(json, "machines", machines))
+    return false;
+  if (json.contains("templates") && !read_text(json, "templates", read.templates)) return false;
+  for (auto& [text, name] : machines) {
+    MachineId machine{};
+    if (!read_machine_id(text, machine)) return false;
+    read.machines.emplace(machine, std::move(name));
+  }
+  out.failing.push_back(std::move(read));
+  return true;
+}
+
 bool read_good(const Json& json, FleetRecord& out) {
   FleetRecord::Failure subject;
   FleetRecord::Good read;
@@ -118,6 +142,7 @@ bool read_canary(const Json& json, FleetRecord& out) {
 
 void print_attempts(const FleetRecord& record, Json& root) {
   for (const FleetRecord::Failure& failure : record.failures) root["failures"].push_back(print_failure(failure));
+  for (const RecordedFailures& failing : record.failing) root["failing"].push_back(print_failing(failing));
   for (const auto& [where, good] : record.good) {
     root["good"].push_back({{"policy", where.first},
                             {"configMap", where.second},
@@ -133,6 +158,8 @@ std::string read_attempts(const Json& root, FleetRecord& out) {
   constexpr std::string_view kSubject = "must be a list of entries with policy, configMap, key, revision";
   if (!read_list(root, "failures", [&](const Json& entry) { return read_failure(entry, out); }))
     return fmt::format("failures {}, retry, nodes and rolledBack", kSubject);
+  if (!read_list(root, "failing", [&](const Json& entry) { return read_failing(entry, out); }))
+    return fmt::format("failing {}, retry and machines", kSubject);
   if (!read_list(root, "good", [&](const Json& entry) { return read_good(entry, out); }))
     return fmt::format("good {} and before", kSubject);
   if (!read_list(root, "canaries", [&](const Json& entry) { return read_canary(entry, out); }))

@@ -146,6 +146,18 @@ struct ShownKey {
   std::set<std::string> products;  // The products that have shown it, each in its own canary or on all nodes.
 };
 
+// The machines that have failed so far in one attempt at a revision, and whose failure counts against it (S12).
+struct RecordedFailures {
+  std::string policy;
+  std::string config_map;  // "namespace/configmap"
+  std::string key;
+  std::string revision;
+  std::string retry;                          // The policy's gpusharing.dev/retry: another value is another attempt.
+  std::string templates;                      // As FleetRecord::Failure::templates.
+  std::map<MachineId, std::string> machines;  // With the name that the Node had.
+  friend bool operator==(const RecordedFailures&, const RecordedFailures&) = default;
+};
+
 struct FleetRecord {
   k8s::WallTime recorded_at{};
   MachineRecords machines;
@@ -206,6 +218,9 @@ struct FleetRecord {
   };
   std::vector<Failure> failures;  // Oldest first; at most kMostFailures.
   static constexpr std::size_t kMostFailures = 64;
+  // One entry for each attempt that has not ended: a machine that leaves its policy does not take its failure along.
+  std::vector<RecordedFailures> failing;             // Oldest first; at most kMostFailures.
+  static constexpr std::size_t kMostFailing = 1000;  // Machines in all of them.
   // (policy, "namespace/configmap") -> the inline profile that all of its nodes have shown last.
   struct Good {
     std::string key;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -23,10 +24,24 @@ std::set<std::string> failed_on(const Index& index, const ProfileRollout& profil
 }
 
 std::int64_t count_failures(const Index& index, const std::set<std::string>& failed) {
-  return std::ranges::count_if(failed, [&](const std::string& name) {
-    const NodeChange& change = *index.find(name)->change;
-    return change.served || change.self_loaded;
-  });
+  return std::ranges::count_if(failed, [&](const std::string& name) { return is_counted(*index.find(name)->change); });
+}
+
+bool is_counted(const NodeChange& change) {
+  return change.served || change.self_loaded;
+}
+
+std::map<MachineId, std::string> counted_failures(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
+  std::map<MachineId, std::string> out;
+  for (const std::string& name : rollout.failed()) {
+    const Node* node = pass.s.world.nodes.find(name);
+    if (node != nullptr && is_counted(*pass.index.find(name)->change))
+      out.emplace(machine_id(node->meta.uid.str()), name);
+  }
+  const auto* earlier = recorded_failures(pass.index, rollout.key, rollout.policy, rollout.target);
+  if (earlier != nullptr) out.insert(earlier->machines.begin(), earlier->machines.end());
+  return out;
 }
 
 std::int64_t failures_of(const Index& index, const ProfileRollout& profile_rollout, std::string_view target) {
@@ -42,8 +57,9 @@ std::string failures_that_stop(const RolloutView& rollout) {
   const Index& index = rollout.pass.index;
   const auto* known = remembered_failure(index, rollout.key, rollout.policy, rollout.target);
   const std::int64_t failures = rollout.failures();
+  const std::int64_t present = count_failures(index, rollout.failed());
   if (failures == 0 && known == nullptr) return {};
-  if (failures == 0) {
+  if (present == 0 && known != nullptr) {
     return fmt::format("{} failed before and is not retried until the profile changes. Retry: `rollout start`",
                        rollout.target);
   }
@@ -51,7 +67,7 @@ std::string failures_that_stop(const RolloutView& rollout) {
   const RolloutSpec& spec = rollout.policy.rollout;
   const std::int64_t slots =
       std::max<std::int64_t>(1, spec.max_unavailable.of(index.policies.at(rollout.key.policy).total));
-  const bool full = failures >= slots;
+  const bool full = present >= slots;
   const bool of_canary = std::ranges::any_of(rollout.failed(), [&](const std::string& name) {
     const NodeAssessment& a = *index.find(name);
     return a.change->served && !rollout.canary_passed(std::string(a.product.view()));
@@ -66,20 +82,102 @@ std::string failures_that_stop(const RolloutView& rollout) {
 }
 
 std::string failed_nodes_text(const RolloutView& rollout) {
-  const std::set<std::string>& failed = rollout.failed();
+  std::set<std::string> failed = rollout.failed();
+  for (const auto& [machine, name] : counted_failures(rollout)) failed.insert(name);
   return fmt::format("nodes failed to verify: {} (retry: `rollout start {}`)",
                      first_names({failed.begin(), failed.end()}), rollout.key.policy);
+}
+
+namespace {
+
+// The operator replaces pods for a new template (OnDelete), and the failure was one of other templates.
+bool is_of_other_template(const Index& index, const RolloutKey& key, const std::string& templates) {
+  if (templates.empty()) return false;
+  const auto rollout = index.profile_rollouts.find(key);
+  if (rollout == index.profile_rollouts.end()) return false;
+  return templates_hash(index.discovery.installations[rollout->second.installation]) != templates;
+}
+
+}  // namespace
+
+const RecordedFailures* recorded_failures(const Index& index, const RolloutKey& key, const SharingPolicy& policy,
+                                          std::string_view target) {
+  if (!index.record) return nullptr;
+  const auto found = std::ranges::find_if(index.record->failing, [&](const RecordedFailures& entry) {
+    return entry.policy == key.policy && entry.config_map == key.config_map && entry.key == key.key &&
+           entry.revision == target && entry.retry == retry_of(policy) &&
+           !is_of_other_template(index, key, entry.templates);
+  });
+  return found == index.record->failing.end() ? nullptr : &*found;
+}
+
+bool shows_revision(const Pass& pass, const std::string& name, MachineId machine, std::string_view revision) {
+  const Node* node = pass.s.world.nodes.find(name);
+  const NodeAssessment* a = pass.index.find(name);
+  const bool same = node != nullptr && machine_id(node->meta.uid.str()) == machine;
+  return same && a != nullptr && a->phase == Phase::up_to_date && a->matches() && a->loaded.revision == revision;
+}
+
+namespace {
+
+// Another revision or a retry has replaced the attempt, or every node shows the revision.
+bool has_ended(const Pass& pass, const RecordedFailures& entry, const std::set<RolloutKey>& complete) {
+  const RolloutKey key{entry.policy, entry.config_map, entry.key};
+  if (entry.retry != retry_of(pass.index.policy(pass.s.world, entry.policy))) return true;
+  const RolloutView* rollout = find_rollout(pass, key);
+  if (rollout == nullptr) return false;  // Its nodes might return.
+  const bool same_templates = entry.templates.empty() || entry.templates == rollout->templates();
+  const bool replaced = !rollout->target.empty() && rollout->target != entry.revision;
+  return replaced || !same_templates || complete.contains(key);
+}
+
+// Adds the nodes that began their change under this policy. One that has come from another policy is counted there.
+void add_failing(const RolloutView& rollout, std::size_t& room, std::vector<RecordedFailures>& failing) {
+  const Pass& pass = rollout.pass;
+  const RolloutKey& key = rollout.key;
+  if (pass.s.settings.mode_of(rollout.policy) == PolicyMode::observe) return;
+  const auto known = std::ranges::find_if(failing, [&](const RecordedFailures& entry) {
+    return entry.policy == key.policy && entry.config_map == key.config_map && entry.key == key.key;
+  });
+  RecordedFailures added{key.policy, key.config_map, key.key, rollout.target, {}, rollout.templates(), {}};
+  added.retry = retry_of(rollout.policy);
+  RecordedFailures& entry = known == failing.end() ? added : *known;
+  for (const std::string& name : rollout.failed()) {
+    const NodeChange& change = *pass.index.find(name)->change;
+    const Node* node = pass.s.world.nodes.find(name);
+    if (room == 0 || node == nullptr || change.policy != key.policy || !is_counted(change)) continue;
+    if (entry.machines.try_emplace(machine_id(node->meta.uid.str()), name).second) --room;
+  }
+  if (known == failing.end() && !added.machines.empty()) failing.push_back(std::move(added));
+}
+
+}  // namespace
+
+std::vector<RecordedFailures> failing_machines(const Pass& pass, const std::vector<RecordedFailures>& known,
+                                               const std::set<RolloutKey>& complete) {
+  std::vector<RecordedFailures> failing;
+  std::size_t room = FleetRecord::kMostFailing;
+  for (RecordedFailures entry : known) {
+    if (has_ended(pass, entry, complete)) continue;
+    std::erase_if(entry.machines, [&](const auto& failed) {
+      return shows_revision(pass, failed.second, failed.first, entry.revision);
+    });
+    room -= std::min(room, entry.machines.size());
+    if (!entry.machines.empty()) failing.push_back(std::move(entry));
+  }
+  for (const auto& [key, nodes] : pass.index.profile_rollouts) {
+    if (!nodes.nodes(RolloutBucket::failed).empty()) add_failing(rollout_of(pass, key), room, failing);
+  }
+  if (failing.size() > FleetRecord::kMostFailures) failing.erase(failing.begin());
+  return failing;
 }
 
 const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key, const SharingPolicy& policy,
                                                std::string_view target) {
   if (!index.record) return nullptr;
   const auto* known = index.record->failure(key.policy, key.config_map, key.key, target, retry_of(policy));
-  if (known == nullptr || known->rolled_back || known->templates.empty()) return known;
-  const auto rollout = index.profile_rollouts.find(key);
-  if (rollout == index.profile_rollouts.end()) return known;
-  const bool same = templates_hash(index.discovery.installations[rollout->second.installation]) == known->templates;
-  return same ? known : nullptr;
+  if (known == nullptr || known->rolled_back) return known;
+  return is_of_other_template(index, key, known->templates) ? nullptr : known;
 }
 
 const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy, std::string_view config_map) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/fleet/pass.h"
 
@@ -18,6 +20,22 @@ class RolloutView;
 // How many of these nodes count against the revision: they served when their change began, or lost their GPUs to the
 // revision, which their pods had read before. A node that was broken before does not count (S12).
 [[nodiscard]] std::int64_t count_failures(const Index& index, const std::set<std::string>& failed);
+// The machines whose failure counts against the rollout's target, with the names of their nodes: those that failed and
+// are its nodes now, and those that the record names, wherever they are by now.
+[[nodiscard]] std::map<MachineId, std::string> counted_failures(const RolloutView& rollout);
+// The record's entry for the present attempt; null: there is none.
+[[nodiscard]] const RecordedFailures* recorded_failures(const Index& index, const RolloutKey& key,
+                                                        const SharingPolicy& policy, std::string_view target);
+// The machine is that node, and shows the revision.
+[[nodiscard]] bool shows_revision(const Pass& pass, const std::string& name, MachineId machine,
+                                  std::string_view revision);
+// The record's entries after this pass: with the nodes that have failed by now, and without machines that show the
+// revision after all and attempts that have ended. `complete`: the rollouts whose nodes all show their revision.
+[[nodiscard]] std::vector<RecordedFailures> failing_machines(const Pass& pass,
+                                                             const std::vector<RecordedFailures>& known,
+                                                             const std::set<RolloutKey>& complete);
+// The failure of this node counts against the revision.
+[[nodiscard]] bool is_counted(const NodeChange& change);
 // The same for the nodes that failed during a change to `target`.
 [[nodiscard]] std::int64_t failures_of(const Index& index, const ProfileRollout& profile_rollout,
                                        std::string_view target);

@@ -32,6 +32,7 @@ class Outcomes {
     find_failures();
     find_undone();
     forget_failures();
+    note_failing();
     note_canaries();
     note_stops();
     note_forgetting();
@@ -68,7 +69,7 @@ class Outcomes {
     const std::int64_t settled = profile_rollout.tally.settled;
     if (profile_rollout.targets.size() != 1 || settled == 0 || target.empty() || target == kInvalidRevision)
       return false;
-    if (rollout.failures() > 0 || is_doubtful(rollout) || profile_rollout.tally.changing > 0) return false;
+    if (rollout.present_failures() > 0 || is_doubtful(rollout) || profile_rollout.tally.changing > 0) return false;
     // The labels of these nodes return shortly, and then the nodes could be canaries.
     if (profile_rollout.blocked.contains(std::string(kLabelsMissing))) return false;
     const auto set_aside = static_cast<std::int64_t>(profile_rollout.nodes(RolloutBucket::set_aside).size());
@@ -101,6 +102,7 @@ class Outcomes {
       const RolloutView& rollout = rollout_of(pass_, key);
       const std::string& target = rollout.target;
       const bool complete = is_complete(rollout);
+      if (complete) complete_.insert(key);
       const bool proven = profile_rollout.tally.unproven == 0;
       ShownKey& shown = keys.try_emplace(key.config_map + "/" + key.key, target).first->second;
       shown.by_all = shown.by_all && complete && shown.revision == target;
@@ -178,7 +180,7 @@ class Outcomes {
                earlier.key == key.key && earlier.revision == target && earlier.retry == retry_of(policy);
       });
       next.failures.push_back({key.policy, key.config_map, key.key, target, std::string(retry_of(policy)),
-                               machines_of(rollout.failed()), back, rollout.templates()});
+                               machines_of(rollout), back, rollout.templates()});
       if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
       if (!back) continue;
       const std::string note =
@@ -217,6 +219,10 @@ class Outcomes {
       if (failure.rolled_back || !has_recovered(failure)) continue;
       FleetRecord& next = change("Recovered", fmt::format("{} no longer counts as failed", failure.revision));
       std::erase(next.failures, failure);
+      std::erase_if(next.failing, [&](const RecordedFailures& entry) {
+        return entry.policy == failure.policy && entry.config_map == failure.config_map && entry.key == failure.key &&
+               entry.revision == failure.revision;
+      });
     }
   }
 
@@ -225,21 +231,26 @@ class Outcomes {
     if (profile_rollout == pass_.index.profile_rollouts.end() ||
         failures_of(pass_.index, profile_rollout->second, failure.revision) > 0)
       return false;
-    return std::ranges::any_of(failure.nodes, [&](const auto& failed) {
-      const auto& [name, machine] = failed;
-      const Node* node = pass_.s.world.nodes.find(name);
-      const NodeAssessment* a = pass_.index.find(name);
-      const bool same = node != nullptr && machine_id(node->meta.uid.str()) == machine;
-      return same && a != nullptr && a->phase == Phase::up_to_date && a->matches() &&
-             a->loaded.revision == failure.revision;
+    return std::ranges::any_of(failure.nodes, [&](const auto& node) {
+      return shows_revision(pass_, node.first, node.second, failure.revision);
     });
   }
 
   // What the failed nodes were, so that a new machine of the same name does not count as recovered.
-  [[nodiscard]] std::map<std::string, MachineId> machines_of(const std::set<std::string>& nodes) const {
+  [[nodiscard]] std::map<std::string, MachineId> machines_of(const RolloutView& rollout) const {
     std::map<std::string, MachineId> out;
-    for (const std::string& name : nodes) out[name] = machine_id(pass_.s.world.nodes.find(name)->meta.uid.str());
+    for (const std::string& name : rollout.failed())
+      out[name] = machine_id(pass_.s.world.nodes.find(name)->meta.uid.str());
+    for (const auto& [machine, name] : counted_failures(rollout)) out.try_emplace(name, machine);
     return out;
+  }
+
+  // Each failure is written as soon as it is seen, because its node can leave the policy before there are too many.
+  void note_failing() {
+    const std::vector<RecordedFailures>& known = next_ ? next_->failing : pass_.index.record->failing;
+    std::vector<RecordedFailures> failing = failing_machines(pass_, known, complete_);
+    if (failing == known) return;
+    note("FailuresRecorded", "the machines that failed on a revision").failing = std::move(failing);
   }
 
   void note_canaries() {
@@ -372,6 +383,7 @@ class Outcomes {
   Pass& pass_;
   LoadedEntries loaded_;
   std::optional<FleetRecord> next_;
+  std::set<RolloutKey> complete_;                                 // Rollouts whose nodes all show the revision.
   std::set<std::pair<std::string, std::string>> newly_verified_;  // "namespace/configmap/key" and revision.
   std::string_view reason_;
   std::string message_;

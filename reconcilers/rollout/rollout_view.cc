@@ -90,6 +90,10 @@ const std::set<std::string>& RolloutView::failed() const {
 }
 
 std::int64_t RolloutView::failures() const {
+  return std::ssize(counted_failures(*this));
+}
+
+std::int64_t RolloutView::present_failures() const {
   return count_failures(pass.index, failed());
 }
 

@@ -59,9 +59,10 @@ class RolloutView {
   // Only groups count that have a node which could be a canary now.
   [[nodiscard]] bool all_canaries_passed() const;
 
-  // Nodes that failed during a change to `target`. failures() counts those whose failure counts against the revision
-  // (S12).
+  // Nodes that failed during a change to `target`. present_failures() counts those whose failure counts against the
+  // revision (S12), and failures() also such machines that have left the rollout since (counted_failures()).
   [[nodiscard]] const std::set<std::string>& failed() const;
+  [[nodiscard]] std::int64_t present_failures() const;
   [[nodiscard]] std::int64_t failures() const;
   // Why no further node is changed to this revision: nodes that failed, now or before. Empty: no such reason.
   [[nodiscard]] const std::string& too_many_failures() const;

@@ -117,7 +117,7 @@ std::optional<Standstill> behind_change(const RolloutView& rollout, bool some_st
 
 // Only nodes that failed remain: none is tried again before the profile changes or somebody asks for it.
 std::optional<Standstill> behind_failures(const RolloutView& rollout) {
-  if (rollout.failures() == 0 && !is_doubtful(rollout)) return std::nullopt;
+  if (rollout.present_failures() == 0 && !is_doubtful(rollout)) return std::nullopt;
   std::string failed = failed_nodes_text(rollout);
   if (!is_gated(rollout)) return Standstill{std::string(kVerificationFailed), std::move(failed)};
   Standstill out = behind_gate(rollout);

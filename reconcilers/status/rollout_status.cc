@@ -81,7 +81,7 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
   const std::int64_t moving = profile_rollout.tally.changing;
   const std::int64_t left = pending + moving + view.repairs_left();
   const std::int64_t other = profile_rollout.tally.loading + profile_rollout.tally.of(Phase::following_daemonset);
-  const bool failed = view.failures() > 0 || is_doubtful(view);
+  const bool failed = view.present_failures() > 0 || is_doubtful(view);
   if (left == 0 && !failed) {
     // A node that joins or drifts later does not reopen a completed rollout before its repair begins.
     const bool completed = rollout.phase == "Completed";
