@@ -118,7 +118,8 @@ bool ChangeStep::is_drained(Drain drain) {
                           : std::min<Duration>(std::chrono::seconds(10), rollout_.idle_timeout - waited));
   const bool plain = who.reason == kWaitingForWorkloads;
   finding(plain ? Severity::info : Severity::warning, who.reason, who.message);
-  out_.evicts = rollout_.workloads == WorkloadMode::evict && !uncordoned;
+  // Of a node that is NotReady nothing is deleted, so that its workloads would be evicted for nothing.
+  out_.evicts = rollout_.workloads == WorkloadMode::evict && !uncordoned && node_.ready;
   return false;
 }
 
