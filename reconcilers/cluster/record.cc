@@ -1,6 +1,8 @@
 // Queries and changes of a record.
 #include "reconcilers/cluster/record.h"
 
+#include "reconcilers/model/retry.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -112,7 +114,7 @@ const FleetRecord::Failure* FleetRecord::failure(std::string_view policy, std::s
                                                  std::string_view retry) const {
   const auto it = std::ranges::find_if(failures, [&](const Failure& f) {
     return f.policy == policy && f.config_map == config_map && f.key == key && f.revision == revision &&
-           f.retry == retry;
+           !asks_again(f.retry, retry);
   });
   return it == failures.end() ? nullptr : &*it;
 }
@@ -131,7 +133,7 @@ std::optional<RecordedSwitches> FleetRecord::switches(std::string_view policy, s
   const RecordedSwitches* entry = rollout(policy, config_map, key, revision);
   if (entry == nullptr || entry->left) return std::nullopt;
   RecordedSwitches out = *entry;
-  if (out.retry != retry) out.aborted = out.undone = false;
+  if (asks_again(out.retry, retry)) out.aborted = out.undone = false;
   return out.any() ? std::optional(std::move(out)) : std::nullopt;
 }
 

@@ -20,6 +20,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
+#include "reconcilers/node/drift.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/rollout/out_of_reach.h"
 #include "reconcilers/status/status.h"
@@ -139,7 +140,7 @@ std::string loaded_of(const NodeAssessment& a) {
   if (a.loaded.revision.empty()) return std::string(words(Proof::none));
   const std::string_view revision =
       a.loaded.revision == kInvalidRevision ? std::string_view("an invalid profile") : a.loaded.revision.view();
-  if (a.at_install != AtInstall::shown && a.loaded.proof == Proof::baseline && !a.matches())
+  if (a.at_install == AtInstall::drifted && a.loaded.proof == Proof::baseline && !a.matches())
     return fmt::format("not known: the baseline is {}, which the node did not show", revision);
   return fmt::format("{} ({})", revision, words(a.loaded.proof));
 }
@@ -254,7 +255,8 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
 }
 
 std::string_view drift_name(const NodeAssessment& a) {
-  return a.at_install != AtInstall::shown ? kPreexistingDrift : kDrift;
+  const std::string_view excuse = baseline_excuse(a);
+  return excuse.empty() ? kDrift : excuse;
 }
 
 }  // namespace

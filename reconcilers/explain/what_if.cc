@@ -7,6 +7,7 @@
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/drift.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
@@ -115,7 +116,7 @@ std::vector<std::string> drift_left_alone(const World& world, const PlannerSetti
   std::vector<std::string> out;
   for (const std::string& name : index.node_names()) {
     const NodeAssessment& a = *index.assessment(name);
-    if (drifts(a) && a.at_install != AtInstall::shown) out.push_back(name);
+    if (drifts(a) && !baseline_excuse(a).empty()) out.push_back(name);
   }
   return out;
 }

@@ -9,6 +9,8 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/retry.h"
+#include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/pod_faults.h"
@@ -61,7 +63,7 @@ class Counter {
   }
 
   [[nodiscard]] bool drifts_unexcused() const {
-    return drifts(a_) && excuse_of(a_).empty() && a_.at_install == AtInstall::shown;
+    return drifts(a_) && excuse_of(a_).empty() && baseline_excuse(a_).empty();
   }
 
   void put_by_phase() {
@@ -81,7 +83,7 @@ class Counter {
     if (a_.phase == Phase::pending) {
       out_.pending = out_.counts.busy == 0;
       const auto deferral = deferral_of(node_);
-      put(Bucket::deferred, deferral && deferral->to == a_.target.view() && deferral->retry == retry());
+      put(Bucket::deferred, deferral && deferral->to == a_.target.view() && !asks_again(deferral->retry, retry()));
     }
     // A node that is set aside neither delays a rollout nor counts for or against a revision.
     const bool counted = out_.counts.settled > 0 || a_.change != nullptr || a_.is_blocked();
@@ -127,7 +129,8 @@ class Counter {
   // the change.
   [[nodiscard]] bool has_stale_marks() const {
     if (a_.change || a_.is_unreadable()) return false;
-    const bool deferred = a_.phase == Phase::up_to_date && node_.meta.annotations.contains(kDeferredAnnotation);
+    const bool settled = a_.phase == Phase::up_to_date && !drifts(a_);  // A repair can be deferred as well.
+    const bool deferred = settled && node_.meta.annotations.contains(kDeferredAnnotation);
     return deferred || (node_.meta.labels.contains(kStateLabel) && !(a_.is_blocked() && a_.write_blocked));
   }
 

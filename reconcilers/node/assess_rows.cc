@@ -5,6 +5,7 @@
 
 #include "reconcilers/cluster/release.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/retry.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/node_phase.h"
 
@@ -71,7 +72,7 @@ bool Assessor::c1_to_c12_change() {
 // C2: the failed target has been replaced, or a person requested a retry: the node needs another change, which replaces
 // every pod that could be the cause, or with a new template the pods of that template's DaemonSets.
 void Assessor::try_again() {
-  const bool asked_again = out_.change->failed->retry != retry();
+  const bool asked_again = asks_again(out_.change->failed->retry, retry());
   const bool new_template = created_from_an_older_template(*out_.change, loaders());
   if (out_.change->to == out_.target.view() && !asked_again && !new_template) return;
   // It shows its target with pods that have read it: it needs no second change.

@@ -8,6 +8,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/retry.h"
 #include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/rollout_view.h"
 
@@ -55,7 +56,7 @@ bool is_doubtful(const RolloutView& rollout) {
 
 std::string failures_that_stop(const RolloutView& rollout) {
   const Index& index = rollout.pass.index;
-  const auto* known = remembered_failure(index, rollout.key, rollout.policy, rollout.target);
+  const auto* known = remembered_failure(rollout.pass, rollout.key, rollout.policy, rollout.target);
   const std::int64_t failures = rollout.failures();
   const std::int64_t present = count_failures(index, rollout.failed());
   if (failures == 0 && known == nullptr) return {};
@@ -105,7 +106,7 @@ const RecordedFailures* recorded_failures(const Index& index, const RolloutKey& 
   if (!index.record) return nullptr;
   const auto found = std::ranges::find_if(index.record->failing, [&](const RecordedFailures& entry) {
     return entry.policy == key.policy && entry.config_map == key.config_map && entry.key == key.key &&
-           entry.revision == target && entry.retry == retry_of(policy) &&
+           entry.revision == target && !asks_again(entry.retry, retry_of(policy)) &&
            !is_of_other_template(index, key, entry.templates);
   });
   return found == index.record->failing.end() ? nullptr : &*found;
@@ -123,7 +124,7 @@ namespace {
 // Another revision or a retry has replaced the attempt, or every node shows the revision.
 bool has_ended(const Pass& pass, const RecordedFailures& entry, const std::set<RolloutKey>& complete) {
   const RolloutKey key{entry.policy, entry.config_map, entry.key};
-  if (entry.retry != retry_of(pass.index.policy(pass.s.world, entry.policy))) return true;
+  if (asks_again(entry.retry, retry_of(pass.index.policy(pass.s.world, entry.policy)))) return true;
   const RolloutView* rollout = find_rollout(pass, key);
   if (rollout == nullptr) return false;  // Its nodes might return.
   const bool same_templates = entry.templates.empty() || entry.templates == rollout->templates();
@@ -168,16 +169,42 @@ std::vector<RecordedFailures> failing_machines(const Pass& pass, const std::vect
   for (const auto& [key, nodes] : pass.index.profile_rollouts) {
     if (!nodes.nodes(RolloutBucket::failed).empty()) add_failing(rollout_of(pass, key), room, failing);
   }
-  if (failing.size() > FleetRecord::kMostFailures) failing.erase(failing.begin());
+  while (failing.size() > FleetRecord::kMostFailures) failing.erase(failing.begin());
   return failing;
 }
 
-const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key, const SharingPolicy& policy,
+namespace {
+
+// The failure under a policy that is deleted by now and governs nothing. It counts until this policy has a failure of
+// its own for the revision, which outcomes.cc records from this one, or the revision was verified after all.
+const FleetRecord::Failure* inherited_failure(const Pass& pass, const RolloutKey& key, std::string_view target) {
+  const FleetRecord& record = *pass.index.record;
+  if (record.last_verified(key.config_map, key.key) == target) return nullptr;
+  const FleetRecord::Failure* inherited = nullptr;
+  for (const FleetRecord::Failure& failure : record.failures) {
+    const bool same = failure.config_map == key.config_map && failure.key == key.key && failure.revision == target;
+    if (!same || failure.rolled_back) continue;
+    if (failure.policy == key.policy) return nullptr;
+    const bool of_deleted_policy = !is_known_policy(pass, failure.policy);
+    if (of_deleted_policy && !is_of_other_template(pass.index, key, failure.templates)) inherited = &failure;
+  }
+  return inherited;
+}
+
+}  // namespace
+
+bool is_known_policy(const Pass& pass, const std::string& policy) {
+  return policy == kDefaultPolicy || pass.s.world.policies.find(policy) != nullptr ||
+         pass.index.held_policies.contains(policy);
+}
+
+const FleetRecord::Failure* remembered_failure(const Pass& pass, const RolloutKey& key, const SharingPolicy& policy,
                                                std::string_view target) {
+  const Index& index = pass.index;
   if (!index.record) return nullptr;
   const auto* known = index.record->failure(key.policy, key.config_map, key.key, target, retry_of(policy));
-  if (known == nullptr || known->rolled_back) return known;
-  return is_of_other_template(index, key, known->templates) ? nullptr : known;
+  if (known == nullptr) return inherited_failure(pass, key, target);
+  return !known->rolled_back && is_of_other_template(index, key, known->templates) ? nullptr : known;
 }
 
 const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy, std::string_view config_map) {
@@ -188,7 +215,7 @@ const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& 
   for (const FleetRecord::Failure& failure : index.record->failures) {
     const bool of_set = config_map.empty() || failure.config_map == config_map;
     if (failure.rolled_back && failure.policy == policy.meta.name && of_set && failure.key == own &&
-        failure.retry == retry)
+        !asks_again(failure.retry, retry))
       last = &failure;
   }
   return last;

@@ -47,9 +47,12 @@ class RolloutView;
 // Names the nodes that failed on the target, and the command that tries them again.
 [[nodiscard]] std::string failed_nodes_text(const RolloutView& rollout);
 // The recorded failure of that revision, or null. Where the operator replaces pods for a new template (OnDelete), that
-// template is a new attempt: the image might have been at fault.
-[[nodiscard]] const FleetRecord::Failure* remembered_failure(const Index& index, const RolloutKey& key,
+// template is a new attempt: the image might have been at fault. A failure under a policy that is deleted counts for
+// the policy that governs the key's nodes now.
+[[nodiscard]] const FleetRecord::Failure* remembered_failure(const Pass& pass, const RolloutKey& key,
                                                              const SharingPolicy& policy, std::string_view target);
+// The policy's object exists, or its last spec governs.
+[[nodiscard]] bool is_known_policy(const Pass& pass, const std::string& policy);
 // The last failure after which the policy's own inline profile, in its present content, was rolled back; null if it was
 // not rolled back. `config_map`: only for that plugin ConfigMap; empty: for any.
 [[nodiscard]] const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy,

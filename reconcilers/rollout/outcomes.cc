@@ -30,6 +30,7 @@ class Outcomes {
   void run() {
     find_verified();
     find_failures();
+    inherit_failures();
     find_undone();
     forget_failures();
     note_failing();
@@ -164,7 +165,7 @@ class Outcomes {
       const std::string& target = rollout.target;
       const SharingPolicy& policy = rollout.policy;
       if (pass_.s.settings.mode_of(policy) == PolicyMode::observe ||
-          remembered_failure(pass_.index, key, policy, target) != nullptr)
+          remembered_failure(pass_, key, policy, target) != nullptr)
         continue;
       // Every node has shown that profile, so the cause is the pods' new template. Another profile would not help, and
       // the next template is a new attempt.
@@ -189,6 +190,24 @@ class Outcomes {
     }
   }
 
+  // The policy that governs the nodes of a deleted policy takes over its failures, so that its own retry ends them.
+  void inherit_failures() {
+    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
+      const std::string target = target_of(profile_rollout);
+      const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
+      const auto* known = target.empty() ? nullptr : remembered_failure(pass_, key, policy, target);
+      if (known == nullptr || known->policy == key.policy) continue;
+      if (pass_.s.settings.mode_of(policy) == PolicyMode::observe) continue;
+      FleetRecord& next = change(
+          kMaxFailures, fmt::format("{} failed under policy {}, which is deleted", known->revision, known->policy));
+      FleetRecord::Failure inherited = *known;
+      inherited.policy = key.policy;
+      inherited.retry = retry_of(policy);
+      next.failures.push_back(std::move(inherited));
+      if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
+    }
+  }
+
   // Inline profiles that a person rolled back: recorded like those that failed, with no node.
   void find_undone() {
     for (const SharingRollout* rollout : in_order(pass_.s.world.rollouts)) {
@@ -198,7 +217,7 @@ class Outcomes {
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
       if (!owns_key(policy, key) || pass_.s.settings.mode_of(policy) == PolicyMode::observe) continue;
       const std::string retry(retry_of(policy));
-      const auto* known = remembered_failure(pass_.index, key, policy, rollout->to_revision);
+      const auto* known = remembered_failure(pass_, key, policy, rollout->to_revision);
       if (known != nullptr && known->rolled_back) continue;
       FleetRecord& next =
           change(kUndone, fmt::format("{} of policy {} is rolled back", rollout->to_revision, key.policy));
@@ -211,9 +230,9 @@ class Outcomes {
     }
   }
 
-  // A failure ends when a machine that failed shows the revision after all. It is kept when its policy is deleted: if
-  // the policy is created again, it does not try the revision again by itself. Nodes that failed on another revision do
-  // not delay this one.
+  // A failure ends when a machine that failed shows the revision after all, or when every node of its key does: the
+  // machines that failed are gone. It is kept when its policy is deleted: if the policy is created again, it does not
+  // try the revision again by itself. Nodes that failed on another revision do not delay this one.
   void forget_failures() {
     for (const FleetRecord::Failure& failure : pass_.index.record->failures) {
       if (failure.rolled_back || !has_recovered(failure)) continue;
@@ -231,6 +250,8 @@ class Outcomes {
     if (profile_rollout == pass_.index.profile_rollouts.end() ||
         failures_of(pass_.index, profile_rollout->second, failure.revision) > 0)
       return false;
+    if (complete_.contains(profile_rollout->first) && target_of(profile_rollout->second) == failure.revision)
+      return true;
     return std::ranges::any_of(failure.nodes, [&](const auto& node) {
       return shows_revision(pass_, node.first, node.second, failure.revision);
     });

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/retry.h"
+#include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
 
@@ -34,6 +36,20 @@ bool is_no_proof_to_come(const Pass& pass, const std::string& name, const NodeAs
   return a.cause == ChangeCause::joined ? !future : a.cause == ChangeCause::edited && future;
 }
 
+// The restart was given up for a while: workloads did not end, or a person uncordoned the node. Says so.
+bool is_deferred(Pass& pass, const std::string& name, const NodeAssessment& a) {
+  const SharingPolicy& policy = pass.index.policy(pass.s.world, a.policy.view());
+  const auto deferral = deferral_of(*pass.s.world.nodes.find(name));
+  if (!deferral || deferral->to != a.target.view() || asks_again(deferral->retry, retry_of(policy))) return false;
+  const WallTime until = deferred_until(pass, name).value_or(pass.s.now);
+  if (until <= pass.s.now) return false;
+  pass.ages.look_again_in(until - pass.s.now);
+  report_waiting_reload(pass, name, std::string(kDeferred),
+                        fmt::format("deferred until {}; to retry it now: `gpu-sharing-operator rollout start {}`",
+                                    k8s::format_time(until), policy.meta.name));
+  return true;
+}
+
 // Nodes that should have loaded their profile by themselves and have not, or cannot have.
 void add_self_loaded(Pass& pass, Reloads& out) {
   for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
@@ -53,6 +69,7 @@ void add_self_loaded(Pass& pass, Reloads& out) {
       report_waiting_reload(pass, name, std::string(kReloadBlocked), std::string(a->reload_obstacle.view()));
       continue;
     }
+    if (is_deferred(pass, name, *a)) continue;
     out[pass.index.rollout_key_of(*a)].insert(name);
   }
 }
@@ -67,7 +84,7 @@ void add_drifting(Pass& pass, Reloads& out) {
     if (!pass.ages.has_run_for(drifts, patience, recorded_since(pass, drifts))) continue;
     if (has_more_devices(*a)) {
       record_more_devices(pass, name, *a);
-    } else {
+    } else if (!is_deferred(pass, name, *a)) {
       out[pass.index.rollout_key_of(*a)].insert(name);
     }
   }

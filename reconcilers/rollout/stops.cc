@@ -8,6 +8,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/retry.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/failures.h"
@@ -58,7 +59,7 @@ RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, co
                        false,
                        {},
                        templates_for(pass, rollout, known)};
-  const bool holds = known != nullptr && (known->aborted || known->undone) && known->retry == retry;
+  const bool holds = known != nullptr && (known->aborted || known->undone) && !asks_again(known->retry, retry);
   if (holds) {
     out.aborted = out.aborted || known->aborted;
     out.undone = out.undone || known->undone;
@@ -69,12 +70,6 @@ RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, co
   const bool was_on = known != nullptr && (known->aborted || known->undone);
   out.retry = was_on ? known->retry : retry;
   return out;
-}
-
-// Its object exists, or its last spec governs.
-bool is_known(const Pass& pass, const std::string& policy) {
-  return policy == kDefaultPolicy || pass.s.world.policies.find(policy) != nullptr ||
-         pass.index.held_policies.contains(policy);
 }
 
 // The policy, by its own key, would give its nodes a key other than the rollout's. In doubt it would not: after a
@@ -120,12 +115,15 @@ bool is_left(const Pass& pass, const RolloutKey& key, std::string_view revision)
   };
   const auto other = std::ranges::find_if(profile_rollouts, uses_it);
   if (other == profile_rollouts.end()) return false;
+  // Nodes that have lost the labels by which the policy selects them will return. So might nodes that are away, or on
+  // another key by a label of theirs, of a policy that chooses no key itself.
+  const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
   const bool has_moved = std::ranges::any_of(profile_rollouts, [&](const auto& profile_rollout) {
     return profile_rollout.first.policy == key.policy && uses_it(profile_rollout);
   });
-  // Nodes that have lost the labels by which the policy selects them will return.
-  if (has_moved && !pass.index.awaited.contains(key.policy)) return true;
-  if (!is_known(pass, key.policy)) return true;
+  const bool chooses = policy.config_map_key || policy.inline_profile;
+  if (chooses && has_moved && !pass.index.awaited.contains(key.policy)) return true;
+  if (!is_known_policy(pass, key.policy)) return true;
   return is_replaced(pass, key, revision, pass.index.discovery.installations[other->second.installation]);
 }
 
@@ -188,7 +186,7 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
     if (is_valid(target) && target != entry->revision) continue;
     if (policies.forgotten ? !has_policy || !world.policies_served : world.policies_served && !has_policy) continue;
     RecordedSwitches kept = *entry;
-    if (kept.retry != retry_of(pass, kept.policy)) kept.aborted = kept.undone = false;
+    if (asks_again(kept.retry, retry_of(pass, kept.policy))) kept.aborted = kept.undone = false;
     if (world.policies_served) kept.approved = false;  // Deleting the object withdraws the approval.
     if (kept.any()) out.push_back(std::move(kept));
   }

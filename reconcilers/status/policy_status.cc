@@ -8,6 +8,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/node/drift.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -130,7 +131,7 @@ class PolicyStatuses {
       PolicySum* sum = a == nullptr || !drifts(*a) ? nullptr : sum_of(*a);
       if (sum == nullptr) return;
       sum->drifting.push_back(name);
-      sum->drifting_since_install += a->at_install != AtInstall::shown ? 1 : 0;
+      sum->drifting_since_install += baseline_excuse(*a) == kPreexistingDrift ? 1 : 0;
       if (sum->drift.empty()) sum->drift = shown_difference(*a);
       if (a->labels_missing.empty()) return;
       ++sum->unlabelled;
@@ -195,7 +196,7 @@ class PolicyStatuses {
     const std::string& target = view.target;
     sum.targets.insert(target);
     const auto* failure = profile_rollout.nodes(RolloutBucket::failed).empty()
-                              ? remembered_failure(pass_.index, key, *sum.policy, target)
+                              ? remembered_failure(pass_, key, *sum.policy, target)
                               : nullptr;
     if (failure != nullptr) {
       sum.failed_before = fmt::format("{} failed on {}", target, failed_names(*failure));

@@ -72,6 +72,24 @@ std::vector<std::string> drifted_at_install(const RolloutView& view) {
   return out;
 }
 
+// Nodes that ran this key and have no key now, because the plugin's default names one that does not exist, or cannot be
+// read. They have left the rollout for no revision, and it is not complete without them.
+std::vector<std::string> lost_their_key(const RolloutView& view) {
+  const std::string loaded = view.key.config_map.substr(view.key.config_map.find('/') + 1) + "/" + view.key.key;
+  std::vector<std::string> out;
+  for (const auto& [key, other] : view.pass.index.profile_rollouts) {
+    const auto invalid = other.blocked.find(std::string(kConfigInvalid));
+    const bool alike = key.policy == view.key.policy && key.config_map == view.key.config_map;
+    if (!alike || key.key == view.key.key || invalid == other.blocked.end()) continue;
+    for (const std::string& name : invalid->second) {
+      const NodeAssessment& a = *view.pass.index.find(name);
+      const bool by_default = a.source == EffectiveKey::Source::error && !a.has_unknown_label();
+      if (by_default && a.loaded.profile.view() == loaded) out.push_back(name);
+    }
+  }
+  return out;
+}
+
 // `rollout`: the object of the view's target.
 RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rollout) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
@@ -96,6 +114,12 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
               fmt::format("waits for the labels of {}. Check the pods of GPU Feature Discovery and Node Feature "
                           "Discovery",
                           join_names({unlabelled->second.begin(), unlabelled->second.end()}))};
+    }
+    const auto without_key = completed ? std::vector<std::string>() : lost_their_key(view);
+    if (!without_key.empty()) {
+      return {"Paused", std::string(kConfigInvalid),
+              fmt::format("waits for nodes that have lost this key: {}. {}", join_names(without_key),
+                          view.pass.index.find(without_key.front())->message)};
     }
     if (other == 0 || completed)
       return {"Completed", "Completed", "every node that can be changed has the revision" + failed_before(view)};
@@ -201,7 +225,7 @@ Json nodes_of(const RolloutView& view) {
 
 const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& rollout) {
   const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
-  return remembered_failure(pass.index, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
+  return remembered_failure(pass, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
 }
 
 // No node has another target since then, so it is the same attempt.

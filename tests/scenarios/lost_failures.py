@@ -107,3 +107,71 @@ def failed_nodes_whose_pool_label_is_taken_away_still_count():
         c.after("2m")
     failed = failures_of_the_sick(c, minutes_later(lambda c, name: c.set_label(name, "pool", None)))
     expect_a_stop(c, failed, policy="p")
+
+
+@scenario
+def a_failed_machine_that_was_replaced_leaves_no_stop_on_a_fleet_that_runs_the_revision():
+    """The last of four nodes fails (its slot was the only one), the machine is replaced, and the new one runs the revision: all nodes
+    show it. A node that drifts later is repaired, and nobody says Degraded for ever."""
+    c = fleet(4, ts(4), rollout={"maxUnavailable": 1}, options=["--cluster-max-unavailable", "1"])
+    c.behave("crash", "n04")
+    c.edit(any=ts(8))
+    for _ in range(40):
+        c.after("2m")
+    expect("states", [c.state(n) for n in c.nodes()], ["", "", "", "Failed"])
+    c.delete_node("n04")
+    c.add_node("n04")
+    for _ in range(10):
+        c.after("5m")
+    expect("capacity", {c.capacity(n) for n in c.nodes()}, {16})
+    c.serve("n02", 0)
+    for _ in range(10):
+        c.after("5m")
+    expect("capacity of n02", c.capacity("n02"), 16)
+    expect("Degraded", c.condition("default", "Degraded").get("status"), "False")
+
+
+@scenario
+def a_repair_that_fails_on_one_machine_does_not_end_the_repair_of_others():
+    """All four nodes run a verified revision. n02 shows half of it, is restarted and crashes (bad hardware): Failed. The machine is
+    replaced and serves. Later n03 serves nothing: it is repaired."""
+    c = fleet(4, ts(4))
+    c.edit(any=ts(8))
+    c.converge(most=40)
+    expect("capacity", {c.capacity(n) for n in c.nodes()}, {16})
+    c.serve("n02", 8)
+    c.labels("n02")["nvidia.com/gpu.replicas"] = "4"
+    c.machines["n02"].behaviour = "crash"
+    for _ in range(20):
+        c.after("3m")
+    expect("n02", c.state("n02"), "Failed")
+    c.delete_node("n02")
+    c.add_node("n02")
+    for _ in range(10):
+        c.after("5m")
+    c.serve("n03", 0)
+    for _ in range(12):
+        c.after("5m")
+    expect("capacity of n03", c.capacity("n03"), 16)
+    expect("Degraded", c.condition("default", "Degraded").get("status"), "False")
+
+
+@scenario
+def a_revision_that_failed_under_a_deleted_policy_is_remembered():
+    """8 replicas fail on the canary of team; its node is removed for repair, and team is deleted: failures stay remembered, default does
+    not take the next node down with the same text."""
+    c = fleet(4, ts(4), rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}})
+    c.policy("team", priority=5, selector={"nvidia.com/gpu.present": "true"}, rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}, "maxUnavailable": 1})
+    c.after("5m")
+    c.behave("crash", *c.nodes())
+    c.edit(any=ts(8))
+    for _ in range(20):
+        c.after("2m")
+    failed = [n for n in c.nodes() if c.state(n) == "Failed"]
+    expect("failed", len(failed), 1)
+    c.delete_node(failed[0])
+    for _ in range(3):
+        c.after("5m")
+    c.delete_policy("team")
+    ticks = [c.after("5m") for _ in range(12)]
+    expect("started", [name for tick in ticks for name in tick.started()], [])

@@ -1,0 +1,16 @@
+// Drift that is left alone because of what the baseline knows about the node.
+#pragma once
+
+#include <string_view>
+
+#include "reconcilers/node/assess.h"
+
+namespace gso {
+
+// Why drift of this node is not repaired although it could be: PreexistingDrift (it did not show its profile at the
+// baseline either), or Unproven (it did, but its pods are older than the last change of the profile's text, which a
+// restart would load; it still serves GPUs, and would lose what it serves). A node of unproven text that serves nothing
+// has nothing to lose. Empty: neither, so that N7 repairs it.
+[[nodiscard]] std::string_view baseline_excuse(const NodeAssessment& assessment);
+
+}  // namespace gso

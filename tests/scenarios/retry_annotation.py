@@ -1,0 +1,86 @@
+from scenario import CONFIG_LABEL, Cluster, expect, expect_that, fleet, mps, numbered, one, scenario, stamp, ts
+RETRY = "gpusharing.dev/retry"
+
+
+def started(ticks):
+    return [n for t in ticks for n in t.started()]
+
+
+def failed_twice():
+    c = fleet(4, ts(4), rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}, "maxUnavailable": 2}, options=["--cluster-max-unavailable", "3"])
+    c.behave("crash", *c.nodes())
+    c.edit(any=ts(8))
+    for _ in range(12):
+        c.after("2m")
+    c.annotate("SharingPolicy", "default", RETRY, stamp(c.clock))
+    for _ in range(12):
+        c.after("2m")
+    return c
+
+
+@scenario
+def a_retry_annotation_that_gitops_drops_is_no_request():
+    """The canary fails, `rollout start`, it fails again; `kubectl replace -f` from Git drops the annotation gpusharing.dev/retry: nobody is
+    restarted for that (nobody has asked)."""
+    c = failed_twice()
+    expect("failed", len([n for n in c.nodes() if c.state(n) == "Failed"]), 1)
+    quiet = [c.after("5m") for _ in range(3)]
+    expect("started before", started(quiet), [])
+    c.annotate("SharingPolicy", "default", RETRY, None)
+    ticks = [c.after("5m") for _ in range(6)]
+    expect("restarted", sorted({n for t in ticks for n in t.restarted()}), [])
+
+
+@scenario
+def a_deferral_outlives_a_retry_annotation_that_gitops_drops():
+    """After a `rollout start` a person uncordoned the node; Git drops the annotation: the node is not cordoned again at once."""
+    c = fleet(1, mps(4), rollout={"idleTimeout": "5h"})
+    c.annotate("SharingPolicy", "default", RETRY, stamp(c.clock))
+    c.consumer("job", "n01")
+    c.after("1m")
+    c.edit(any=mps(8))
+    for _ in range(4):
+        c.after("30s")
+    expect("cordoned", c.cordoned("n01"), True)
+    c.cordon("n01", on=False)
+    c.after("30s")
+    c.annotate("SharingPolicy", "default", RETRY, None)
+    ticks = [c.after("2m") for _ in range(6)]
+    expect("started", started(ticks), [])
+
+
+@scenario
+def an_abort_outlives_a_retry_annotation_that_gitops_drops():
+    """The same for an abort whose SharingRollout is deleted as well."""
+    c = fleet(4, ts(4), rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}})
+    c.annotate("SharingPolicy", "default", RETRY, stamp(c.clock))
+    c.after("1m")
+    c.edit(any=ts(8))
+    for _ in range(6):
+        c.after("1m")
+    c.switch(aborted=True)
+    for _ in range(3):
+        c.after("10m")
+    c.annotate("SharingPolicy", "default", RETRY, None)
+    ticks = [c.after("10m") for _ in range(3)]
+    for r in c.all("SharingRollout"):
+        c.remove("SharingRollout", r["metadata"]["name"])
+    ticks += [c.after("10m") for _ in range(12)]
+    expect("started", started(ticks), [])
+
+
+@scenario
+def a_failure_outlives_a_retry_annotation_that_gitops_drops():
+    """The policy has a retry annotation of last month; the canary fails; Git drops the annotation: nobody is restarted for that."""
+    c = fleet(4, ts(4), rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}, "maxUnavailable": 2}, options=["--cluster-max-unavailable", "3"])
+    c.annotate("SharingPolicy", "default", RETRY, stamp(c.clock))
+    c.after("1m")
+    c.behave("crash", *c.nodes())
+    c.edit(any=ts(8))
+    for _ in range(12):
+        c.after("2m")
+    quiet = [c.after("5m") for _ in range(3)]
+    expect("started before", started(quiet), [])
+    c.annotate("SharingPolicy", "default", RETRY, None)
+    ticks = [c.after("5m") for _ in range(6)]
+    expect("restarted", sorted({n for t in ticks for n in t.restarted()}), [])
