@@ -72,7 +72,7 @@ class ApiServer:
         text = None if body is None else json.dumps(body)
         try:
             answer, text = self.ask(method, path, text, headers)
-        except (http.client.RemoteDisconnected, ConnectionError):  # Closed while it was idle.
+        except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError):  # Closed while it was idle.
             self.local.connection = None
             answer, text = self.ask(method, path, text, headers)
         if answer.status >= 300:

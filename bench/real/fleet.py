@@ -31,7 +31,7 @@ def arguments():
     parser.add_argument("--operator", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--peer", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--nodes", type=int, default=5000, help="Nodes, with one operand pod each (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each client writes its label (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each client writes its label (default %(default)s); 0: only --growth is measured")
     parser.add_argument("--quiet-seconds", type=float, default=60, help="how long nothing happens (default %(default)s)")
     parser.add_argument("--idle-seconds", type=float, default=3,
                         help="pause before memory and CPU of an idle client are read (default %(default)s)")
@@ -74,7 +74,8 @@ class Bench:
             sizes = [size for size in GROWTH if size < self.options.nodes]
         for size in sorted(set(sizes) | {self.options.nodes}):
             self.grow(size)
-        self.operator.separate_patches()
+        if self.options.rounds > 0:
+            self.operator.separate_patches()
         for number in range(self.options.rounds):
             say("round %d of %d" % (number + 1, self.options.rounds))
             self.result["rounds"].append(self.round(last=number + 1 == self.options.rounds))
@@ -128,8 +129,8 @@ class Bench:
 
 def main():
     options = arguments()
-    if options.nodes < 1 or options.rounds < 1:
-        sys.exit("fleet.py: --nodes and --rounds must be 1 or more")
+    if options.nodes < 1 or options.rounds < 0:
+        sys.exit("fleet.py: --nodes must be 1 or more, and --rounds 0 or more")
     if any(not 1 <= size <= options.nodes for size in options.growth or []):
         sys.exit("fleet.py: every size of --growth must be between 1 and --nodes (%d)" % options.nodes)
     measurements.IDLE_SECONDS = options.idle_seconds

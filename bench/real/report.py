@@ -78,6 +78,8 @@ def growth(result):
 
 
 def table(result):
+    if not result["rounds"]:
+        return "\n".join(line.rstrip() for line in growth(result))
     columns = (*CLIENTS, "sender")
     lines = ["%d Nodes of %.1f KB, each with an operand pod; kube-apiserver %s, etcd and all clients on %d cores; %d rounds: "
              "median (range). Targets are for 5,000 Nodes and two cores." % (result["nodes"], result["node_bytes"] / 1000, result["server"], result["cpus"],
