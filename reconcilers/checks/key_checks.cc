@@ -52,7 +52,8 @@ Complaints default_key_not_found(const Setup& setup) {
   if (setup.plugin.default_key.empty()) return {};
   const std::string error = default_error(setup);
   if (error.empty()) return {};
-  return {{"", fmt::format("{} Name a key that exists as the default, or add the key", sentence(error))}};
+  return {{"", fmt::format("{} Set {} to a key that exists, or add the key", sentence(error),
+                           default_key_setting(setup.installation))}};
 }
 
 Complaints default_missing(const Setup& setup) {
@@ -60,7 +61,8 @@ Complaints default_missing(const Setup& setup) {
   const std::string error = default_error(setup);
   if (error.empty()) return {};
   const bool label_helps = setup.start == nullptr && setup.plugin.version.known_below(0, 18, 2);
-  return {{"", fmt::format("{} Name a default key, or allow the fallback \"empty\"{}", sentence(error),
+  return {{"", fmt::format("{} Set {}, or allow the fallback \"empty\"{}", sentence(error),
+                           default_key_setting(setup.installation),
                            label_helps ? fmt::format(", or label the node {}=<key>", setup.plugin.node_label) : "")}};
 }
 

@@ -35,9 +35,9 @@ Complaints policy_key_not_found(const NodeSetup& setup) {
 Complaints single_key_in_use(const NodeSetup& setup) {
   if (!adds_key(setup) || !relies_on_single_key(setup.setup.installation, *setup.config_map)) return {};
   return {{"", fmt::format("ConfigMap {} has one key, {}, which nodes get by the fallback \"single\": if policy {} "
-                           "added a second key, these nodes would have no key. Set the existing key as the default "
-                           "(devicePlugin.config.default or, in the device plugin's chart, config.default)",
-                           setup.setup.installation.id(), setup.config_map->data.begin()->first, policy_name(setup))}};
+                           "added a second key, these nodes would have no key. Set {} to the existing key",
+                           setup.setup.installation.id(), setup.config_map->data.begin()->first, policy_name(setup),
+                           default_key_setting(setup.setup.installation))}};
 }
 
 Complaints taint_not_tolerated(const NodeSetup& setup) {

@@ -67,10 +67,10 @@ Complaints mps_not_in_release(const Setup& setup) {
 
 Complaints mps_by_label_unsupported(const Setup& setup) {
   if (!refused_by_label(setup)) return {};
-  return {
-      {"sharing.mps", fmt::format("MPS selected by label does not work with device plugin {} (v0.18.2 and later): "
-                                  "make {} the default key (devicePlugin.config.default) and label the other nodes{}",
-                                  setup.plugin.version.to_string(), setup.key.key, with_the_signal_fixed(setup))}};
+  return {{"sharing.mps", fmt::format("MPS selected by label does not work with device plugin {} (v0.18.2 and later): "
+                                      "set {} to {} and label the other nodes{}",
+                                      setup.plugin.version.to_string(), default_key_setting(setup.installation),
+                                      setup.key.key, with_the_signal_fixed(setup))}};
 }
 
 Complaints default_first_start(const Setup& setup) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/model/identity.h"
 #include "reconcilers/model/labels.h"
@@ -113,6 +115,22 @@ std::string Setup::identity() const {
   out << autoscaler << mps_capable.has_value() << mps_capable.value_or("") << nfd_serves << nfd_owns_mps_capable;
   out << hardware.unreadable;
   return out.take();
+}
+
+std::string default_key_setting(const PluginInstallation& installation) {
+  switch (installation.provider) {
+    case Provider::gpu_operator:
+      return fmt::format("spec.devicePlugin.config.default of ClusterPolicy {}", installation.owner);
+    case Provider::device_plugin_chart:
+      return fmt::format("config.default of Helm release {}", installation.owner);
+    case Provider::manifest:
+    case Provider::nos:
+      break;
+  }
+  const auto plugin = std::ranges::find(installation.operands, Component::plugin, &Operand::component);
+  if (plugin == installation.operands.end())
+    return "the default key (spec.devicePlugin.config.default of the ClusterPolicy, or DEFAULT_CONFIG)";
+  return fmt::format("DEFAULT_CONFIG of DaemonSet {}", k8s::to_string(plugin->key));
 }
 
 void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Operand>& strays, Setup& setup) {
