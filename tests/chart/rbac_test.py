@@ -46,6 +46,9 @@ WITH_PARTITIONING = {("", "pods", "watch"): {"cluster", "operands"},
                      ("coordination.k8s.io", "leases", "list"): {"release", "cluster"},
                      ("coordination.k8s.io", "leases", "watch"): {"release", "cluster"}}
 
+# With standaloneMps: its DaemonSet is in the release's namespace.
+OF_STANDALONE_MPS = [("", "pods", "delete"), ("", "pods", "get"), ("", "pods", "watch"), ("apps", "controllerrevisions", "watch")]
+
 
 # The roles of the Job that runs before an uninstall, which exist only meanwhile.
 CLEANUP = {
@@ -137,6 +140,8 @@ def main():
     wanted = {(n["group"], n["resource"], verb): n["reconciler"] for n in needs for verb in n["verbs"]}
     namespaced = NAMESPACED | (WITH_KAI if ("apps", "deployments", "watch") in granted else {})
     namespaced |= WITH_PARTITIONING if "cluster" in granted.get(("coordination.k8s.io", "leases", "watch"), ()) else {}
+    if "release" in granted.get(("apps", "controllerrevisions", "watch"), ()):
+        namespaced |= {key: namespaced[key] | {"release"} for key in OF_STANDALONE_MPS}
     results = [
         ("what the reconcilers need is granted",
          [f"{wanted[p]} needs {p[2]} of {p[1]} ({p[0] or 'core'})" for p in sorted(wanted) if p not in granted]),
