@@ -55,8 +55,9 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& 
     plan_managed_keys(pass);
     plan_capacity_warnings(pass);
     plan_changes_in_progress(pass);
-    plan_starts(pass);
-    plan_standalone_mps(pass);
+    Slots slots(pass);
+    plan_starts(pass, slots);
+    plan_standalone_mps(pass, slots);
     plan_paused_relabels(pass);
     plan_remediation(pass);
     plan_outcomes(pass);

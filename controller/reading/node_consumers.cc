@@ -14,6 +14,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/rollout/unserved_nodes.h"
 
 namespace gso {
 
@@ -118,9 +119,9 @@ asio::awaitable<k8s::Result<NodeConsumers>> NodeConsumersReader::read_with_jobs(
 
 // Under `workloads: Evict` members of one job leave together: where else are they?
 std::vector<Job> NodeConsumersReader::jobs_to_follow(const std::string& node, const std::vector<Pod>& pods) const {
-  const NodeAssessment* a = parts_.index->assessment(node);
-  if (a == nullptr) return {};
-  const SharingPolicy& policy = parts_.index->impl().policy(*parts_.world, a->policy.view());
+  const Node* shown = parts_.world->nodes.find(node);
+  if (shown == nullptr) return {};
+  const SharingPolicy& policy = NodePolicies(parts_.index->impl(), *parts_.world).of(*shown);
   if (policy.rollout.workloads != WorkloadMode::evict) return {};
   std::map<std::string, Job> jobs;
   for (const Pod& pod : pods) {

@@ -11,6 +11,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/retry.h"
 #include "reconcilers/node/drift.h"
+#include "reconcilers/node/mps_daemon_change.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/pod_faults.h"
@@ -159,6 +160,19 @@ void count_abandoned(const Node& node, NodeShare& out) {
   for (const Bucket bucket : {Bucket::unavailable, Bucket::busy}) out.buckets.put(bucket);
 }
 
+// A node whose standalone MPS daemon is being replaced holds a slot of every budget, and so does one whose mark cannot
+// be read. Without a plugin, such a node counts for the cluster like the others.
+void count_standalone(const Node& node, NodeShare& out) {
+  out.buckets.put(Bucket::standalone_mps);
+  const MpsDaemonChangeOnNode mark = mps_daemon_change_on(node);
+  const bool served = out.counts.total > 0;
+  const bool unavailable = !served && (!node.ready || node.unschedulable);
+  out.counts.total = 1;
+  if (!mark.change && mark.problem.empty() && !unavailable) return;
+  out.counts.busy = 1;
+  out.buckets.put(Bucket::busy);
+}
+
 // A node that nos partitions is not counted; the policies that select it report it. `default` selects every node, and
 // reports those that no other policy selects.
 std::vector<Interned> policies_that_select(const AssessContext& context, const Node& node) {
@@ -198,8 +212,9 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
   if (assessment == nullptr && has_gpus(node) && partitioned) {
     out.left_to_nos_by = policies_that_select(context, node);
   }
-  out.buckets.put(Bucket::standalone_mps, pod_of_standalone(context.standalone, pods) != nullptr ||
-                                              node.meta.annotations.contains(kMpsDaemonChangeAnnotation));
+  const bool has_daemon = pod_of_standalone(context.standalone, pods) != nullptr ||
+                          node.meta.annotations.contains(kMpsDaemonChangeAnnotation);
+  if (has_daemon) count_standalone(node, out);
   out.mark = mark_to_change(context, node, assessment, pods, marks);
   return out;
 }

@@ -1,7 +1,9 @@
 #include "reconcilers/model/node_write.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -16,7 +18,11 @@ Node patched(Node node, const PatchNode& patch) {
 }
 
 bool writes_change(const PatchNode& patch) {
-  return patch.set_annotations.contains(std::string(kChangeAnnotation));
+  if (patch.set_annotations.contains(std::string(kChangeAnnotation))) return true;
+  const auto daemon = patch.set_annotations.find(std::string(kMpsDaemonChangeAnnotation));
+  // A replacement that is deferred has ended.
+  return daemon != patch.set_annotations.end() &&
+         member_at(nlohmann::json::parse(daemon->second, nullptr, false), "deferredUntil") == nullptr;
 }
 
 std::optional<Node> with_change_being_written(const World& world, const Node& stored) {

@@ -12,7 +12,7 @@ namespace gso {
 // The Node as the patch leaves it. Not what the API server adds by itself, such as the taint of a cordon.
 [[nodiscard]] Node patched(Node node, const PatchNode& patch);
 
-// The patch begins a change of the Node, or writes how far its change is.
+// The patch begins a change of the Node or the replacement of its standalone MPS daemon, or writes how far that is.
 [[nodiscard]] bool writes_change(const PatchNode& patch);
 
 // The Node with the change that an unanswered patch writes (World::nodes_being_written). From the moment at which that

@@ -22,15 +22,11 @@ struct Full {
 };
 
 // The budgets that have no room for one more node, in that order; the others have no budget.
-std::array<Full, 3> full_budgets(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
-                                 const std::string& product, const SlotsTaken& taken) {
-  const Index& index = pass.index;
-  const RolloutSpec& rollout = index.policy(pass.s.world, key.policy).rollout;
-  const Tally& policy = index.policies.at(key.policy);
-  const Tally& group = profile_rollout.groups.at(product).tally;
+std::array<Full, 3> full_budgets(const Pass& pass, const RolloutSpec& rollout, const BudgetCounts& counts,
+                                 const SlotsTaken& taken) {
+  const auto& [cluster, policy, group] = counts;
   std::array<Full, 3> budgets{{
-      {Budget::cluster, index.cluster.busy + taken.cluster,
-       pass.s.settings.cluster_max_unavailable.of(index.cluster.total)},
+      {Budget::cluster, cluster.busy + taken.cluster, pass.s.settings.cluster_max_unavailable.of(cluster.total)},
       {Budget::policy, policy.busy + taken.policy, rollout.max_unavailable.of(policy.total)},
       {Budget::group, group.busy + taken.group, rollout.max_unavailable_per_group.of(group.total)},
   }};
@@ -48,8 +44,10 @@ bool counts_in(const Index& index, Budget budget, const RolloutKey& key, const s
 }
 
 // The nodes that hold the slots of a budget: those out of service or in a change, or whose change cannot be read.
-std::set<std::string> holders(const Index& index, Budget budget, const RolloutKey& key, const std::string& product) {
+std::set<std::string> holders(const Index& index, const UnservedNodes& unserved, Budget budget, const RolloutKey& key,
+                              const std::string& product) {
   std::set<std::string> names;
+  if (budget == Budget::policy) names = unserved.busy(key.policy);
   for (const std::string& name : index.nodes_in(Bucket::busy)) {
     if (counts_in(index, budget, key, product, index.find(name))) names.insert(name);
   }
@@ -64,12 +62,12 @@ struct FullText {
   bool nodes = false;
 };
 
-FullText text_of(const Pass& pass, const RolloutKey& key, const std::string& product, const SlotsTaken& taken,
-                 const Full& full) {
+FullText text_of(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key, const std::string& product,
+                 const SlotsTaken& taken, const Full& full) {
   const bool cluster = full.budget == Budget::cluster;
   const bool policy = full.budget == Budget::policy;
   const std::int64_t start_now = cluster ? taken.cluster : policy ? taken.policy : taken.group;
-  const std::set<std::string> nodes = holders(pass.index, full.budget, key, product);
+  const std::set<std::string> nodes = holders(pass.index, unserved, full.budget, key, product);
   FullText out;
   out.nodes = !nodes.empty();
   out.what = cluster           ? "the cluster (--cluster-max-unavailable)"
@@ -86,19 +84,35 @@ FullText text_of(const Pass& pass, const RolloutKey& key, const std::string& pro
 
 }  // namespace
 
-bool has_slot(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
-              const std::string& product, const SlotsTaken& taken) {
-  return std::ranges::all_of(full_budgets(pass, key, profile_rollout, product, taken),
+BudgetCount count_of(const Tally& tally) {
+  return {tally.total, tally.busy};
+}
+
+BudgetCounts budget_counts(const Pass& pass, const UnservedNodes& unserved, const std::string& policy,
+                           const BudgetCount& group) {
+  BudgetCounts out{count_of(pass.index.cluster), {}, group};
+  const auto served = pass.index.policies.find(policy);
+  if (served != pass.index.policies.end()) out.policy = count_of(served->second);
+  out.policy.total += unserved.total(policy);
+  out.policy.busy += std::ssize(unserved.busy(policy));
+  return out;
+}
+
+bool has_slot(const Pass& pass, const RolloutSpec& rollout, const BudgetCounts& counts, const SlotsTaken& taken) {
+  return std::ranges::all_of(full_budgets(pass, rollout, counts, taken),
                              [](const Full& full) { return full.budget == Budget::none; });
 }
 
-std::string exhausted_budget(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
-                             const std::string& product, const SlotsTaken& taken) {
+std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
+                             const ProfileRollout& profile_rollout, const std::string& product,
+                             const SlotsTaken& taken) {
+  const BudgetCounts counts =
+      budget_counts(pass, unserved, key.policy, count_of(profile_rollout.groups.at(product).tally));
   std::string out;
   bool also = false;
-  for (const Full& full : full_budgets(pass, key, profile_rollout, product, taken)) {
+  for (const Full& full : full_budgets(pass, pass.index.policy(pass.s.world, key.policy).rollout, counts, taken)) {
     if (full.budget == Budget::none) continue;
-    const FullText text = text_of(pass, key, product, taken, full);
+    const FullText text = text_of(pass, unserved, key, product, taken, full);
     if (!out.empty()) {
       out += fmt::format("; {}{}: {}", also ? "" : "also full: ", text.what, text.held);
       also = true;

@@ -6,8 +6,25 @@
 #include <string>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/rollout/unserved_nodes.h"
 
 namespace gso {
+
+// The nodes of one budget, and how many of them hold a slot.
+struct BudgetCount {
+  std::int64_t total = 0;
+  std::int64_t busy = 0;
+};
+// Before this pass.
+struct BudgetCounts {
+  BudgetCount cluster;
+  BudgetCount policy;
+  BudgetCount group;
+};
+// `group`: of the nodes that change alike (a rollout's of one product, or a DaemonSet's of one product).
+[[nodiscard]] BudgetCounts budget_counts(const Pass& pass, const UnservedNodes& unserved, const std::string& policy,
+                                         const BudgetCount& group);
+[[nodiscard]] BudgetCount count_of(const Tally& tally);
 
 // The nodes that a pass has started already.
 struct SlotsTaken {
@@ -16,12 +33,12 @@ struct SlotsTaken {
   std::int64_t group = 0;
 };
 
-// All three budgets have room for one more node of that group.
-[[nodiscard]] bool has_slot(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
-                            const std::string& product, const SlotsTaken& taken);
+// All three budgets have room for one more node.
+[[nodiscard]] bool has_slot(const Pass& pass, const RolloutSpec& rollout, const BudgetCounts& counts,
+                            const SlotsTaken& taken);
 // The budgets that have no room for one more node, with the nodes that hold them, for people: raising one of them alone
 // would change nothing. Empty if all budgets have room.
-[[nodiscard]] std::string exhausted_budget(const Pass& pass, const RolloutKey& key,
+[[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
                                            const ProfileRollout& profile_rollout, const std::string& product,
                                            const SlotsTaken& taken);
 

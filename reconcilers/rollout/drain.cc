@@ -11,17 +11,18 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/evictions.h"
+#include "reconcilers/rollout/node_drain.h"
 
 namespace gso {
 
 namespace {
 
-std::string strands_message(const NodeUse& lost, const NodeAssessment& a) {
+std::string strands_message(const NodeUse& lost, const NodeExpectation& afterwards) {
   std::string served;
-  for (const auto& [resource, count] : a.expectation->capacity) {
+  for (const auto& [resource, count] : afterwards.capacity) {
     if (count > 0) served += (served.empty() ? "" : ", ") + resource;
   }
-  for (const auto& [resource, replicas] : a.expectation->divisible) served += (served.empty() ? "" : ", ") + resource;
+  for (const auto& [resource, replicas] : afterwards.divisible) served += (served.empty() ? "" : ", ") + resource;
   const bool one = lost.waiting.size() == 1;
   return fmt::format(
       "the node will serve {}, but {} request{} other resources: change what {} request{}; the operator waits for {} "
@@ -47,30 +48,13 @@ Answered answered(const NodeUse& use, const std::map<std::string, std::string>& 
   return out;
 }
 
-// Pods whose last requested eviction was refused. A missing permission concerns all of them alike: one answer is
-// reported.
-std::optional<BlockedBy> refused(const Pass& pass, const std::string& node, const NodeUse& use) {
-  constexpr std::size_t kAnswers = 3;
-  const auto listing = pass.s.consumers.find(node);
-  if (listing == pass.s.consumers.end()) return std::nullopt;
-  const Answered forbidden = answered(use, listing->second.forbidden, 1);
-  if (!forbidden.answers.empty()) {
-    return BlockedBy{kForbidden, fmt::format("the operator is not allowed to evict {}: {}", forbidden.use.names(),
-                                             forbidden.answers.front())};
-  }
-  const Answered held = answered(use, listing->second.refused, kAnswers);
-  if (held.answers.empty()) return std::nullopt;
-  return BlockedBy{kPdbRefuses, fmt::format("a PodDisruptionBudget prevents the eviction of {}: {}", held.use.names(),
-                                            fmt::join(held.answers, "; "))};
-}
-
 // Pods of DaemonSets and static pods alone request more than the node will serve: it waits for them, too. Empty: they
 // fit, or the node need not serve them.
-std::string excess_of_daemonsets(const Pass& pass, const NodeUse& use, const NodeAssessment& a) {
-  if (!a.expectation || drain_of(pass, a) != Drain::fits) return {};
+std::string excess_of_daemonsets(const NodeUse& use, const NodeDrain& drain) {
+  if (drain.afterwards == nullptr || drain.until != Drain::fits) return {};
   NodeUse fixed;
   fixed.daemonset_owned = use.daemonset_owned;
-  for (const auto& [resource, served] : a.expectation->capacity) {
+  for (const auto& [resource, served] : drain.afterwards->capacity) {
     const std::int64_t requested = fixed.requested(resource);
     if (requested <= served) continue;
     return fmt::format(
@@ -88,30 +72,47 @@ Drain drain_of(const Pass& pass, const NodeAssessment& a) {
   return drain_for(a, a.change ? a.change->kind : a.transition, mode);
 }
 
-NodeUse stranded(const NodeUse& use, const NodeAssessment& a) {
+NodeUse stranded(const NodeUse& use, const NodeExpectation* afterwards) {
   NodeUse out;
   for (const Pod* pod : use.waiting) {
-    const bool lost = a.expectation && std::ranges::any_of(pod->gpu_requests, [&](const auto& request) {
-                        return request.second > 0 && !a.expectation->serves(request.first.view());
+    const bool lost = afterwards != nullptr && std::ranges::any_of(pod->gpu_requests, [&](const auto& request) {
+                        return request.second > 0 && !afterwards->serves(request.first.view());
                       });
     if (lost) out.waiting.push_back(pod);
   }
   return out;
 }
 
+// A missing permission concerns all of them alike: one answer is reported.
+std::optional<BlockedBy> refused_evictions(const Pass& pass, const std::string& node, const NodeUse& use) {
+  constexpr std::size_t kAnswers = 3;
+  const auto listing = pass.s.consumers.find(node);
+  if (listing == pass.s.consumers.end()) return std::nullopt;
+  const Answered forbidden = answered(use, listing->second.forbidden, 1);
+  if (!forbidden.answers.empty()) {
+    return BlockedBy{kForbidden, fmt::format("the operator is not allowed to evict {}: {}", forbidden.use.names(),
+                                             forbidden.answers.front())};
+  }
+  const Answered held = answered(use, listing->second.refused, kAnswers);
+  if (held.answers.empty()) return std::nullopt;
+  return BlockedBy{kPdbRefuses, fmt::format("a PodDisruptionBudget prevents the eviction of {}: {}", held.use.names(),
+                                            fmt::join(held.answers, "; "))};
+}
+
 std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& node, const NodeAssessment& a) {
   const NodeUse use = use_of(pass.s, node, WallTime::min());
-  const std::string excess = excess_of_daemonsets(pass, use, a);
+  const NodeDrain drain = node_drain_of(pass, node, a);
+  const std::string excess = excess_of_daemonsets(use, drain);
   if (use.waiting.empty()) {
     return excess.empty() ? std::nullopt : std::optional(BlockedBy{kWaitingForWorkloads, excess});
   }
-  if (const NodeUse lost = stranded(use, a); !lost.waiting.empty()) {
-    return BlockedBy{kRenameStrandsPods, strands_message(lost, a)};
+  if (const NodeUse lost = stranded(use, drain.afterwards); !lost.waiting.empty()) {
+    return BlockedBy{kRenameStrandsPods, strands_message(lost, *drain.afterwards)};
   }
-  auto answer = refused(pass, node, use);
+  auto answer = refused_evictions(pass, node, use);
   BlockedBy out =
       answer ? std::move(*answer) : BlockedBy{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
-  if (const auto why = why_pods_stay(pass, node, a, use)) {
+  if (const auto why = why_pods_stay(pass, drain, use)) {
     if (out.reason == kWaitingForWorkloads) out.reason = why->reason;
     out.message += "; " + why->message;
   }

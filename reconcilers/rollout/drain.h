@@ -26,7 +26,11 @@ namespace gso {
 
 // Pods that request a resource that the node serves now and will not serve afterwards: the pods that their owners would
 // create again request it too, and would stay Pending.
-[[nodiscard]] NodeUse stranded(const NodeUse& use, const NodeAssessment& assessment);
+// `afterwards`: null if it will serve what it serves now.
+[[nodiscard]] NodeUse stranded(const NodeUse& use, const NodeExpectation* afterwards);
+
+// Those of these pods whose last requested eviction was refused, with the answers; nullopt: none was.
+[[nodiscard]] std::optional<BlockedBy> refused_evictions(const Pass& pass, const std::string& node, const NodeUse& use);
 
 // Pods that were bound while no device was registered stay Failed; their controllers have created replacements.
 void remove_rejected(Pass& pass, const std::string& node);

@@ -48,31 +48,29 @@ std::string_view protected_for(const Pass& pass, const Pod& pod) {
 
 // The pod was created on the node well after the node had been cordoned for its change: its controller tolerates the
 // cordon and would create it there again after each eviction. Successors that were on their way come sooner.
-bool comes_back(const Pass& pass, const std::string& node, const Pod& pod) {
+bool comes_back(const Pass& pass, const NodeDrain& drain, const Pod& pod) {
   constexpr std::chrono::minutes kOnTheirWay{2};
-  const Node* shown = pass.s.world.nodes.find(node);
-  const NodeAssessment* a = pass.index.find(node);
-  return shown != nullptr && shown->unschedulable && a != nullptr && a->in_change() &&
-         created_after(pod, a->change->listed + kOnTheirWay);
+  const Node* shown = pass.s.world.nodes.find(drain.node);
+  return shown != nullptr && shown->unschedulable && drain.since && created_after(pod, *drain.since + kOnTheirWay);
 }
 
 // Pods that are never evicted, whatever the node needs.
-bool stays(const Pass& pass, const RolloutSpec& rollout, const std::string& node, const Pod& pod) {
-  return refuses_eviction(pod) || (is_bare(pod) && !rollout.evict_bare_pods) || !protected_for(pass, pod).empty() ||
-         comes_back(pass, node, pod);
+bool stays(const Pass& pass, const NodeDrain& drain, const Pod& pod) {
+  return refuses_eviction(pod) || (is_bare(pod) && !drain.policy->rollout.evict_bare_pods) ||
+         !protected_for(pass, pod).empty() || comes_back(pass, drain, pod);
 }
 
 // Jobs with a member on one of these nodes that must not be evicted.
-std::set<std::string> jobs_that_stay(const Pass& pass, const RolloutSpec& rollout, const GangPeers& peers,
-                                     const NodeUse& lost) {
+std::set<std::string> jobs_that_stay(const Pass& pass, const Eviction& eviction, const NodeUse& lost) {
   std::set<std::string> out;
   const auto keep_job_of = [&](const Pod& pod) {
     if (const auto job = job_of(pod)) out.insert(job->id());
   };
-  for (const std::string& node : peers.nodes) {
+  for (const std::string& node : eviction.peers.nodes) {
+    const std::optional<NodeDrain> drain = eviction.drain_of(node);
     const NodeUse use = use_of(pass.s, node, WallTime::min());
     for (const Pod* pod : use.waiting) {
-      if (stays(pass, rollout, node, *pod)) keep_job_of(*pod);
+      if (!drain || stays(pass, *drain, *pod)) keep_job_of(*pod);
     }
   }
   for (const Pod* pod : lost.waiting) keep_job_of(*pod);
@@ -116,12 +114,12 @@ struct Leaver {
 // By resource, how much more is requested than the node will serve. Pods that are ending already do not count.
 using Excess = std::map<std::string, std::int64_t>;
 
-Excess excess_of(const NodeUse& use, const NodeAssessment& a) {
+Excess excess_of(const NodeUse& use, const NodeDrain& drain) {
   Excess out;
-  if (!a.expectation) return out;
+  if (drain.afterwards == nullptr) return out;
   NodeUse remaining = use;
   std::erase_if(remaining.waiting, [](const Pod* pod) { return pod->meta.deletion_timestamp.has_value(); });
-  for (const auto& [resource, served] : a.expectation->capacity) {
+  for (const auto& [resource, served] : drain.afterwards->capacity) {
     if (const std::int64_t more = remaining.requested(resource) - served; more > 0) out.emplace(resource, more);
   }
   return out;
@@ -162,16 +160,14 @@ struct Leavers {
 };
 
 // `staying`: jobs that cannot leave. A pod that a PodDisruptionBudget has kept is tried again, so it does not stay.
-Leavers leavers_on(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use,
-                   const std::set<std::string>& staying) {
-  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  const NodeUse lost = stranded(use, a);
-  const auto listing = pass.s.consumers.find(node);
+Leavers leavers_on(const Pass& pass, const NodeDrain& drain, const NodeUse& use, const std::set<std::string>& staying) {
+  const NodeUse lost = stranded(use, drain.afterwards);
+  const auto listing = pass.s.consumers.find(drain.node);
   Leavers out;
   std::map<std::string, Leaver> by_job;
   for (const Pod* pod : use.waiting) {
     const auto job = job_of(*pod);
-    const bool keeps = stays(pass, rollout, node, *pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
+    const bool keeps = stays(pass, drain, *pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
                        (job && staying.contains(job->id()));
     if (pod->meta.deletion_timestamp) continue;
     out.others_stay = out.others_stay || keeps;
@@ -186,12 +182,12 @@ Leavers leavers_on(const Pass& pass, const std::string& node, const NodeAssessme
 }
 
 // Uids of the pods of one node that must leave; `staying`: jobs that cannot leave.
-std::set<std::string> chosen_on(const Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use,
+std::set<std::string> chosen_on(const Pass& pass, const NodeDrain& drain, const NodeUse& use,
                                 const std::set<std::string>& staying) {
-  const Leavers leavers = leavers_on(pass, node, a, use, staying);
+  const Leavers leavers = leavers_on(pass, drain, use, staying);
   std::vector<const Leaver*> gone;
-  if (drain_of(pass, a) == Drain::fits) {
-    gone = until_it_fits(excess_of(use, a), leavers.sorted);
+  if (drain.until == Drain::fits) {
+    gone = until_it_fits(excess_of(use, drain), leavers.sorted);
   } else if (!leavers.others_stay) {
     // If one pod stays, the node must wait for it: the others would lose their work for nothing.
     for (const Leaver& leaver : leavers.sorted) gone.push_back(&leaver);
@@ -209,13 +205,13 @@ std::string refusal_text(const std::string& refusal, const NodeUse& pods) {
                      one ? "has" : "have", refusal, one ? "it" : "them", one ? "it" : "them");
 }
 
-std::string bare_text(const NodeUse& bare, const NodeAssessment& a) {
+std::string bare_text(const NodeUse& bare, const SharingPolicy& policy) {
   const bool one = bare.waiting.size() == 1;
   return fmt::format(
       "{} {} no controller that would create {} again after an eviction, so the operator waits for {}. Delete {} with "
       "kubectl, or set spec.rollout.evictBarePods: true in policy {}",
       bare.names(), one ? "has" : "have", one ? "it" : "them", one ? "it" : "them", one ? "it" : "them",
-      a.policy.view());
+      policy.meta.name);
 }
 
 std::string protected_text(std::string_view owner, const NodeUse& pods) {
@@ -247,7 +243,7 @@ struct Staying {
   }
 };
 
-Staying staying_of(const Pass& pass, const RolloutSpec& rollout, const std::string& node, const NodeUse& use) {
+Staying staying_of(const Pass& pass, const NodeDrain& drain, const NodeUse& use) {
   Staying out;
   for (const Pod* pod : use.waiting) {
     if (pod->meta.deletion_timestamp) continue;
@@ -255,9 +251,9 @@ Staying staying_of(const Pass& pass, const RolloutSpec& rollout, const std::stri
       out.by_owner[owner].waiting.push_back(pod);
     } else if (const std::string refusal = refusal_of(*pod); !refusal.empty()) {
       out.by_refusal[refusal].waiting.push_back(pod);
-    } else if (comes_back(pass, node, *pod)) {
+    } else if (comes_back(pass, drain, *pod)) {
       out.returning.waiting.push_back(pod);
-    } else if (stays(pass, rollout, node, *pod)) {
+    } else if (stays(pass, drain, *pod)) {
       out.bare.waiting.push_back(pod);
     }
   }
@@ -265,13 +261,14 @@ Staying staying_of(const Pass& pass, const RolloutSpec& rollout, const std::stri
 }
 
 // Jobs that leave one of the nodes leave all of them.
-std::set<std::string> jobs_that_leave(const Pass& pass, const GangPeers& peers, const std::set<std::string>& staying) {
+std::set<std::string> jobs_that_leave(const Pass& pass, const Eviction& eviction,
+                                      const std::set<std::string>& staying) {
   std::set<std::string> out;
-  for (const std::string& node : peers.nodes) {
-    const NodeAssessment* a = pass.index.find(node);
-    if (a == nullptr) continue;
+  for (const std::string& node : eviction.peers.nodes) {
+    const std::optional<NodeDrain> drain = eviction.drain_of(node);
+    if (!drain) continue;
     const NodeUse use = use_of(pass.s, node, WallTime::min());
-    const std::set<std::string> chosen = chosen_on(pass, node, *a, use, staying);
+    const std::set<std::string> chosen = chosen_on(pass, *drain, use, staying);
     for (const Pod* pod : use.waiting) {
       const auto job = chosen.contains(std::string(pod->meta.uid)) ? job_of(*pod) : std::nullopt;
       if (job) out.insert(job->id());
@@ -282,28 +279,27 @@ std::set<std::string> jobs_that_leave(const Pass& pass, const GangPeers& peers, 
 
 }  // namespace
 
-std::optional<BlockedBy> why_pods_stay(const Pass& pass, const std::string& node, const NodeAssessment& a,
-                                       const NodeUse& use) {
-  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  if (rollout.workloads != WorkloadMode::evict) return std::nullopt;
-  const Staying staying = staying_of(pass, rollout, node, use);
+std::optional<BlockedBy> why_pods_stay(const Pass& pass, const NodeDrain& drain, const NodeUse& use) {
+  if (drain.policy->rollout.workloads != WorkloadMode::evict) return std::nullopt;
+  const Staying staying = staying_of(pass, drain, use);
   if (staying.empty()) return std::nullopt;
-  const bool fits = drain_of(pass, a) == Drain::fits;
+  const bool fits = drain.until == Drain::fits;
   // If evicting other pods is enough, the operator does not wait for these.
-  if (fits && !chosen_on(pass, node, a, use, {}).empty()) return std::nullopt;
+  if (fits && !chosen_on(pass, drain, use, {}).empty()) return std::nullopt;
   std::vector<std::string> why;
   for (const auto& [owner, pods] : staying.by_owner) why.push_back(protected_text(owner, pods));
   for (const auto& [refusal, pods] : staying.by_refusal) why.push_back(refusal_text(refusal, pods));
   if (!staying.returning.waiting.empty()) why.push_back(returning_text(staying.returning));
-  if (!staying.bare.waiting.empty()) why.push_back(bare_text(staying.bare, a));
-  if (!fits && !leavers_on(pass, node, a, use, {}).sorted.empty())
+  if (!staying.bare.waiting.empty()) why.push_back(bare_text(staying.bare, *drain.policy));
+  if (!fits && !leavers_on(pass, drain, use, {}).sorted.empty())
     why.emplace_back("Until then no other pod of the node is evicted");
   return BlockedBy{staying.by_owner.empty() ? kWaitingForWorkloads : kProtectedNamespace,
                    fmt::format("{}", fmt::join(why, ". "))};
 }
 
-void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
-  const GangPeers peers = gang_peers_of(pass, node);
+void evict_consumers(Pass& pass, const Eviction& eviction, const NodeUse& use) {
+  const GangPeers& peers = eviction.peers;
+  const std::string& node = eviction.drain.node;
   if (!peers.pending.empty()) {
     pass.finding(
         Severity::warning, node_ref(node), kJobSpansNodes,
@@ -316,20 +312,29 @@ void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& 
     pass.plan.consumers_wanted.insert(peers.unlisted.begin(), peers.unlisted.end());
     return;
   }
-  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  const std::set<std::string> staying = jobs_that_stay(pass, rollout, peers, stranded(use, a));
-  const std::set<std::string> chosen = chosen_on(pass, node, a, use, staying);
-  const std::set<std::string> leaving = jobs_that_leave(pass, peers, staying);
-  const RolloutKey profile_rollout = pass.index.rollout_key_of(a);
+  const std::set<std::string> staying = jobs_that_stay(pass, eviction, stranded(use, eviction.drain.afterwards));
+  const std::set<std::string> chosen = chosen_on(pass, eviction.drain, use, staying);
+  const std::set<std::string> leaving = jobs_that_leave(pass, eviction, staying);
   for (const Pod* pod : use.waiting) {
     const auto job = job_of(*pod);
     const bool leaves = chosen.contains(std::string(pod->meta.uid)) || (job && leaving.contains(job->id()));
     if (!leaves || pod->meta.deletion_timestamp) continue;
     pass.add(EvictPod{pod->meta.key(), pod->meta.uid}, "Evict",
-             fmt::format("evicted from node {}, whose GPU sharing changes (rollout {})", node,
-                         rollout_name(profile_rollout, a.change ? a.change->to : std::string(a.target.view()))),
-             true, node);
+             fmt::format("evicted from node {}, whose {}", node, eviction.cause), true, node);
   }
+}
+
+void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeUse& use) {
+  const DrainOf drain_of_peer = [&pass](const std::string& peer) -> std::optional<NodeDrain> {
+    const NodeAssessment* other = pass.index.find(peer);
+    return other == nullptr ? std::nullopt : std::optional(node_drain_of(pass, peer, *other));
+  };
+  const std::string rollout =
+      rollout_name(pass.index.rollout_key_of(a), a.change ? a.change->to : std::string(a.target.view()));
+  evict_consumers(pass,
+                  {node_drain_of(pass, node, a), gang_peers_of(pass, node), drain_of_peer,
+                   fmt::format("GPU sharing changes (rollout {})", rollout)},
+                  use);
 }
 
 }  // namespace gso

@@ -1,23 +1,38 @@
 // Which pods are evicted from a node: no more than must leave, the least important first.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/rollout/gang_peers.h"
+#include "reconcilers/rollout/node_drain.h"
 
 namespace gso {
 
 // Under `workloads: Evict`: which pods the node waits for because an annotation forbids their eviction, because they
 // have no controller or because of their namespace (protected_namespaces.h), and how to continue. nullopt if no such
 // pod keeps the node waiting.
-[[nodiscard]] std::optional<BlockedBy> why_pods_stay(const Pass& pass, const std::string& node,
-                                                     const NodeAssessment& assessment, const NodeUse& use);
+[[nodiscard]] std::optional<BlockedBy> why_pods_stay(const Pass& pass, const NodeDrain& drain, const NodeUse& use);
+
+// What a node of that name is drained for; nullopt: for nothing.
+using DrainOf = std::function<std::optional<NodeDrain>(const std::string& node)>;
+
+// A node whose pods are evicted.
+struct Eviction {
+  NodeDrain drain;
+  GangPeers peers;    // Of the node.
+  DrainOf drain_of;   // Of its peers.
+  std::string cause;  // For people: "GPU sharing changes (rollout …)"
+};
 
 // Evicts, under `workloads: Evict`, the pods that must leave and are allowed to: if the node only serves less
 // afterwards, no more pods than needed for the others to fit; if it must become idle, all of them or, while one of them
 // stays, none. Never evicts a pod that refuses it, would be stranded, runs in a protected namespace, or has no
 // controller (except with spec.rollout.evictBarePods), nor a member of a job that cannot leave as a whole.
+void evict_consumers(Pass& pass, const Eviction& eviction, const NodeUse& use);
+// The same, for the change of a node's profile.
 void evict_consumers(Pass& pass, const std::string& node, const NodeAssessment& assessment, const NodeUse& use);
 
 }  // namespace gso

@@ -27,30 +27,38 @@ std::string GangPeers::jobs_text() const {
   return fmt::format("{} {}", jobs.size() == 1 ? "job" : "each of the jobs", fmt::join(jobs, ", "));
 }
 
-GangPeers gang_peers_of(const Pass& pass, const std::string& node) {
+GangPeers gang_peers_of(const Snapshot& snapshot, const std::string& node, const PeerRules& rules) {
   GangPeers out;
-  const NodeAssessment* of = pass.index.find(node);
-  if (of == nullptr) return out;
   std::vector<std::string> next{node};
   out.nodes.insert(node);
   while (!next.empty()) {
     const std::string name = std::move(next.back());
     next.pop_back();
-    const NodeAssessment* here = pass.index.find(name);
-    if (here != nullptr && here->phase == Phase::pending) out.pending.insert(name);
-    if (!use_of(pass.s, name, WallTime::min()).fresh) {
+    if (rules.waits(name)) out.pending.insert(name);
+    if (!use_of(snapshot, name, WallTime::min()).fresh) {
       out.unlisted.insert(name);
       continue;
     }
-    for (const auto& [job, members] : pass.s.consumers.at(name).jobs) {
+    for (const auto& [job, members] : snapshot.consumers.at(name).jobs) {
       for (const std::string& member : members) {
-        if (member == name || !counts(pass, *of, pass.index.find(member))) continue;
+        if (member == name || !rules.counts(member)) continue;
         out.jobs.insert(job);
         if (out.nodes.insert(member).second) next.push_back(member);
       }
     }
   }
   return out;
+}
+
+GangPeers gang_peers_of(const Pass& pass, const std::string& node) {
+  const NodeAssessment* of = pass.index.find(node);
+  if (of == nullptr) return {};
+  const auto waits = [&pass](const std::string& name) {
+    const NodeAssessment* here = pass.index.find(name);
+    return here != nullptr && here->phase == Phase::pending;
+  };
+  const auto is_counted = [&pass, of](const std::string& name) { return counts(pass, *of, pass.index.find(name)); };
+  return gang_peers_of(pass.s, node, {is_counted, waits});
 }
 
 namespace {

@@ -110,7 +110,8 @@ const OutOfReach& RolloutView::out_of_reach() const {
 const std::string& RolloutView::exhausted(const std::string& product) const {
   const auto known = exhausted_.find(product);
   if (known != exhausted_.end()) return known->second;
-  return exhausted_.emplace(product, exhausted_budget(pass, key, profile_rollout, product, {})).first->second;
+  std::string full = exhausted_budget(pass, UnservedNodes(pass), key, profile_rollout, product, {});
+  return exhausted_.emplace(product, std::move(full)).first->second;
 }
 
 const Waits& RolloutView::waits() const {

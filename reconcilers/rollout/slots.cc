@@ -21,7 +21,7 @@ std::int64_t half_of(std::int64_t slots) {
 std::string Slots::exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
                              const NodeAssessment& a) const {
   const std::string product(a.product.view());
-  return exhausted_budget(*pass_, key, profile_rollout, product, taken_of(key, product));
+  return exhausted_budget(*pass_, unserved_, key, profile_rollout, product, taken_of(key, product));
 }
 
 SlotsTaken Slots::taken_of(const RolloutKey& key, const std::string& product) const {
@@ -30,14 +30,25 @@ SlotsTaken Slots::taken_of(const RolloutKey& key, const std::string& product) co
 
 bool Slots::free(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a) const {
   const std::string product(a.product.view());
-  return has_slot(*pass_, key, profile_rollout, product, taken_of(key, product));
+  return free(key, product, pass_->index.policy(pass_->s.world, key.policy),
+              count_of(profile_rollout.groups.at(product).tally));
+}
+
+bool Slots::free(const RolloutKey& key, const std::string& product, const SharingPolicy& policy,
+                 const BudgetCount& group) const {
+  const BudgetCounts counts = budget_counts(*pass_, unserved_, key.policy, group);
+  return has_slot(*pass_, policy.rollout, counts, taken_of(key, product));
 }
 
 void Slots::take(const RolloutKey& key, const NodeAssessment& a) {
   if (is_busy(a)) return;  // It is counted already.
+  take(key, std::string(a.product.view()));
+}
+
+void Slots::take(const RolloutKey& key, const std::string& product) {
   ++cluster_;
   ++policies_[key.policy];
-  ++groups_[{key, std::string(a.product.view())}];
+  ++groups_[{key, product}];
 }
 
 bool Slots::fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollout, const GangPeers& peers) const {
@@ -69,8 +80,8 @@ std::int64_t Slots::cluster_budget() const {
 }
 
 std::int64_t Slots::policy_budget(const RolloutKey& key) const {
-  const Tally& sums = pass_->index.policies.at(key.policy);
-  return pass_->index.policy(pass_->s.world, key.policy).rollout.max_unavailable.of(sums.total);
+  const BudgetCounts counts = budget_counts(*pass_, unserved_, key.policy, {});
+  return pass_->index.policy(pass_->s.world, key.policy).rollout.max_unavailable.of(counts.policy.total);
 }
 
 }  // namespace gso

@@ -15,7 +15,7 @@ namespace gso {
 class Slots {
  public:
   // `pass` must outlive it. A caller can keep a copy to restore it later.
-  explicit Slots(const Pass& pass) : pass_(&pass) {}
+  explicit Slots(const Pass& pass) : pass_(&pass), unserved_(pass) {}
 
   // Cluster, policy and group have room for one more node.
   [[nodiscard]] bool free(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a) const;
@@ -23,6 +23,13 @@ class Slots {
   [[nodiscard]] std::string exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
                                       const NodeAssessment& a) const;
   void take(const RolloutKey& key, const NodeAssessment& a);
+
+  // The same for a change that is not one of profiles, of a node that holds no slot yet. `key` and `product` name the
+  // node's group, and `group` counts it.
+  [[nodiscard]] bool free(const RolloutKey& key, const std::string& product, const SharingPolicy& policy,
+                          const BudgetCount& group) const;
+  void take(const RolloutKey& key, const std::string& product);
+
   // Whether the budgets could cover all nodes of a job if no other change were in progress.
   [[nodiscard]] bool fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollout,
                               const GangPeers& peers) const;
@@ -37,6 +44,7 @@ class Slots {
   [[nodiscard]] std::int64_t cluster_budget() const;
 
   const Pass* pass_;
+  UnservedNodes unserved_;
   std::map<std::string, std::int64_t> policies_;
   std::map<std::pair<RolloutKey, std::string>, std::int64_t> groups_;
   std::int64_t cluster_ = 0;

@@ -15,7 +15,6 @@
 #include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/slots.h"
 #include "reconcilers/rollout/start_conditions.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -27,7 +26,7 @@ constexpr Duration kGangWait = std::chrono::minutes(1);
 
 class Starter {
  public:
-  explicit Starter(Pass& pass) : pass_(pass) {
+  Starter(Pass& pass, Slots& slots) : pass_(pass), slots_(slots) {
     find_deferred();
     keep_gang_peers();
   }
@@ -378,7 +377,7 @@ class Starter {
   }
 
   Pass& pass_;
-  Slots slots_{pass_};
+  Slots& slots_;
   BusyNodes busy_{pass_};
   RolloutObjects objects_{pass_};
   DaemonSetRestarts restarts_{pass_, objects_};
@@ -393,8 +392,8 @@ class Starter {
 
 }  // namespace
 
-void plan_starts(Pass& pass) {
-  Starter(pass).run();
+void plan_starts(Pass& pass, Slots& slots) {
+  Starter(pass, slots).run();
 }
 
 }  // namespace gso

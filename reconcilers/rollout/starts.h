@@ -3,9 +3,11 @@
 #pragma once
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/rollout/slots.h"
 
 namespace gso {
 
-void plan_starts(Pass& pass);
+// Takes the slots of the nodes that start.
+void plan_starts(Pass& pass, Slots& slots);
 
 }  // namespace gso

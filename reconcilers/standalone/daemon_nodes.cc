@@ -1,15 +1,18 @@
 #include "reconcilers/standalone/daemon_nodes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/node_write.h"
+#include "reconcilers/rollout/unserved_nodes.h"
 
 namespace gso {
 namespace {
 
-const Operand* daemonset_of(const Pass& pass, const Pod* pod, const MpsDaemonChangeOnNode& mark) {
-  const std::vector<Operand>& all = pass.index.discovery.standalone;
+const Operand* daemonset_of(const Index& index, const Pod* pod, const MpsDaemonChangeOnNode& mark) {
+  const std::vector<Operand>& all = index.discovery.standalone;
   const auto* owner = pod == nullptr ? nullptr : pod->meta.controller();
   const auto found = std::ranges::find_if(all, [&](const Operand& daemon) {
     if (owner != nullptr) return owner->uid.view() == daemon.uid;
@@ -19,10 +22,6 @@ const Operand* daemonset_of(const Pass& pass, const Pod* pod, const MpsDaemonCha
   return found == all.end() ? nullptr : &*found;
 }
 
-bool is_busy(const DaemonNode& node) {
-  return node.assessment != nullptr && gso::is_busy(*node.assessment);
-}
-
 }  // namespace
 
 bool DaemonNode::is_outdated() const {
@@ -30,61 +29,43 @@ bool DaemonNode::is_outdated() const {
   return pod->meta.labels.get(kRevisionHashLabel).value_or("") != daemonset->newest_hash;
 }
 
-std::vector<DaemonNode> read_daemon_nodes(const Pass& pass) {
-  const World& world = pass.s.world;
-  const std::vector<const SharingPolicy*> policies =
-      policies_in_order(world, pass.index.built_in_policy, pass.index.held_policies);
+RolloutKey DaemonNode::rollout() const {
+  return {policy->meta.name, daemonset == nullptr ? "" : "DaemonSet " + k8s::to_string(daemonset->key), ""};
+}
+
+std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index) {
+  const NodePolicies policies(index, world);
   std::vector<DaemonNode> out;
-  for (const std::string& name : pass.index.nodes_in(Bucket::standalone_mps)) {
+  for (const std::string& name : index.nodes_in(Bucket::standalone_mps)) {
     DaemonNode one;
     one.node = world.nodes.find(name);
     if (one.node == nullptr) continue;
-    one.assessment = pass.index.find(name);
-    one.pod = pod_of_standalone(pass.index.discovery.standalone, pass.index.pods_of(name));
-    one.mark = mps_daemon_change_on(*one.node);
-    one.daemonset = daemonset_of(pass, one.pod, one.mark);
-    const SharingPolicy* governs = governing_policy(policies, *one.node);
-    one.policy = governs != nullptr ? governs : &pass.index.built_in_policy;
-    one.holder = holder_of(
-        *one.node, one.assessment == nullptr ? PluginInstallation() : pass.index.installation_of(*one.assessment));
+    one.assessment = index.find(name);
+    one.pod = pod_of_standalone(index.discovery.standalone, index.pods_of(name));
+    const std::optional<Node> written = with_change_being_written(world, *one.node);
+    one.mark = mps_daemon_change_on(written ? *written : *one.node);
+    one.daemonset = daemonset_of(index, one.pod, one.mark);
+    one.policy = &policies.of(*one.node);
+    one.product = one.assessment != nullptr
+                      ? std::string(one.assessment->product.view())
+                      : std::string(unshared_product(one.node->meta.labels.get(kGpuProduct).value_or("")));
+    one.busy = index.nodes_in(Bucket::busy).contains(name);
+    one.holder =
+        holder_of(*one.node, one.assessment == nullptr ? PluginInstallation() : index.installation_of(*one.assessment));
     if (one.holder == kStandaloneMpsChange) one.holder = {};
     out.push_back(std::move(one));
   }
   return out;
 }
 
-DaemonSlots::DaemonSlots(const Pass& pass, const std::vector<DaemonNode>& nodes) : pass_(&pass) {
-  cluster_ = {pass.index.cluster.total, pass.index.cluster.busy};
-  for (const auto& [name, tally] : pass.index.policies) policies_[name] = {tally.total, tally.busy};
+DaemonGroups groups_of(const std::vector<DaemonNode>& nodes) {
+  DaemonGroups out;
   for (const DaemonNode& node : nodes) {
-    Budget& policy = policies_[node.policy->meta.name];
-    const bool counted = node.assessment != nullptr && node.assessment->phase != Phase::unmanaged;
-    const bool out_of_service = node.in_change() || !node.node->ready || node.node->unschedulable;
-    for (Budget* budget : {&cluster_, &policy}) {
-      if (!counted) ++budget->total;
-      if (out_of_service && !is_busy(node)) ++budget->busy;
-    }
+    BudgetCount& group = out[node.group()];
+    ++group.total;
+    group.busy += node.busy ? 1 : 0;
   }
-  // Changes of profiles that begin in this pass, of whatever policy.
-  for (const PlannedAction& planned : pass.plan.actions) {
-    const auto* patch = std::get_if<PatchNode>(&planned.action);
-    if (patch == nullptr || !patch->set_annotations.contains(std::string(kChangeAnnotation))) continue;
-    ++cluster_.busy;
-    for (auto& [name, budget] : policies_) ++budget.busy;
-  }
-}
-
-bool DaemonSlots::free(const DaemonNode& node) const {
-  if (is_busy(node) || !node.node->ready || node.node->unschedulable) return true;
-  const Budget& policy = policies_.at(node.policy->meta.name);
-  return cluster_.busy < pass_->s.settings.cluster_max_unavailable.of(cluster_.total) &&
-         policy.busy < node.policy->rollout.max_unavailable.of(policy.total);
-}
-
-void DaemonSlots::take(const DaemonNode& node) {
-  if (is_busy(node)) return;
-  ++cluster_.busy;
-  ++policies_[node.policy->meta.name].busy;
+  return out;
 }
 
 }  // namespace gso

@@ -4,10 +4,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/node/mps_daemon_change.h"
+#include "reconcilers/rollout/budgets.h"
 
 namespace gso {
 
@@ -20,29 +22,20 @@ struct DaemonNode {
   const SharingPolicy* policy = nullptr;  // Never null.
   MpsDaemonChangeOnNode mark;
   std::string_view holder;  // Not the mark itself. Empty: nobody.
+  std::string product;
+  bool busy = false;  // It holds a slot: out of service, in whoever's change, or its mark cannot be read.
   [[nodiscard]] const std::string& name() const { return node->meta.name; }
   // The pod was created from an older template; false if the newest one is not known.
   [[nodiscard]] bool is_outdated() const;
   [[nodiscard]] bool in_change() const { return mark.change.has_value(); }
+  // Nodes of one policy and DaemonSet; those of one product among them are a group.
+  [[nodiscard]] RolloutKey rollout() const;
+  [[nodiscard]] std::pair<RolloutKey, std::string> group() const { return {rollout(), product}; }
 };
-[[nodiscard]] std::vector<DaemonNode> read_daemon_nodes(const Pass& pass);
+// `index` is up to date with `world`.
+[[nodiscard]] std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index);
 
-// How many nodes can be out of service, and are, by budget. A node counts once, whoever has begun its change.
-class DaemonSlots {
- public:
-  DaemonSlots(const Pass& pass, const std::vector<DaemonNode>& nodes);
-  // Cluster and policy have room for one more node, or the node is out of service already.
-  [[nodiscard]] bool free(const DaemonNode& node) const;
-  void take(const DaemonNode& node);
-
- private:
-  struct Budget {
-    std::int64_t total = 0;
-    std::int64_t busy = 0;
-  };
-  const Pass* pass_;
-  Budget cluster_;
-  std::map<std::string, Budget> policies_;
-};
+using DaemonGroups = std::map<std::pair<RolloutKey, std::string>, BudgetCount>;
+[[nodiscard]] DaemonGroups groups_of(const std::vector<DaemonNode>& nodes);
 
 }  // namespace gso

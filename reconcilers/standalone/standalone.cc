@@ -9,6 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/standalone/daemon_evictions.h"
 #include "reconcilers/standalone/daemon_nodes.h"
 
 namespace gso {
@@ -44,13 +45,15 @@ std::string why_not_ready(const DaemonNode& node) {
 
 class Standalone {
  public:
-  explicit Standalone(Pass& pass) : pass_(pass), nodes_(read_daemon_nodes(pass)), slots_(pass, nodes_) {}
+  Standalone(Pass& pass, Slots& slots)
+      : pass_(pass), slots_(slots), nodes_(read_daemon_nodes(pass.s.world, pass.index)), groups_(groups_of(nodes_)) {}
 
   void run() {
     for (const DaemonNode& node : nodes_) report(node);
     for (const DaemonNode& node : nodes_) {
       if (pass_.s.world.nodes_being_written.contains(node.name())) {
         keep_timers(node.name());
+        if (node.in_change()) count_in_change(node);
       } else {
         look_at(node);
       }
@@ -153,9 +156,13 @@ class Standalone {
     pass_.look_again_in(kListAgain);
     if (!use.fresh) return;
     if (!patient) return defer(node, fmt::format("{} did not end within idleTimeout", use.names()));
-    pass_.finding(Severity::info, node_ref(node.name()), kStandaloneMpsWaits,
-                  fmt::format("the standalone MPS daemon is replaced once {} {} ended: it would break with the daemon",
-                              use.names(), use.waiting.size() == 1 ? "has" : "have"));
+    const std::string why = why_clients_stay(pass_, node, use);
+    pass_.finding(
+        why.empty() ? Severity::info : Severity::warning, node_ref(node.name()), kStandaloneMpsWaits,
+        fmt::format("the standalone MPS daemon is replaced once {} {} ended: {} would break with the daemon{}",
+                    use.names(), use.waiting.size() == 1 ? "has" : "have", use.waiting.size() == 1 ? "it" : "they",
+                    why));
+    if (rollout.workloads == WorkloadMode::evict) evict_clients(pass_, node, nodes_, use);
   }
 
   void delete_pod(const DaemonNode& node) {
@@ -284,7 +291,7 @@ class Standalone {
 
   void start(const DaemonNode& node) {
     if (!may_start(node)) return;
-    slots_.take(node);
+    if (!node.busy) slots_.take(node.rollout(), node.product);
     ++progress_of(node).in_change;
     begin(node);
   }
@@ -298,7 +305,7 @@ class Standalone {
     // Those that serve already are the canary, and soak.
     const std::int64_t canaries = progress.in_change + static_cast<std::int64_t>(progress.ready_since.size());
     if (!proven && canaries >= rollout.canary_nodes_per_group) return false;
-    return slots_.free(node);
+    return node.busy || slots_.free(node.rollout(), node.product, *node.policy, groups_.at(node.group()));
   }
 
   // As many nodes as the canary has serve with the new template, for as long as it must soak.
@@ -327,21 +334,22 @@ class Standalone {
   }
 
   Pass& pass_;
+  Slots& slots_;
   std::vector<DaemonNode> nodes_;
-  DaemonSlots slots_;
+  DaemonGroups groups_;
   std::map<const Operand*, Progress> progress_;
   std::vector<const DaemonNode*> candidates_;
 };
 
 }  // namespace
 
-void plan_standalone_mps(Pass& pass) {
+void plan_standalone_mps(Pass& pass, Slots& slots) {
   if (pass.index.nodes_in(Bucket::standalone_mps).empty()) return;
   // A view with gaps proves nothing: what has been true until now is not taken as having ended.
   const bool complete = std::ranges::none_of(pass.index.discovery.standalone, [&](const Operand& daemon) {
     return pass.s.world.unsynced_namespaces.contains(daemon.key.ns);
   });
-  if (complete) return Standalone(pass).run();
+  if (complete) return Standalone(pass, slots).run();
   for (const auto& [timer, since] : pass.s.timers) {
     if (timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting) pass.keep(timer);
   }

@@ -16,7 +16,8 @@
 //   S7  its pod is old, and a person has         leaves, and does not begin again before idleTimeout has passed
 //       uncordoned the node, or clients did not
 //       end within idleTimeout
-//   S8  its pod is old, and GPU clients remain   waits for them; not under workloads: Interrupt
+//   S8  its pod is old, and GPU clients remain   waits for them, or evicts them (workloads: Evict); not under
+//                                                workloads: Interrupt
 //   S9  its pod is old                           deletes it
 // A node without the mark begins if its pod is old and serves the DaemonSet's former template, nobody holds it, it is
 // in no other change, and gate, settling, canary, failures and budgets allow it; idle nodes first. The pods that only
@@ -24,10 +25,11 @@
 #pragma once
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/rollout/slots.h"
 
 namespace gso {
 
-// After the starts of profiles: what they have begun in this pass counts.
-void plan_standalone_mps(Pass& pass);
+// `slots`: those that changes of profiles have taken in this pass are no longer free.
+void plan_standalone_mps(Pass& pass, Slots& slots);
 
 }  // namespace gso

@@ -61,6 +61,7 @@ metadata: {name: client, namespace: default}
 spec:
   restartPolicy: Never
   nodeName: $client_node
+  terminationGracePeriodSeconds: 0
   containers: [{name: main, image: example/cuda-app:1, resources: {limits: {nvidia.com/gpu: "1"}}}]
 YAML
   await 60 client_runs
@@ -84,6 +85,17 @@ a_changed_value_is_rolled_after_the_clients() {
   # One node at a time: a tenth of three.
   sort -u "$work/marks" | awk 'NF > 1 { print; bad = 1 } END { exit bad }'
   grep -q . "$work/marks"
+}
+clients_are_evicted_where_the_policy_says_so() {
+  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"workloads":"Evict","evictBarePods":true}}}'
+  a_client_runs
+  helm upgrade gpu-sharing-operator "$project/charts/gpu-sharing-operator" --namespace "$namespace" --timeout 60s --reuse-values \
+    --set eviction.enabled=true --set standaloneMps.activeThreadPercentage=60
+  await 240 daemons_run 3
+  await 30 none_marked
+  if client_runs; then return 1; fi
+  kubectl get events.events.k8s.io --namespace default --output json | grep 'standalone MPS daemon is replaced'
+  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"workloads":"WaitForIdle","evictBarePods":false}}}'
 }
 is_drained() { kubectl get node "$1" --output 'jsonpath={.spec.unschedulable} {.metadata.annotations.gpusharing\.dev/mps-daemon-change}' | grep '^true {'; }
 none_marked() { [[ -z $(marked_nodes) && -z $(kubectl get nodes --output 'jsonpath={.items[*].spec.unschedulable}') ]]; }
@@ -131,6 +143,7 @@ check "nodes that the plugin's daemon serves are left out" served_nodes_are_left
 check "without the plugin's daemon they get one" without_the_plugins_daemon_they_get_one
 check "a client runs on one of them" a_client_runs
 check "a changed value is rolled node by node, after the clients" a_changed_value_is_rolled_after_the_clients
+check "under workloads: Evict the clients are evicted" clients_are_evicted_where_the_policy_says_so
 check "an upgrade that changes no value restarts nothing" a_chart_upgrade_without_a_change_restarts_nothing
 check "a profile that would start a second daemon is Blocked" a_second_daemon_is_blocked
 check "of its own namespace the operator can delete only these pods" only_its_pods_may_go

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,31 @@ TEST_F(NodeConsumersTest, AListingThatCannotBeReadLeavesTheFormerOneAndIsLogged)
   EXPECT_TRUE(outcome.failed);
   EXPECT_EQ(reader.listings().at("n1").listed_at, listed_at) << "it is as old as it is";
   EXPECT_THAT(log, AllOf(HasSubstr("Could not list the pods of a node"), HasSubstr("Pod team/odd: ")));
+}
+
+// Where a standalone MPS daemon is to be replaced.
+TEST_F(NodeConsumersTest, JobsAreFollowedUnderEvictAlsoOnANodeThatNoPluginServes) {
+  Node node;
+  node.meta.name = "n1";
+  world.nodes.apply(node);
+  index.refresh(world, settings);
+  const auto member = [](const std::string& name, const std::string& on) {
+    return R"({"metadata":{"name":")" + name + R"(","namespace":"team","uid":"uid-)" + name +
+           R"(","labels":{"batch.kubernetes.io/job-name":"train"}},"spec":{"nodeName":")" + on +
+           R"(","containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"1"}}}]},)" +
+           R"("status":{"phase":"Running"}})";
+  };
+  answer({member("train-0", "n1"), member("train-1", "n2")});
+  EXPECT_TRUE(refresh().listed);
+  EXPECT_TRUE(reader.listings().at("n1").jobs.empty()) << "nobody is evicted";
+  settings.rollout.workloads = WorkloadMode::evict;
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  sim.clock.run_for(1s);
+  EXPECT_TRUE(refresh().listed);
+  const auto jobs = reader.listings().at("n1").jobs;
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_EQ(jobs.begin()->second, (std::set<std::string>{"n1", "n2"}));
 }
 
 // The eviction was answered while the list was on its way.

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/node_write.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/mps_daemon_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
@@ -25,7 +27,10 @@ class StandaloneMps : public ::testing::Test {
     spec.profiles = {{"any", profile}, {"mps", "mps-4"}};
     spec.nodes = alike_nodes(nodes);
     spec.crds = false;  // The settings are the policy.
-    for (NodeSpec& node : spec.nodes) node.labels["team.example/mps"] = "true";
+    for (NodeSpec& node : spec.nodes) {
+      node.labels["team.example/mps"] = "true";
+      if (const auto other = products.find(node.name); other != products.end()) node.product = other->second;
+    }
     fleet = std::make_unique<FleetModel>(spec);
     fleet->settings.cluster_max_unavailable = {1, false};
     mode_ = mode;
@@ -144,7 +149,8 @@ class StandaloneMps : public ::testing::Test {
   std::unique_ptr<FleetModel> fleet;
   Plan last;
   std::string approved;
-  bool broken = false;  // New pods do not become Ready.
+  std::map<std::string, std::string> products;  // Of nodes with another one.
+  bool broken = false;                          // New pods do not become Ready.
   bool interrupts = false;
   int most_in_change = 0;
 
@@ -234,6 +240,133 @@ TEST_F(StandaloneMps, DoNotWaitUnderInterrupt) {
   new_template("new");
   run(60s);
   EXPECT_EQ(hash_on("n01"), "new");
+}
+
+TEST_F(StandaloneMps, EvictTheirClientsWhereThePolicySaysSo) {
+  begin(1);
+  fleet->settings.rollout.workloads = WorkloadMode::evict;
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(60s);
+  EXPECT_TRUE(fleet->consumers["n01"].pods.empty());
+  EXPECT_EQ(hash_on("n01"), "new");
+  EXPECT_EQ(mark("n01"), "");
+}
+
+TEST_F(StandaloneMps, EvictNoClientWhileAnotherOneStaysAndSayWhy) {
+  begin(1);
+  fleet->settings.rollout.workloads = WorkloadMode::evict;
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  fleet->use_bare("n01", "notebook");
+  new_template("new");
+  run(60s);
+  EXPECT_EQ(fleet->consumers["n01"].pods.size(), 2U);
+  const std::string said = finding(kStandaloneMpsWaits);
+  EXPECT_NE(said.find("jobs/notebook has no controller that would create it again after an eviction"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("Until then no other pod of the node is evicted"), std::string::npos) << said;
+  fleet->settings.rollout.evict_bare_pods = true;
+  run(60s);
+  EXPECT_EQ(hash_on("n01"), "new");
+}
+
+TEST_F(StandaloneMps, NameTheDisruptionBudgetThatKeepsAClient) {
+  begin(1);
+  fleet->settings.rollout.workloads = WorkloadMode::evict;
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  fleet->protect("trainer", "the budget trainers needs 1");
+  new_template("new");
+  run(60s);
+  EXPECT_EQ(hash_on("n01"), "old");
+  const std::string said = finding(kStandaloneMpsWaits);
+  EXPECT_NE(said.find("a PodDisruptionBudget prevents the eviction of jobs/trainer: the budget trainers needs 1"),
+            std::string::npos)
+      << said;
+}
+
+TEST_F(StandaloneMps, EvictThePodsOfOneJobTogetherOrNotAtAll) {
+  begin(2);
+  fleet->settings.rollout.workloads = WorkloadMode::evict;
+  fleet->use_by_job("n01", "train-0", "train", {});
+  fleet->use_by_job("n02", "train-1", "train", {});
+  new_template("new");
+  run(60s);
+  EXPECT_EQ(in_change(), 1);
+  EXPECT_EQ(fleet->consumers["n01"].pods.size() + fleet->consumers["n02"].pods.size(), 2U);
+  EXPECT_NE(finding(kJobSpansNodes).find("also runs on n0"), std::string::npos) << finding(kJobSpansNodes);
+  fleet->settings.cluster_max_unavailable = fleet->settings.rollout.max_unavailable =
+      fleet->settings.rollout.max_unavailable_per_group = {2, false};
+  fleet->settings.rollout.canary_nodes_per_group = 2;
+  run(60s);
+  EXPECT_EQ(on("new"), 2);
+}
+
+TEST_F(StandaloneMps, LeaveNodesOfEachProductInService) {
+  products = {{"n03", "Tesla-T4"}, {"n04", "Tesla-T4"}};
+  begin(4);
+  fleet->settings.cluster_max_unavailable = fleet->settings.rollout.max_unavailable = {100, true};
+  fleet->settings.rollout.max_unavailable_per_group = {1, false};
+  fleet->settings.rollout.canary_nodes_per_group = 4;
+  for (const char* node : {"n01", "n02", "n03", "n04"}) {
+    fleet->use(node, std::string("trainer-") + node, std::string(kGpuResource), 1);
+  }
+  new_template("new");
+  run(60s);
+  EXPECT_EQ(in_change(), 2);
+  EXPECT_NE(fleet->node("n01").unschedulable, fleet->node("n02").unschedulable);
+  EXPECT_NE(fleet->node("n03").unschedulable, fleet->node("n04").unschedulable);
+}
+
+// n01 has the daemon and no device plugin: it uses the slots of its policy all the same.
+TEST_F(StandaloneMps, UseTheSlotsOfChangesOfProfilesAlsoWithoutAPlugin) {
+  begin(3);
+  for (const char* component : {"device-plugin", "gpu-feature-discovery", "mps-control-daemon"}) {
+    fleet->label("n01", std::string("nvidia.com/gpu.deploy.") + component, std::nullopt);
+  }
+  fleet->settings.cluster_max_unavailable = {3, false};
+  fleet->settings.rollout.max_unavailable = {1, false};
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(200s);
+  ASSERT_EQ(fleet->index.assessment("n01"), nullptr);
+  ASSERT_NE(mark("n01"), "");
+  ASSERT_EQ(on("new"), 2);
+  fleet->edit("any", "ts-4");
+  run(200s);
+  for (const char* node : {"n02", "n03"}) EXPECT_EQ(fleet->restarts(node, "plugin"), 0) << node;
+  fleet->release("n01");
+  run(400s);
+  for (const char* node : {"n02", "n03"}) EXPECT_EQ(fleet->restarts(node, "plugin"), 1) << node;
+}
+
+// The API server can do it at any time, although it has not answered.
+TEST_F(StandaloneMps, HoldASlotOnceTheirChangeIsHandedOver) {
+  begin(2);
+  new_template("new");
+  std::string first;
+  for (int second = 0; second < 100 && first.empty(); ++second) {
+    const Plan plan = fleet->plan();
+    for (const PlannedAction& planned : plan.actions) {
+      const auto* patch = std::get_if<PatchNode>(&planned.action);
+      if (patch == nullptr || !patch->set_annotations.contains(std::string(kMpsDaemonChangeAnnotation))) continue;
+      first = patch->name;
+      fleet->world.nodes_being_written[first] = std::make_shared<const PatchNode>(*patch);
+      EXPECT_TRUE(writes_change(*patch));
+      fleet->index.note_node_changed(first);
+    }
+    if (!first.empty()) break;
+    fleet->apply(plan);
+    fleet->advance(1s);
+  }
+  ASSERT_NE(first, "");
+  run(60s);
+  EXPECT_EQ(in_change(), 0);
+  EXPECT_EQ(on("new"), 0);
+  fleet->world.nodes_being_written.erase(first);  // It was refused.
+  fleet->index.note_node_changed(first);
+  run(200s);
+  EXPECT_EQ(on("new"), 2);
 }
 
 TEST_F(StandaloneMps, StopAtTheFirstNodeWhoseDaemonDoesNotStart) {
