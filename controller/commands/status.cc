@@ -18,6 +18,7 @@
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/stop_signals.h"
+#include "controller/commands/status_daemons.h"
 #include "controller/commands/status_watch.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/cluster/facts.h"
@@ -172,6 +173,7 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
                 {"operator", status.no_operator ? status.no_operator->field() : ""},
                 {"nodes", Json::array()},
                 {"rollouts", Json::array()},
+                {"standaloneMps", daemons_json(daemon_progress(status.world, status.index))},
                 {"kai", Json::array()},
                 {"findings", Json::array()},
                 {"incomplete", status.incomplete}};
@@ -352,6 +354,7 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
     out << "\n";
     print_rollouts(rollouts, width, out);
   }
+  print_daemons(daemon_progress(status.world, status.index), width, out);
   for (const Finding& finding : status.kai)
     out << printable(fmt::format("\nkai-config: {} ({})\n", finding.message, finding.reason));
   for (const Finding& finding : ignored_switches(status.world)) {

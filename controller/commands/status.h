@@ -44,8 +44,8 @@ struct FleetStatus {
 };
 // Every node with GPUs, also those that the operator does not manage, and every recorded rollout: tables, cut to the
 // terminal's width (not the wide one), or a document
-// {"operator":…,"nodes":[…],"rollouts":[…],"kai":[…],"findings":[…],"incomplete":[…]}. Returns true when a node is
-// Failed or Blocked, or when the operator that ran here has stopped.
+// {"operator":…,"nodes":[…],"rollouts":[…],"standaloneMps":[…],"kai":[…],"findings":[…],"incomplete":[…]}. Returns true
+// when a node is Failed or Blocked, or when the operator that ran here has stopped.
 bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out);
 
 [[nodiscard]] Command make_status_command();

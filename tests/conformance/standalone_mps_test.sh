@@ -77,6 +77,8 @@ a_changed_value_is_rolled_after_the_clients() {
   await 240 daemons_run 2
   await 60 is_drained "$client_node"
   client_runs
+  "$build/controller/gpu-sharing-operator" status --kubeconfig "$cluster/admin.kubeconfig" --namespace "$namespace" >"$work/status" || true
+  grep -E "gpu-sharing-operator-mps +run .* 2/3, in progress: $client_node" "$work/status"
   kubectl delete pod client --namespace default --grace-period=0 --force
   await 120 daemons_run 3
   await 30 none_marked

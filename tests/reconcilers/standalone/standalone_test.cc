@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "reconcilers/explain/standalone_daemons.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/node_write.h"
 #include "reconcilers/node/assess.h"
@@ -173,6 +174,23 @@ TEST_F(StandaloneMps, RollANewTemplateNodeByNodeAndLeaveNothingBehind) {
     EXPECT_EQ(mark(node), "") << node;
   }
   EXPECT_TRUE(fleet->plan().actions.empty());
+}
+
+TEST_F(StandaloneMps, ShowHowFarTheyAre) {
+  begin(3);
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(200s);
+  const std::vector<DaemonProgress> shown = daemon_progress(fleet->world, fleet->index);
+  ASSERT_EQ(shown.size(), 1U);
+  EXPECT_EQ(shown[0].daemonset, "gpu-sharing-operator/gpu-sharing-operator-mps");
+  EXPECT_EQ(shown[0].revision, "new");
+  EXPECT_EQ(shown[0].total, 3);
+  EXPECT_EQ(shown[0].updated, 2);
+  EXPECT_EQ(shown[0].in_progress, std::vector<std::string>{"n01"});
+  fleet->cordon("n01", false);
+  run(30s);
+  EXPECT_EQ(daemon_progress(fleet->world, fleet->index)[0].deferred, std::vector<std::string>{"n01"});
 }
 
 TEST_F(StandaloneMps, LetTheCanarySoakBeforeTheOthers) {

@@ -1,0 +1,42 @@
+#include "reconcilers/explain/standalone_daemons.h"
+
+#include <algorithm>
+
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/standalone/daemon_nodes.h"
+
+namespace gso {
+namespace {
+
+void count(const DaemonNode& node, DaemonProgress& out) {
+  ++out.total;
+  const bool serves = node.pod != nullptr && is_serving(*node.pod);
+  if (serves && !node.is_outdated()) ++out.updated;
+  if (node.in_change()) {
+    out.in_progress.push_back(node.name());
+  } else if (node.mark.deferred) {
+    out.deferred.push_back(node.name());
+  } else if (!serves) {
+    out.not_ready.push_back(node.name());
+  }
+}
+
+}  // namespace
+
+std::vector<DaemonProgress> daemon_progress(const World& world, const FleetIndex& index) {
+  const std::vector<DaemonNode> nodes = read_daemon_nodes(world, index.impl());
+  std::vector<DaemonProgress> out;
+  for (const Operand& daemonset : index.impl().discovery.standalone) {
+    DaemonProgress& progress = out.emplace_back();
+    progress.daemonset = k8s::to_string(daemonset.key);
+    progress.watches_host = daemonset.watches_host;
+    progress.revision = daemonset.newest_hash;
+    for (const DaemonNode& node : nodes) {
+      if (node.daemonset == &daemonset) count(node, progress);
+    }
+  }
+  std::ranges::sort(out, {}, &DaemonProgress::daemonset);
+  return out;
+}
+
+}  // namespace gso
