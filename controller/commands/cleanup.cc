@@ -140,7 +140,7 @@ asio::awaitable<k8s::Result<void>> list_all(k8s::Reader* client, k8s::Gvr gvr,
   co_return k8s::Result<void>{};
 }
 
-// Nodes, DaemonSets and SharingPolicies: no ConfigMap and no operand pod is needed.
+// Nodes, DaemonSets and SharingPolicies. No operand pod is needed, and a ConfigMap only to say what it keeps.
 asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::Reader* client, World* world) {
   const k8s::Gvr nodes{"", "v1", "nodes"};
   const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
@@ -177,6 +177,25 @@ asio::awaitable<NodesInUse> nodes_in_use(CleanupRun* run, World* world, std::set
   co_return out;
 }
 
+// Reads these ConfigMaps into `world`. One that does not exist holds no key.
+asio::awaitable<UnreadConfigMaps> read_config_maps(k8s::Reader* client, World* world, std::set<k8s::ObjectKey> keys) {
+  UnreadConfigMaps unread;
+  const k8s::Gvr config_maps{"", "v1", "configmaps"};
+  const k8s::CallOptions call;
+  for (const k8s::ObjectKey& key : keys) {
+    const k8s::Result<std::string> text = co_await client->get(config_maps, key, call);
+    if (!text && text.error().reason == k8s::Reason::not_found) continue;
+    k8s::Result<ConfigMap> read =
+        text ? project_configmap(*text) : k8s::Result<ConfigMap>(std::unexpected(text.error()));
+    if (read) {
+      world->configmaps.apply(*std::move(read));
+    } else {
+      unread.emplace(key, read.error().message);
+    }
+  }
+  co_return unread;
+}
+
 // What a write would do, for a dry run; of anything but a Node, what it is for.
 std::string would_do(const PlannedAction& planned) {
   const auto* patch = std::get_if<PatchNode>(&planned.action);
@@ -200,7 +219,9 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
   index.refresh(world, run->settings);
   const std::set<std::string> candidates = nodes_to_revert(world, index);
   const NodesInUse in_use = co_await nodes_in_use(run, &world, candidates);
-  const Cleanup plan = plan_cleanup(world, index, in_use, run->clock->now());
+  const std::set<k8s::ObjectKey> config_maps = config_maps_of_retained_keys(world, index);
+  const UnreadConfigMaps unread = co_await read_config_maps(run->client, &world, config_maps);
+  const Cleanup plan = plan_cleanup(world, index, in_use, unread, run->clock->now());
   // What was kept on the first reading has lost its mark by the second.
   run->kept.insert(run->kept.end(), plan.kept.begin(), plan.kept.end());
   for (const PlannedAction& planned : plan.actions) {

@@ -36,6 +36,15 @@ struct ProfileLabel {
   const SharingPolicy* policy = nullptr;
 };
 
+// Of all plugin installations.
+std::set<ObjectKey> config_maps_of_profiles(const FleetIndex& index) {
+  std::set<ObjectKey> out;
+  for (const PluginInstallation& installation : index.installations()) {
+    if (!installation.config_map.empty()) out.insert(installation.config_map_key());
+  }
+  return out;
+}
+
 class Leaving {
  public:
   Leaving(const World& world, FleetIndex& index) : world_(world), index_(index) {}
@@ -60,15 +69,10 @@ class Leaving {
   }
 
   // After every node: where the labels of policies stay (deletionPolicy Retain), and the keys that they name.
-  void list_retained(Cleanup& out) const {
+  void list_retained(const UnreadConfigMaps& unread, Cleanup& out) const {
     for (const auto& [what, nodes] : retained_) {
       const auto& [label, value, policy] = what;
-      std::string key;
-      for (const PluginInstallation& installation : index_.installations()) {
-        const ConfigMap* config_map = world_.configmaps.find(installation.config_map_key());
-        if (is_managed_key(value) && config_map != nullptr && config_map->data.contains(value))
-          key += fmt::format(", and so does key {} of ConfigMap {}", value, installation.id());
-      }
+      const std::string key = is_managed_key(value) ? retained_key(value, unread) : std::string();
       out.kept.push_back(fmt::format(
           "label {}={} of policy {} is kept on {} {}: {}{}. `kubectl get nodes --selector {}={}` lists all of them",
           label, value, policy, nodes.size(), nodes.size() == 1 ? "node" : "nodes", first_names(nodes), key, label,
@@ -123,6 +127,21 @@ class Leaving {
   }
 
  private:
+  // Where the key of that name stays.
+  [[nodiscard]] std::string retained_key(const std::string& key, const UnreadConfigMaps& unread) const {
+    std::string out;
+    for (const ObjectKey& at : config_maps_of_profiles(index_)) {
+      const ConfigMap* config_map = world_.configmaps.find(at);
+      if (const auto why = unread.find(at); why != unread.end()) {
+        out +=
+            fmt::format(", and so does key {} of ConfigMap {} (not checked: {})", key, k8s::to_string(at), why->second);
+      } else if (config_map != nullptr && config_map->data.contains(key)) {
+        out += fmt::format(", and so does key {} of ConfigMap {}", key, k8s::to_string(at));
+      }
+    }
+    return out;
+  }
+
   void restore_labels(const Node& node, const std::string& profile_label, PatchNode& patch, Cleanup& out) const {
     const std::set<std::string> foreign = nfd_owned(node);
     for (const auto& [key, owned] : owned_labels(node)) {
@@ -258,6 +277,15 @@ std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index) {
   return out;
 }
 
+std::set<ObjectKey> config_maps_of_retained_keys(const World& world, FleetIndex& index) {
+  const Leaving leaving(world, index);
+  const bool retains = std::ranges::any_of(world.nodes.all(), [&](const auto& entry) {
+    const auto label = leaving.profile_label(*entry.second);
+    return label && !Leaving::reverts(*label) && is_managed_key(label->value);
+  });
+  return retains ? config_maps_of_profiles(index) : std::set<ObjectKey>();
+}
+
 namespace {
 
 // Why the label of that node must stay; empty: it need not.
@@ -270,13 +298,14 @@ std::string use_of_gpus(const NodesInUse& in_use, const std::string& node) {
 
 }  // namespace
 
-Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in_use, WallTime now) {
+Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in_use, const UnreadConfigMaps& unread,
+                     WallTime now) {
   Cleanup out;
   Leaving leaving(world, index);
   for (const Node* node : in_order(world.nodes)) {
     leaving.clean(*node, use_of_gpus(in_use, node->meta.name), out);
   }
-  leaving.list_retained(out);
+  leaving.list_retained(unread, out);
   for (const SharingPolicy* policy : in_order(world.policies)) {
     if (std::ranges::find(policy->finalizers, kRevertFinalizer) == policy->finalizers.end()) continue;
     PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", policy->meta.name, policy->meta.uid},

@@ -28,14 +28,22 @@ struct NodesInUse {
   std::map<std::string, std::string> unknown;  // Node -> why it is not known whether pods use its GPUs.
 };
 
-// `index` is up to date with `world`.
+// The ConfigMaps that might hold keys of the operator which labels on nodes go on naming (Retain). plan_cleanup() reads
+// them in `world`.
+[[nodiscard]] std::set<ObjectKey> config_maps_of_retained_keys(const World& world, FleetIndex& index);
+// Those that the account cannot read -> why. Neither the operator nor `cleanup` removes a key that a label names, so
+// such a key stays all the same.
+using UnreadConfigMaps = std::map<ObjectKey, std::string>;
+
+// `index` is up to date with `world`, except for ConfigMaps.
 //
 // The operator's cordons are removed, except where a driver upgrade, a MIG change or `hold` relies on them (S7). Labels
 // that the operator wrote get their previous value; nvidia.com/mps.capable stays, because the MPS daemon would end
 // without it. The label that selects a profile stays (Retain), or gets its previous value (Revert) on nodes whose GPUs
 // no pod uses. SharingRollouts in progress end as Superseded (kOperatorRemoved): no operator is left to continue them,
 // and a reinstalled operator starts fresh. The conditions of policies become Unknown, for the same reason.
-[[nodiscard]] Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in_use, WallTime now);
+[[nodiscard]] Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in_use,
+                                   const UnreadConfigMaps& unread, WallTime now);
 inline constexpr std::string_view kOperatorRemoved = "OperatorRemoved";
 
 }  // namespace gso

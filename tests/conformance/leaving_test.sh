@@ -105,6 +105,20 @@ retain_keeps_the_label_and_says_where() {
   [[ $(cut -d ' ' -f 1-4 "$work/differs" | sort) == "> t4-01 label $label"$'\n'"> t4-02 label $label" ]]
 }
 
+# Two of the twelve nodes are the policy's.
+uninstalled_without_hooks_a_finalizer_wedges_nothing() {
+  operator_runs 10
+  policy_is_in_effect Revert
+  await 30 has_finalizer
+  stop operator KILL
+  helm uninstall gpu-sharing-operator --namespace "$namespace" --no-hooks --timeout 60s
+  kubectl delete sharingpolicies team --wait=false
+  has_finalizer
+  cleanup --timeout 60s
+  await 30 policy_is_gone
+}
+has_finalizer() { kubectl get sharingpolicies team --output 'jsonpath={.metadata.finalizers}' | grep gpusharing.dev/revert; }
+
 check "the chart is installed" install_chart
 start_fleet 0.05 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
 check "a fleet shares its GPUs" fleet_is_seen
@@ -112,4 +126,5 @@ check "the operator adopts it" operator_runs 12
 check "with Revert Nodes end as they were" revert_takes_all_back
 check "cleanup takes all back, and deletes a policy whose operator was killed" cleanup_takes_all_back_and_the_finalizer_wedges_nothing
 check "with Retain the label and its key stay, and a list says where" retain_keeps_the_label_and_says_where
+check "uninstalled without hooks, a finalizer wedges nothing" uninstalled_without_hooks_a_finalizer_wedges_nothing
 close_checks

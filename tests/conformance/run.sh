@@ -18,10 +18,9 @@ logs=$project/build/test-results/conformance
 jobs=${GSO_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first.
 all_parts=(bad-input kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
-  quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps chart pod-mutation kubectl-commands sequences playground custom-resources)
-# Only when named: fleet-bench builds a Go program and measures, which nothing should do beside it; the last step of leaving does
-# not hold yet (the list of `cleanup` names the nodes that keep a profile label, and not the ConfigMap's key).
-named_parts=(fleet-bench leaving)
+  quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps leaving chart pod-mutation kubectl-commands sequences playground custom-resources)
+# Only when named: it builds a Go program and measures, which nothing should do beside it.
+named_parts=(fleet-bench)
 if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${all_parts[@]}" "${named_parts[@]}"
   exit

@@ -29,10 +29,10 @@ FleetSpec spec_of(int nodes, const std::string& profile) {
   return out;
 }
 
-Cleanup leave(FleetModel& fleet, const NodesInUse& in_use = {}) {
+Cleanup leave(FleetModel& fleet, const NodesInUse& in_use = {}, const UnreadConfigMaps& unread = {}) {
   fleet.index.note_everything_changed();
   fleet.index.refresh(fleet.world, fleet.settings);
-  Cleanup out = plan_cleanup(fleet.world, fleet.index, in_use, fleet.now);
+  Cleanup out = plan_cleanup(fleet.world, fleet.index, in_use, unread, fleet.now);
   for (const PlannedAction& action : out.actions) fleet.apply(action);
   return out;
 }
@@ -218,6 +218,23 @@ TEST_F(LabelOfAPolicy, StaysWithRetain) {
   EXPECT_THAT(done.kept, ElementsAre(AllOf(HasSubstr("=" + label + " of policy p is kept on 2 nodes: n01, n02, and so"),
                                            HasSubstr("key " + label + " of ConfigMap gpu-operator/"),
                                            HasSubstr("kubectl get nodes --selector"))));
+}
+
+TEST_F(LabelOfAPolicy, StaysWithRetainAndItsKeyIsNamedWhereTheConfigMapCannotBeRead) {
+  apply("Retain");
+  fleet.index.refresh(fleet.world, fleet.settings);
+  const std::set<ObjectKey> needed = config_maps_of_retained_keys(fleet.world, fleet.index);
+  EXPECT_THAT(needed, ElementsAre(ObjectKey{"gpu-operator", "mps-config"}));
+  const Cleanup done = leave(fleet, {}, {{*needed.begin(), "configmaps are forbidden"}});
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("and so does key " + label +
+                                               " of ConfigMap gpu-operator/mps-config (not checked: configmaps are "
+                                               "forbidden)")));
+}
+
+TEST_F(LabelOfAPolicy, NeedsNoConfigMapWithRevert) {
+  apply("Revert");
+  fleet.index.refresh(fleet.world, fleet.settings);
+  EXPECT_THAT(config_maps_of_retained_keys(fleet.world, fleet.index), IsEmpty());
 }
 
 TEST_F(LabelOfAPolicy, GoesBackWithRevertWhereNobodyUsesTheGpus) {
