@@ -10,6 +10,7 @@
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/kai_view.h"
+#include "reconcilers/cluster/key_users.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -193,6 +194,10 @@ k8s::Result<void> Manager::may_write() const {
 
 bool Manager::holds_profiles(const k8s::ObjectKey& config_map) const {
   return world_.daemonsets.synced() && gso::holds_profiles(world_, config_map);
+}
+
+std::string Manager::key_users(const k8s::ObjectKey& config_map, const std::string& key) const {
+  return gso::key_users(world_, config_map, key);
 }
 
 KaiPodRules Manager::kai_pod_rules() const {

@@ -76,6 +76,7 @@ class Manager {
   [[nodiscard]] const k8s::ClientOptions& client_settings() const { return client_.options(); }
   // For the webhook. Whether a device plugin reads its profiles from this ConfigMap; false as long as it is unknown.
   [[nodiscard]] bool holds_profiles(const k8s::ObjectKey& config_map) const;
+  [[nodiscard]] std::string key_users(const k8s::ObjectKey& config_map, const std::string& key) const;
   [[nodiscard]] KaiPodRules kai_pod_rules() const;
   // What is served below /debug.
   [[nodiscard]] DebugAnswer debug(const DebugRequest& request) { return debug_pages_->answer(request); }

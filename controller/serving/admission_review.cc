@@ -43,6 +43,15 @@ int levels_of(std::string_view text) {
   return most;
 }
 
+bool is_deletion(const Json& request) {
+  return text_at(request, "operation") == "DELETE";
+}
+
+// The member with the object that the request is about.
+std::string_view subject_of(const Json& request) {
+  return is_deletion(request) ? "oldObject" : "object";
+}
+
 // The request of an AdmissionReview; nullopt if the text is none.
 std::optional<Json> request_of(std::string_view body) {
   if (levels_of(body) > kMostLevels) return std::nullopt;
@@ -50,14 +59,17 @@ std::optional<Json> request_of(std::string_view body) {
   if (text_at(review, "apiVersion") != "admission.k8s.io/v1" || text_at(review, "kind") != "AdmissionReview")
     return std::nullopt;
   Json request = object_at(review, "request");
-  const bool usable = !text_at(request, "uid").empty() && member_at(request, "object") != nullptr;
+  const bool usable = !text_at(request, "uid").empty() && member_at(request, subject_of(request)) != nullptr;
   return usable ? std::optional(std::move(request)) : std::nullopt;
 }
 
-bool is_checked(const Json& object, const AdmissionParts& parts) {
-  if (text_at(object, "kind") != "ConfigMap") return true;
+k8s::ObjectKey key_of(const Json& object) {
   const Json metadata = object_at(object, "metadata");
-  return parts.holds_profiles({text_at(metadata, "namespace"), text_at(metadata, "name")});
+  return {text_at(metadata, "namespace"), text_at(metadata, "name")};
+}
+
+bool is_checked(const Json& object, const AdmissionParts& parts) {
+  return text_at(object, "kind") != "ConfigMap" || parts.holds_profiles(key_of(object));
 }
 
 // metav1.Status, as the API server itself answers an object that it finds invalid: `kubectl edit` opens again, with a
@@ -80,10 +92,15 @@ Json status_of(const Json& object, const AdmissionVerdict& verdict) {
 }
 
 AdmissionVerdict verdict_of(const Json& request, const AdmissionParts& parts) {
-  const Json* object = member_at(request, "object");
+  const Json* object = member_at(request, subject_of(request));
   if (!is_checked(*object, parts)) return {};
+  AdmissionRules rules{parts.kai(), parts.refuse_pods, {}};
+  if (parts.key_users) {
+    rules.key_users = [&](const std::string& key) { return parts.key_users(key_of(*object), key); };
+  }
+  if (is_deletion(request)) return judge_deletion(*object, rules);
   const Json* before = member_at(request, "oldObject");
-  return judge_admission(*object, before == nullptr ? Json() : *before, {parts.kai(), parts.refuse_pods});
+  return judge_admission(*object, before == nullptr ? Json() : *before, rules);
 }
 
 asio::awaitable<HttpAnswer> answer(std::shared_ptr<const AdmissionParts> parts, HttpRequest request) {
@@ -113,7 +130,7 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts) {
   }
   const AdmissionVerdict verdict = verdict_of(*request, parts);
   Json response{{"uid", text_at(*request, "uid")}, {"allowed", verdict.allowed()}};
-  const Json& object = *member_at(*request, "object");
+  const Json& object = *member_at(*request, subject_of(*request));
   if (!verdict.allowed()) response["status"] = status_of(object, verdict);
   for (std::string& warning : kubectl_warnings(verdict)) response["warnings"].push_back(std::move(warning));
   // Only kinds that the webhook knows: a label of a metric must not have any text.

@@ -24,6 +24,8 @@ inline constexpr std::size_t kMostAdmissionBytes = std::size_t{8} << 20;
 struct AdmissionParts {
   // Whether a device plugin reads its profiles from this ConfigMap; others are allowed unseen.
   std::function<bool(const k8s::ObjectKey&)> holds_profiles;
+  // Who uses that key of the ConfigMap; empty: nobody (reconcilers/cluster/key_users.h).
+  std::function<std::string(const k8s::ObjectKey& config_map, const std::string& key)> key_users;
   std::function<KaiPodRules()> kai;  // How KAI is configured now.
   bool refuse_pods = false;          // AdmissionRules::refuse_pods
   std::shared_ptr<Metrics> metrics;

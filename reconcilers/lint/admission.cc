@@ -50,16 +50,65 @@ class Judge {
     out_.command = fmt::format("kubectl get {} {}{} -o yaml | gpu-sharing-operator lint -", lower(kind_), name,
                                ns.empty() ? "" : " -n " + ns);
     const std::string text = object_.dump(-1, ' ', false, Json::error_handler_t::replace);
-    for (LintedDocument& document : lint_text(lower(kind_) + "/" + name, text, rules_.kai)) add(document);
+    const std::string source = lower(kind_) + "/" + name;
+    for (LintedDocument& document : lint_text(source, text, rules_.kai)) add(document);
+    if (kind_ == "ConfigMap") add_removed_keys(object_, before_, source);
+    return std::move(out_);
+  }
+
+  AdmissionVerdict run_deletion() {
+    if (kind_ == "ConfigMap")
+      add_removed_keys(Json(), object_, "configmap/" + text_at(object_at(object_, "metadata"), "name"));
     return std::move(out_);
   }
 
  private:
+  // Keys of `before` that `after` does not have, if somebody uses them.
+  void add_removed_keys(const Json& after, const Json& before, const std::string& source) {
+    if (!rules_.key_users) return;
+    for (const std::string_view member : {"data", "binaryData"}) {
+      const Json keys = object_at(before, member);
+      for (const auto& [key, text] : keys.items()) {
+        const bool stays = member_at(object_at(after, "data"), key) != nullptr ||
+                           member_at(object_at(after, "binaryData"), key) != nullptr;
+        const std::string users = stays ? std::string() : rules_.key_users(key);
+        if (!users.empty()) out_.warnings.push_back(line_of_removed(source, key, users));
+      }
+    }
+  }
+
+  static std::string line_of_removed(const std::string& source, const std::string& key, const std::string& users) {
+    LintedDocument document;
+    document.source = source;
+    document.kind = "ConfigMap";
+    document.key = key;
+    document.placement.reset();
+    Diagnostic d;
+    d.severity = Severity::warning;
+    d.code = "KeyNotFound";
+    d.message = fmt::format(
+        "the key is removed and still used by {}: pods of the plugin that start there would "
+        "crash-loop. Put it back, or let them use another key first",
+        users);
+    return lint_line(document, d);
+  }
+
+  // The templates of pods in an object, which is none of the other kinds.
+  [[nodiscard]] bool changes_pods() const {
+    const Json spec = object_at(object_, "spec");
+    const Json old = object_at(before_, "spec");
+    return differs(spec, old, "template") || differs(spec, old, "jobTemplate");
+  }
+
   // Nothing of an object whose checked part stays as it is.
   [[nodiscard]] bool is_checked() const {
     if (kind_ == "ConfigMap") return true;
     if (kind_ == "SharingPolicy") return before_.is_null() || differs(object_, before_, "spec");
-    return kind_ == "Pod" && before_.is_null();
+    return kind_ == "Pod" ? before_.is_null() : changes_pods();
+  }
+
+  [[nodiscard]] bool can_refuse() const {
+    return kind_ == "ConfigMap" || kind_ == "SharingPolicy" || (kind_ == "Pod" && rules_.refuse_pods);
   }
 
   [[nodiscard]] bool is_changed(const LintedDocument& document) const {
@@ -81,7 +130,7 @@ class Judge {
       // The request is one line of JSON: only positions within the value of a key mean something to its author.
       if (document.key.empty()) d.line = d.column = 0;
       document.placement.reset();
-      if (d.severity == Severity::error && changed && (kind_ != "Pod" || rules_.refuse_pods)) {
+      if (d.severity == Severity::error && changed && can_refuse()) {
         out_.causes.push_back({field_of(document, d), lint_line(document, d)});
       } else if (d.severity == Severity::error || (d.severity == Severity::warning && changed)) {
         out_.warnings.push_back(lint_line(document, d));
@@ -108,6 +157,10 @@ std::string cut(const std::string& line, const std::string& command) {
 
 AdmissionVerdict judge_admission(const Json& object, const Json& before, const AdmissionRules& rules) {
   return Judge(object, before, rules).run();
+}
+
+AdmissionVerdict judge_deletion(const Json& before, const AdmissionRules& rules) {
+  return Judge(before, Json(), rules).run_deletion();
 }
 
 std::vector<std::string> kubectl_warnings(const AdmissionVerdict& verdict) {

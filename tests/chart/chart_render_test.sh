@@ -86,8 +86,9 @@ webhook_renders() {
   values_render '- --webhook-configuration=gpu-sharing-operator-webhook' "${on[@]}"
   values_render '- --webhook-server-names=gpu-sharing-operator-webhook.gpu-sharing-operator.svc' "${on[@]}"
   values_render 'resourceNames: [gpu-sharing-operator-webhook]' "${on[@]}"
-  if grep -E 'pods.gpusharing.dev|webhook-refuse-pods|cert-manager' "$work/rendered.yaml"; then return 1; fi
+  if grep -E '(pods|workloads).gpusharing.dev|webhook-refuse-pods|cert-manager' "$work/rendered.yaml"; then return 1; fi
   values_render 'pods.gpusharing.dev' "${on[@]}" --set admissionWebhook.pods=Warn
+  grep -F workloads.gpusharing.dev "$work/rendered.yaml"
   values_render '- --webhook-refuse-pods=true' "${on[@]}" --set admissionWebhook.pods=Refuse
   # It never holds up its own namespace, the system's, or the operands', and nobody if it does not answer.
   objects 'all(w["failurePolicy"] == "Ignore" and w["timeoutSeconds"] == 2 and w["sideEffects"] == "None" for o in objects if o["kind"] == "ValidatingWebhookConfiguration" for w in o["webhooks"])' "${on[@]}"

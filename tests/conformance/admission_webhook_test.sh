@@ -76,7 +76,7 @@ leader_publishes_its_authority() {
   await 30 refuses
 }
 bundle() { kubectl get validatingwebhookconfiguration "$configuration" --output "jsonpath={.webhooks[$1].clientConfig.caBundle}" | base64 --decode; }
-bundle_is_there() { for i in 0 1 2; do bundle "$i" | grep 'BEGIN CERTIFICATE' || return 1; done; }
+bundle_is_there() { for i in 0 1 2 3; do bundle "$i" | grep 'BEGIN CERTIFICATE' || return 1; done; }
 refuses() { ! config_map 1 | kubectl apply --dry-run=server -f - >"$work/refused" 2>&1 && grep 'is invalid' "$work/refused"; }
 allows() { config_map 1 | kubectl apply --dry-run=server -f - 2>&1; }
 
@@ -129,6 +129,19 @@ warnings_are_kubectls() {
   awk '/^Warning: / { if (length($0) > 256 + 9) exit 1 }' "$work/answer"
 }
 
+# Removed from the ConfigMap, or with it: nothing is refused, and kubectl says who uses the key.
+a_key_in_use_is_warned_about() {
+  kubectl create --dry-run=client --output json configmap mps-config --namespace gpu-operator --from-literal="other=$(profile 3)" |
+    kubectl replace --dry-run=server -f - >"$work/answer" 2>&1
+  cat "$work/answer"
+  grep '^Warning: configmap/mps-config\[any\]: warning: the key is removed and still used by DaemonSet gpu-operator/nvidia-device-plugin-daemonset' "$work/answer"
+  kubectl create --dry-run=client --output json configmap mps-config --namespace gpu-operator |
+    kubectl replace --dry-run=server -f - 2>&1 | grep '^Warning: configmap/mps-config\[any\]: warning: the key is removed'
+  kubectl delete configmap mps-config --namespace gpu-operator --dry-run=server >"$work/answer" 2>&1
+  cat "$work/answer"
+  grep '^Warning: configmap/mps-config\[any\]: warning: the key is removed' "$work/answer"
+}
+
 other_config_maps_are_not_looked_at() {
   kubectl create configmap other --namespace gpu-operator --from-literal="any=$(profile 1)"
   kubectl delete configmap other --namespace gpu-operator
@@ -156,6 +169,90 @@ kind: Pod
 metadata: {name: fraction, namespace: default, annotations: {gpu-fraction: "1.5"}}
 spec: {schedulerName: kai-scheduler, containers: [{name: c, image: example/cuda:1}]}
 YAML
+}
+# The pods of KAI's and of nos's documents for MPS, as written there and with what they ask for left out: kubectl warns with
+# the lines of `lint`, and with no others. answered_like_lint EXPECTED-COUNT <POD
+answered_like_lint() {
+  mkdir -p "$work/of"
+  cat >"$work/of/pod.yaml"
+  kubectl create --dry-run=server -f "$work/of/pod.yaml" >"$work/answer" 2>&1 || { cat "$work/answer"; return 1; }
+  "$build/controller/gpu-sharing-operator" lint "$work/of/pod.yaml" >"$work/linted" || true
+  # Where it is: a name here, a place in the file there. The API server cuts what is long.
+  sed -n -E 's/^.*: ((error|warning): .*)$/\1/p' "$work/linted" | cut -c1-100 | sort >"$work/lint"
+  sed -n -E 's/^Warning: pod\/[^ ]*: ((error|warning): .*)$/\1/p' "$work/answer" | cut -c1-100 | sort >"$work/warned"
+  diff "$work/lint" "$work/warned"
+  (($(wc -l <"$work/lint") == $1)) || { cat "$work/linted"; return 1; }
+}
+kais_pod() {
+  cat <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: gpu-sharing-with-mps, namespace: default, labels: {kai.scheduler/queue: test}, annotations: {gpu-fraction: "0.5"}}
+spec:
+  schedulerName: kai-scheduler
+  containers:
+  - {name: ubuntu, image: ubuntu, args: [sleep, infinity], volumeMounts: [{name: nvidia-mps, mountPath: $1}]}
+  volumes: [{name: nvidia-mps, hostPath: {path: $1}}]
+YAML
+}
+noss_pod() {
+  cat <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: mps-partitioning-example, namespace: default}
+spec:
+  hostIPC: $1
+  securityContext: {runAsUser: $2}
+  containers:
+  - {name: sleepy, image: "busybox:latest", command: [sleep, "120"], resources: {limits: {nvidia.com/gpu-10gb: 1}}}
+YAML
+}
+pods_of_the_documents_are_answered_like_lint() {
+  kais_pod /tmp/nvidia-smp >"$work/kai.yaml"
+  "$build/controller/gpu-sharing-operator" lint "$work/kai.yaml" >"$work/linted" || true
+  grep PipeDirectoryMisspelt "$work/linted"
+  answered_like_lint "$(grep -cE ': (error|warning): ' "$work/linted")" <"$work/kai.yaml"
+  grep 'PipeDirectoryMisspelt\|/tmp/nvidia-smp' "$work/answer"
+  noss_pod true 1000 | answered_like_lint 0
+  noss_pod false 1000 | answered_like_lint 1
+  noss_pod true 0 | answered_like_lint 1
+  # As the document writes it: the API server knows no such label, and lint says why.
+  kais_pod /tmp/nvidia-mps | sed 's|^spec:|spec:\n  nodeSelector: {nvidia.mps/enabled: true}|' >"$work/of/selector.yaml"
+  if kubectl create --dry-run=server -f "$work/of/selector.yaml" >"$work/answer" 2>&1; then return 1; fi
+  "$build/controller/gpu-sharing-operator" lint "$work/of/selector.yaml" >"$work/linted" && return 1
+  grep SelectorNoString "$work/linted"
+}
+
+# workload KIND API-VERSION PATH-OF-THE-TEMPLATE [MORE-FIELDS-OF-THE-SPEC]
+workload() {
+  pod | python3 -c '
+import json, sys, yaml
+kind, version, path, more = sys.argv[1:5]
+pod = yaml.safe_load(sys.stdin)
+template = {"metadata": {"labels": {"app": "w"}, "annotations": pod["metadata"]["annotations"]}, "spec": pod["spec"]}
+if path == "jobTemplate":
+    template["spec"]["restartPolicy"] = "Never"
+    template = {"spec": {"template": template}}
+elif kind == "Job":
+    template["spec"]["restartPolicy"] = "Never"
+print(json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": "w", "namespace": "default"}, "spec": {path: template} | json.loads(more)}))' "$1" "$2" "$3" "${4:-{\}}"
+}
+workloads_are_warned_about() {
+  local selector='{"selector": {"matchLabels": {"app": "w"}}}' kind
+  for kind in Deployment StatefulSet DaemonSet; do
+    workload "$kind" apps/v1 template "$selector" | kubectl create --dry-run=server -f - >"$work/answer" 2>&1
+    grep "^Warning: ${kind,,}/w: error: spec.template.metadata.annotations" "$work/answer" || { cat "$work/answer"; return 1; }
+  done
+  workload Job batch/v1 template | kubectl create --dry-run=server -f - >"$work/answer" 2>&1
+  grep '^Warning: job/w: error: spec.template.metadata.annotations' "$work/answer" || { cat "$work/answer"; return 1; }
+  workload CronJob batch/v1 jobTemplate '{"schedule": "@daily"}' | kubectl create --dry-run=server -f - >"$work/answer" 2>&1
+  grep '^Warning: cronjob/w: error: spec.jobTemplate.spec.template.metadata.annotations' "$work/answer" || { cat "$work/answer"; return 1; }
+  # The warning comes again only with other pods.
+  workload Deployment apps/v1 template "$selector" | kubectl create -f -
+  kubectl scale deployment w --namespace default --replicas=0 >"$work/answer" 2>&1
+  kubectl annotate deployment w --namespace default example.com/note=x >>"$work/answer" 2>&1
+  if grep Warning "$work/answer"; then return 1; fi
+  kubectl delete deployment w --namespace default
 }
 pods_are_warned_about_or_refused() {
   pod | kubectl create --dry-run=server -f - >"$work/answer" 2>&1
@@ -250,8 +347,11 @@ check "a good ConfigMap is stored without a word" good_is_stored
 check "kubectl apply shows lint's lines" apply_shows_lints_lines
 check "kubectl edit opens again with lint's lines" edit_opens_again_with_lints_lines
 check "warnings are kubectl's, and not too long" warnings_are_kubectls
+check "a key in use that goes is warned about" a_key_in_use_is_warned_about
 check "ConfigMaps that no plugin reads are not looked at" other_config_maps_are_not_looked_at
 check "SharingPolicies are judged beyond the CRD" policies_are_judged
+check "the pods of KAI's and nos's documents are answered like lint" pods_of_the_documents_are_answered_like_lint
+check "workloads are warned about where people see it" workloads_are_warned_about
 check "Pods are warned about, and refused where that is asked for" pods_are_warned_about_or_refused
 check "a certificate is renewed under load" certificate_is_renewed_under_load
 check "its rights are used, and enough" rights_are_used_and_enough

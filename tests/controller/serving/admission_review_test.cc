@@ -63,6 +63,23 @@ class AdmissionReviewTest : public testing::Test {
   AdmissionParts parts;
 };
 
+TEST_F(AdmissionReviewTest, WarnsOfAKeyInUseThatIsDeletedWithItsConfigMap) {
+  parts.key_users = [](const k8s::ObjectKey& config_map, const std::string& key) {
+    return config_map.name == "mps-config" && key == "any" ? "node n1" : std::string();
+  };
+  Json review = review_of(Json(), config_map("mps-config", kBad));
+  review["request"]["operation"] = "DELETE";
+  const Json response = answer(review);
+  EXPECT_EQ(response["allowed"], true);
+  ASSERT_EQ(response["warnings"].size(), 1U);
+  EXPECT_THAT(response["warnings"][0].get<std::string>(), HasSubstr("the key is removed and still used by node n1"));
+  EXPECT_EQ(counted("ConfigMap", "warned"), 1);
+  review["request"]["oldObject"] = config_map("other", kBad);
+  EXPECT_FALSE(answer(review).contains("warnings")) << "no plugin reads that one";
+  review["request"].erase("oldObject");
+  EXPECT_EQ(answer_review(review.dump(), parts).status, 400);
+}
+
 TEST_F(AdmissionReviewTest, RefusesAsTheApiServerRefusesAnInvalidObject) {
   const Json response = answer(review_of(config_map("mps-config", kBad)));
   EXPECT_EQ(response["allowed"], false);

@@ -108,10 +108,53 @@ TEST(Admission, APodIsWarnedAboutUnlessErrorsRefuse) {
   const AdmissionVerdict warned = judge(pod);
   EXPECT_TRUE(warned.allowed());
   EXPECT_THAT(warned.warnings, SizeIs(1));
-  const AdmissionVerdict refused = judge(pod, {}, {.kai = {}, .refuse_pods = true});
+  const AdmissionVerdict refused = judge(pod, {}, {.kai = {}, .refuse_pods = true, .key_users = {}});
   ASSERT_FALSE(refused.allowed());
   EXPECT_EQ(refused.causes[0].line, warned.warnings[0]);
   EXPECT_THAT(judge(pod, pod).warnings, IsEmpty()) << "a stored pod";
+}
+
+TEST(Admission, AKeyThatIsUsedIsWarnedAboutWhenItGoes) {
+  AdmissionRules rules;
+  rules.key_users = [](const std::string& key) { return key == "b" ? std::string() : "node n1 and policy p"; };
+  const Json before = config_map({{"any", kGood}, {"b", kGood}});
+  const std::string line =
+      "configmap/mps-config[any]: warning: the key is removed and still used by node n1 and policy p: pods of the "
+      "plugin "
+      "that start there would crash-loop. Put it back, or let them use another key first [KeyNotFound]";
+  const AdmissionVerdict removed = judge(config_map({{"b", kGood}}), before, rules);
+  EXPECT_TRUE(removed.allowed());
+  EXPECT_THAT(removed.warnings, ElementsAre(line));
+  EXPECT_THAT(judge(config_map({{"any", kGood}}), before, rules).warnings, IsEmpty()) << "nobody uses that key";
+  Json binary = config_map({{"b", kGood}});
+  binary["binaryData"] = {{"any", "dmVyc2lvbjogdjEK"}};
+  EXPECT_THAT(judge(binary, before, rules).warnings, IsEmpty()) << "it moved to binaryData";
+  EXPECT_THAT(judge_deletion(before, rules).warnings, ElementsAre(line));
+  EXPECT_TRUE(judge_deletion(before, rules).allowed()) << "a namespace, or a release, can always go";
+  EXPECT_THAT(judge_deletion(policy(Json::object()), rules).warnings, IsEmpty());
+}
+
+// Its pods are created by a controller, which shows their warnings to nobody.
+TEST(Admission, AWorkloadIsWarnedAboutWhenItsPodsChangeAndIsNeverRefused) {
+  const Json pod{{"metadata", {{"annotations", {{"gpu-fraction", "1.5"}}}}},
+                 {"spec", {{"schedulerName", "kai-scheduler"}, {"containers", {{{"name", "c"}}}}}}};
+  const Json deployment{{"apiVersion", "apps/v1"},
+                        {"kind", "Deployment"},
+                        {"metadata", {{"name", "d"}, {"namespace", "team"}}},
+                        {"spec", {{"replicas", 1}, {"template", pod}}}};
+  const Json cron_job{{"apiVersion", "batch/v1"},
+                      {"kind", "CronJob"},
+                      {"metadata", {{"name", "d"}, {"namespace", "team"}}},
+                      {"spec", {{"schedule", "@daily"}, {"jobTemplate", {{"spec", {{"template", pod}}}}}}}};
+  for (const Json& object : {deployment, cron_job}) {
+    const AdmissionVerdict created = judge(object, {}, {.kai = {}, .refuse_pods = true, .key_users = {}});
+    EXPECT_TRUE(created.allowed()) << object;
+    EXPECT_THAT(created.warnings, ElementsAre(HasSubstr("template.metadata.annotations"))) << object;
+    EXPECT_THAT(judge(object, object).warnings, IsEmpty()) << object;
+  }
+  Json scaled = deployment;
+  scaled["spec"]["replicas"] = 2;
+  EXPECT_THAT(judge(scaled, deployment).warnings, IsEmpty()) << "the same pods, more of them";
 }
 
 TEST(Admission, ObjectsOfOtherKindsHaveNoFindings) {
