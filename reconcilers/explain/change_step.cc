@@ -83,7 +83,7 @@ std::string change_step(const World& world, const FleetIndex::Impl& index, const
     case StepRow::c2:
       return "the change has failed";
     case StepRow::c3:
-      if (a.needless_change) return "the node shows its profile without the change, and leaves it";
+      if (a.cause == ChangeCause::ended) return "the node shows its profile without the change, and leaves it";
       return a.message.empty() ? "the profile changed before any pod was restarted: the node leaves its change"
                                : a.message;
     case StepRow::c4:

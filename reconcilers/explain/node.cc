@@ -56,6 +56,8 @@ std::string_view words(ChangeCause cause) {
       return "DaemonSet template changed";
     case ChangeCause::joined:
       return "node joined";
+    case ChangeCause::ended:
+      return "no longer needed";
   }
   return {};
 }

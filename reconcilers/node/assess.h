@@ -83,8 +83,6 @@ struct NodeAssessment {
       false;  // The policy names a key that the ConfigMap lacks: the node is blocked at its present profile.
   bool write_blocked = false;          // The reason concerns this node only: it is written to the node, once.
   bool announced_map_missing = false;  // The cause of would_break: the announced ConfigMap does not exist.
-  // Draining for a change that has lost its cause: without the change the node would be up to date.
-  bool needless_change = false;
 
   // A change of the operator is in progress and has not failed.
   [[nodiscard]] bool in_change() const;

@@ -106,7 +106,7 @@ void Assessor::note_obstacle() {
   if (!out_.is_blocked()) hold_unreadable_owner();
   out_.phase = phase_in_change(out_, pods_);
   out_.write_blocked = false;
-  out_.needless_change = has_lost_its_cause();
+  if (has_lost_its_cause()) out_.cause = ChangeCause::ended;
   find_missing_labels();
 }
 

@@ -163,6 +163,8 @@ std::string_view to_string(ChangeCause cause) {
       return "template";
     case ChangeCause::joined:
       return "joined";
+    case ChangeCause::ended:
+      return "ended";
   }
   return "none";
 }

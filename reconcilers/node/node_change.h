@@ -30,6 +30,7 @@ enum class ChangeCause : std::uint8_t {
   new_template,  // The template changed under updateStrategy OnDelete: pods are replaced only when the operator deletes
                  // them.
   joined,        // A node without a record.
+  ended,         // None any more: without its change, the draining node would be up to date. No change begins for this.
 };
 [[nodiscard]] std::string_view to_string(ChangeCause cause);
 

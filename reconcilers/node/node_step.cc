@@ -148,7 +148,7 @@ bool ChangeStep::c3_back_out() {
   if (!same_target_) return back_out("Superseded", "the profile changed before any pod was restarted");
   if (!facts_.reason.empty()) return back_out(facts_.reason, facts_.message);
   // Without the change, pods with a creation time in the future would not count as newer than the text.
-  if (facts_.needless_change && !is_from_the_future(pods_, snapshot_.now)) {
+  if (facts_.cause == ChangeCause::ended && !is_from_the_future(pods_, snapshot_.now)) {
     return back_out("NoLongerNeeded", fmt::format("the node shows {} without the change", change_.to));
   }
   return input_.stop && back_out(input_.stop->reason, input_.stop->message);

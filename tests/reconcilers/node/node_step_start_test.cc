@@ -77,7 +77,7 @@ TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutByAStop) {
 }
 
 TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutWhenItShowsItsTargetWithoutTheChange) {
-  facts.needless_change = true;
+  facts.cause = ChangeCause::ended;
   change.cordoned = node.unschedulable = true;
   const Step taken = take();
   EXPECT_EQ(taken.row, StepRow::c3);
