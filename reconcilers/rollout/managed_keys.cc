@@ -171,13 +171,15 @@ class ManagedKeys {
            std::ranges::any_of(pass_.index.held_policies, [&](const auto& entry) { return names(entry.second); });
   }
 
-  // The managed keys that profile labels name; read only once there is a key that might be removed.
+  // The managed keys that labels name, whatever the sidecars of a plugin call the profile label: while no plugin serves
+  // a node, nobody says that. Read only once there is a key that might be removed.
   [[nodiscard]] const std::set<std::string>& names_on_nodes() const {
     if (on_nodes_) return *on_nodes_;
     on_nodes_.emplace();
     for (const auto& [name, node] : pass_.s.world.nodes.all()) {
-      const auto key = node->meta.labels.get(kConfigLabel);
-      if (key && is_managed_key(*key)) on_nodes_->emplace(*key);
+      for (const auto& label : node->meta.labels) {
+        if (is_managed_key(label.value.view())) on_nodes_->emplace(label.value.view());
+      }
     }
     return *on_nodes_;
   }

@@ -48,6 +48,19 @@ def the_key_of_a_deleted_policy_stays_while_the_plugin_is_switched_off():
 
 
 @scenario
+def a_key_stays_while_a_label_of_another_name_names_it():
+    """The same, where the sidecars read another label (NODE_LABEL): no DaemonSet that serves the nodes says so now."""
+    c, key = with_an_inline_profile()
+    c.delete_policy("p")
+    c.converge()
+    switch_the_plugin(c, "false")
+    for name in c.nodes():
+        c.set_label(name, CONFIG_LABEL, None)
+        c.set_label(name, "example.com/gpu-profile", key)
+    expect("whether the key stays", key_in_every_look(c, key), True)
+
+
+@scenario
 def a_key_that_the_operator_removed_itself_is_not_blamed_on_another_client():
     """The plugin comes back after hours, and whatever happened to the key: nobody else has written the ConfigMap."""
     c, _ = with_an_inline_profile()
