@@ -22,7 +22,8 @@
 #include "controller/commands/status_watch.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/model/labels.h"
@@ -120,10 +121,11 @@ std::string strategy_of(const NodeAssessment& a) {
 
 std::vector<NodeRow> rows_of(const FleetStatus& status) {
   std::vector<NodeRow> out;
+  ReadingPass pass(status.world, status.index, status.settings, status.now);
   for (const auto& [key, node] : status.world.nodes.all()) {
     const NodeAssessment* a = status.index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
-    ShownState shown = shown_state(status.world, status.index, *node);
+    ShownState shown = shown_state(pass, *node);
     if (!status.only.shows(shown.state, a == nullptr ? "" : a->policy.view(), node->meta.labels)) continue;
     out.push_back({key.name, std::move(shown), gpus_of(*node), node.get(), a, slice_bars(*node)});
   }
@@ -281,7 +283,8 @@ asio::awaitable<int> show_once(Session session, StatusOptions status, NodeFilter
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(world, settings);
-  const FleetStatus fleet{world, index, incomplete, kai_findings(world, index, settings, session.clock->now()),
+  const k8s::WallTime now = session.clock->now();
+  const FleetStatus fleet{world, index, settings, now, incomplete, kai_findings(world, index, settings, now),
                           none,  only};
   const bool trouble = print_status(fleet, status.form, screen_of_stdout().columns, *out);
   if (trouble) co_return 1;
@@ -303,10 +306,13 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
   watch.lease = lease;
   watch.show = [&, form = status.form, clock = session.clock](const FleetLook& look, std::ostream& view) {
     std::ostringstream text_of_view;
+    const k8s::WallTime now = clock->now();
     const FleetStatus fleet{look.world,
                             look.index,
+                            settings,
+                            now,
                             look.incomplete,
-                            kai_findings(look.world, look.index, settings, clock->now()),
+                            kai_findings(look.world, look.index, settings, now),
                             look.no_operator,
                             only,
                             pages};

@@ -36,6 +36,8 @@ struct StatusOptions {
 struct FleetStatus {
   const World& world;
   FleetIndex& index;  // Refreshed.
+  const PlannerSettings& settings;
+  k8s::WallTime now;
   std::vector<std::string> incomplete;
   std::vector<Finding> kai;
   std::optional<NoOperator> no_operator{};

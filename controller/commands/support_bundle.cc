@@ -157,8 +157,9 @@ void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& sett
   index.note_everything_changed();
   index.refresh(view.world, settings);
   std::ostringstream status;
-  (void)print_status({view.world, index, view.incomplete, kai_findings(view.world, index, settings, now)},
-                     OutputForm::wide, 0, status);
+  const FleetStatus fleet{view.world, index,           settings,
+                          now,        view.incomplete, kai_findings(view.world, index, settings, now)};
+  (void)print_status(fleet, OutputForm::wide, 0, status);
   bundle.archive.add("status.txt", redacted(status.str()));
   const Timers timers;
   const Snapshot snapshot{view.world, now, timers, view.consumers, settings};

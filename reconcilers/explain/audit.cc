@@ -18,6 +18,7 @@
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/explain/neighbours.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -78,11 +79,11 @@ void add_outage(const Node& node, const NodeAssessment& a, const ShownState& sho
                           "`gpu-sharing-operator explain NODE`"});
 }
 
-void add_node(const World& world, const Node& node, const FleetIndex& index, Audit& out) {
+void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audit& out) {
   ++out.nodes;
   const NodeAssessment* a = index.assessment(node.meta.name);
   const ObjectRef ref{"v1", "Node", "", node.meta.name, ""};
-  const ShownState shown = shown_state(world, index, node);
+  const ShownState shown = shown_state(pass, node);
   // Without the node's name, so that equal findings of many nodes are printed once.
   if (!node.ready) {
     out.findings.push_back({Severity::warning, ref, "NodeNotReady",
@@ -111,7 +112,7 @@ void add_node(const World& world, const Node& node, const FleetIndex& index, Aud
   ++out.profiles[std::string(a->profile_ref.view())];
   if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
   if (shown.state == kUnknown) return;  // What its profile should serve could not be read.
-  add_outage(node, *a, shown, next_step(world, index.impl(), node, a, shown.state), out);
+  add_outage(node, *a, shown, next_step(pass.world(), index.impl(), node, a, shown.state), out);
 }
 
 // The command that lifts the pause.
@@ -186,10 +187,11 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   raise_drift(out.findings);
   LostGpus lost;
   std::map<std::string, std::vector<std::string>> pods;
+  ReadingPass pass(snapshot, index);
   for (const auto& [key, node] : snapshot.world.nodes.all()) {
     const NodeAssessment* a = index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
-    add_node(snapshot.world, *node, index, out);
+    add_node(pass, *node, index, out);
     const GpuCount count = gpus_of(*node, a);
     lost.add(index.impl(), *node, a, count.lost);
     out.gpus.total += count.total;

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <utility>
+#include <variant>
 
-#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/node/pod_faults.h"
 
@@ -42,23 +40,6 @@ std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& n
 
 namespace {
 
-// The step of the operator's first look at the node: no deadline has passed, and its workloads are not listed. Whether
-// a deadline has passed is seen in what the operator did.
-Step first_step(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
-                const NodePods& pods) {
-  const Timers no_timers;
-  const std::map<std::string, NodeConsumers> not_listed;
-  const PlannerSettings settings;
-  const Snapshot snapshot{world, {}, no_timers, not_listed, settings};
-  const NodeView view{snapshot, node, a, index.installation_of(a), pods};
-  return step({view,
-               index.policy(world, a.policy.view()),
-               profile_begun_for(view, index.record_or_null(), index.profiles),
-               std::nullopt,
-               std::nullopt,
-               {}});
-}
-
 // No row applies yet: the node waits for pods to end or to become Ready, or does not show its profile.
 std::string last_wait(const NodeAssessment& a, const NodePods& pods, const std::vector<std::string>& going) {
   if (!going.empty()) return fmt::format("waits for {} to end", going.front());
@@ -66,65 +47,121 @@ std::string last_wait(const NodeAssessment& a, const NodePods& pods, const std::
   return a.matches() ? "new profile is live; confirming" : "verifying: " + shown_difference(a);
 }
 
-}  // namespace
-
-std::string change_step(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
-  const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
-  const Step step = first_step(world, index, node, a, pods);
-  const std::vector<std::string> left = pods_to_go(index, node, a);
-  const std::vector<std::string> going =
-      listed_pods(index, node, a, [](const Pod& pod) { return pod.meta.deletion_timestamp.has_value(); });
-  const auto also_lost = [&](const std::string& text) { return node.ready ? text : "the node is not Ready; " + text; };
-  switch (step.row) {
-    case StepRow::c1:
-      return fmt::format("{}: the operator waits until this ends", describe_holder(a.holder, node));
-    case StepRow::forget_cordon:
-      return "someone uncordoned the node; the change continues";
-    case StepRow::c2:
-      return "the change has failed";
-    case StepRow::c3:
-      if (a.cause == ChangeCause::ended) return "the node shows its profile without the change, and leaves it";
-      return a.message.empty() ? "the profile changed before any pod was restarted: the node leaves its change"
-                               : a.message;
-    case StepRow::c4:
-      return a.message;
-    case StepRow::c5:
-      return also_lost("the profile changed again: the pods to replace are listed again");
-    case StepRow::c6:
-      return also_lost(left.empty() ? "is being drained; then its label is written"
-                                    : "is being drained; then " + left.front() + " is replaced");
-    case StepRow::c7:
-      return also_lost("the profile changed again: new pods that might have read the former text are replaced too");
-    case StepRow::c8:
-      return also_lost(last_wait(a, pods, going));
-    case StepRow::c9: {
-      const bool has_problem = !a.pods_ready && (!node.ready || !step.last_wait_for.empty());
-      const std::string why = has_problem ? first_problem(pods) : step.last_wait_for;
-      return also_lost(why.empty() ? fmt::format("{} is replaced next", left.front())
-                                   : fmt::format("{}; then {} is replaced", why, left.front()));
-    }
-    case StepRow::c10:
-      return "new profile is live; confirming";
-    case StepRow::c11:
-    case StepRow::c12:
-    case StepRow::none:
-      break;
+// Why the step ends the change of a node that has lost no pod; null: it does not.
+const std::string* why_it_leaves(const Step& step) {
+  if (step.done) return nullptr;
+  for (const PlannedAction& planned : step.plan.actions) {
+    const auto* patch = std::get_if<PatchNode>(&planned.action);
+    if (patch != nullptr && patch->remove_annotations.contains(std::string(kChangeAnnotation))) return &planned.message;
   }
-  return also_lost(last_wait(a, pods, going));
+  return nullptr;
 }
 
-std::vector<NodeStep> steps_to(const World& world, const FleetIndex& index, std::string_view policy,
-                               std::string_view id, std::size_t most) {
+// What the step reports instead of acting; empty: nothing. How a daemon ended is no reason to wait.
+std::string reported(const Step& step) {
+  std::string out;
+  if (!step.plan.actions.empty()) return out;
+  for (const Finding& finding : step.plan.findings) {
+    if (finding.reason != kMpsUncleanExit) out = finding.message;
+  }
+  return out;
+}
+
+// One change of one node, in words.
+class StepText {
+ public:
+  StepText(const Index& index, const Node& node, const NodeAssessment& a, const Step& step)
+      : node_(node),
+        a_(a),
+        step_(step),
+        pods_(sort_pods(index.installation_of(a), index.pods_of(node.meta.name))),
+        left_(pods_to_go(index, node, a)),
+        going_(listed_pods(index, node, a, [](const Pod& pod) { return pod.meta.deletion_timestamp.has_value(); })) {}
+
+  // `waiting`: what the status of the rollout says about the node.
+  [[nodiscard]] std::string text(const std::string& waiting) const {
+    if (const std::string* why = why_it_leaves(step_)) return fmt::format("{}: the node leaves its change", *why);
+    switch (step_.row) {
+      case StepRow::c1:
+        return fmt::format("{}: the operator waits until this ends", describe_holder(a_.holder, node_));
+      case StepRow::forget_cordon:
+        return "someone uncordoned the node; the change continues";
+      case StepRow::c2:
+        return "the change has failed";
+      case StepRow::c3:
+      case StepRow::c4:
+        return reported(step_);
+      case StepRow::c5:
+        return also_lost("the profile changed again: the pods to replace are listed again");
+      case StepRow::c6:
+        return waiting.empty() || !step_.plan.actions.empty() ? draining() : waiting;
+      default:
+        return waiting.empty() ? replacing() : waiting;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::string also_lost(const std::string& text) const {
+    return node_.ready ? text : "the node is not Ready; " + text;
+  }
+
+  [[nodiscard]] std::string draining() const {
+    if (std::string why = reported(step_); !why.empty()) return why;
+    if (!step_.plan.actions.empty())
+      return left_.empty() ? "its label is written next" : fmt::format("{} is replaced next", left_.front());
+    return also_lost(left_.empty() ? "is being drained; then its label is written"
+                                   : "is being drained; then " + left_.front() + " is replaced");
+  }
+
+  [[nodiscard]] std::string replacing() const {
+    switch (step_.row) {
+      case StepRow::c7: {
+        const std::string why = reported(step_);
+        return also_lost(why.empty() ? "the profile changed again: new pods that might have read the former text are "
+                                       "replaced too"
+                                     : why);
+      }
+      case StepRow::c9: {
+        const bool has_problem = !a_.pods_ready && (!node_.ready || !step_.last_wait_for.empty());
+        const std::string why = has_problem ? first_problem(pods_) : step_.last_wait_for;
+        return also_lost(why.empty() ? fmt::format("{} is replaced next", left_.front())
+                                     : fmt::format("{}; then {} is replaced", why, left_.front()));
+      }
+      case StepRow::c10:
+        return "new profile is live; confirming";
+      default: {
+        std::string why = reported(step_);
+        return also_lost(why.empty() ? last_wait(a_, pods_, going_) : why);
+      }
+    }
+  }
+
+  const Node& node_;
+  const NodeAssessment& a_;
+  const Step& step_;
+  NodePods pods_;
+  std::vector<std::string> left_;
+  std::vector<std::string> going_;
+};
+
+}  // namespace
+
+std::string change_step(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
+  const Step* step = pass.step_of(node, a);
+  if (step == nullptr) return "the operator decides about the node once it has read all that it needs";
+  return StepText(pass.index(), node, a, *step).text(blocking_pods_of(pass.world(), node.meta.name));
+}
+
+std::vector<NodeStep> steps_to(ReadingPass& pass, std::string_view policy, std::string_view id, std::size_t most) {
   std::vector<NodeStep> out;
-  for (const std::string& name : index.impl().nodes_in(Bucket::changing)) {
-    const NodeAssessment* a = index.assessment(name);
-    const Node* node = world.nodes.find(name);
+  const Index& index = pass.index();
+  for (const std::string& name : index.nodes_in(Bucket::changing)) {
+    const NodeAssessment* a = index.find(name);
+    const Node* node = pass.world().nodes.find(name);
     const bool meant = a != nullptr && node != nullptr && a->change && !a->change->failed && a->policy == policy &&
-                       fmt::format("{}/{}", index.impl().installation_of(*a).id(), a->key.view()) == id;
+                       fmt::format("{}/{}", index.installation_of(*a).id(), a->key.view()) == id;
     if (!meant || out.size() >= most) continue;
-    std::string who = blocking_pods_of(world, name);
-    out.push_back(
-        {name, phase_of(*a), who.empty() ? change_step(world, index.impl(), *node, *a) : std::move(who), node->ready});
+    out.push_back({name, phase_of(*a), change_step(pass, *node, *a), node->ready});
   }
   return out;
 }

@@ -2,18 +2,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/snapshot.h"
+#include "reconcilers/explain/reading_pass.h"
 
 namespace gso {
 
 // "the node is not Ready", "waits for pod plugin-x to end", "pod mps-x container mps: CrashLoopBackOff …", "verifying:
-// …". One sentence for each row of node_step.h, whose step() says which row applies. Never empty for a node with a
-// change (`assessment.change`); blocking_pods_of() adds the workloads.
-[[nodiscard]] std::string change_step(const World& world, const FleetIndex::Impl& index, const Node& node,
-                                      const NodeAssessment& assessment);
+// …". One sentence for each row of node_step.h, whose step() says which row applies, with the stops and the settings of
+// the pass; also the workloads that it waits for. Never empty for a node with a change (`assessment.change`).
+[[nodiscard]] std::string change_step(ReadingPass& pass, const Node& node, const NodeAssessment& assessment);
 
 // Its pods that must still be replaced, by name: "gfd gfd-x", "plugin plugin-x".
 [[nodiscard]] std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& node,
@@ -28,7 +27,7 @@ struct NodeStep {
 };
 // The steps of the nodes in a change to a revision of a key, by name; at most `most` of them. `id`:
 // "namespace/configmap/key".
-[[nodiscard]] std::vector<NodeStep> steps_to(const World& world, const FleetIndex& index, std::string_view policy,
-                                             std::string_view id, std::size_t most);
+[[nodiscard]] std::vector<NodeStep> steps_to(ReadingPass& pass, std::string_view policy, std::string_view id,
+                                             std::size_t most);
 
 }  // namespace gso

@@ -5,25 +5,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
-#include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/explain/change_step.h"
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/store_order.h"
-#include "reconcilers/node/drift.h"
+#include "reconcilers/node/node_patch.h"
 #include "reconcilers/registry.h"
-#include "reconcilers/rollout/out_of_reach.h"
-#include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {
@@ -97,9 +92,8 @@ std::string provider_of_nos(const Discovery& discovery, const Node& node) {
 }
 
 // Who chose the key.
-std::string source_of(const Node& node, const NodeAssessment& a, const Operand* plugin) {
-  const std::string label =
-      plugin == nullptr || plugin->node_label.empty() ? std::string(kConfigLabel) : plugin->node_label;
+std::string source_of(const Node& node, const NodeAssessment& a, const PluginInstallation& installation) {
+  const std::string label = config_label(installation, node);
   switch (a.source) {
     case EffectiveKey::Source::label: {
       const std::string text = fmt::format("label {}={}", label, node.meta.labels.get(label).value_or(a.key.view()));
@@ -256,118 +250,7 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
   }
 }
 
-std::string_view drift_name(const NodeAssessment& a) {
-  const std::string_view excuse = baseline_excuse(a);
-  return excuse.empty() ? kDrift : excuse;
-}
-
 }  // namespace
-
-std::string_view state_name(const NodeAssessment& a) {
-  return drifts(a) ? drift_name(a) : to_string(phase_of(a));
-}
-
-std::string shown_revision(std::string_view revision) {
-  return revision == kInvalidRevision ? "(invalid)" : std::string(revision);
-}
-
-std::string blocking_pods_of(const World& world, std::string_view node) {
-  for (const SharingRollout* rollout : in_order(world.rollouts)) {
-    if (rollout->status_json.find(node) == std::string::npos) continue;
-    if (rollout->phase != "Progressing" && rollout->phase != "Paused") continue;
-    for (const auto& entry : list_at(parse_status(rollout->status_json), "nodes")) {
-      if (text_at(entry, "name") == node && text_at(entry, "state") == "Waiting") return text_at(entry, "message");
-    }
-  }
-  return {};
-}
-
-namespace {
-
-// The stop of a policy that is not there any more; empty: it has none.
-std::string gone_policy_of(const FleetIndex::Impl& index, const NodeAssessment& a) {
-  const auto held = index.held_policies.find(std::string(a.policy.view()));
-  if (held == index.held_policies.end() || !index.record) return {};
-  const SharingPolicy& policy = held->second;
-  if (!has_recorded_stop(*index.record, policy)) return {};
-  const std::string stop = stops_of(policy);
-  return fmt::format("{}: SharingPolicy {} does not exist any more, and its stop ({}) still applies",
-                     policy.gone ? kPolicyGone : kCrdsGone, a.policy.view(),
-                     stop.empty() ? "a paused or aborted rollout" : stop);
-}
-
-// What a node that needs a change waits for: why the operator must not change it now, else the text of the rollout's
-// status, or of the policy's status if the rollout's status has none.
-std::string waits_for(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
-  if (std::string why = node_out_of_reach(a, node).why; !why.empty()) return why;
-  const auto progressing = [](const std::string& status_json) {
-    const auto said = condition_in(parse_status(status_json), "Progressing");
-    const std::string reason = text_at(said, "reason");
-    if (reason.empty() || reason == kNothingToDo) return std::string();  // It has not been planned yet.
-    return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");
-  };
-  const SharingRollout* rollout = world.rollouts.find(rollout_name(index.rollout_key_of(a), a.target.view()));
-  std::string out;
-  if (rollout != nullptr && !has_ended(rollout->phase)) out = progressing(rollout->status_json);
-  const SharingPolicy* policy = world.policies.find(a.policy.view());
-  if (out.empty() && policy != nullptr) out = progressing(policy->status_json);
-  if (out.empty() && policy == nullptr) out = gone_policy_of(index, a);
-  return out;
-}
-
-}  // namespace
-
-ShownState shown_state(const World& world, const FleetIndex& index, const Node& node) {
-  const NodeAssessment* assessment = index.assessment(node.meta.name);
-  if (assessment == nullptr && is_partitioned_by_nos(node)) {
-    return {std::string(kPartitionedByNos), nos_in_charge(node)};
-  }
-  if (assessment == nullptr) return {"NoPlugin", "no device plugin DaemonSet selects the node"};
-  const NodeAssessment& a = *assessment;
-  const std::string& ns = index.impl().installation_of(a).ns;
-  if (world.unsynced_namespaces.contains(ns)) {
-    return {std::string(kUnknown),
-            fmt::format("ConfigMaps, pods or controller revisions of namespace {}, where its device plugin is, could "
-                        "not be read",
-                        ns)};
-  }
-  ShownState shown{std::string(state_name(a)), a.message};
-  const Phase phase = phase_of(a);
-  const std::string_view why = shown_reason(a);
-  if (phase == Phase::blocked || (phase == Phase::held && why != kHeld)) {
-    shown.state = fmt::format("{}({})", to_string(phase), why);
-    if (phase == Phase::held && why == a.holder) shown.message = describe_holder(a.holder, node);
-  } else if (drifts(a)) {
-    shown.message = shown_difference(a);
-  } else if (a.phase == Phase::up_to_date && has_missing_devices(a)) {
-    shown.message = missing_devices_text(a);
-  } else if (a.phase == Phase::up_to_date && a.at_install != AtInstall::shown) {
-    shown = {std::string(kUnproven),
-             "its pods are older than the last change of the profile: what they loaded is not known"};
-  } else if (a.phase == Phase::unrecorded && !a.matches() && shown.message.empty()) {
-    shown.message =
-        a.source == EffectiveKey::Source::error
-            ? "no record of the profile that the node loaded, and the node has no profile: its label, or the "
-              "plugin's default, names no key of the ConfigMap"
-            : "no record of the profile that the node loaded, and the node does not show its profile: " +
-                  shown_difference(a);
-  } else if ((a.in_change() || a.phase == Phase::pending) && shown.message.empty()) {
-    shown.message = blocking_pods_of(world, node.meta.name);
-    if (shown.message.empty() && a.in_change()) shown.message = change_step(world, index.impl(), node, a);
-  }
-  if (shown.message.empty() && a.phase == Phase::pending) {
-    shown.message = waits_for(world, index.impl(), node, a);
-    if (shown.message.empty() && a.cause == ChangeCause::new_template)
-      shown.message =
-          "its pods have an older template of their DaemonSets (updateStrategy OnDelete); the operator replaces them "
-          "in turn";
-  }
-  const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
-  const bool is_its_phase = phase == Phase::failed || phase == Phase::blocked;
-  if (!written.empty() && is_its_phase) shown.message = written;
-  if (shown.message.empty()) shown.message = a.would_break.view();
-  return shown;
-}
 
 std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
   return plan_all(snapshot, index, {.synced = everything_synced}).findings;
@@ -382,7 +265,8 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   out.node = name;
   out.capacity = amounts(node->capacity);
   out.allocatable = amounts(node->allocatable);
-  out.shown = shown_state(snapshot.world, index, *node);
+  ReadingPass pass(snapshot, index);
+  out.shown = shown_state(pass, *node);
   const bool unknown = out.shown.state == kUnknown;
   if (a == nullptr && is_partitioned_by_nos(*node)) out.provider = provider_of_nos(index.impl().discovery, *node);
   if (a != nullptr) {
@@ -393,7 +277,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     out.policy = a->policy.view();
     out.profile = a->profile_ref.view();
     const bool unread = unknown && a->source == EffectiveKey::Source::error;
-    if (a->phase != Phase::unmanaged && !unread) out.source = source_of(*node, *a, plugin);
+    if (a->phase != Phase::unmanaged && !unread) out.source = source_of(*node, *a, installation);
     out.strategy = strategy_of(*a);
     const SharingSection* section =
         a->profile != nullptr && a->profile->valid ? a->profile->profile().active() : nullptr;

@@ -8,30 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/node/assess.h"
 
 namespace gso {
-
-// The state of a node as tables show it.
-struct ShownState {
-  std::string state;  // "UpToDate", "Blocked(OutsideWindow)", "Drift", "NoPlugin", …
-  std::string message;
-};
-// The state in one word, as in the metrics: UpToDate means the nodes that a policy counts as such.
-[[nodiscard]] std::string_view state_name(const NodeAssessment& assessment);
-
-// After index.refresh(). If the namespace of the node's device plugin could not be read, the state is kUnknown,
-// whatever the assessment concluded from the missing objects.
-[[nodiscard]] ShownState shown_state(const World& world, const FleetIndex& index, const Node& node);
-inline constexpr std::string_view kUnknown = "Unknown";
-// A revision for people: "(invalid)" for the revision that represents an invalid text (kInvalidRevision).
-[[nodiscard]] std::string shown_revision(std::string_view revision);
-// The pods that block a node in a change or at the back of the queue, with the text of the SharingRollout ("waits for
-// team/job-1"); empty if no pod blocks it, or the node is not among the first 50 listed there.
-[[nodiscard]] std::string blocking_pods_of(const World& world, std::string_view node);
 
 struct NodeExplanation {
   std::string node;

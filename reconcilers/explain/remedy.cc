@@ -10,6 +10,7 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
 
 namespace gso {
@@ -26,11 +27,9 @@ class Chooser {
 
   // {node}, {namespace} and {configmap} of the plugin, {label}: the label by which its nodes choose a key, {policy}.
   [[nodiscard]] std::string fill(std::string_view command) const {
-    const bool has_label = plugin_ != nullptr && !plugin_->node_label.empty();
     return fmt::format(fmt::runtime(command), fmt::arg("node", node_.meta.name),
                        fmt::arg("namespace", installation_.ns), fmt::arg("configmap", installation_.config_map),
-                       fmt::arg("policy", a_.policy.view()),
-                       fmt::arg("label", has_label ? std::string_view(plugin_->node_label) : kConfigLabel));
+                       fmt::arg("policy", a_.policy.view()), fmt::arg("label", config_label(installation_, node_)));
   }
 
   // For a plugin without profiles: the command that sets which ConfigMap its installation mounts.

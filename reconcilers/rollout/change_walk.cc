@@ -6,11 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/evictions.h"
-#include "reconcilers/rollout/kai_gate.h"
-#include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/slot_yield.h"
 
 namespace gso {
 
@@ -46,7 +44,7 @@ class ChangeWalk {
       const auto& seen = quiet->second.timers;
       pass_.plan.timers.insert(pass_.plan.timers.end(), seen.begin(), seen.end());
       if (quiet->second.due) pass_.look_again_in(*quiet->second.due - pass_.s.now);
-    } else if (!pass_.s.world.nodes_being_written.contains(name) && pass_.takes_more()) {
+    } else if (!steps_.is_undecided(name, *a) && pass_.takes_more()) {
       look(name, *node, *a);
     } else {
       keep(*node, *a, quiet == pass_.index.quiet_changes.end() ? nullptr : &quiet->second);
@@ -74,29 +72,12 @@ class ChangeWalk {
   }
 
   void go_on(const std::string& name, const Node& node, const NodeAssessment& a) {
-    const NodeView view = view_of(pass_, node, a);
-    const SharingPolicy& policy = pass_.index.policy(pass_.s.world, a.policy.view());
-    std::optional<BlockedBy> who = blocked_by_pods(pass_, name, a);
-    std::optional<Stop> stop = stop_for(name, a, who);
-    ProfilePtr begun_for = profile_begun_for(view, pass_.index.record_or_null(), pass_.index.profiles);
-    StepInput input{view, policy, std::move(begun_for), std::move(stop), std::move(who), {}};
-    input.kai_hinders = [this, &name, &a] { return kai_hindrance(pass_, name, a); };
-    Step next = step(input);
+    Step next = steps_.of(node, a);
     const bool evicts = next.evicts;
     const bool done = next.done;
     pass_.take(std::move(next.plan), name);
     if (evicts) evict_consumers(pass_, name, a, use_of(pass_.s, name, WallTime::min()));
     if (done) remove_rejected(pass_, name);
-  }
-
-  // What stops the rollout of the node, or makes the node leave its change.
-  std::optional<Stop> stop_for(const std::string& name, const NodeAssessment& a, const std::optional<BlockedBy>& who) {
-    RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(a));
-    if (rollout != nullptr) {
-      const std::optional<Stop>& stop = is_drift_repair(*a.change) ? rollout->stop_of_repairs() : rollout->stop();
-      if (stop) return stop;
-    }
-    return who ? yield_.stop_for(name, a, *who) : std::nullopt;
   }
 
   // Keeps the timers of a node that is being written, or that this pass has no time for.
@@ -109,7 +90,7 @@ class ChangeWalk {
   }
 
   Pass& pass_;
-  SlotYield yield_{pass_};
+  ChangeSteps steps_{pass_};
 };
 
 }  // namespace

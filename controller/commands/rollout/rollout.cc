@@ -91,6 +91,7 @@ int show_status(RolloutCall& call) {
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
+  ReadingPass pass(call.world, index, call.settings, call.clock->now());
   bool wrong = false;
   Json document{{"version", kJsonVersion},
                 {"operator", call.no_operator ? call.no_operator->field() : ""},
@@ -110,10 +111,10 @@ int show_status(RolloutCall& call) {
     document["rollouts"].push_back(rollout_json(facts));
     document["rollouts"].back()["estimatedCompletion"] = estimate;
     const SharingRollout& rollout = *facts.rollout;
-    const auto steps = steps_to(call.world, index, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps);
+    const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps);
     Json& in_progress = document["rollouts"].back()["inProgress"] = Json::array();
     for (const NodeStep& step : steps) in_progress.push_back({{"name", step.node}, {"step", step.step}});
-    const std::vector<std::string> next = way_out(call.world, index, facts, steps);
+    const std::vector<std::string> next = way_out(pass, facts, steps);
     document["rollouts"].back()["next"] = next;
     if (!call.options.json) print_rollout_status(facts, estimate, steps, next, call.clock->now(), *call.out);
   }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "controller/commands/rollout/view.h"
-#include "reconcilers/explain/change_step.h"
-#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_phase.h"
@@ -56,8 +56,8 @@ struct TreeNode {
 
 class Tree {
  public:
-  Tree(const World& world, const FleetIndex& index, const TreeScope& scope, k8s::WallTime now, const Screen& screen)
-      : world_(world), index_(index), scope_(scope), now_(now), screen_(screen) {}
+  Tree(ReadingPass& pass, const FleetIndex& index, const TreeScope& scope, k8s::WallTime now, const Screen& screen)
+      : pass_(pass), world_(pass.world()), index_(index), scope_(scope), now_(now), screen_(screen) {}
 
   std::string print() {
     std::set<std::string> busy;
@@ -107,7 +107,7 @@ class Tree {
     add_nodes(rollout);
   }
 
-  std::vector<TreeNode> nodes_of(const SharingRollout& rollout) const {
+  std::vector<TreeNode> nodes_of(const SharingRollout& rollout) {
     std::vector<TreeNode> out;
     const std::string id = rollout.config_map + "/" + rollout.key;
     for (const std::string& name : index_.node_names()) {
@@ -115,12 +115,9 @@ class Tree {
       const Node* node = world_.nodes.find(name);
       if (node == nullptr || a.policy != rollout.policy) continue;
       if (fmt::format("{}/{}", index_.impl().installation_of(a).id(), a.key.view()) != id) continue;
-      ShownState shown = shown_state(world_, index_, *node);
+      ShownState shown = shown_state(pass_, *node);
       if (!scope_.only.shows(shown.state, a.policy.view(), node->meta.labels)) continue;
-      std::string text = blocking_pods_of(world_, name);
-      if (text.empty())
-        text = a.change && !a.change->failed ? change_step(world_, index_.impl(), *node, a) : shown.message;
-      out.push_back({name, phase_of(a), std::move(shown.state), std::move(text)});
+      out.push_back({name, phase_of(a), std::move(shown.state), std::move(shown.message)});
     }
     std::ranges::sort(out, [](const TreeNode& a, const TreeNode& b) {
       return std::tuple(sign_of(a.phase).rank, std::string_view(a.name)) <
@@ -171,6 +168,7 @@ class Tree {
     line(whole);
   }
 
+  ReadingPass& pass_;
   const World& world_;
   const FleetIndex& index_;
   const TreeScope& scope_;
@@ -181,9 +179,10 @@ class Tree {
 
 }  // namespace
 
-std::string rollout_tree(const World& world, const FleetIndex& index, const TreeScope& scope, k8s::WallTime now,
-                         const Screen& screen) {
-  return Tree(world, index, scope, now, screen).print();
+std::string rollout_tree(const World& world, FleetIndex& index, const PlannerSettings& settings, const TreeScope& scope,
+                         k8s::WallTime now, const Screen& screen) {
+  ReadingPass pass(world, index, settings, now);
+  return Tree(pass, index, scope, now, screen).print();
 }
 
 }  // namespace gso

@@ -125,17 +125,18 @@ WaitState wait_state(const World& world, FleetIndex& index, const PlannerSetting
                       nodes.held.empty() ? std::string() : fmt::format("; held: {}", listed(nodes.held)))};
 }
 
-std::vector<std::string> progress_lines(const World& world, const FleetIndex& index, const std::string& name) {
+std::vector<std::string> progress_lines(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                        k8s::WallTime now, const std::string& name) {
   constexpr std::size_t kMostSteps = 3;
   std::vector<std::string> out;
   std::set<std::string> busy;
+  ReadingPass pass(world, index, settings, now);
   for (const RolloutFacts& facts : all_rollouts(world)) {
     if (!is_meant(facts, name) || facts.finished()) continue;
     const SharingRollout& rollout = *facts.rollout;
     busy.insert(rollout.policy);
     std::vector<std::string> steps;
-    for (const NodeStep& step :
-         steps_to(world, index, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps))
+    for (const NodeStep& step : steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps))
       steps.push_back(fmt::format("{} {}", step.node, to_string(step.phase)));
     out.push_back(fmt::format(
         "{}: {}{}: {}/{} up to date, {} in progress{}, {} pending, {} blocked, {} failed", rollout.meta.name,

@@ -28,7 +28,8 @@ struct WaitState {
 
 // One line for each rollout in progress and each policy that waits without one, without times: what a log shows when it
 // changes. `name` as above.
-[[nodiscard]] std::vector<std::string> progress_lines(const World& world, const FleetIndex& index,
+[[nodiscard]] std::vector<std::string> progress_lines(const World& world, FleetIndex& index,
+                                                      const PlannerSettings& settings, k8s::WallTime now,
                                                       const std::string& name);
 
 }  // namespace gso

@@ -57,17 +57,18 @@ void add_command(std::vector<std::string>& out, std::string command) {
 
 }  // namespace
 
-std::vector<std::string> way_out(const World& world, const FleetIndex& index, const RolloutFacts& facts,
-                                 const std::vector<NodeStep>& steps) {
+std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
+  const World& world = pass.world();
+  const FleetIndex::Impl& index = pass.index();
   std::vector<std::string> out = of_the_stop(world, facts);
   const auto look_at = [&](const std::string& name, std::string_view reason) {
     const Node* node = world.nodes.find(name);
-    const NodeAssessment* a = index.assessment(name);
+    const NodeAssessment* a = index.find(name);
     if (node == nullptr || a == nullptr) return;
-    std::string command = trouble_command(index.impl(), *node, *a);
-    if (command.empty()) command = command_of_reason(world, index.impl(), *node, *a, reason);
+    std::string command = trouble_command(index, *node, *a);
+    if (command.empty()) command = command_of_reason(world, index, *node, *a, reason);
     if (command.empty() && a->phase == Phase::failed)
-      command = next_step(world, index.impl(), *node, a, shown_state(world, index, *node).state);
+      command = next_step(world, index, *node, a, shown_state(pass, *node).state);
     if (!command.empty()) add_command(out, fmt::format("{}: {}", name, command));
   };
   for (std::string& command : of_full_budgets(facts, steps)) add_command(out, std::move(command));

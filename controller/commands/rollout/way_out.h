@@ -12,8 +12,8 @@
 namespace gso {
 
 // Commands, each once and with the node that it is for ("a100-01: kubectl logs …"); none while nothing is wrong.
-// `steps`: of its nodes in progress. `index` is refreshed.
-[[nodiscard]] std::vector<std::string> way_out(const World& world, const FleetIndex& index, const RolloutFacts& facts,
+// `steps`: of its nodes in progress.
+[[nodiscard]] std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts,
                                                const std::vector<NodeStep>& steps);
 
 }  // namespace gso

@@ -72,8 +72,9 @@ class Rights : public OurCluster {
     EXPECT_TRUE(read.has_value());
     FleetIndex index;
     index.note_everything_changed();
-    index.refresh(world, PlannerSettings());
-    print_status({world, index, incomplete, {}}, OutputForm::text, 0, out);
+    const PlannerSettings settings;
+    index.refresh(world, settings);
+    print_status({world, index, settings, sim.clock.now(), incomplete, {}}, OutputForm::text, 0, out);
     return out.str();
   }
   bool is_paused() {

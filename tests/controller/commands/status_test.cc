@@ -278,8 +278,9 @@ TEST_F(StatusTest, ADeadOperatorIsSaidFirstAndIsTrouble) {
   ASSERT_TRUE(read().has_value());
   FleetIndex index;
   index.note_everything_changed();
-  index.refresh(world, PlannerSettings());
-  FleetStatus status{world, index, incomplete, {}};
+  const PlannerSettings settings;
+  index.refresh(world, settings);
+  FleetStatus status{world, index, settings, {}, incomplete, {}};
   std::ostringstream out;
   EXPECT_FALSE(print_status(status, OutputForm::text, 0, out));
   NoOperator none{{"ns", "lease"}, "pod-1 has not renewed the Lease since 2026-01-01T00:00:00Z", true};

@@ -63,10 +63,11 @@ class StatusWatch : public OurCluster {
     watch.show = [this](const FleetLook& look, std::ostream& view) {
       ++views;
       std::ostringstream document;
-      print_status({look.world, look.index, look.incomplete, {}}, OutputForm::json, 0, document);
+      const k8s::WallTime now = sim.clock.now();
+      print_status({look.world, look.index, watch_settings, now, look.incomplete, {}}, OutputForm::json, 0, document);
       target = nlohmann::json::parse(document.str())["nodes"][0]["target"];
-      const FleetStatus status{look.world, look.index, look.incomplete,
-                               kai_findings(look.world, look.index, watch_settings, sim.clock.now())};
+      const FleetStatus status{look.world, look.index,      watch_settings,
+                               now,        look.incomplete, kai_findings(look.world, look.index, watch_settings, now)};
       return FleetVerdict{.exit_status = print_status(status, OutputForm::text, 0, view) ? 1 : 0};
     };
     ended = sim.start(watch_into(watch, &out, &err, &code));

@@ -11,6 +11,7 @@
 
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/explain/explained.h"
 
@@ -92,7 +93,8 @@ TEST(ExplainNode, WithoutARecordANodeWhoseLabelNamesNoKeySaysSo) {
   typo.world.configmaps.erase({"gpu-sharing-operator", "gpu-sharing-operator-state"});
   typo.index.note_everything_changed();
   typo.index.refresh(typo.world, typo.settings);
-  const ShownState shown = shown_state(typo.world, typo.index, *typo.world.nodes.find("gpu-1"));
+  ReadingPass pass(typo.world, typo.index, typo.settings, typo.now);
+  const ShownState shown = shown_state(pass, *typo.world.nodes.find("gpu-1"));
   EXPECT_EQ(shown.state, "Unrecorded");
   EXPECT_THAT(shown.message, HasSubstr("names no key of the ConfigMap"));
 }

@@ -8,6 +8,7 @@
 
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
@@ -17,12 +18,20 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 FleetSpec one_node(const std::string& profile) {
   FleetSpec spec;
   spec.profiles = {{"any", profile}};
   spec.nodes = alike_nodes(1, "NVIDIA-A100-SXM4-40GB", "a");
   return spec;
+}
+
+// As a command shows it, which has read the cluster once.
+ShownState shown_to_people(FleetModel& fleet) {
+  fleet.index.refresh(fleet.world, fleet.settings);
+  ReadingPass pass(fleet.world, fleet.index, fleet.settings, fleet.now);
+  return shown_state(pass, fleet.node("a01"));
 }
 
 // The steps of a01 while it is in a change, each once.
@@ -33,7 +42,7 @@ std::vector<std::string> steps_of(FleetModel& fleet, int ticks) {
     fleet.index.refresh(fleet.world, fleet.settings);
     const NodeAssessment* a = fleet.index.assessment("a01");
     if (!a->in_change()) continue;
-    const std::string step = shown_state(fleet.world, fleet.index, fleet.node("a01")).message;
+    const std::string step = shown_to_people(fleet).message;
     if (out.empty() || out.back() != step) out.push_back(step);
   }
   return out;
@@ -60,16 +69,63 @@ TEST(ChangeStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
   EXPECT_THAT(steps_of(fleet, 8).back(), HasSubstr("CrashLoopBackOff"));
   fleet.set_ready("a01", false);
   fleet.index.refresh(fleet.world, fleet.settings);
-  const std::vector<NodeStep> steps = steps_to(fleet.world, fleet.index, "default", "gpu-operator/mps-config/any", 9);
+  ReadingPass pass(fleet.world, fleet.index, fleet.settings, fleet.now);
+  const std::vector<NodeStep> steps = steps_to(pass, "default", "gpu-operator/mps-config/any", 9);
   ASSERT_EQ(steps.size(), 1U);
   EXPECT_EQ(steps[0].node, "a01");
   EXPECT_FALSE(steps[0].ready);
   EXPECT_THAT(steps[0].step, HasSubstr("the node is not Ready; pod plugin-a01"));
-  EXPECT_TRUE(steps_to(fleet.world, fleet.index, "default", "gpu-operator/mps-config/other", 9).empty());
+  EXPECT_TRUE(steps_to(pass, "default", "gpu-operator/mps-config/other", 9).empty());
   fleet.annotate("a01", kHoldAnnotation, "true");
   fleet.index.refresh(fleet.world, fleet.settings);
-  EXPECT_EQ(change_step(fleet.world, fleet.index.impl(), fleet.node("a01"), *fleet.index.assessment("a01")),
+  ReadingPass held(fleet.world, fleet.index, fleet.settings, fleet.now);
+  EXPECT_EQ(change_step(held, fleet.node("a01"), *fleet.index.assessment("a01")),
             "annotation gpusharing.dev/hold is set: the operator waits until this ends");
+}
+
+constexpr const char* kPaused =
+    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
+    "spec: {rollout: {paused: true}}\n";
+
+// a01 waits for a pod before it changes to eight MPS clients.
+void drain(FleetModel& fleet) {
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  fleet.use("a01", "job", "nvidia.com/gpu", 1);
+  fleet.edit("any", "mps-8");
+  for (int i = 0; i < 30; ++i) (void)fleet.tick();
+  ASSERT_EQ(shown_to_people(fleet).state, "Draining");
+  ASSERT_THAT(shown_to_people(fleet).message, HasSubstr("waits for jobs/job"));
+}
+
+// The stop is newer than what the operator has written about the node.
+TEST(ChangeStep, AStopThatTheOperatorHasNotSeenYetIsShownInsteadOfWhatItWaitsFor) {
+  FleetModel fleet(one_node("mps-4"));
+  drain(fleet);
+  fleet.policy(kPaused);
+  EXPECT_EQ(shown_to_people(fleet).message, "spec.rollout.paused of the policy is set: the node leaves its change");
+  (void)fleet.tick();
+  EXPECT_EQ(shown_to_people(fleet).state, "Pending") << "what was shown has come about";
+}
+
+TEST(ChangeStep, UnderTheOperatorsOwnObserveTheNodeIsNotSaidToLeaveItsChange) {
+  FleetModel fleet(one_node("mps-4"));
+  drain(fleet);
+  fleet.settings.rollouts = PolicyMode::observe;
+  EXPECT_THAT(shown_to_people(fleet).message, AllOf(HasSubstr("max-mode Observe"), HasSubstr("stays cordoned")));
+  (void)fleet.tick();
+  EXPECT_EQ(shown_to_people(fleet).state, "Draining");
+}
+
+TEST(ChangeStep, ANodeThatNeedsAChangeNamesAStopThatTheOperatorHasNotSeenYet) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settle();
+  fleet.edit("any", "ts-8");
+  (void)fleet.tick();
+  ASSERT_EQ(shown_to_people(fleet).state, "Pending");
+  ASSERT_THAT(shown_to_people(fleet).message, Not(HasSubstr("Paused")));
+  fleet.policy(kPaused);
+  EXPECT_EQ(shown_to_people(fleet).message, "Paused: spec.rollout.paused of the policy is set");
 }
 
 TEST(NextStep, AChangeThatCannotBeReadIsRemovedByAPersonWhoChecksTheNodeFirst) {

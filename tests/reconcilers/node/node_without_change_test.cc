@@ -243,6 +243,34 @@ TEST_F(NodeWithoutChange, N7_ANodeThatStopsShowingItsTargetIsReportedAndRepaired
   EXPECT_EQ(fleet_->restarts("n02", "plugin"), 0);
 }
 
+constexpr const char* kDefaultPolicyOf =
+    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: ";
+
+// A restart into what the node has loaded already needs no approval. Every other stop ends its wait for workloads.
+TEST_F(NodeWithoutChange, C3_ARepairThatOnlyWaitsKeepsItsCordonWithoutAnApprovalAndLeavesItsChangeByOtherStops) {
+  struct Row {
+    const char* spec;
+    Actions actions;
+  };
+  const Row rows[] = {{"{mode: Approve}", {}},
+                      {"{rollout: {paused: true}}", {"Paused"}},
+                      {"{mode: Observe}", {"Observe"}},
+                      {"{rollout: {maintenanceWindows: [{cron: \"0 0 29 2 *\", duration: 1h}]}}", {"OutsideWindow"}}};
+  for (const Row& row : rows) {
+    fleet().edit("any", "mps-4");
+    ASSERT_TRUE(fleet_->settle());
+    fleet_->edit("any", "mps-8");
+    fleet_->reboot(kName);
+    fleet_->edit("any", "mps-4");
+    fleet_->use(kName, "job", "nvidia.com/gpu", 1);
+    EXPECT_EQ(phase(), Phase::up_to_date) << row.spec;
+    EXPECT_NE(until(900, [this] { return phase() == Phase::draining; }), -1) << row.spec;
+    EXPECT_TRUE(fleet_->node(kName).unschedulable) << row.spec;
+    fleet_->policy(std::string(kDefaultPolicyOf) + row.spec + "\n");
+    EXPECT_EQ(actions(), row.actions) << row.spec;
+  }
+}
+
 // Its workloads run on: only a rollout, which has a slot and waits for them, deletes a plugin pod that serves.
 TEST_F(NodeWithoutChange, N7_APluginThatServesIsNotReplacedBecauseItsSidecarFails) {
   fleet();

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
@@ -69,7 +70,8 @@ class Waits : public testing::Test {
   [[nodiscard]] std::string rollout_object() const { return fleet_->world.rollouts.all().front().first.name; }
   [[nodiscard]] std::string shown(const std::string& node) {
     fleet_->index.refresh(fleet_->world, fleet_->settings);
-    const ShownState state = shown_state(fleet_->world, fleet_->index, fleet_->node(node));
+    ReadingPass pass(fleet_->world, fleet_->index, fleet_->settings, fleet_->now);
+    const ShownState state = shown_state(pass, fleet_->node(node));
     return state.state + ": " + state.message;
   }
   // The command that `explain` ends with.

@@ -1,0 +1,139 @@
+#include "reconcilers/explain/shown_state.h"
+
+#include <fmt/format.h>
+
+#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/recorded_policies.h"
+#include "reconcilers/explain/change_step.h"
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/model/conditions.h"
+#include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/store_order.h"
+#include "reconcilers/node/drift.h"
+#include "reconcilers/node/node_phase.h"
+#include "reconcilers/rollout/out_of_reach.h"
+#include "reconcilers/status/status.h"
+
+namespace gso {
+namespace {
+
+std::string_view drift_name(const NodeAssessment& a) {
+  const std::string_view excuse = baseline_excuse(a);
+  return excuse.empty() ? kDrift : excuse;
+}
+
+}  // namespace
+
+std::string_view state_name(const NodeAssessment& a) {
+  return drifts(a) ? drift_name(a) : to_string(phase_of(a));
+}
+
+std::string shown_revision(std::string_view revision) {
+  return revision == kInvalidRevision ? "(invalid)" : std::string(revision);
+}
+
+std::string blocking_pods_of(const World& world, std::string_view node) {
+  for (const SharingRollout* rollout : in_order(world.rollouts)) {
+    if (rollout->status_json.find(node) == std::string::npos) continue;
+    if (rollout->phase != "Progressing" && rollout->phase != "Paused") continue;
+    for (const auto& entry : list_at(parse_status(rollout->status_json), "nodes")) {
+      if (text_at(entry, "name") == node && text_at(entry, "state") == "Waiting") return text_at(entry, "message");
+    }
+  }
+  return {};
+}
+
+namespace {
+
+// The stop of a policy that is not there any more; empty: it has none.
+std::string gone_policy_of(const FleetIndex::Impl& index, const NodeAssessment& a) {
+  const auto held = index.held_policies.find(std::string(a.policy.view()));
+  if (held == index.held_policies.end() || !index.record) return {};
+  const SharingPolicy& policy = held->second;
+  if (!has_recorded_stop(*index.record, policy)) return {};
+  const std::string stop = stops_of(policy);
+  return fmt::format("{}: SharingPolicy {} does not exist any more, and its stop ({}) still applies",
+                     policy.gone ? kPolicyGone : kCrdsGone, a.policy.view(),
+                     stop.empty() ? "a paused or aborted rollout" : stop);
+}
+
+// What a node that needs a change waits for: why the operator must not change it now, else what stops its rollout, else
+// the pods that block it, else the text of the rollout's status, or of the policy's status if the rollout's status has
+// none. Only the operator knows how long a wait that ends by itself has lasted, and which pods it has listed.
+std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
+  const World& world = pass.world();
+  const Index& index = pass.index();
+  if (std::string why = node_out_of_reach(a, node).why; !why.empty()) return why;
+  const auto progressing = [](const std::string& status_json) {
+    const auto said = condition_in(parse_status(status_json), "Progressing");
+    const std::string reason = text_at(said, "reason");
+    if (reason.empty() || reason == kNothingToDo) return std::string();  // It has not been planned yet.
+    return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");
+  };
+  const SharingPolicy* policy = world.policies.find(a.policy.view());
+  const Stop* stop = policy == nullptr ? nullptr : pass.stop_of(a);
+  if (stop != nullptr) return fmt::format("{}: {}", stop->reason, stop->message);
+  if (std::string pods = blocking_pods_of(world, node.meta.name); !pods.empty()) return pods;
+  const SharingRollout* rollout = world.rollouts.find(rollout_name(index.rollout_key_of(a), a.target.view()));
+  std::string out;
+  if (rollout != nullptr && !has_ended(rollout->phase)) out = progressing(rollout->status_json);
+  if (out.empty() && policy != nullptr) out = progressing(policy->status_json);
+  if (out.empty() && policy == nullptr) out = gone_policy_of(index, a);
+  return out;
+}
+
+}  // namespace
+
+ShownState shown_state(ReadingPass& pass, const Node& node) {
+  const NodeAssessment* assessment = pass.index().find(node.meta.name);
+  if (assessment == nullptr && is_partitioned_by_nos(node)) {
+    return {std::string(kPartitionedByNos), nos_in_charge(node)};
+  }
+  if (assessment == nullptr) return {"NoPlugin", "no device plugin DaemonSet selects the node"};
+  const NodeAssessment& a = *assessment;
+  const std::string& ns = pass.index().installation_of(a).ns;
+  if (pass.world().unsynced_namespaces.contains(ns)) {
+    return {std::string(kUnknown),
+            fmt::format("ConfigMaps, pods or controller revisions of namespace {}, where its device plugin is, could "
+                        "not be read",
+                        ns)};
+  }
+  ShownState shown{std::string(state_name(a)), a.message};
+  const Phase phase = phase_of(a);
+  const std::string_view why = shown_reason(a);
+  if (phase == Phase::blocked || (phase == Phase::held && why != kHeld)) {
+    shown.state = fmt::format("{}({})", to_string(phase), why);
+    if (phase == Phase::held && why == a.holder) shown.message = describe_holder(a.holder, node);
+  } else if (drifts(a)) {
+    shown.message = shown_difference(a);
+  } else if (a.phase == Phase::up_to_date && has_missing_devices(a)) {
+    shown.message = missing_devices_text(a);
+  } else if (a.phase == Phase::up_to_date && a.at_install != AtInstall::shown) {
+    shown = {std::string(kUnproven),
+             "its pods are older than the last change of the profile: what they loaded is not known"};
+  } else if (a.phase == Phase::unrecorded && !a.matches() && shown.message.empty()) {
+    shown.message =
+        a.source == EffectiveKey::Source::error
+            ? "no record of the profile that the node loaded, and the node has no profile: its label, or the "
+              "plugin's default, names no key of the ConfigMap"
+            : "no record of the profile that the node loaded, and the node does not show its profile: " +
+                  shown_difference(a);
+  } else if (a.in_change()) {
+    shown.message = change_step(pass, node, a);
+  }
+  if (shown.message.empty() && a.phase == Phase::pending) {
+    shown.message = waits_for(pass, node, a);
+    if (shown.message.empty() && a.cause == ChangeCause::new_template)
+      shown.message =
+          "its pods have an older template of their DaemonSets (updateStrategy OnDelete); the operator replaces them "
+          "in turn";
+  }
+  const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
+  const bool is_its_phase = phase == Phase::failed || phase == Phase::blocked;
+  if (!written.empty() && is_its_phase) shown.message = written;
+  if (shown.message.empty()) shown.message = a.would_break.view();
+  return shown;
+}
+
+}  // namespace gso

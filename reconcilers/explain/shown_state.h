@@ -1,0 +1,31 @@
+// The state of a node as tables show it, and what it waits for.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "reconcilers/model/snapshot.h"
+#include "reconcilers/node/assess.h"
+
+namespace gso {
+
+class ReadingPass;  // reconcilers/explain/reading_pass.h
+
+struct ShownState {
+  std::string state;  // "UpToDate", "Blocked(OutsideWindow)", "Drift", "NoPlugin", …
+  std::string message;
+};
+// The state in one word, as in the metrics: UpToDate means the nodes that a policy counts as such.
+[[nodiscard]] std::string_view state_name(const NodeAssessment& assessment);
+
+// If the namespace of the node's device plugin could not be read, the state is kUnknown, whatever the assessment
+// concluded from the missing objects.
+[[nodiscard]] ShownState shown_state(ReadingPass& pass, const Node& node);
+inline constexpr std::string_view kUnknown = "Unknown";
+// A revision for people: "(invalid)" for the revision that represents an invalid text (kInvalidRevision).
+[[nodiscard]] std::string shown_revision(std::string_view revision);
+// The pods that block a node in a change or at the back of the queue, with the text of the SharingRollout ("waits for
+// team/job-1"); empty if no pod blocks it, or the node is not among the first 50 listed there.
+[[nodiscard]] std::string blocking_pods_of(const World& world, std::string_view node);
+
+}  // namespace gso
