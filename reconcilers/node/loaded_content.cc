@@ -57,7 +57,9 @@ std::map<Component, std::set<std::string>> LoadedContent::older_pods(const Chang
 
 std::optional<WallTime> LoadedContent::unchanged_seed() const {
   const ConfigMap* now = content();
-  return now == nullptr || now->data_time_known ? std::nullopt : std::optional(change_.listed);
+  if (now == nullptr) return std::nullopt;
+  const bool shows_time = now->data_time_known && now->data_changed <= view_.snapshot.now;
+  return shows_time ? std::nullopt : std::optional(change_.listed);
 }
 
 // One check is enough: later pods are newer. The last edit might have changed another key.

@@ -28,8 +28,9 @@ class LoadedContent {
   // newer.
   [[nodiscard]] bool is_older(WallTime unchanged, Duration tolerance) const;
   // Since when an operator that has just been started takes the text to be unchanged, if the ConfigMap does not show
-  // when it changed: since the pods were listed for that text. Otherwise each start of an operator would list the new
-  // pods again, and the node's pods would be replaced without end. nullopt: the ConfigMap shows the time.
+  // when it changed, or shows a time that lies in the future (the clock was set back since): since the pods were listed
+  // for that text. Otherwise each start of an operator would list the new pods again, and the node's pods would be
+  // replaced without end. nullopt: the ConfigMap shows the time.
   [[nodiscard]] std::optional<WallTime> unchanged_seed() const;
 
  private:
