@@ -16,9 +16,10 @@ class HeldSince {
   // Timers of the first pass count as having run for `credit` already.
   explicit HeldSince(k8s::Duration credit = k8s::Duration::zero()) : credit_(credit) {}
 
-  // The timers that one pass named at this moment. A missing timer has a gap: it starts again when a pass names it
-  // again. The first look is over with the first plan that could name all of them (Plan::timers_complete): soaks and
-  // deadlines outlive a start during which the stores sync one after the other.
+  // The timers that one pass named at this moment, in order and each once, as plan_all() returns them. A missing timer
+  // has a gap: it starts again when a pass names it again. The first look is over with the first plan that could name
+  // all of them (Plan::timers_complete): soaks and deadlines outlive a start during which the stores sync one after the
+  // other.
   void observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now);
   // Snapshot::timers at this moment.
   [[nodiscard]] Timers timers(k8s::WallTime now, k8s::MonoTime monotonic) const;
