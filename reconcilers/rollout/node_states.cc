@@ -190,8 +190,8 @@ bool must_have_read(const Pass& pass, const std::string& name, const NodeAssessm
   return true;
 }
 
-bool loading_expired(const Pass& pass, const std::string& node, const NodeAssessment& a) {
-  return pass.s.now - loading_since(pass, node, a) >= loading_grace(pass, a);
+bool loading_expired(const Pass& pass, const std::string& node, const NodeAssessment& a, Duration longer) {
+  return pass.s.now - loading_since(pass, node, a) >= loading_grace(pass, a) + longer;
 }
 
 void plan_node_states(Pass& pass, const std::set<std::string>& recorded) {

@@ -25,7 +25,8 @@ void plan_paused_relabels(Pass& pass);  // Nodes that a driver upgrade has drain
 
 // Runs while a node loads a profile by itself and does not show it.
 [[nodiscard]] TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment);
-// The operator has waited long enough for a node that loads by itself, and replaces its pods.
-[[nodiscard]] bool loading_expired(const Pass& pass, const std::string& node, const NodeAssessment& assessment);
+// The operator has waited long enough for a node that loads by itself, and `longer` than that, and replaces its pods.
+[[nodiscard]] bool loading_expired(const Pass& pass, const std::string& node, const NodeAssessment& assessment,
+                                   Duration longer = Duration::zero());
 
 }  // namespace gso

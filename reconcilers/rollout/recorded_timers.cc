@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "reconcilers/cluster/machine_text.h"
+#include "reconcilers/rollout/node_states.h"
 
 namespace gso {
 namespace {
@@ -22,10 +23,15 @@ std::optional<std::string> machine_of(const World& world, const std::string& nam
   return node == nullptr ? std::nullopt : std::optional(print_machine(machine_id(node->meta.uid.str())));
 }
 
-// Its label was moved, and it is not recorded soon, because somebody holds it or it is NotReady.
+// A restart that is this late is prevented by something.
+constexpr Duration kLate = std::chrono::seconds(10);
+
+// Its label was moved, and it is not recorded soon: somebody holds it, it is NotReady, or it cannot have read the text
+// and has not been restarted for that in time, whatever prevents the restart.
 bool loads_for_long(const Pass& pass, const std::string& name) {
   const NodeAssessment* a = pass.index.find(name);
-  return a != nullptr && a->cause == ChangeCause::relabelled && (!a->holder.empty() || !a->ready);
+  if (a == nullptr || a->cause != ChangeCause::relabelled) return false;
+  return !a->holder.empty() || !a->ready || (loading_expired(pass, name, *a, kLate) && !must_have_read(pass, name, *a));
 }
 
 // The timer's key in the record: a drift belongs to a machine, not to the name of its node. nullopt: the record does

@@ -1,5 +1,5 @@
 """A label is moved seconds after an edit of its key that no label shows: recorded with a text that was not read."""
-from scenario import CONFIG_LABEL, Cluster, expect, expect_that, fleet, numbered, scenario, ts
+from scenario import CONFIG_LABEL, REVISION, Cluster, expect, expect_that, fleet, numbered, scenario, ts
 
 
 def moved_after_an_edit(looks, layout="gpu-operator"):
@@ -198,3 +198,58 @@ def a_text_that_comes_while_a_node_is_quarantined_is_not_one_that_its_sidecars_h
 def a_text_that_comes_while_a_node_is_not_ready_is_not_one_that_its_sidecars_have_read():
     """The same while n01 is NotReady."""
     edited_while_held(lambda c: c.set_ready("n01", False), lambda c: c.set_ready("n01", True))
+
+
+def moved_while_something_holds_the_restart_back(**policy):
+    """n01 moves to key slices 20 s after an edit of it that no label shows: its sidecars read the former text."""
+    c = fleet(2, ts(4), more={"slices": ts(6, fail=True)})
+    c.policy(**policy)
+    c.after("5m")
+    c.edit(slices=ts(6))
+    c.wait("20s")
+    c.set_label("n01", CONFIG_LABEL, "slices")
+    expect("what the plugin has loaded", c.loaded[c.plugin("n01")], ts(6, fail=True))
+    before = c.annotations("n01").get(REVISION)
+    c.after("1s")
+    for _ in range(10):
+        c.after("3m")
+    return c, before
+
+
+def expect_not_recorded(c, before):
+    said = c.condition("default", "Ready")
+    expect("what the plugin has loaded", c.loaded[c.plugin("n01")], ts(6, fail=True))
+    expect("the recorded revision", c.annotations("n01").get(REVISION), before)
+    expect_that(said["reason"] != "UpToDate", "not UpToDate", said)
+
+
+@scenario
+def a_text_that_a_moved_label_cannot_have_read_is_not_recorded_under_a_pause():
+    """The policy is paused, so the restart after two minutes does not come: n01 is not UpToDate."""
+    expect_not_recorded(*moved_while_something_holds_the_restart_back(rollout={"paused": True}))
+
+
+@scenario
+def a_text_that_a_moved_label_cannot_have_read_is_not_recorded_under_observe():
+    """The same in mode Observe."""
+    expect_not_recorded(*moved_while_something_holds_the_restart_back(mode="Observe"))
+
+
+@scenario
+def a_text_that_a_moved_label_cannot_have_read_is_not_recorded_without_a_slot():
+    """The same where maxUnavailable is 0."""
+    expect_not_recorded(*moved_while_something_holds_the_restart_back(rollout={"maxUnavailable": 0}))
+
+
+@scenario
+def a_text_that_a_moved_label_cannot_have_read_is_not_recorded_outside_a_window():
+    """The same where windows are at night."""
+    window = {"cron": "0 2 * * *", "duration": "1h", "timeZone": "UTC"}
+    expect_not_recorded(*moved_while_something_holds_the_restart_back(rollout={"maintenanceWindows": [window]}))
+
+
+@scenario
+def a_moved_label_that_nothing_holds_back_ends_with_the_text():
+    """The neighbour: n01 is restarted."""
+    c, _ = moved_while_something_holds_the_restart_back()
+    expect("what the plugin has loaded", c.loaded[c.plugin("n01")], ts(6))
