@@ -67,7 +67,8 @@ constexpr BlockedReason kBlockedReasons[] = {
      "the policy's maintenance windows are closed; the message says when the next one opens, or that none will open",
      "wait, or change `rollout.maintenanceWindows`"},
     {kHeld, "the node has `gpusharing.dev/hold=true` as an annotation or as a label",
-     "remove it: `kubectl annotate node NODE gpusharing.dev/hold-`, or `kubectl label node NODE gpusharing.dev/hold-`"},
+     "no action needed: whoever set it removes it when the operator is allowed to change the node: `kubectl annotate "
+     "node NODE gpusharing.dev/hold-`, or `kubectl label node NODE gpusharing.dev/hold-`"},
     {kConfigInvalid, "a component would exit on the profile, or a policy's `configMapKey` is not in the ConfigMap",
      "the message names key, line and reason; fix the profile or the policy's key. No pod was restarted with this "
      "profile"},

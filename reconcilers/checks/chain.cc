@@ -296,12 +296,14 @@ constexpr Check kChecks[] = {
     {.code = "MPSSidecarPanics",
      .severity = info,
      .meaning = "v0.18.0 to v0.19.3: the MPS daemon's sidecar panics",
-     .remedy = "no action needed: the operator replaces the pod",
+     .remedy = "no action needed while an operator runs: it replaces the pod. Without one, delete the MPS daemon's pod "
+               "after each edit",
      .of_setup = check::mps_sidecar_panics},
     {.code = "MPSSidecarCannotSignal",
      .severity = info,
      .meaning = "other releases: the MPS daemon's sidecar cannot signal the daemon",
-     .remedy = "no action needed: the operator replaces the pod",
+     .remedy = "no action needed while an operator runs: it replaces the pod. Without one, delete the MPS daemon's pod "
+               "after each edit",
      .of_setup = check::mps_sidecar_cannot_signal},
 };
 

@@ -61,10 +61,11 @@ bool expects_gpus(const NodeAssessment& a) {
 }
 
 // What takes a node's GPUs out of service. Statuses and metrics have these, but no planner reports them as findings.
-void add_outage(const Node& node, const NodeAssessment& a, const ShownState& shown, const std::string& next,
-                Audit& out) {
+void add_outage(const World& world, const FleetIndex& index, const Node& node, const NodeAssessment& a,
+                const ShownState& shown, Audit& out) {
   const ObjectRef ref = node_ref(node.meta.name);
   if (a.phase == Phase::failed) {
+    const std::string next = next_step(world, index.impl(), node, &a, shown.state);
     out.findings.push_back({Severity::error, ref, std::string(kVerificationFailed),
                             fmt::format("the node did not verify its last change{}. Fix the cause, then run `{}`",
                                         shown.message.empty() ? std::string() : ": " + shown.message, next)});
@@ -112,7 +113,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   ++out.profiles[std::string(a->profile_ref.view())];
   if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
   if (shown.state == kUnknown) return;  // What its profile should serve could not be read.
-  add_outage(node, *a, shown, next_step(pass.world(), index.impl(), node, a, shown.state), out);
+  add_outage(pass.world(), index, node, *a, shown, out);
 }
 
 // The command that lifts the pause.
@@ -140,7 +141,9 @@ std::optional<Finding> stopped_rollout(const RolloutView& rollout) {
   std::string way_out;
   if (gate.gate == Gate::max_failures) {
     way_out = fmt::format("Fix the failed nodes, then run `{}`; or restore the profile that was verified last", start);
-  } else if (gate.gate == Gate::aborted || gate.gate == Gate::undone) {
+  } else if (gate.gate == Gate::aborted) {
+    way_out = "Or restore the profile that the other nodes run";  // The gate's message has the command of the retry.
+  } else if (gate.gate == Gate::undone) {
     way_out = fmt::format("Run `{}`, or restore the profile that the other nodes run", start);
   } else if (gate.gate == Gate::paused && selector_problem(rollout.policy).empty()) {
     way_out = fmt::format("Run `{}`", resume_command(rollout));
@@ -160,6 +163,28 @@ void raise_drift(std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const bool drift = finding.reason == kDrift || finding.reason == kPreexistingDrift;
     if (drift && finding.severity == Severity::warning) finding.severity = Severity::error;
+  }
+}
+
+// A default key that does not exist is reported for the nodes (DefaultKeyNotFound, DefaultMissing), and again as
+// ConfigInvalid for a ConfigMap that is right: one problem is enough, and the cause is in the plugin's setting.
+void drop_blamed_config_maps(std::vector<Finding>& findings) {
+  std::set<std::string> defaults;
+  for (const Finding& finding : findings) {
+    if (finding.reason == kDefaultKeyNotFound || finding.reason == kDefaultMissing) defaults.insert(finding.message);
+  }
+  std::erase_if(findings, [&](const Finding& finding) {
+    return finding.reason == kConfigInvalid && finding.object.kind == "ConfigMap" && defaults.contains(finding.message);
+  });
+}
+
+// The command that corrects the setting, for problems about the default key.
+void name_default_commands(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
+  for (AuditProblem& problem : problems) {
+    if (problem.reason != kDefaultKeyNotFound && problem.reason != kDefaultMissing) continue;
+    const auto node = std::ranges::find(problem.objects, "Node", &ObjectRef::kind);
+    const NodeAssessment* a = node == problem.objects.end() ? nullptr : index.assessment(node->name);
+    if (a != nullptr) problem.command = default_key_command(world, index.impl(), *a);
   }
 }
 
@@ -185,6 +210,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   Audit out;
   out.findings = all_findings(snapshot, index);
   raise_drift(out.findings);
+  drop_blamed_config_maps(out.findings);
   LostGpus lost;
   std::map<std::string, std::vector<std::string>> pods;
   ReadingPass pass(snapshot, index);
@@ -207,6 +233,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
            std::tie(b.severity, b.reason, b.object.kind, b.object.ns, b.object.name, b.message);
   });
   out.problems = merge_findings(out.findings, lost, pods);
+  name_default_commands(snapshot.world, index, out.problems);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/explain/remedy.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
@@ -33,11 +34,17 @@ std::int64_t served_gpus(const Node& node, const NodeAssessment* a) {
   return gpus > 0 ? gpus : amount(node.capacity, std::string(kGpuResource));
 }
 
-// The share of what the profile makes of the GPUs that is not allocatable, of `total` GPUs, rounded up.
+// The share of what the profile makes of the GPUs that is not allocatable, of `total` GPUs, rounded up. What a node
+// with another revision than its target should serve is what its kubelet counts: the target's numbers come later.
 std::int64_t lost_of(const Node& node, const NodeAssessment& a, std::int64_t total) {
   std::int64_t expected = 0;
   std::int64_t offered = 0;
-  if (a.expectation != nullptr) {
+  if (a.loaded.revision != a.target) {
+    for (const auto& [resource, count] : node.capacity) {
+      expected += count;
+      offered += std::min(count, amount(node.allocatable, std::string(resource.view())));
+    }
+  } else if (a.expectation != nullptr) {
     for (const auto& [resource, count] : a.expectation->capacity) {
       expected += count;
       offered += std::min(count, amount(node.allocatable, resource));
@@ -72,10 +79,8 @@ std::string command_for(const Finding& finding) {
   std::string kind = object.kind;
   std::ranges::transform(kind, kind.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  if (object.kind == "ConfigMap" && finding.reason == kConfigInvalid) {
-    return fmt::format("kubectl get configmap {} --namespace {} --output yaml | gpu-sharing-operator lint -",
-                       object.name, object.ns);
-  }
+  if (object.kind == "ConfigMap" && finding.reason == kConfigInvalid)
+    return correct_key_command({object.ns, object.name});
   return fmt::format("kubectl describe {} {}{}", kind, object.name,
                      object.ns.empty() ? std::string() : " --namespace " + object.ns);
 }

@@ -197,8 +197,13 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
     for (const Interned& loser : a->losers) names.push_back(loser.view());
     out.notes.push_back(fmt::format("overridden policies that also select the node: {}", fmt::join(names, ", ")));
   }
-  if (!a->would_break.empty() && out.shown.state != kUnknown)
-    out.notes.push_back("the node will lose its GPUs at the next restart: " + std::string(a->would_break.view()));
+  if (!a->would_break.empty() && out.shown.state != kUnknown) {
+    const bool lost = node.ready && !serves_gpus(node) && !a->in_change();
+    out.notes.push_back(fmt::format("the node {}: {}",
+                                    lost ? "has lost its GPUs (none is allocatable), and its pods cannot start"
+                                         : "will lose its GPUs at the next restart",
+                                    a->would_break.view()));
+  }
   if (a->phase == Phase::pending) {
     out.notes.push_back(fmt::format("Change: {}; {}", words(a->cause), words(a->transition)));
   }
@@ -308,6 +313,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   }
   if (auto ignored = ignored_hold(*node)) out.findings.push_back(*std::move(ignored));
   out.next = next_step(snapshot.world, index.impl(), *node, a, out.shown.state);
+  if (out.shown.state == kHeld) out.remedy = hold_remedy(*node);
   return out;
 }
 

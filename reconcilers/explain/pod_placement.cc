@@ -79,10 +79,15 @@ class NodeQuestions {
   [[nodiscard]] std::optional<Verdict> served(const Node& node, const Interned& resource, std::int64_t count) const {
     const std::string name(resource.view());
     const NodeAssessment* a = index_.assessment(node.meta.name);
-    const std::int64_t has =
-        std::max({amount(node.allocatable, resource), amount(node.capacity, resource), expected_of(a, name)});
+    const std::int64_t now = std::max(amount(node.allocatable, resource), amount(node.capacity, resource));
+    const std::int64_t has = std::max(now, expected_of(a, name));
     if (has >= count) return std::nullopt;
-    if (has > 0) return Verdict{Obstacle::too_few, fmt::format("has {} of {}", has, name), name, has};
+    if (has > 0) {
+      return Verdict{Obstacle::too_few,
+                     has == now ? fmt::format("has {} of {}", has, name)
+                                : fmt::format("has {} of {} now, {} when it shows its profile", now, name, has),
+                     name, has};
+    }
     const std::string other = other_name(name);
     const std::int64_t others = amount(node.allocatable, Interned(other));
     if (others > 0)

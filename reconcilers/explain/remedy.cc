@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/nos.h"
@@ -16,10 +19,32 @@
 namespace gso {
 namespace {
 
+// The key of the installation's ConfigMap that most of the nodes without a label have loaded: the default before it was
+// changed. If that is unknown: the only key of the ConfigMap, or "KEY".
+std::string previous_default(const World& world, const FleetIndex::Impl& index, std::size_t installation) {
+  const PluginInstallation& of = index.discovery.installations[installation];
+  const ConfigMap* config_map = world.configmaps.find(of.config_map_key());
+  if (config_map == nullptr) return "KEY";
+  const std::string prefix = of.config_map + "/";
+  std::map<std::string, std::int64_t> loaded;
+  for (const auto& [key, node] : world.nodes.all()) {
+    const NodeAssessment* a = index.find(key.name);
+    if (a == nullptr || a->installation != installation || !a->loaded.profile.view().starts_with(prefix)) continue;
+    const Operand* plugin = of.find(Component::plugin, *node);
+    if (plugin == nullptr || node->meta.labels.contains(plugin->node_label)) continue;
+    std::string name(a->loaded.profile.view().substr(prefix.size()));
+    if (config_map->data.contains(name)) ++loaded[std::move(name)];
+  }
+  const auto most = std::ranges::max_element(loaded, {}, [](const auto& entry) { return entry.second; });
+  if (most != loaded.end()) return most->first;
+  return config_map->data.size() == 1 ? config_map->data.begin()->first : "KEY";
+}
+
 class Chooser {
  public:
   Chooser(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a)
       : world_(world),
+        index_(index),
         installation_(index.installation_of(a)),
         plugin_(installation_.find(Component::plugin, node)),
         node_(node),
@@ -70,15 +95,15 @@ class Chooser {
       return fill("kubectl edit sharingpolicies.gpusharing.dev {policy}");
     const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
     if (config_map == nullptr) return fill("kubectl get configmap {configmap} --namespace {namespace}");
-    const bool there = config_map->data.contains(std::string(a_.key.view()));
-    // Lint checks texts, so it cannot report anything about a missing key.
-    return fill(there
-                    ? "kubectl get configmap {configmap} --namespace {namespace} -o yaml | gpu-sharing-operator lint -"
-                    : "kubectl edit configmap {configmap} --namespace {namespace}");
+    if (misses_default(a_)) return default_key_command(world_, index_, a_);
+    if (!config_map->data.contains(std::string(a_.key.view())))
+      return fill("kubectl edit configmap {configmap} --namespace {namespace}");
+    return correct_key_command(installation_.config_map_key());
   }
 
  private:
   const World& world_;
+  const FleetIndex::Impl& index_;
   const PluginInstallation& installation_;
   const Operand* plugin_;
   const Node& node_;
@@ -102,6 +127,45 @@ std::string crash_log(const FleetIndex::Impl& index, const Node& node, const Nod
 
 }  // namespace
 
+bool misses_default(const NodeAssessment& a) {
+  return a.blocked_by != nullptr &&
+         (a.blocked_by->code == kDefaultKeyNotFound || a.blocked_by->code == kDefaultMissing);
+}
+
+std::string default_key_command(const World& world, const FleetIndex::Impl& index, const NodeAssessment& a) {
+  const PluginInstallation& installation = index.installation_of(a);
+  const auto plugin = std::ranges::find(installation.operands, Component::plugin, &Operand::component);
+  const bool has_loaded = !a.loaded.revision.empty() && a.loaded.revision != kInvalidRevision;
+  // The node has loaded that very key: the ConfigMap has lost it.
+  if (has_loaded && plugin != installation.operands.end() &&
+      a.loaded.profile == fmt::format("{}/{}", installation.config_map, plugin->default_key))
+    return correct_key_command(installation.config_map_key());
+  const std::string key = previous_default(world, index, a.installation);
+  switch (installation.provider) {
+    case Provider::gpu_operator:
+      return fmt::format(
+          "kubectl patch clusterpolicies.nvidia.com/{} --type merge -p "
+          "'{{\"spec\":{{\"devicePlugin\":{{\"config\":{{\"default\":\"{}\"}}}}}}}}'",
+          installation.owner, key);
+    case Provider::device_plugin_chart:
+      return fmt::format(
+          "helm upgrade {} nvdp/nvidia-device-plugin --namespace {} --reuse-values --set config.default={}",
+          installation.owner, installation.ns, key);
+    case Provider::manifest:
+    case Provider::nos:
+      break;
+  }
+  return fmt::format("kubectl edit daemonset {} --namespace {}  # set DEFAULT_CONFIG to {}",
+                     plugin == installation.operands.end() ? "DAEMONSET" : plugin->key.name, installation.ns, key);
+}
+
+std::string correct_key_command(const ObjectKey& config_map) {
+  return fmt::format(
+      "kubectl edit configmap {} --namespace {}  # or see the text that was verified last: gpu-sharing-operator "
+      "rollout undo --dry-run",
+      config_map.name, config_map.ns);
+}
+
 std::string trouble_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   if (!node.ready) return fmt::format("kubectl describe node {}", node.meta.name);
   return crash_log(index, node, a);
@@ -112,6 +176,14 @@ std::string command_of_reason(const World& world, const FleetIndex::Impl& index,
   const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);
   if (known == blocked_reasons().end() || known->command.empty()) return {};
   return Chooser(world, index, node, a).fill(known->command);
+}
+
+std::string hold_remedy(const Node& node) {
+  const bool labelled = hold_of(node).starts_with("label");
+  return fmt::format(
+      "no action needed: whoever set the hold removes it when the operator is allowed to change the node: kubectl {} "
+      "node {} {}-",
+      labelled ? "label" : "annotate", node.meta.name, kHoldAnnotation);
 }
 
 std::string next_step(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
@@ -134,10 +206,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   if (reason == kTaintNotTolerated) {
     return fmt::format("kubectl describe node {}", node.meta.name);
   }
-  if (reason == kHeld) {
-    const bool labelled = hold_of(node).starts_with("label");
-    return fmt::format("kubectl {} node {} {}-", labelled ? "label" : "annotate", node.meta.name, kHoldAnnotation);
-  }
+  if (reason == kHeld) return {};  // Whoever set the hold decides when it ends: hold_remedy().
   if (reason == kChangeUnreadable) {
     return fmt::format(
         "kubectl annotate node {} {}-  # if no change is in progress there; then uncordon the node if it is still "

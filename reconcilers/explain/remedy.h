@@ -9,6 +9,10 @@
 
 namespace gso {
 
+// Checks of the key that a plugin loads where no label names one (checks/chain.cc).
+inline constexpr std::string_view kDefaultKeyNotFound = "DefaultKeyNotFound";
+inline constexpr std::string_view kDefaultMissing = "DefaultMissing";
+
 // For the node, as explain_node() shows it (`state`); `assessment` is null if no plugin serves the node. Empty: no
 // action is needed. The command changes the node's profile where it is chosen: in the policy, by another owner's label,
 // or in the ConfigMap.
@@ -22,5 +26,17 @@ namespace gso {
 // The command of a reason for which a node is Blocked, completed for the node. Empty: it has none.
 [[nodiscard]] std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const Node& node,
                                             const NodeAssessment& assessment, std::string_view reason);
+
+// Why the hold of the node stays, and the command of whoever set it: it is no step for anyone else.
+[[nodiscard]] std::string hold_remedy(const Node& node);
+
+// Its plugin finds no default key: the setting that holds it is wrong, and not the ConfigMap.
+[[nodiscard]] bool misses_default(const NodeAssessment& assessment);
+// Sets the default key of the node's plugin installation to the key that it had before, as far as nodes show it. If the
+// node has loaded the present one, the ConfigMap has lost it: its correct_key_command().
+[[nodiscard]] std::string default_key_command(const World& world, const FleetIndex::Impl& index,
+                                              const NodeAssessment& assessment);
+// Corrects an invalid text in the ConfigMap.
+[[nodiscard]] std::string correct_key_command(const ObjectKey& config_map);
 
 }  // namespace gso

@@ -3,9 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,6 +29,7 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 TEST(StateName, ANodeThatDoesNotShowItsProfileIsNotCountedAsUpToDate) {
   struct Case {
@@ -105,11 +112,11 @@ TEST(ExplainNode, AHeldNodeAndOneWithoutAPluginHaveTheirOwnRemedies) {
   EXPECT_EQ(held.node("gpu-1").shown.state, "UpToDate");
   EXPECT_THAT(held.node("gpu-1").notes,
               Contains(HasSubstr("annotation gpusharing.dev/hold is set: the operator does not")));
-  EXPECT_EQ(held.node("gpu-1").next, "kubectl annotate node gpu-1 gpusharing.dev/hold-");
+  EXPECT_EQ(held.node("gpu-1").next, "") << "the hold is someone else's decision";
   // The obstacle remains without the hold.
   Explained both(cluster("    sharing: [", "}, annotations: {gpusharing.dev/hold: \"true\"", R"(nvidia.com/gpu: "8")"));
   EXPECT_EQ(both.node("gpu-1").shown.state, "Blocked(ConfigInvalid)");
-  EXPECT_THAT(both.node("gpu-1").next, HasSubstr("gpu-sharing-operator lint -"));
+  EXPECT_THAT(both.node("gpu-1").next, HasSubstr("kubectl edit configmap plugin-config"));
   Explained bare(R"(
 apiVersion: v1
 kind: Node
@@ -150,14 +157,108 @@ TEST(ExplainNode, RemediesNameWhatTheInstallationHas) {
               HasSubstr("kubectl patch clusterpolicies.nvidia.com/gpus --type merge"));
 }
 
+// Another text of key `any`, after the baseline.
+void edit(Explained& explained, const std::string& from, const std::string& to) {
+  ConfigMap config_map = *explained.world.configmaps.find(ObjectKey{"gpu-operator", "plugin-config"});
+  std::shared_ptr<const std::string>& text = config_map.data.at("any");
+  text = std::make_shared<const std::string>(with(*text, from, to));
+  config_map.data_changed = explained.now;  // After the start of the pods.
+  explained.world.configmaps.apply(std::move(config_map));
+  explained.index.note_everything_changed();
+}
+
+TEST(ExplainNode, AHoldIsNotTheNextCommandOfWhoeverReadsIt) {
+  for (const std::string& where : {std::string("}, annotations: {gpusharing.dev/hold: \"true\""),
+                                   std::string(", gpusharing.dev/hold: \"true\"")}) {
+    Explained held(cluster(kSliced, where, R"(nvidia.com/gpu: "8")"));
+    edit(held, "replicas: 4", "replicas: 6");
+    const NodeExplanation out = held.node("gpu-1");
+    EXPECT_EQ(out.shown.state, "Held");
+    EXPECT_EQ(out.next, "");
+    EXPECT_THAT(out.remedy, HasSubstr("whoever set the hold removes it"));
+    EXPECT_THAT(out.remedy, HasSubstr(where.starts_with(",") ? "kubectl label node gpu-1 gpusharing.dev/hold-"
+                                                             : "kubectl annotate node gpu-1 gpusharing.dev/hold-"));
+  }
+}
+
+// The default names a key that does not exist, under each owner of the setting.
+TEST(ExplainNode, ADefaultKeyThatDoesNotExistIsCorrectedWhereItIsSet) {
+  const std::string_view daemonset = "{name: plugin, namespace: gpu-operator, uid: ds-plugin";
+  struct Case {
+    const char* metadata;
+    const char* next;
+    const char* setting;
+  };
+  const Case cases[] = {
+      {"", "kubectl edit daemonset plugin --namespace gpu-operator  # set DEFAULT_CONFIG to any",
+       "DEFAULT_CONFIG of DaemonSet gpu-operator/plugin"},
+      {", labels: {app.kubernetes.io/instance: nvdp-1}",
+       "helm upgrade nvdp-1 nvdp/nvidia-device-plugin --namespace gpu-operator --reuse-values --set config.default=any",
+       "config.default of Helm release nvdp-1"},
+      {", ownerReferences: [{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: gpus, uid: u, controller: true}]",
+       "kubectl patch clusterpolicies.nvidia.com/gpus --type merge -p "
+       "'{\"spec\":{\"devicePlugin\":{\"config\":{\"default\":\"any\"}}}}'",
+       "spec.devicePlugin.config.default of ClusterPolicy gpus"},
+  };
+  for (const Case& c : cases) {
+    const std::string manifests = with(with(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"),
+                                            "DEFAULT_CONFIG, value: any", "DEFAULT_CONFIG, value: nokey"),
+                                       daemonset, std::string(daemonset) + c.metadata);
+    Explained explained(manifests);
+    const NodeExplanation out = explained.node("gpu-1");
+    EXPECT_EQ(out.shown.state, "Blocked(ConfigInvalid)");
+    EXPECT_THAT(out.shown.message, HasSubstr(c.setting));
+    EXPECT_EQ(out.next, c.next);
+    EXPECT_THAT(out.notes, Contains(HasSubstr("the node has lost its GPUs (none is allocatable)")));
+    const Audit all = audit(explained.snapshot(), explained.index);
+    std::vector<std::string> blamed;
+    for (const AuditProblem& problem : all.problems) {
+      EXPECT_THAT(problem.command, Not(HasSubstr("lint")));
+      if (problem.reason != "ConfigInvalid" && problem.reason != "DefaultKeyNotFound") continue;
+      blamed.push_back(problem.reason);
+      EXPECT_EQ(problem.command, c.next);
+    }
+    EXPECT_THAT(blamed, ElementsAre("DefaultKeyNotFound"));
+  }
+}
+
+// The key was there when the node loaded it: the setting is right, and the ConfigMap is to be corrected.
+TEST(ExplainNode, ADefaultKeyThatTheConfigMapHasLostIsPutBackThere) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  ConfigMap config_map = *explained.world.configmaps.find(ObjectKey{"gpu-operator", "plugin-config"});
+  config_map.data["other"] = config_map.data.at("any");
+  config_map.data.erase("any");
+  explained.world.configmaps.apply(std::move(config_map));
+  explained.index.note_everything_changed();
+  EXPECT_THAT(explained.node("gpu-1").next, HasSubstr("kubectl edit configmap plugin-config --namespace gpu-operator"));
+}
+
+// The default before the change is what most nodes without a label have loaded, not the first key of the ConfigMap.
+TEST(ExplainNode, TheDefaultThatNodesHaveLoadedIsSetAgain) {
+  Explained explained(
+      with(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"), "data:\n", "data:\n  aaa: |\n    version: v1\n"));
+  DaemonSet plugin = *explained.world.daemonsets.find(ObjectKey{"gpu-operator", "plugin"});
+  EXPECT_EQ(explained.node("gpu-1").shown.state, "UpToDate");
+  for (ContainerSpec& container : plugin.containers) {
+    if (container.env.contains("DEFAULT_CONFIG")) container.env["DEFAULT_CONFIG"] = "nokey";
+  }
+  explained.world.daemonsets.apply(std::move(plugin));
+  explained.index.note_everything_changed();
+  const NodeExplanation out = explained.node("gpu-1");
+  EXPECT_EQ(out.next, "kubectl edit daemonset plugin --namespace gpu-operator  # set DEFAULT_CONFIG to any");
+  EXPECT_THAT(out.notes, Contains(HasSubstr("the node will lose its GPUs at the next restart")));
+}
+
 TEST(ExplainNode, AKeyThatIsNotThereIsNotLinted) {
   const NodeExplanation invalid = Explained(cluster("    sharing: [", "", R"(nvidia.com/gpu: "2")")).node("gpu-1");
   EXPECT_EQ(invalid.next,
-            "kubectl get configmap plugin-config --namespace gpu-operator -o yaml | gpu-sharing-operator lint -");
+            "kubectl edit configmap plugin-config --namespace gpu-operator  # or see the text that was verified last: "
+            "gpu-sharing-operator rollout undo --dry-run");
   EXPECT_EQ(invalid.strategy, "invalid");
   std::string missing = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
   missing.replace(missing.find("  any: |"), 8, "  other: |");
-  EXPECT_EQ(Explained(missing).node("gpu-1").next, "kubectl edit configmap plugin-config --namespace gpu-operator");
+  EXPECT_EQ(Explained(missing).node("gpu-1").next,
+            "kubectl edit daemonset plugin --namespace gpu-operator  # set DEFAULT_CONFIG to other");
 }
 
 TEST(WhoKeeps, IsWhatTheRolloutUnderWaySaysOfTheNode) {
@@ -210,6 +311,24 @@ std::optional<Severity> severity_of(const Audit& out, std::string_view reason, s
 Audit audited(const std::string& manifests) {
   Explained explained(manifests);
   return audit(explained.snapshot(), explained.index);
+}
+
+// Of 2 GPUs, in the midst of a rollout to more replicas: the node serves its old profile, and nothing is lost.
+TEST(Audit, GpusThatServeTheLoadedProfileAreNotLost) {
+  struct Case {
+    const char* allocatable;
+    std::int64_t lost;
+  };
+  for (const Case& c : {Case{"8", 0}, Case{"4", 1}, Case{"0", 2}}) {
+    Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+    edit(explained, "replicas: 4", "replicas: 16");
+    Node node = *explained.world.nodes.find("gpu-1");
+    node.allocatable.begin()->second = std::atoll(c.allocatable);
+    explained.world.nodes.apply(std::move(node));
+    const Audit out = audit(explained.snapshot(), explained.index);
+    EXPECT_EQ(out.gpus.total, 2) << c.allocatable;
+    EXPECT_EQ(out.gpus.lost, c.lost) << c.allocatable;
+  }
 }
 
 TEST(Audit, AReadyNodeThatServesNoGpuIsAnError) {

@@ -234,6 +234,16 @@ TEST(ExplainPod, AYoungPodOfAnotherSchedulerIsWaitedFor) {
   EXPECT_FALSE(out.hindered());
 }
 
+// The capacity of a profile that is not loaded yet is no capacity of now.
+TEST(ExplainPod, ANodeThatWillOfferMoreSaysWhatItOffersNow) {
+  Explained changing(cluster(kSliced, "", R"(nvidia.com/gpu: "4")"));
+  const PodExplanation out = changing.pod(pod(R"("nvidia.com/gpu":"10")"));
+  ASSERT_EQ(out.nodes.size(), 1U);
+  EXPECT_EQ(out.nodes.front().verdict, "has 4 of nvidia.com/gpu now, 8 when it shows its profile");
+  Explained settled(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  EXPECT_EQ(settled.pod(pod(R"("nvidia.com/gpu":"10")")).nodes.front().verdict, "has 8 of nvidia.com/gpu");
+}
+
 TEST(ExplainPod, SpeaksOfSeveralNodesAsOfSeveral) {
   const auto second = [](const std::string& spec) {
     return R"(---
