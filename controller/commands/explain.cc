@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <sstream>
 #include <string_view>
@@ -168,6 +169,23 @@ int answer(const Question& question, ClusterView& view, std::ostream& out, std::
   return node->shown.state == kUnknown ? 2 : 0;
 }
 
+bool is_pod(std::string_view kind) {
+  return kind == "pod" || kind == "pods" || kind == "po";
+}
+bool is_node(std::string_view kind) {
+  return kind == "node" || kind == "nodes" || kind == "no";
+}
+
+// "node/NAME" and "pod/NAME", as kubectl prints them, in two words; nullopt: it is not one of them. A pod of a
+// namespace of that name is `pod node/NAME`.
+std::optional<std::vector<std::string>> kind_and_name(const std::vector<std::string>& what) {
+  const std::size_t slash = what.size() == 1 ? what.front().find('/') : std::string::npos;
+  if (slash == std::string::npos) return std::nullopt;
+  const std::string kind = what.front().substr(0, slash);
+  if (!is_pod(kind) && !is_node(kind)) return std::nullopt;
+  return std::vector<std::string>{kind, what.front().substr(slash + 1)};
+}
+
 }  // namespace
 
 k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, const std::string& ns) {
@@ -175,13 +193,13 @@ k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, 
     return k8s::fail(k8s::Reason::invalid, "give NODE, NAMESPACE/POD, node NAME, or pod [NAMESPACE/]NAME");
   };
   if (what.empty() || what.size() > 2) return refuse();
-  const std::string& name = what.back();
   ExplainTarget out;
+  if (const std::optional<std::vector<std::string>> apart = kind_and_name(what)) return explain_target(*apart, ns);
+  const std::string& name = what.back();
   const std::size_t slash = name.find('/');
   if (what.size() == 2) {
-    const std::string& kind = what.front();
-    const bool pod = kind == "pod" || kind == "pods" || kind == "po";
-    const bool node = kind == "node" || kind == "nodes" || kind == "no";
+    const bool pod = is_pod(what.front());
+    const bool node = is_node(what.front());
     if ((!pod && !node) || (node && slash != std::string::npos)) return refuse();
     out.pod = pod;
   } else {
@@ -289,7 +307,8 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
 }
 
 bool names_a_pod_alone(const std::vector<std::string>& what) {
-  return what.size() == 2 && what.front().starts_with("po") && what.back().find('/') == std::string::npos;
+  const std::vector<std::string> words = kind_and_name(what).value_or(what);
+  return words.size() == 2 && words.front().starts_with("po") && words.back().find('/') == std::string::npos;
 }
 
 Command make_explain_command() {

@@ -255,7 +255,8 @@ void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::o
   print_table(rows, out, width);
 }
 
-void print_rollouts(const std::vector<RolloutFacts>& rollouts, TerminalWidth width, std::ostream& out) {
+void print_rollouts(const World& world, const std::vector<RolloutFacts>& rollouts, TerminalWidth width,
+                    std::ostream& out) {
   std::vector<TextRow> rows{{"ROLLOUT", "PHASE", "POLICY", "KEY", "TO", "PROGRESS"}};
   for (const RolloutFacts& facts : rollouts) {
     const SharingRollout& rollout = *facts.rollout;
@@ -264,7 +265,9 @@ void print_rollouts(const std::vector<RolloutFacts>& rollouts, TerminalWidth wid
     if (facts.in_progress > 0) progress += fmt::format(", {} in progress", facts.in_progress);
     if (facts.blocked > 0) progress += fmt::format(", {} blocked", facts.blocked);
     if (facts.failed > 0) progress += fmt::format(", {} failed", facts.failed);
-    rows.push_back({rollout.meta.name, rollout.phase.empty() ? "-" : facts.shown_phase(), rollout.policy, rollout.key,
+    const RecordedStop stop = recorded_stop(facts, world.policies.find(rollout.policy));
+    const std::string phase = rollout.phase.empty() ? "-" : facts.shown_phase();
+    rows.push_back({rollout.meta.name, stop.is_set() ? stop.phase + " (recorded)" : phase, rollout.policy, rollout.key,
                     rollout.to_revision, progress});
   }
   print_table(rows, out, width);
@@ -358,7 +361,7 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
   }
   if (const std::vector<RolloutFacts> rollouts = rollouts_of(status.world); !rollouts.empty()) {
     out << "\n";
-    print_rollouts(rollouts, width, out);
+    print_rollouts(status.world, rollouts, width, out);
   }
   print_daemons(daemon_progress(status.world, status.index), width, out);
   for (const Finding& finding : status.kai)

@@ -72,11 +72,24 @@ std::vector<PolicyWait> waits_of(const RolloutCall& call, const std::vector<Roll
   return waiting_policies(call.world, policy, busy);
 }
 
+// The completion that the operator has estimated; empty: it has not, or the end is unknown.
+std::string estimate_of(const RolloutCall& call, const RolloutFacts& facts) {
+  const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
+  const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
+  const bool current = text_at(status, "currentRollout") == facts.rollout->meta.name;
+  if (!current || call.no_operator || !waits_for_workloads(facts).empty()) return {};
+  return text_at(status, "estimatedCompletion");
+}
+
 int show_status(RolloutCall& call) {
   const bool named = !call.options.name.empty();
   const RolloutChoice choice{call.options.name, true};
-  const auto unfinished =
-      choose(call.world, choice, [](const RolloutFacts& facts) { return !facts.finished(); }, "is in progress");
+  const auto stop_of = [&](const RolloutFacts& facts) {
+    return recorded_stop(facts, call.world.policies.find(facts.rollout->policy));
+  };
+  const auto unfinished = choose(
+      call.world, choice, [&](const RolloutFacts& facts) { return !facts.finished() || stop_of(facts).is_set(); },
+      "is in progress");
   std::vector<RolloutFacts> shown;
   if (unfinished) {
     shown = *unfinished;
@@ -92,7 +105,7 @@ int show_status(RolloutCall& call) {
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
   ReadingPass pass(call.world, index, call.settings, call.clock->now());
-  bool wrong = false;
+  bool wrong = call.no_operator && call.no_operator->was_running;
   Json document{{"version", kJsonVersion},
                 {"operator", call.no_operator ? call.no_operator->field() : ""},
                 {"rollouts", Json::array()},
@@ -101,22 +114,20 @@ int show_status(RolloutCall& call) {
   if (!call.options.json && call.no_operator) *call.out << call.no_operator->text() << "\n";
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
   for (const RolloutFacts& facts : shown) {
-    wrong = wrong || facts.went_wrong();
-    const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
-    const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
-    std::string estimate;
-    const bool current = text_at(status, "currentRollout") == facts.rollout->meta.name;
-    if (current && !call.no_operator && waits_for_workloads(facts).empty())
-      estimate = text_at(status, "estimatedCompletion");
+    wrong = wrong || (facts.went_wrong() && !stop_of(facts).is_set());
+    const std::string estimate = estimate_of(call, facts);
     document["rollouts"].push_back(rollout_json(facts));
     document["rollouts"].back()["estimatedCompletion"] = estimate;
     const SharingRollout& rollout = *facts.rollout;
     const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps);
     Json& in_progress = document["rollouts"].back()["inProgress"] = Json::array();
     for (const NodeStep& step : steps) in_progress.push_back({{"name", step.node}, {"step", step.step}});
-    const std::vector<std::string> next = way_out(pass, facts, steps);
+    RecordedStop stop = stop_of(facts);
+    std::vector<std::string> next = way_out(pass, facts, steps);
+    if (stop.is_set()) next.insert(next.begin(), stop.resume);
     document["rollouts"].back()["next"] = next;
-    if (!call.options.json) print_rollout_status(facts, estimate, steps, next, call.clock->now(), *call.out);
+    const RolloutOutlook outlook{estimate, steps, std::move(next), std::move(stop), !call.no_operator};
+    if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
   }
   if (call.options.json) {
     *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -256,6 +267,8 @@ asio::awaitable<int> start(RolloutCall* call) {
     if (!removed && removed.error().reason != k8s::Reason::not_found) co_return call->refuse(removed.error().message);
     *call->out << fmt::format("Deleted the {} rollout record {}\n", rollout.aborted ? "aborted" : "undone",
                               rollout.meta.name);
+    if (rollout.paused)
+      *call->out << fmt::format("  {0} is still paused: gpu-sharing-operator rollout resume {0}\n", rollout.meta.name);
   }
   *call->out << fmt::format(
       "Retrying failed and deferred nodes of policy {}{}\n", name,
@@ -285,7 +298,8 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   for (const std::string& missing : call.incomplete) *err << "incomplete: " << missing << "\n";
   const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
   call.no_operator = co_await find_no_operator(client, clock, lease);
-  if (call.no_operator && rollout.verb != Verb::status) *err << call.no_operator->text() << "\n";
+  const bool says_so_itself = rollout.verb == Verb::status && call.world.policies_served;
+  if (call.no_operator && !says_so_itself) *err << call.no_operator->text() << "\n";
   int code = 2;
   if (rollout.verb == Verb::diff) {
     code = co_await rollout_diff(&call);
@@ -297,7 +311,7 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
     if (!pauses)
       co_return call.refuse(
           "the SharingPolicy/SharingRollout CRDs are not installed in this cluster: only `rollout pause`, `resume` and "
-          "`diff` work without them");
+          "`diff` work without them. Install them: kubectl apply --server-side -f crds/");
     code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
   } else if (rollout.verb == Verb::status) {
     code = show_status(call);

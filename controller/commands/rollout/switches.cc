@@ -37,6 +37,7 @@ struct Switch {
   const char* none;  // What no rollout is: "can be paused"
   const char* hint;  // What to do then.
   bool (*fits)(const RolloutFacts&);
+  bool (*is_set)(const RolloutFacts&) = nullptr;  // The switch is in this position already; null: not looked at.
 };
 
 const Switch& switch_of(RolloutOptions::Verb verb) {
@@ -49,7 +50,8 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
       "paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned",
       "can be paused",
       ". To block the next rollout: rollout pause policy/NAME",
-      [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; }};
+      [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; },
+      [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
   static constexpr Switch kResume{"paused",
                                   false,
                                   "resumed",
@@ -174,6 +176,10 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
   const SharingPolicy* policy = call->world.policies.find(name);
   if (policy == nullptr) co_return call->refuse(fmt::format("SharingPolicy {} does not exist", name));
   const std::string too = pause ? std::string() : paused_too(*call);
+  if (pause && policy->rollout.paused) {
+    *call->out << fmt::format("policy {}: already paused\n", name);
+    co_return 0;
+  }
   if (!pause && !policy->rollout.paused) {
     co_return call->refuse(
         fmt::format("policy {} is not paused by spec.rollout.paused{}{}", name, too.empty() ? "" : "; ", too));
@@ -184,6 +190,31 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
   *call->out << fmt::format("policy {}: {}\n", name, pause ? "paused: no further node starts" : "resumed");
   if (!too.empty()) *call->out << "  " << too << "\n";
   co_return 0;
+}
+
+// The rollouts that are meant are in that position already: a second `pause` finds what it asks for. False: none is.
+bool print_already_set(const RolloutCall& call, const RolloutChoice& choice, const Switch& wanted) {
+  if (wanted.is_set == nullptr) return false;
+  const auto set = choose(call.world, choice, wanted.is_set, wanted.none);
+  if (!set) return false;
+  for (const RolloutFacts& facts : *set)
+    *call.out << fmt::format("{}: already {}\n", facts.rollout->meta.name, wanted.field);
+  return true;
+}
+
+// The policies whose nodes wait for a change that has no rollout to stop yet, as names of `pause`; empty: none.
+std::string policies_to_pause(const RolloutCall& call) {
+  std::vector<std::string> names;
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
+    std::string name = "rollout pause policy/" + key.policy;
+    const SharingPolicy* policy = call.world.policies.find(key.policy);
+    const bool waits = profile_rollout.tally.of(Phase::pending) > 0 && policy != nullptr && !policy->rollout.paused;
+    if (waits && std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -205,7 +236,10 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     code = co_await pause_policy(call, *policy, wanted.value);
     co_return code;
   }
-  const RolloutChoice choice{call->options.name, call->options.all, wanted.hint};
+  const std::string to_pause = verb == RolloutOptions::Verb::pause ? policies_to_pause(*call) : std::string();
+  const std::string hint =
+      to_pause.empty() ? wanted.hint : ". Nodes wait for a rollout that has not started yet. To stop it: " + to_pause;
+  const RolloutChoice choice{call->options.name, call->options.all, hint};
   const auto chosen = choose(call->world, choice, wanted.fits, wanted.none);
   // ConfigMaps that were paused while the operator's CRDs were not served, or by hand, are found as well.
   const bool resumes = verb == RolloutOptions::Verb::resume;
@@ -214,6 +248,7 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     code = co_await annotate_config_maps(call, paused, false);
     co_return code;
   }
+  if (!chosen && print_already_set(*call, choice, wanted)) co_return 0;
   if (!chosen) co_return call->refuse(chosen.error().message);
   for (const RolloutFacts& facts : *chosen) {
     const std::string name = facts.rollout->meta.name;

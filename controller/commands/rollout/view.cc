@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -119,6 +120,20 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   return out;
 }
 
+RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* policy) {
+  const SharingRollout& rollout = *facts.rollout;
+  const std::string command = "gpu-sharing-operator rollout";
+  if (has_ended(facts.phase) || facts.earlier_attempt) return {};
+  if (rollout.aborted)
+    return {std::string(reason_of(Gate::aborted)), fmt::format("{} start {}", command, rollout.policy)};
+  const std::string paused(reason_of(Gate::paused));
+  if (facts.phase == paused || facts.reason == paused) return {};
+  if (policy != nullptr && policy->rollout.paused)
+    return {paused, fmt::format("{} resume policy/{}", command, rollout.policy)};
+  if (rollout.paused) return {paused, fmt::format("{} resume {}", command, rollout.meta.name)};
+  return {};
+}
+
 std::vector<RolloutFacts> all_rollouts(const World& world) {
   std::vector<RolloutFacts> out;
   for (const auto& [key, rollout] : world.rollouts.all()) out.push_back(facts_of(*rollout));
@@ -202,6 +217,20 @@ void read_waits(const std::string& policy, const Json& status, std::vector<Polic
 
 }  // namespace
 
+namespace {
+
+// A pause that no operator has written into the status yet takes the place of what the status says.
+void note_recorded_pause(const SharingPolicy& policy, std::vector<PolicyWait>& waits) {
+  const std::string_view paused = reason_of(Gate::paused);
+  if (!policy.rollout.paused || std::ranges::find(waits, paused, &PolicyWait::reason) != waits.end()) return;
+  const auto all_wait = std::ranges::find_if(waits, [](const PolicyWait& wait) { return wait.nodes.empty(); });
+  if (all_wait == waits.end()) return;
+  all_wait->reason = paused;
+  all_wait->message = "spec.rollout.paused of the policy is set (recorded; an operator applies it)";
+}
+
+}  // namespace
+
 std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
                                          const std::set<std::string>& except) {
   std::map<std::string_view, const SharingPolicy*> sorted;
@@ -212,7 +241,10 @@ std::vector<PolicyWait> waiting_policies(const World& world, const std::optional
   std::vector<PolicyWait> out;
   for (const auto& [name, object] : sorted) {
     const Json status = Json::parse(object->status_json, nullptr, false);
-    if (status.is_object()) read_waits(std::string(name), status, out);
+    std::vector<PolicyWait> waits;
+    if (status.is_object()) read_waits(std::string(name), status, waits);
+    note_recorded_pause(*object, waits);
+    std::ranges::move(waits, std::back_inserter(out));
   }
   return out;
 }
@@ -224,6 +256,11 @@ void print_waiting(const PolicyWait& wait, std::ostream& out) {
                                                              more > 0 ? fmt::format(" and {} more", more) : "");
   const std::string reason = wait.reason == kRollingOut ? "" : fmt::format("{}{}: ", wait.reason, nodes);
   out << printable(fmt::format("policy {} waits: {}{}\n", wait.policy, reason, wait.message));
+  if (wait.reason == reason_of(Gate::paused) && wait.message.contains("spec.rollout.paused of the policy"))
+    out << printable(fmt::format("  next: gpu-sharing-operator rollout resume policy/{}\n", wait.policy));
+  if (wait.reason == kRollingOut && wait.message.ends_with(" to start"))
+    out << printable(fmt::format("  to stop it: gpu-sharing-operator rollout pause policy/{}\n", wait.policy));
+  if (wait.reason == kConfigInvalid) out << "  next: gpu-sharing-operator audit\n";
 }
 
 Json waiting_json(const PolicyWait& wait) {
@@ -248,8 +285,8 @@ std::vector<std::string> waits_for_workloads(const RolloutFacts& facts) {
 namespace {
 
 // ", about 2m to go", or what nobody can foretell.
-std::string outlook(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
-                    k8s::WallTime now) {
+std::string foretell(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
+                     k8s::WallTime now) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> waits = waits_for_workloads(facts);
   if (!waits.empty()) {
@@ -266,10 +303,14 @@ std::string outlook(const RolloutFacts& facts, const std::string& estimate, cons
 
 }  // namespace
 
-void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
-                          const std::vector<std::string>& next, k8s::WallTime now, std::ostream& out) {
+void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlook, k8s::WallTime now,
+                          std::ostream& out) {
   const SharingRollout& rollout = *facts.rollout;
-  out << fmt::format("{}: {}\n", rollout.meta.name, facts.shown_phase());
+  const bool goes_on = !facts.finished() && !outlook.stop.is_set();
+  const std::string_view applies = outlook.has_operator ? "the operator applies it" : "an operator applies it";
+  out << fmt::format(
+      "{}: {}\n", rollout.meta.name,
+      outlook.stop.is_set() ? fmt::format("{} (recorded; {})", outlook.stop.phase, applies) : facts.shown_phase());
   out << fmt::format("  {} {} (key {}) to {} under policy {}\n", facts.finished() ? "Rollout of" : "Rolling out",
                      rollout.config_map, rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision,
                      rollout.policy);
@@ -279,18 +320,23 @@ void print_rollout_status(const RolloutFacts& facts, const std::string& estimate
                      facts.finished()  ? ""
                      : facts.wave == 0 ? "; canary"
                                        : fmt::format("; wave {}", facts.wave));
-  if (!facts.message.empty()) out << printable(fmt::format("  {}: {}\n", facts.reason, facts.message));
+  // A message of before the stop might name the next start.
+  if (!facts.message.empty() && !outlook.stop.is_set()) {
+    const bool stale = goes_on && !outlook.has_operator;
+    out << printable(fmt::format("  {}{}: {}\n", stale ? "Last reported: " : "", facts.reason, facts.message));
+  }
   const auto started = k8s::parse_rfc3339(facts.started_at);
-  if (started && !facts.finished())
-    out << fmt::format("  Running {}{}\n", about(now - *started), outlook(facts, estimate, steps, now));
+  if (started && goes_on && outlook.has_operator)
+    out << fmt::format("  Running {}{}\n", about(now - *started),
+                       foretell(facts, outlook.estimate, outlook.steps, now));
   std::vector<TextRow> rows{{"  NODE", "STATE", "REASON", "MESSAGE"}};
   for (const auto& node : facts.nodes) rows.push_back({"  " + node.name, node.state, node.reason, node.message});
-  for (const NodeStep& step : steps) {
+  for (const NodeStep& step : outlook.steps) {
     if (std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) == facts.nodes.end())
       rows.push_back({"  " + step.node, std::string(to_string(step.phase)), "-", step.step});
   }
   if (rows.size() > 1) print_table(rows, out);
-  for (const std::string& command : next) out << printable("  next: " + command) << "\n";
+  for (const std::string& command : outlook.next) out << printable("  next: " + command) << "\n";
 }
 
 void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out) {

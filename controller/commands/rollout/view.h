@@ -40,6 +40,15 @@ struct RolloutFacts {
   [[nodiscard]] bool went_wrong() const;
 };
 [[nodiscard]] RolloutFacts facts_of(const SharingRollout& rollout);
+
+// A stop that a person has set and that the status does not show yet, because no operator has written it since.
+struct RecordedStop {
+  std::string phase;   // "Paused" or "Aborted"; empty: none.
+  std::string resume;  // The command that ends it.
+  [[nodiscard]] bool is_set() const { return !phase.empty(); }
+};
+// Of the rollout, or of its policy (`policy`: null if it does not exist).
+[[nodiscard]] RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* policy);
 // By when they began, the newest first.
 [[nodiscard]] std::vector<RolloutFacts> all_rollouts(const World& world);
 
@@ -67,6 +76,7 @@ struct PolicyWait {
 // Of all policies, or of the one that is named, but for those in `except`.
 [[nodiscard]] std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
                                                        const std::set<std::string>& except);
+// With the command that ends the wait, if a person decides that.
 void print_waiting(const PolicyWait& wait, std::ostream& out);
 [[nodiscard]] nlohmann::ordered_json waiting_json(const PolicyWait& wait);
 
@@ -74,10 +84,16 @@ void print_waiting(const PolicyWait& wait, std::ostream& out);
 [[nodiscard]] std::string progress_bar(std::int64_t done, std::int64_t total);
 // Nodes whose workloads must end, or be let go by a budget, before the rollout goes on: nobody knows when.
 [[nodiscard]] std::vector<std::string> waits_for_workloads(const RolloutFacts& facts);
-// `estimate` is left out where it waits for workloads, or for a node to be Ready. `steps`: of its nodes in progress.
-// `next`: the commands of way_out().
-void print_rollout_status(const RolloutFacts& facts, const std::string& estimate, const std::vector<NodeStep>& steps,
-                          const std::vector<std::string>& next, k8s::WallTime now, std::ostream& out);
+// What `rollout status` prints about a rollout besides its facts.
+struct RolloutOutlook {
+  std::string estimate;           // Left out where the rollout waits for workloads, or for a node to be Ready.
+  std::vector<NodeStep> steps;    // Of its nodes in progress.
+  std::vector<std::string> next;  // The commands of way_out().
+  RecordedStop stop;
+  bool has_operator = true;  // Else the status is the last one that an operator wrote, and foretells nothing.
+};
+void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlook, k8s::WallTime now,
+                          std::ostream& out);
 void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out);
 // The record of one, with the text that it rolls out.
 void print_rollout_record(const RolloutFacts& facts, std::ostream& out);

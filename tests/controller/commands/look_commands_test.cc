@@ -163,6 +163,11 @@ TEST_F(LookCommands, TargetsAreNamedInFewWays) {
   EXPECT_FALSE(explain_target({"n"}, "ns")->pod);
   EXPECT_EQ(explain_target({"pod", "p"}, "ns")->key, (k8s::ObjectKey{"ns", "p"}));
   EXPECT_EQ(explain_target({"a/p"}, "ns")->key, (k8s::ObjectKey{"a", "p"}));
+  EXPECT_FALSE(explain_target({"node/n"}, "ns")->pod) << "as kubectl prints it";
+  EXPECT_EQ(explain_target({"node/n"}, "ns")->key, (k8s::ObjectKey{"", "n"}));
+  EXPECT_EQ(explain_target({"pod/p"}, "ns")->key, (k8s::ObjectKey{"ns", "p"}));
+  EXPECT_TRUE(names_a_pod_alone({"pod/p"}));
+  EXPECT_EQ(explain_target({"pod", "node/p"}, "ns")->key, (k8s::ObjectKey{"node", "p"}));
 }
 
 TEST_F(LookCommands, AnAuditIsOnePageAndOneWhereThereAreErrors) {

@@ -47,13 +47,85 @@ TEST_F(RolloutCommand, ARevisionThatHasComeBackIsUnderWayAndTheSwitchesOfItsOldR
                                   {"message", "a new SharingRollout replaces it"},
                                   {"lastTransitionTime", "2026-01-01T00:00:00Z"}});
   EXPECT_EQ(run(Verb::status), 0);
-  EXPECT_THAT(out.str(), HasSubstr("No rollout is in progress."));
+  EXPECT_THAT(out.str(), HasSubstr("r: Aborted (recorded; the operator applies it)\n"));
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", status}}.dump());
   EXPECT_EQ(run(Verb::status), 1) << "what failed before holds it";
   EXPECT_THAT(out.str(), HasSubstr("MaxFailures: it is so"));
   EXPECT_EQ(run(Verb::resume), 2);
   EXPECT_THAT(err.str(), HasSubstr("r (Paused)"));
   EXPECT_EQ(run(Verb::abort), 2);
+}
+
+// A switch that a person has set shows at once: the status follows when an operator writes it.
+TEST_F(RolloutCommand, AStopThatNoOperatorHasAppliedYetIsShownAsRecorded) {
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::pause), 0) << err.str();
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("r: Paused (recorded; the operator applies it)\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("it is so"))) << "what was said before the stop might name the next start";
+  EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume r\n"));
+  sim.clock.run_for(std::chrono::hours(2));
+  EXPECT_EQ(run(Verb::status), 1);
+  EXPECT_THAT(out.str(), HasSubstr("r: Paused (recorded; an operator applies it)\n"));
+  EXPECT_EQ(run(Verb::abort), 0) << err.str();
+  EXPECT_EQ(run(Verb::status), 1);
+  EXPECT_THAT(out.str(), HasSubstr("r: Aborted (recorded; an operator applies it)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout start default\n"));
+}
+
+TEST_F(RolloutCommand, APauseOfThePolicyIsShownAsRecordedToo) {
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("r: Paused (recorded; the operator applies it)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume policy/default\n"));
+}
+
+TEST_F(RolloutCommand, ASecondPauseFindsWhatItAsksFor) {
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::pause), 0) << err.str();
+  for (const char* name : {"", "r"}) {
+    EXPECT_EQ(run(Verb::pause, name), 0) << err.str();
+    EXPECT_EQ(out.str(), "r: already paused\n");
+  }
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(out.str(), "policy default: already paused\n");
+}
+
+// A wait that a person can end says how.
+TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
+  const struct {
+    const char* holds;
+    const char* reason;
+    const char* message;
+    const char* next;
+  } rows[] = {
+      {"False", "Paused", "spec.rollout.paused of the policy is set",
+       "  next: gpu-sharing-operator rollout resume policy/default\n"},
+      {"False", "ConfigInvalid", "key any: line 6: put a space after the colon",
+       "  next: gpu-sharing-operator audit\n"},
+      {"True", "RollingOut", "a01, a02 wait to start",
+       "  to stop it: gpu-sharing-operator rollout pause policy/default\n"},
+      {"False", "OutsideWindow", "the next maintenance window opens at 22:00", ""},
+  };
+  for (const auto& row : rows) {
+    const Json condition{{"type", "Progressing"},
+                         {"status", row.holds},
+                         {"reason", row.reason},
+                         {"message", row.message},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    const Json status{{"conditions", Json::array({condition})}, {"nodes", {{"pending", 2}}}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status", Json{{"status", status}}.dump());
+    EXPECT_EQ(run(Verb::status), 0) << err.str();
+    EXPECT_THAT(out.str(), testing::EndsWith(std::string(row.message) + "\n" + row.next));
+  }
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              HasSubstr("policy default waits: Paused: spec.rollout.paused of the policy is set (recorded; an "
+                        "operator applies it)\n  next: gpu-sharing-operator rollout resume policy/default\n"));
 }
 
 TEST_F(RolloutCommand, SeveralAreNotGuessedAmong) {
@@ -196,11 +268,13 @@ TEST_F(RolloutCommand, StatusSaysFirstThatNoOperatorRunsAndForetellsNothingThen)
   EXPECT_THAT(out.str(), testing::StartsWith("r: Progressing"));
   EXPECT_THAT(out.str(), HasSubstr("ETA"));
   sim.clock.run_for(std::chrono::hours(2));
-  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_EQ(run(Verb::status), 1) << "nothing goes on until one runs, as for `status`";
   EXPECT_THAT(out.str(), testing::StartsWith("No operator is running: pod-1 has not renewed the Lease since "));
+  EXPECT_THAT(out.str(), HasSubstr("  Last reported: RollingOut: it is so\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
   EXPECT_THAT(out.str(), Not(HasSubstr("ETA")));
   options.json = true;
-  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_EQ(run(Verb::status), 1);
   EXPECT_THAT(text_at(Json::parse(out.str()), "operator"), HasSubstr("pod-1 has not renewed"));
   EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["estimatedCompletion"], "");
   options.json = false;
@@ -369,6 +443,15 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
       get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["metadata"]["annotations"]["gpusharing.dev/retry"],
       retry);
   EXPECT_EQ(run(Verb::start, "nobody"), 2);
+}
+
+TEST_F(RolloutCommand, AStartSaysThatAPauseBeforeTheAbortStays) {
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::pause), 0) << err.str();
+  EXPECT_EQ(run(Verb::abort), 0) << err.str();
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("Deleted the aborted rollout record r\n"
+                                   "  r is still paused: gpu-sharing-operator rollout resume r\n"));
 }
 
 TEST_F(RolloutCommand, AStartReportsFailuresOfWhatNodesShouldRunStill) {
