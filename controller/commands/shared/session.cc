@@ -44,6 +44,16 @@ class AuthFailureRecorder final : public k8s::Transport {
   k8s::Transport* behind_;
 };
 
+// Why no server answers at that address; empty: one does, whatever it answers. One small request, because the many of a
+// command would wait for each other: a server that does not answer counts as overloaded (request_lane.h).
+asio::awaitable<std::string> find_unreachable(Session session) {
+  const k8s::Result<std::string> answer = co_await session.client->get_path("/version");
+  const bool none =
+      !answer && (answer.error().reason == k8s::Reason::transport || answer.error().reason == k8s::Reason::timeout);
+  if (!none) co_return std::string();
+  co_return fmt::format("the API server {} cannot be reached: {}", session.server, answer.error().message);
+}
+
 // A person can take longer to log in than a request may wait, so that comes first. `credentials` can be null.
 asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> credentials, Session session,
                                     std::string_view command, const SessionBody* body, std::ostream* err) {
@@ -53,6 +63,11 @@ asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> crede
       *err << command << ": " << token.error().message << "\n";
       co_return 2;
     }
+  }
+  const std::string unreachable = co_await find_unreachable(session);
+  if (!unreachable.empty()) {
+    *err << command << ": " << unreachable << "\n";
+    co_return 2;
   }
   const int exit_status = co_await (*body)(std::move(session));
   co_return exit_status;

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -243,6 +244,30 @@ TEST_F(Files, ExpectChoosesAKeyAndNamesWhatItIgnores) {
       "n.yaml", "kind: Node\nmetadata: {name: n, labels: {nvidia.com/gpu.count: '-1', nvidia.com/gpu.product: T4}}\n");
   EXPECT_THAT(call({"expect", "--config", map, "--key", "b", "--node", node}).err,
               HasSubstr("label nvidia.com/gpu.count of the node is \"-1\"; it must be a whole number from 1 to 1024"));
+}
+
+// Port 1 of this machine refuses connections: a dead API server, or a wrong kubeconfig.
+TEST(Cli, AServerThatCannotBeReachedIsOneLineAtOnce) {
+  const std::string kubeconfig = testing::TempDir() + "unreachable.kubeconfig";
+  std::ofstream(kubeconfig)
+      << "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: k, cluster: {server: "
+         "'http://127.0.0.1:1'}}], users: [{name: u, user: {}}], contexts: [{name: c, context: "
+         "{cluster: k, user: u}}]}\n";
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"status"},
+                                                  {"audit"},
+                                                  {"rollout", "pause"},
+                                                  {"explain", "gpu-1"},
+                                                  {"plan", "--from-cluster"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--kubeconfig", kubeconfig});
+    std::istringstream in;
+    std::ostringstream out;
+    std::ostringstream err;
+    EXPECT_EQ(run_cli(arguments, in, out, err), 2) << command.front();
+    EXPECT_EQ(out.str(), "");
+    EXPECT_THAT(err.str(), testing::HasSubstr("the API server http://127.0.0.1:1 cannot be reached: "));
+    EXPECT_EQ(std::ranges::count(err.str(), '\n'), 1) << err.str();
+  }
 }
 
 }  // namespace
