@@ -1,5 +1,5 @@
 """The plugin's installation changes below a rollout: namespace, ConfigMap, default key, DaemonSets that go and come."""
-from scenario import COMPONENTS, INVALID, expect, expect_that, fleet, mps, scenario, ts
+from scenario import COMPONENTS, CONFIG_LABEL, INVALID, expect, expect_that, fleet, mps, scenario, ts
 
 
 def remove_daemonsets(c):
@@ -140,3 +140,33 @@ def a_driver_upgrade_in_the_middle_of_a_change_is_waited_for():
     c.converge()
     expect("capacities", {c.capacity(each) for each in c.nodes()}, {16})
     expect("cordoned", [each for each in c.nodes() if c.cordoned(each)], [])
+
+
+@scenario
+def a_rollout_whose_nodes_lose_their_key_is_not_complete():
+    """Half-way through an edit the DaemonSets get a default key that does not exist: the nodes that are left have no key,
+    and the rollout waits for them and names them, until the default is right again."""
+    c = fleet(4, ts(4), rollout={"maxUnavailable": 1, "canary": {"nodesPerGroup": 1, "soak": "1m"}},
+              options=["--cluster-max-unavailable", "1"])
+    # One node has the key by its label, so that the rollout itself goes on.
+    c.set_label("n01", CONFIG_LABEL, "any")
+    for _ in range(4):
+        c.after("5m")
+    c.edit(any=ts(8))
+    while c.capacity("n01") != 16:
+        c.after("1m")
+    waiting = [name for name in c.nodes() if c.capacity(name) == 8]
+    expect_that(waiting, "nodes that still wait", [c.capacity(name) for name in c.nodes()])
+    announce(c, "nokey")
+    default_of_templates(c, "nokey", "h2")
+    for _ in range(6):
+        c.after("5m")
+    expect("complete", c.rollouts("Completed"), [])
+    states = [(rollout["status"]["phase"], str(rollout["status"])) for rollout in c.rollouts()]
+    for phase, status in states:
+        expect("phase", phase, "Paused")
+        expect_that("ConfigInvalid" in status and waiting[0] in status, "the reason and the nodes that are left", status)
+    announce(c, "any")
+    default_of_templates(c, "any", "h1")
+    c.converge(most=60)
+    expect("capacities", {c.capacity(name) for name in c.nodes()}, {16})
