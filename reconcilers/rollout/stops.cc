@@ -116,7 +116,7 @@ bool is_left(const Pass& pass, const RolloutKey& key, std::string_view revision)
   const auto other = std::ranges::find_if(profile_rollouts, uses_it);
   if (other == profile_rollouts.end()) return false;
   // Nodes that have lost the labels by which the policy selects them will return. So might nodes that are away, or on
-  // another key by a label of theirs, of a policy that chooses no key itself.
+  // another key by their label, of a policy that chooses no key itself.
   const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
   const bool has_moved = std::ranges::any_of(profile_rollouts, [&](const auto& profile_rollout) {
     return profile_rollout.first.policy == key.policy && uses_it(profile_rollout);

@@ -112,7 +112,7 @@ def failed_nodes_whose_pool_label_is_taken_away_still_count():
 @scenario
 def a_failed_machine_that_was_replaced_leaves_no_stop_on_a_fleet_that_runs_the_revision():
     """The last of four nodes fails (its slot was the only one), the machine is replaced, and the new one runs the revision: all nodes
-    show it. A node that drifts later is repaired, and nobody says Degraded for ever."""
+    show it. A node that drifts later is repaired, and Degraded ends."""
     c = fleet(4, ts(4), rollout={"maxUnavailable": 1}, options=["--cluster-max-unavailable", "1"])
     c.behave("crash", "n04")
     c.edit(any=ts(8))

@@ -70,8 +70,10 @@ class StatusTest : public testing::Test {
     index.note_everything_changed();
     index.refresh(world, PlannerSettings());
     std::ostringstream out;
-    print_status({world, index, incomplete, kai_findings(world, index, PlannerSettings(), sim.clock.now())}, form,
-                 width, out);
+    const PlannerSettings settings;
+    const k8s::WallTime now = sim.clock.now();
+    print_status({world, index, settings, now, incomplete, kai_findings(world, index, settings, now)}, form, width,
+                 out);
     return out.str();
   }
   // What the operator has recorded of gpu-1: that it loaded what its profile says.
