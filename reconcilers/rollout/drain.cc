@@ -159,7 +159,8 @@ const std::string* refused_write(const Pass& pass, const std::string& node) {
 
 namespace {
 
-// Who deferred the node, when it is tried again, and how to retry it now.
+// Who deferred the node, when it is tried again, and how to retry it now. The time stays in the text when it has
+// passed, so that no status is written for that alone.
 std::string deferral_text(const Pass& pass, const std::string& node, const SharingPolicy& policy) {
   const Deferral deferral = deferral_of(*pass.s.world.nodes.find(node)).value_or(Deferral{});
   const WallTime until = deferred_until(pass, node).value_or(deferral.until);
@@ -167,7 +168,8 @@ std::string deferral_text(const Pass& pass, const std::string& node, const Shari
                               ? std::string("someone uncordoned it during the drain")
                               : fmt::format("its workloads did not end within idleTimeout ({})",
                                             k8s::format_go_duration(policy.rollout.idle_timeout));
-  const std::string at = until > pass.s.now ? fmt::format("at {}, ", k8s::format_time(until)) : "";
+  const bool counts = until == deferral.until;  // Else its time is wrong, and it is over.
+  const std::string at = counts ? fmt::format("not before {} and ", k8s::format_time(until)) : "";
   return fmt::format(
       "{}; retry {}when no other node of its group waits, or now: `gpu-sharing-operator rollout start {}`", who, at,
       policy.meta.name);

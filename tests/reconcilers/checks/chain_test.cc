@@ -245,7 +245,7 @@ TEST(Chain, DefectsDependOnTheRelease) {
   }
 }
 
-// Regression: a node that runs b was advised "make a the default", because a and b have the same text.
+// Regression: a node that runs b was advised to make a the default, because a and b have the same text.
 TEST(PreflightCache, TwoKeysOfOneTextHaveAnswersOfTheirOwn) {
   PreflightCache cache;
   Workshop workshop;
@@ -257,8 +257,8 @@ TEST(PreflightCache, TwoKeysOfOneTextHaveAnswersOfTheirOwn) {
   gso::Setup first = workshop.by_label("a").setup(mps(4));
   first.hardware.written_down = nullptr;
   const PreflightCache::Answer kept = cache.check(first);  // Held, as by a node.
-  EXPECT_NE(message("b").find("make b the default key"), std::string::npos) << message("b");
-  EXPECT_NE(message("a").find("make a the default key"), std::string::npos) << message("a");
+  EXPECT_NE(message("b").find(" to b and label the other nodes"), std::string::npos) << message("b");
+  EXPECT_NE(message("a").find(" to a and label the other nodes"), std::string::npos) << message("a");
 }
 
 TEST(PreflightCache, AlikeSetupsShareAnAnswerAndADifferenceInAnythingThatIsReadMakesAnother) {

@@ -230,8 +230,8 @@ TEST_F(Deferred, ANodeThatAPersonUncordonedSaysSoAndWhenItIsTriedAgain) {
   const WallTime until = deferral_of(fleet_->node("a01")).value_or(Deferral()).until;
   EXPECT_GE(until, then + hours(1));
   const std::string at = k8s::format_time(until);
-  const std::string why = "someone uncordoned it during the drain; retry at " + at +
-                          ", when no other node of its group waits, or now: `gpu-sharing-operator rollout start "
+  const std::string why = "someone uncordoned it during the drain; retry not before " + at +
+                          " and when no other node of its group waits, or now: `gpu-sharing-operator rollout start "
                           "default`";
   EXPECT_EQ(shown("a01"), "Pending: " + why);
   EXPECT_EQ(next("a01"), "gpu-sharing-operator rollout start default");
@@ -245,7 +245,7 @@ TEST_F(Deferred, ANodeWhosePodsDidNotEndNamesThemAndTheTimeout) {
   tick(30);
   ASSERT_TRUE(deferral_of(fleet_->node("a01")).has_value());
   EXPECT_THAT(shown("a01"),
-              AllOf(StartsWith("Pending: its workloads did not end within idleTimeout (1h0m0s); retry at "),
+              AllOf(StartsWith("Pending: its workloads did not end within idleTimeout (1h0m0s); retry not before "),
                     EndsWith("waits for jobs/job-1")));
 }
 
