@@ -80,8 +80,9 @@ asio::awaitable<int> control(Session session, Options options, std::ostream* err
 }  // namespace
 
 int run_controller(Options options, std::ostream& err) {
-  return run_connected(kCommand, options, k8s::Interaction{}, err,
-                       [&](Session session) { return control(std::move(session), options, &err); });
+  return run_connected(
+      kCommand, options, k8s::Interaction{}, err,
+      [&](Session session) { return control(std::move(session), options, &err); }, NoServer::is_awaited);
 }
 
 Command make_run_command() {

@@ -44,8 +44,8 @@ class AuthFailureRecorder final : public k8s::Transport {
   k8s::Transport* behind_;
 };
 
-// Why no server answers at that address; empty: one does, whatever it answers. One small request, because the many of a
-// command would wait for each other: a server that does not answer counts as overloaded (request_lane.h).
+// Why no server answers at that address; empty: one does, whatever it answers. One small request: further ones would
+// be delayed, because a server that does not answer counts as overloaded (request_lane.h).
 asio::awaitable<std::string> find_unreachable(Session session) {
   const k8s::Result<std::string> answer = co_await session.client->get_path("/version");
   const bool none =
@@ -56,7 +56,8 @@ asio::awaitable<std::string> find_unreachable(Session session) {
 
 // A person can take longer to log in than a request may wait, so that comes first. `credentials` can be null.
 asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> credentials, Session session,
-                                    std::string_view command, const SessionBody* body, std::ostream* err) {
+                                    std::string_view command, const SessionBody* body, std::ostream* err,
+                                    NoServer no_server) {
   if (credentials != nullptr) {
     const k8s::Result<std::string> token = co_await credentials->token(k8s::MonoTime::never());
     if (!token) {
@@ -64,10 +65,12 @@ asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> crede
       co_return 2;
     }
   }
-  const std::string unreachable = co_await find_unreachable(session);
-  if (!unreachable.empty()) {
-    *err << command << ": " << unreachable << "\n";
-    co_return 2;
+  if (no_server == NoServer::ends_command) {
+    const std::string unreachable = co_await find_unreachable(session);
+    if (!unreachable.empty()) {
+      *err << command << ": " << unreachable << "\n";
+      co_return 2;
+    }
   }
   const int exit_status = co_await (*body)(std::move(session));
   co_return exit_status;
@@ -85,7 +88,7 @@ std::string login_hint(const std::string& server, const std::string& identity) {
 }
 
 int run_connected(std::string_view command, const Options& options, k8s::Interaction interaction, std::ostream& err,
-                  const SessionBody& body) {
+                  const SessionBody& body, NoServer no_server) {
   asio::io_context io(1);
   const std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
   const k8s::ConnectionRequest request{options.kubeconfig, options.context, interaction};
@@ -118,7 +121,7 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   k8s::ApiClient client(&recorder, clock.get(), client_options);
   session.client = &client;
   int exit_status = 0;
-  asio::co_spawn(io, log_in_and_run(first, std::move(session), command, &body, &err),
+  asio::co_spawn(io, log_in_and_run(first, std::move(session), command, &body, &err, no_server),
                  [&](const std::exception_ptr& error, int status) {
                    if (error != nullptr) std::rethrow_exception(error);
                    exit_status = status;

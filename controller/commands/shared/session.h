@@ -28,12 +28,20 @@ struct Session {
 
 using SessionBody = std::function<boost::asio::awaitable<int>(Session session)>;
 
+// What becomes of a command when no API server answers at the address.
+enum class NoServer {
+  ends_command,  // At once, with a line on `err`: the many requests of a command would wait for each other.
+  is_awaited,    // The body tries again by itself: the operator's `run`, whose /readyz names the cause meanwhile.
+};
+
 // Connects as the options say, runs the body to its end and returns the exit status that it gives; 2 with a line on
-// `err` where the configuration of the connection cannot be used. After a 401 a line says whose credentials those were.
-// `command` begins that line. `interaction` is for credential plugins: k8s::terminal_of_process() for a command that a
-// person has typed; they log in before the first request then, and take the time that they need.
+// `err` where the configuration of the connection cannot be used, or no server answers. After a 401 a line says whose
+// credentials those were. `command` begins that line. `interaction` is for credential plugins:
+// k8s::terminal_of_process() for a command that a person has typed; they log in before the first request then, and take
+// the time that they need.
 [[nodiscard]] int run_connected(std::string_view command, const Options& options, k8s::Interaction interaction,
-                                std::ostream& err, const SessionBody& body);
+                                std::ostream& err, const SessionBody& body,
+                                NoServer no_server = NoServer::ends_command);
 
 // What is said once the API server has answered 401. `identity`: k8s::Connection's.
 [[nodiscard]] std::string login_hint(const std::string& server, const std::string& identity);
