@@ -42,6 +42,7 @@ struct Arguments {
   double time_scale = 0.02;
   bool edit = true;
   int copies = 0;
+  double most_memory_mib = 1e6;  // At the operator's peak.
 };
 
 double milliseconds(k8s::Duration d) {
@@ -95,6 +96,7 @@ class Bench {
     co_await set_up();
     co_await start_operator();
     if (arguments_.edit && arguments_.copies == 0) co_await edit();
+    judge_peak();
     co_await operator_.kill();
     if (arguments_.copies == 0) fleet_.stop();
     io_.stop();
@@ -263,6 +265,14 @@ class Bench {
                memory_mib(operator_.pid(), "VmHWM"));
   }
 
+  // A container with a limit below the peak is killed.
+  void judge_peak() const {
+    const double peak = memory_mib(operator_.pid(), "VmHWM");
+    if (peak <= arguments_.most_memory_mib) return;
+    throw std::runtime_error(
+        fmt::format("the operator used {:.1f} MiB at its peak, more than {:.0f}", peak, arguments_.most_memory_mib));
+  }
+
   static constexpr const char* kNamespaces[] = {"gpu-operator", "gpu-sharing-operator"};
   const k8s::Gvr nodes_{"", "v1", "nodes"};
   const k8s::Gvr config_maps_{"", "v1", "configmaps"};
@@ -291,6 +301,7 @@ int main(int argc, char** argv) {
   app.add_option("--node-bytes", arguments.node_bytes, "Size of one Node as JSON");
   app.add_option("--time-scale", arguments.time_scale, "Factor on the fleet's delays");
   app.add_flag("!--no-edit", arguments.edit, "Only start and memory, no change of the fleet");
+  app.add_option("--most-memory", arguments.most_memory_mib, "MiB that the operator may use at its peak");
   app.add_option("--copies", arguments.copies,
                  "Copies of the first node, with its pods, that nobody emulates (--no-edit)")
       ->check(CLI::Range(0, 100000));

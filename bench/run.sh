@@ -21,8 +21,8 @@ run fleet-1000 "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 1000
 run micro "$BIN/bench/micro_bench"
 run kai "$BIN/bench/kai_bench"
 run partitioning "$BIN/bench/partitioning_bench"
-run fleet-5000-memory "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 5000 --no-edit
-run fleet-50000-memory "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 1 --copies 49999 --node-bytes 6000 --no-edit
+run fleet-5000-memory "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 5000 --no-edit --most-memory 256
+run fleet-50000-memory "$BIN/bench/fleet_bench" --operator "$OPERATOR" --nodes 1 --copies 49999 --node-bytes 6000 --no-edit --most-memory 768
 run admission "$BIN/bench/admission_bench"
 run lint-1000 "$BIN/bench/profile_bench" lint
 run input bench/input_bench.py "$OPERATOR"
