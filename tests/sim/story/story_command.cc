@@ -29,6 +29,7 @@
 #include "tests/sim/fleet/fleet.h"
 #include "tests/sim/fleet/topology.h"
 #include "tests/sim/story/child_operator.h"
+#include "tests/sim/story/invariants.h"
 
 namespace gso::sim {
 namespace asio = boost::asio;
@@ -57,7 +58,9 @@ class Scratch {
   bool keep_;
 };
 
-// The simulated API server over HTTP, and a way into it without HTTP.
+constexpr const char* kOperatorUser = "system:serviceaccount:gpu-sharing-operator:gpu-sharing-operator";
+
+// The simulated API server over HTTP, and a way into it without HTTP. The invariants are judged on every write.
 struct SimulatedServer {
   SimulatedServer(asio::io_context& io, k8s::Clock& clock)
       : server(io.get_executor(), clock),
@@ -66,6 +69,7 @@ struct SimulatedServer {
   ApiServer server;
   HttpFrontend frontend;
   InProcessTransport transport;
+  Invariants invariants{&server, {.operator_user = kOperatorUser}};
 };
 
 k8s::Result<std::vector<std::string>> read_definitions(const std::string& folder) {
@@ -158,8 +162,7 @@ int tell(const StorySettings& settings, TellShort tell_short) {
     simulated = std::make_unique<SimulatedServer>(io, *clock);
     transport = &simulated->transport;
     operator_kubeconfig = scratch.file("kubeconfig");
-    std::ofstream(operator_kubeconfig) << simulated->frontend.kubeconfig(
-        "system:serviceaccount:gpu-sharing-operator:gpu-sharing-operator");
+    std::ofstream(operator_kubeconfig) << simulated->frontend.kubeconfig(kOperatorUser);
     std::printf("simulated API server at %s, plugin %s, time x%g\n", simulated->frontend.url().c_str(),
                 settings.plugin_version.c_str(), 1.0 / settings.time_scale);
   } else {
@@ -189,6 +192,7 @@ int tell(const StorySettings& settings, TellShort tell_short) {
   Fleet fleet(&client, clock.get(), std::move(fleet_options));
   ChildOperator child(clock.get(), settings.operator_binary, operator_kubeconfig, log);
   Story story(&client, clock.get(), &child, story_options(settings, *std::move(definitions)));
+  if (simulated) story.invariant = [&judge = simulated->invariants] { return judge.violation(); };
 
   std::optional<std::vector<StoryStep>> steps;
   asio::signal_set signals(io, SIGTERM, SIGINT);
@@ -206,9 +210,11 @@ int tell(const StorySettings& settings, TellShort tell_short) {
   print_table(story.node_table());
   std::size_t held = 0;
   for (const auto& step : *steps) held += step.held ? 1 : 0;
-  const bool all = held == steps->size();
+  const std::string violation = simulated ? simulated->invariants.violation() : std::string();
+  const bool all = held == steps->size() && violation.empty();
   std::printf("%zu of %zu steps held, in %.1f s\n", held, steps->size(),
               std::chrono::duration<double>(clock->monotonic() - begun).count());
+  if (!violation.empty()) std::printf("an invariant broke: %s\n", violation.c_str());
   if (!all) keep_log(&scratch);
   return all ? 0 : 1;
 }
