@@ -31,7 +31,8 @@ def arguments():
     parser.add_argument("--operator", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--peer", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--nodes", type=int, default=5000, help="Nodes, with one operand pod each (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each client writes its label (default %(default)s); 0: only --growth is measured")
+    parser.add_argument("--rounds", type=int, default=3,
+                        help="how often each client writes its label (default %(default)s); 0: only --growth is measured")
     parser.add_argument("--quiet-seconds", type=float, default=60, help="how long nothing happens (default %(default)s)")
     parser.add_argument("--idle-seconds", type=float, default=3,
                         help="pause before memory and CPU of an idle client are read (default %(default)s)")

@@ -1,11 +1,11 @@
 // Queries and changes of a record.
 #include "reconcilers/cluster/record.h"
 
-#include "reconcilers/model/retry.h"
-
 #include <algorithm>
 
 #include <fmt/format.h>
+
+#include "reconcilers/model/retry.h"
 
 namespace gso {
 

@@ -9,7 +9,7 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/retry.h"
+#include "reconcilers/node/applying_deferral.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/node/mps_daemon_change.h"
 #include "reconcilers/node/node_labels.h"
@@ -83,8 +83,7 @@ class Counter {
     put(Bucket::would_break, !a_.would_break.empty());
     if (a_.phase == Phase::pending) {
       out_.pending = out_.counts.busy == 0;
-      const auto deferral = deferral_of(node_);
-      put(Bucket::deferred, deferral && deferral->to == a_.target.view() && !asks_again(deferral->retry, retry()));
+      put(Bucket::deferred, applying_deferral(node_, a_, retry()).has_value());
     }
     // A node that is set aside neither delays a rollout nor counts for or against a revision.
     const bool counted = out_.counts.settled > 0 || a_.change != nullptr || a_.is_blocked();

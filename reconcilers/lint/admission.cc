@@ -66,11 +66,12 @@ class Judge {
   // Keys of `before` that `after` does not have, if somebody uses them.
   void add_removed_keys(const Json& after, const Json& before, const std::string& source) {
     if (!rules_.key_users) return;
+    const Json data = object_at(after, "data");
+    const Json binary_data = object_at(after, "binaryData");
     for (const std::string_view member : {"data", "binaryData"}) {
       const Json keys = object_at(before, member);
       for (const auto& [key, text] : keys.items()) {
-        const bool stays = member_at(object_at(after, "data"), key) != nullptr ||
-                           member_at(object_at(after, "binaryData"), key) != nullptr;
+        const bool stays = data.contains(key) || binary_data.contains(key);
         const std::string users = stays ? std::string() : rules_.key_users(key);
         if (!users.empty()) out_.warnings.push_back(line_of_removed(source, key, users));
       }

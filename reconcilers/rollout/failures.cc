@@ -58,7 +58,7 @@ std::string failures_that_stop(const RolloutView& rollout) {
   const Index& index = rollout.pass.index;
   const auto* known = remembered_failure(rollout.pass, rollout.key, rollout.policy, rollout.target);
   const std::int64_t failures = rollout.failures();
-  const std::int64_t present = count_failures(index, rollout.failed());
+  const std::int64_t present = rollout.present_failures();
   if (failures == 0 && known == nullptr) return {};
   if (present == 0 && known != nullptr) {
     return fmt::format("{} failed before and is not retried until the profile changes. Retry: `rollout start`",

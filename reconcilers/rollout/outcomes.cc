@@ -158,6 +158,11 @@ class Outcomes {
     change("Verified", fmt::format("policy {} is at {}", key.policy, target)).good[{key.policy, key.config_map}] = good;
   }
 
+  static void add_failure(FleetRecord& record, FleetRecord::Failure failure) {
+    record.failures.push_back(std::move(failure));
+    if (record.failures.size() > FleetRecord::kMostFailures) record.failures.erase(record.failures.begin());
+  }
+
   void find_failures() {
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
       if (profile_rollout.nodes(RolloutBucket::failed).empty()) continue;
@@ -180,9 +185,8 @@ class Outcomes {
         return !earlier.rolled_back && earlier.policy == key.policy && earlier.config_map == key.config_map &&
                earlier.key == key.key && earlier.revision == target && earlier.retry == retry_of(policy);
       });
-      next.failures.push_back({key.policy, key.config_map, key.key, target, std::string(retry_of(policy)),
-                               machines_of(rollout), back, rollout.templates()});
-      if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
+      add_failure(next, {key.policy, key.config_map, key.key, target, std::string(retry_of(policy)),
+                         machines_of(rollout), back, rollout.templates()});
       if (!back) continue;
       const std::string note =
           fmt::format("{} of policy {}: {}; its nodes return to the last verified profile", target, key.policy, why);
@@ -203,8 +207,7 @@ class Outcomes {
       FleetRecord::Failure inherited = *known;
       inherited.policy = key.policy;
       inherited.retry = retry_of(policy);
-      next.failures.push_back(std::move(inherited));
-      if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
+      add_failure(next, std::move(inherited));
     }
   }
 
@@ -222,8 +225,7 @@ class Outcomes {
       FleetRecord& next =
           change(kUndone, fmt::format("{} of policy {} is rolled back", rollout->to_revision, key.policy));
       if (known != nullptr) std::erase(next.failures, *known);
-      next.failures.push_back({key.policy, key.config_map, key.key, rollout->to_revision, retry, {}, true});
-      if (next.failures.size() > FleetRecord::kMostFailures) next.failures.erase(next.failures.begin());
+      add_failure(next, {key.policy, key.config_map, key.key, rollout->to_revision, retry, {}, true});
       pass_.event(rollout_ref(name), false, kUndone, "Rollback",
                   fmt::format("{} is rolled back: the nodes of policy {} return to the last verified profile",
                               rollout->to_revision, key.policy));

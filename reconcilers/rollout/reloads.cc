@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/retry.h"
+#include "reconcilers/node/applying_deferral.h"
 #include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
@@ -39,8 +39,7 @@ bool is_no_proof_to_come(const Pass& pass, const std::string& name, const NodeAs
 // The restart was given up for a while: workloads did not end, or a person uncordoned the node. Says so.
 bool is_deferred(Pass& pass, const std::string& name, const NodeAssessment& a) {
   const SharingPolicy& policy = pass.index.policy(pass.s.world, a.policy.view());
-  const auto deferral = deferral_of(*pass.s.world.nodes.find(name));
-  if (!deferral || deferral->to != a.target.view() || asks_again(deferral->retry, retry_of(policy))) return false;
+  if (!applying_deferral(*pass.s.world.nodes.find(name), a, retry_of(policy))) return false;
   const WallTime until = deferred_until(pass, name).value_or(pass.s.now);
   if (until <= pass.s.now) return false;
   pass.ages.look_again_in(until - pass.s.now);

@@ -214,18 +214,17 @@ void find_drift(Pass& pass) {
   });
   report_first(index.nodes_in(Bucket::excused_drift), [&](const std::string& name) {
     const NodeAssessment& a = *index.find(name);
-    const std::string_view why = excuse_of(a);
-    if (why.empty() && baseline_excuse(a) == kPreexistingDrift) return false;  // find_preexisting_drift() reports it.
-    if (why.empty()) {
-      pass.finding(Severity::warning, node_ref(name), kUnproven,
-                   fmt::format("{}; its pods are not restarted: they are older than the text, which they would load. "
-                               "If that is wanted: `rollout start {} --adopt`",
-                               shown_difference(a), a.policy.view()));
+    if (const std::string_view why = excuse_of(a); !why.empty()) {
+      pass.finding(
+          Severity::warning, node_ref(name), why,
+          fmt::format("does not show the profile that it runs, and is not repaired now: {}", shown_difference(a)));
       return true;
     }
-    pass.finding(
-        Severity::warning, node_ref(name), why,
-        fmt::format("does not show the profile that it runs, and is not repaired now: {}", shown_difference(a)));
+    if (baseline_excuse(a) == kPreexistingDrift) return false;  // find_preexisting_drift() reports it.
+    pass.finding(Severity::warning, node_ref(name), kUnproven,
+                 fmt::format("{}; its pods are not restarted: they are older than the text, which they would load. "
+                             "If that is wanted: `rollout start {} --adopt`",
+                             shown_difference(a), a.policy.view()));
     return true;
   });
   report_first(index.nodes_in(Bucket::missing_devices), [&](const std::string& name) {

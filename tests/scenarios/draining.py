@@ -213,18 +213,25 @@ def a_deferral_of_a_clock_that_was_ahead_does_not_last_a_year():
     expect("the capacity of the node", c.capacity("n01"), 16)
 
 
+EVICT = {"workloads": "Evict", "canary": {"nodesPerGroup": 0}, "maxUnavailable": 1}
+
+
+def first_started(c):
+    tick = c.after("20s")
+    while not tick.started():
+        tick = c.after("20s")
+    return one(tick.started())
+
+
 @scenario
 def nobody_is_evicted_from_a_node_that_is_not_ready():
     """Evict: the node that was cordoned becomes NotReady before its pods are evicted: none is evicted while it is, since nothing can
     be changed there."""
-    c = fleet(2, mps(4), rollout={"workloads": "Evict", "canary": {"nodesPerGroup": 0}, "maxUnavailable": 1})
+    c = fleet(2, mps(4), rollout=EVICT)
     for n in c.nodes():
         c.consumer("job-" + n, n)
     c.edit(any=mps(8))
-    t = c.after("20s")
-    while not t.started():
-        t = c.after("20s")
-    n = one(t.started())
+    n = first_started(c)
     evicted = [e for t in c.ticks for e in t.evicted()]
     expect("evicted so far", evicted, [])
     c.set_ready(n, False)
@@ -235,15 +242,12 @@ def nobody_is_evicted_from_a_node_that_is_not_ready():
 @scenario
 def a_node_that_is_fewer_replicas_and_not_ready_evicts_nobody():
     """Time-slicing 8 -> 2 under Evict with 6 pods; the node is NotReady: nobody is evicted."""
-    c = fleet(2, ts(8), rollout={"workloads": "Evict", "canary": {"nodesPerGroup": 0}, "maxUnavailable": 1})
+    c = fleet(2, ts(8), rollout=EVICT)
     for n in c.nodes():
         for i in range(6):
             c.consumer("job%d-%s" % (i, n), n)
     c.edit(any=ts(2))
-    t = c.after("20s")
-    while not t.started():
-        t = c.after("20s")
-    n = one(t.started())
+    n = first_started(c)
     c.set_ready(n, False)
     ticks = [c.after("20s") for _ in range(6)]
     expect("evicted", [e for t in ticks for e in t.evicted() if e.endswith(n)], [])

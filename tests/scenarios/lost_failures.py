@@ -109,6 +109,23 @@ def failed_nodes_whose_pool_label_is_taken_away_still_count():
     expect_a_stop(c, failed, policy="p")
 
 
+def replace(c, name):
+    """Another machine of that name, and fifty minutes later."""
+    c.delete_node(name)
+    c.add_node(name)
+    for _ in range(10):
+        c.after("5m")
+
+
+def expect_a_repair(c, name):
+    """The node serves nothing from now on: it is repaired within fifty minutes, and nothing is Degraded."""
+    c.serve(name, 0)
+    for _ in range(10):
+        c.after("5m")
+    expect("capacity of " + name, c.capacity(name), 16)
+    expect("Degraded", c.condition("default", "Degraded").get("status"), "False")
+
+
 @scenario
 def a_failed_machine_that_was_replaced_leaves_no_stop_on_a_fleet_that_runs_the_revision():
     """The last of four nodes fails (its slot was the only one), the machine is replaced, and the new one runs the revision: all nodes
@@ -119,16 +136,9 @@ def a_failed_machine_that_was_replaced_leaves_no_stop_on_a_fleet_that_runs_the_r
     for _ in range(40):
         c.after("2m")
     expect("states", [c.state(n) for n in c.nodes()], ["", "", "", "Failed"])
-    c.delete_node("n04")
-    c.add_node("n04")
-    for _ in range(10):
-        c.after("5m")
+    replace(c, "n04")
     expect("capacity", {c.capacity(n) for n in c.nodes()}, {16})
-    c.serve("n02", 0)
-    for _ in range(10):
-        c.after("5m")
-    expect("capacity of n02", c.capacity("n02"), 16)
-    expect("Degraded", c.condition("default", "Degraded").get("status"), "False")
+    expect_a_repair(c, "n02")
 
 
 @scenario
@@ -145,15 +155,8 @@ def a_repair_that_fails_on_one_machine_does_not_end_the_repair_of_others():
     for _ in range(20):
         c.after("3m")
     expect("n02", c.state("n02"), "Failed")
-    c.delete_node("n02")
-    c.add_node("n02")
-    for _ in range(10):
-        c.after("5m")
-    c.serve("n03", 0)
-    for _ in range(12):
-        c.after("5m")
-    expect("capacity of n03", c.capacity("n03"), 16)
-    expect("Degraded", c.condition("default", "Degraded").get("status"), "False")
+    replace(c, "n02")
+    expect_a_repair(c, "n03")
 
 
 @scenario
@@ -161,7 +164,8 @@ def a_revision_that_failed_under_a_deleted_policy_is_remembered():
     """8 replicas fail on the canary of team; its node is removed for repair, and team is deleted: failures stay remembered, default does
     not take the next node down with the same text."""
     c = fleet(4, ts(4), rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}})
-    c.policy("team", priority=5, selector={"nvidia.com/gpu.present": "true"}, rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}, "maxUnavailable": 1})
+    c.policy("team", priority=5, selector={"nvidia.com/gpu.present": "true"},
+             rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}, "maxUnavailable": 1})
     c.after("5m")
     c.behave("crash", *c.nodes())
     c.edit(any=ts(8))

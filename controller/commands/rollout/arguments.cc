@@ -65,14 +65,11 @@ void add_watch(CLI::App& app, RolloutOptions& rollout) {
       ->type_name("DURATION");
   add_node_filter(app, rollout.only);
   app.footer(
-      "Exit status: 0 fine; 1 a revision failed, or the operator no longer runs; 2 wrong usage, or the cluster cannot "
-      "be\n"
-      "read. With --wait: 0 every node that is meant runs its target or is held by somebody; 1 stopped (nodes failed "
-      "or are\n"
-      "blocked, the profile is invalid, the rollout was aborted, undone or stopped by failures); 3 timed out. Pauses,\n"
-      "approvals and closed maintenance windows are waited for. --state, --policy and --selector choose the nodes of "
-      "the live\n"
-      "tree.");
+      "Exit status: 0 fine; 1 a revision failed, or the operator no longer runs; 2 wrong usage, or the cluster\n"
+      "cannot be read. With --wait: 0 every node that is meant runs its target or is held by somebody; 1 stopped\n"
+      "(nodes failed or are blocked, the profile is invalid, the rollout was aborted, undone or stopped by failures);\n"
+      "3 timed out. Pauses, approvals and closed maintenance windows are waited for. --state, --policy and --selector\n"
+      "choose the nodes of the live tree.");
 }
 
 k8s::Result<void> check_watch(RolloutOptions& rollout) {

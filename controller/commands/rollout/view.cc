@@ -215,10 +215,6 @@ void read_waits(const std::string& policy, const Json& status, std::vector<Polic
   }
 }
 
-}  // namespace
-
-namespace {
-
 // A pause that no operator has written into the status yet takes the place of what the status says.
 void note_recorded_pause(const SharingPolicy& policy, std::vector<PolicyWait>& waits) {
   const std::string_view paused = reason_of(Gate::paused);

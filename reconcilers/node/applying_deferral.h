@@ -1,0 +1,17 @@
+// Whether a deferral on a node still applies.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_change.h"
+
+namespace gso {
+
+// The node's deferral, if it is of its present target and nobody has asked for another attempt since (`retry`: the
+// policy's, retry.h). Whether its time has passed is another question: rollout/deferrals.h.
+[[nodiscard]] std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment& assessment,
+                                                        std::string_view retry);
+
+}  // namespace gso
