@@ -77,6 +77,7 @@ class Counter {
     put(Bucket::excused_drift, drifts(a_) && !drifts_unexcused());
     put(Bucket::busy, is_busy(a_));
     put(Bucket::missing_devices, reports_missing_devices(a_));
+    put(Bucket::early_text, !a_.early_text.empty());
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
     put(Bucket::uncounted, a_.is_uncounted());
     put(Bucket::unavailable, is_out_of_service(a_));

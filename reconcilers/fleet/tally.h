@@ -96,6 +96,7 @@ enum class Bucket : std::uint8_t {
   would_break,    // Would lose their GPUs with the announced settings.
   drifted_at_install,  // Did not show their profile at the baseline.
   missing_devices,     // Serve fewer devices than the profile that they have loaded needs.
+  early_text,          // Show an edited text before their change to it (NodeAssessment::early_text).
   uncounted,           // Have more GPUs than the record has for them.
   label_work,          // Sharing labels that the operator must write differ.
   unwritable,          // A label that the operator must write has no valid value.

@@ -142,6 +142,7 @@ NodeAssessment Assessor::run() {
   if (has_profiles) {
     count_devices();
     find_missing_of_loaded();
+    find_early_text();
     find_announced_break();
     out_.would_break = Interned(would_break_);
   }

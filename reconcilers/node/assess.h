@@ -122,6 +122,9 @@ struct NodeAssessment {
   // Which devices are missing of what it has loaded, if it waits for another target or drains; empty: none, or
   // unknown.
   Interned missing_of_loaded;
+  // It waits for its change to an edited text, and shows that text already, because something other than the operator
+  // made its pods read it: how it differs from what it has loaded. Empty: it does not.
+  Interned early_text;
   std::int64_t recorded_gpus = 0;    // The count in the fleet's record; 0: none.
   std::int64_t measured_gpus = 0;    // Devices computed from the served capacity; 0 if the capacity proves nothing.
   std::int64_t counted_devices = 0;  // GPUs according to GFD's label; 0 if the label proves nothing.

@@ -242,6 +242,18 @@ void Assessor::find_missing_of_loaded() {
   out_.missing_of_loaded = Interned(missing_devices_text(out_, shown));
 }
 
+// A label that was changed and changed back, SIGHUP, or a kubelet that was restarted makes a plugin read its text
+// again, and no pod shows it. A text that no label or capacity distinguishes from the one before shows nothing.
+void Assessor::find_early_text() {
+  const bool waits = out_.phase == Phase::pending && !out_.change && out_.cause == ChangeCause::edited;
+  if (!waits || !out_.ready || !out_.matches() || out_.loaded.revision == out_.target) return;
+  const ProfilePtr before = loaded_profile();
+  if (!before || !before->valid) return;
+  const Verification former =
+      verify(*context_.expectations.get(before, facts_, mig_env()), node_, gfd_ != nullptr, false);
+  if (!former.ok) out_.early_text = Interned(former.mismatch);
+}
+
 bool Assessor::adopts_drift() const {
   if (context_.settings.adopt_drift) return true;
   const auto asked = policy_ == nullptr ? std::nullopt : policy_->meta.annotations.get(kAdoptAnnotation);

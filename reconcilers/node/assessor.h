@@ -86,6 +86,7 @@ class Assessor {
   [[nodiscard]] ProfilePtr loaded_profile() const;
   [[nodiscard]] bool serves_every_device(const Profile& profile) const;
   void find_missing_of_loaded();
+  void find_early_text();
 
   [[nodiscard]] bool names_unknown_key() const;
   void verify_target();

@@ -39,7 +39,9 @@
 //       that were created before an edit   Ready, when gate, canary and budgets allow it. A deferred node starts after
 //       was taken back                     the others of its group, not before the time in gpusharing.dev/deferred; a
 //                                          new target or a retry ends the deferral. Under DaemonSetRestart a node
-//                                          starts only for a label, or if the restart did not reach it
+//                                          starts only for a label, or if the restart did not reach it. A node that
+//                                          shows an edit before its change to it is named (LoadedUngated), and proves
+//                                          nothing
 //
 // A node with a change. The code has one function per row and calls them in this order; the first row that applies
 // decides:

@@ -233,6 +233,21 @@ void find_drift(Pass& pass) {
   });
 }
 
+// A start outside the order: the budgets and the canary did not apply to it, and it proves nothing for the revision.
+void find_early_texts(Pass& pass) {
+  const Index& index = pass.index;
+  report_first(index.nodes_in(Bucket::early_text), [&](const std::string& name) {
+    const NodeAssessment& a = *index.find(name);
+    pass.finding(
+        Severity::warning, node_ref(name), kLoadedUngated,
+        fmt::format("shows {} ({}) before its change to it, outside the order of the rollout: {} for {}. Something "
+                    "else made its pods read the edited text: its label was changed and changed back, or the plugin "
+                    "got SIGHUP. It is no canary, and its pods are replaced in its turn",
+                    a.target.view(), a.profile_ref.view(), a.early_text.view(), a.loaded.revision.view()));
+    return true;
+  });
+}
+
 // Nodes in a change whose new pods fail: named before verifyTimeout has passed. Nodes that stand half-way have a
 // finding of their own (node_step.h).
 void find_failing_pods(Pass& pass) {
@@ -350,6 +365,7 @@ void plan_findings(Pass& pass) {
   find_held_policies(pass);
   find_unknown_times(pass);
   find_drift(pass);
+  find_early_texts(pass);
   find_failing_pods(pass);
   plan_unclean_exits(pass);
   plan_conflicts(pass);

@@ -2,7 +2,7 @@
 import datetime
 import json
 
-from .names import COMPONENTS, CONFIG_LABEL, GFD_LABELS, GPU
+from .names import COMPONENTS, GFD_LABELS, GPU
 from .profile_texts import Meaning
 from .times import stamp
 
@@ -33,11 +33,13 @@ class Reactions:
                     self.drop(pod)
             elif not pods and self.may_start(component, name):
                 self.start_pod(component, name)
-        for component in ("plugin", "gfd"):  # Sidecars follow the node's label; the MPS daemon does not.
+        # Sidecars follow the node's label; the MPS daemon does not. A label that names the file which the pod has anyway
+        # reloads nothing ("Already configured").
+        for component in ("plugin", "gfd"):
             pod = self.pod_of(component, name)
-            label = self.labels(name).get(CONFIG_LABEL, "")
-            if pod is not None and self.selected[pod["metadata"]["uid"]] != label:
-                self.selected[pod["metadata"]["uid"]] = label
+            key = self.resolve(name, self.projected())
+            if pod is not None and self.selected[pod["metadata"]["uid"]] != key:
+                self.selected[pod["metadata"]["uid"]] = key
                 text = self.text_for(name, self.projected())
                 if text is not None:
                     self.loaded[pod["metadata"]["uid"]] = text
@@ -105,7 +107,7 @@ class Reactions:
                        "containerStatuses": [main, {"name": "config-manager", "ready": ready, "restartCount": 0,
                                                     "state": {"running": {"startedAt": born}}}]}})
         self.loaded[pod["metadata"]["uid"]] = text
-        self.selected[pod["metadata"]["uid"]] = self.labels(name).get(CONFIG_LABEL, "")
+        self.selected[pod["metadata"]["uid"]] = self.resolve(name, self.data())
         machine.frozen = False
         return pod
 
