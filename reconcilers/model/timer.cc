@@ -30,6 +30,8 @@ constexpr auto kNames = std::to_array<Name>({
     {Timer::serving, "serving"},
     {Timer::drifting, "drifting"},
     {Timer::changing, "changing"},
+    {Timer::held, "held"},
+    {Timer::released, "released"},
     {Timer::leaving, "leaving"},
     {Timer::abandoned, "abandoned"},
     {Timer::pod_fault, "pod-fault"},

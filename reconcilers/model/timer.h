@@ -32,6 +32,8 @@ enum class Timer : std::uint8_t {
   serving,       // Its pods are Ready and cannot have read the target text, and its status does not show it.
   drifting,      // Was verified, and has stopped showing its profile.
   changing,      // A change is in progress.
+  held,          // In a change, and somebody holds the node (C1); scope: the target of its change.
+  released,      // In a change, and since then nobody holds the node any more; scope: the same.
   leaving,       // Has left its policy; scope: the policy that wrote its label.
   abandoned,     // No plugin with profiles serves it any more; no scope.
   pod_fault,     // Has a stuck pod; scope: component, fault and uid.

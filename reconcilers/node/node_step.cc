@@ -69,6 +69,10 @@ WallTime pods_came(const NodeView& view, const RolloutSpec& rollout) {
 
 }  // namespace
 
+WallTime deadline_start(WallTime stored, std::optional<WallTime> released) {
+  return released ? std::max(stored, *released) : stored;
+}
+
 ChangeStep::ChangeStep(const StepInput& input)
     : input_(input),
       view_(input.view),
@@ -204,7 +208,8 @@ bool ChangeStep::wait_for_node() {
 }
 
 bool ChangeStep::c7_list_older() {
-  expired_ = ages_.held_for(verifying_timer(name(), change_), rollout_.verify_timeout, pods_came(view_, rollout_));
+  expired_ = ages_.held_for(verifying_timer(name(), change_), rollout_.verify_timeout,
+                            deadline_start(pods_came(view_, rollout_), input_.released));
   if (!facts_.taint.empty() && !facts_.pods_ready) {
     finding(Severity::warning, kTaintNotTolerated,
             fmt::format("mid-change to {}, and the new pods cannot start: the node has the taint {}. Remove the taint, "
@@ -279,14 +284,14 @@ ProfilePtr profile_begun_for(const NodeView& view, const FleetRecord* record, Pr
                        overridden_errors(*plugin, view.installation.find(Component::gfd, view.node)));
 }
 
-void keep_timers(const NodeView& view, const RolloutSpec& rollout, Ages& ages) {
+void keep_timers(const NodeView& view, const RolloutSpec& rollout, std::optional<WallTime> released, Ages& ages) {
   const NodeChange& change = *view.facts.change;
   const std::string& name = view.node.meta.name;
   if (is_touched(view.facts, view.pods)) {
     ages.keep(draining_timer(name, change));
-    if (!change.failed) ages.run(verifying_timer(name, change), pods_came(view, rollout));
+    if (!change.failed) ages.run(verifying_timer(name, change), deadline_start(pods_came(view, rollout), released));
   } else {
-    ages.run(draining_timer(name, change), change.listed);
+    ages.run(draining_timer(name, change), deadline_start(change.listed, released));
     ages.keep(verifying_timer(name, change));
   }
   ages.keep(reloading_timer(name, change));

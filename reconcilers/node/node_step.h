@@ -46,7 +46,8 @@
 // A node with a change. The code has one function per row and calls them in this order; the first row that applies
 // decides:
 //   row when …                             then
-//   C1  a holder holds the node            Held. No action; afterwards every deadline starts again
+//   C1  a holder holds the node            Held. No action; afterwards every deadline starts again, also for an
+//                                          operator that is started later: the record has when the hold ended
 //       somebody uncordoned the node, and  The annotation forgets the operator's cordon, once: a later cordon is
 //       the change has failed or is        somebody else's, and stays
 //       touched
@@ -104,7 +105,7 @@
 // Deadlines: idleTimeout counts from the first wait for workloads, verifyTimeout from the end of C6; a new list starts
 // them again. After a restart of the operator they count from the times in the cluster: idleTimeout from when the pods
 // were listed; verifyTimeout from the creation of the newest new pod or, if none has come, from when the pods were
-// listed, plus idleTimeout if the node waited for its workloads.
+// listed, plus idleTimeout if the node waited for its workloads; none of them before a hold has ended (C1).
 //
 // Beside these rows: pods with a fault that only a new pod fixes (rollout/remediation.h), sharing labels that the
 // operator owns and labels of nodes that left their policy (registry.cc), and the mark for KAI (mps_ready.h). A node in
@@ -155,6 +156,9 @@ struct StepInput {
   std::optional<Stop> stop;
   std::optional<BlockedBy> blocked_by_pods;                  // According to the last list of its consumers.
   std::function<std::optional<KaiHindrance>()> kai_hinders;  // Asked only before pods are replaced.
+  // Since when nobody holds the node any more, if somebody did during this change (C1): no stored time starts a
+  // deadline before that.
+  std::optional<WallTime> released{};
 };
 
 // The row of the second table above that applies to a node in a change.
@@ -188,8 +192,12 @@ struct Step {
 // For StepInput::begun_for. `record` may be null.
 [[nodiscard]] ProfilePtr profile_begun_for(const NodeView& view, const FleetRecord* record, ProfileCache& profiles);
 
-// Keeps the timers of a change running without a step, for a pass that has reached its limit.
-void keep_timers(const NodeView& view, const RolloutSpec& rollout, Ages& ages);
+// Keeps the timers of a change running without a step, for a pass that has reached its limit. `released`: as in
+// StepInput.
+void keep_timers(const NodeView& view, const RolloutSpec& rollout, std::optional<WallTime> released, Ages& ages);
+
+// When a deadline of a change started that has a stored start. `released`: as in StepInput.
+[[nodiscard]] WallTime deadline_start(WallTime stored, std::optional<WallTime> released);
 
 // The timers of a change.
 [[nodiscard]] TimerKey draining_timer(const std::string& node, const NodeChange& change);

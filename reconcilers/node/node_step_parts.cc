@@ -97,8 +97,9 @@ bool ChangeStep::is_drained(Drain drain) {
     return false;
   }
   const TimerKey draining = draining_timer(name(), change_);
-  ages_.run(draining, change_.listed);
-  const Duration waited = snapshot_.now - ages_.since(draining, change_.listed);
+  const WallTime stored = deadline_start(change_.listed, input_.released);
+  ages_.run(draining, stored);
+  const Duration waited = snapshot_.now - ages_.since(draining, stored);
   const NodeUse use =
       use_of(snapshot_, name(), snapshot_.timers.contains(draining) ? ages_.since(draining) : snapshot_.now);
   if (drained(drain, use, facts_)) return true;

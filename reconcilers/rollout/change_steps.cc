@@ -4,6 +4,7 @@
 
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/kai_gate.h"
+#include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -21,6 +22,7 @@ Step ChangeSteps::of(const Node& node, const NodeAssessment& a) {
   ProfilePtr begun_for = profile_begun_for(view, pass_.index.record_or_null(), pass_.index.profiles);
   StepInput input{view, policy, std::move(begun_for), std::move(stop), std::move(who), {}};
   input.kai_hinders = [this, &name, &a] { return kai_hindrance(pass_, name, a); };
+  input.released = released_since(pass_, name, *a.change);
   return step(input);
 }
 

@@ -9,6 +9,7 @@
 #include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/evictions.h"
+#include "reconcilers/rollout/recorded_timers.h"
 
 namespace gso {
 
@@ -85,7 +86,8 @@ class ChangeWalk {
     if (seen != nullptr) {
       pass_.plan.timers.insert(pass_.plan.timers.end(), seen->timers.begin(), seen->timers.end());
     } else {
-      keep_timers(view_of(pass_, node, a), pass_.index.policy(pass_.s.world, a.policy.view()).rollout, pass_.ages);
+      keep_timers(view_of(pass_, node, a), pass_.index.policy(pass_.s.world, a.policy.view()).rollout,
+                  released_since(pass_, node.meta.name, *a.change), pass_.ages);
     }
   }
 

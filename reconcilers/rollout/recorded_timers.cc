@@ -16,7 +16,15 @@ namespace {
 constexpr Duration kWorthAWrite = std::chrono::minutes(1);
 
 // The kinds that the record keeps.
-constexpr Timer kRecorded[] = {Timer::loading, Timer::drifting, Timer::daemonset_stalls};
+constexpr Timer kRecorded[] = {Timer::loading, Timer::drifting, Timer::held, Timer::released, Timer::daemonset_stalls};
+
+bool is_of_a_node(Timer timer) {
+  return timer != Timer::daemonset_stalls && std::ranges::find(kRecorded, timer) != std::end(kRecorded);
+}
+
+bool is_of_a_hold(Timer timer) {
+  return timer == Timer::held || timer == Timer::released;
+}
 
 std::optional<std::string> machine_of(const World& world, const std::string& name) {
   const Node* node = world.nodes.find(name);
@@ -34,14 +42,22 @@ bool loads_for_long(const Pass& pass, const std::string& name) {
   return !a->holder.empty() || !a->ready || (loading_expired(pass, name, *a, kLate) && !must_have_read(pass, name, *a));
 }
 
-// The timer's key in the record: a drift belongs to a machine, not to the name of its node. nullopt: the record does
-// not keep this timer, or the node is gone.
+// The timer's key in the record: it belongs to a machine, not to the name of its node. nullopt: the record does not
+// keep this timer, or the node is gone.
 std::optional<TimerKey> recorded_key(const World& world, const TimerKey& timer) {
   if (timer.timer == Timer::daemonset_stalls) return timer;
-  if (timer.timer != Timer::drifting && timer.timer != Timer::loading) return std::nullopt;
+  if (!is_of_a_node(timer.timer)) return std::nullopt;
   const auto machine = machine_of(world, timer.subject);
   if (!machine) return std::nullopt;
   return TimerKey{timer.timer, *machine, timer.scope};
+}
+
+// Somebody has held the node during this change, as far as an earlier pass or the record knows.
+bool was_held(const Pass& pass, const std::string& node, const NodeChange& change) {
+  const auto is_known = [&](const TimerKey& timer) {
+    return pass.s.timers.contains(timer) || recorded_since(pass, timer).has_value();
+  };
+  return is_known(held_timer(node, change)) || is_known(released_timer(node, change));
 }
 
 }  // namespace
@@ -52,6 +68,37 @@ TimerKey drifting_timer(const std::string& node, const NodeAssessment& assessmen
 
 TimerKey stalls_timer(const RolloutKey& key, std::int64_t following) {
   return {Timer::daemonset_stalls, key.config_map, fmt::format("{}/{}/{}", key.policy, key.key, following)};
+}
+
+TimerKey held_timer(const std::string& node, const NodeChange& change) {
+  return {Timer::held, node, change.to};
+}
+
+TimerKey released_timer(const std::string& node, const NodeChange& change) {
+  return {Timer::released, node, change.to};
+}
+
+void run_hold_timers(Pass& pass) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
+    const NodeAssessment& a = *pass.index.find(name);
+    const bool is_held = !a.holder.empty();
+    if (!is_held && !was_held(pass, name, *a.change)) continue;
+    const TimerKey timer = is_held ? held_timer(name, *a.change) : released_timer(name, *a.change);
+    pass.ages.run(timer, recorded_since(pass, timer));
+  }
+}
+
+std::optional<WallTime> released_since(const Pass& pass, const std::string& node, const NodeChange& change) {
+  if (!was_held(pass, node, change)) return std::nullopt;
+  const TimerKey timer = released_timer(node, change);
+  return pass.ages.since(timer, recorded_since(pass, timer));
+}
+
+std::optional<WallTime> recorded_release(const Pass& pass, const std::string& node, const NodeChange& change) {
+  if (!pass.index.record) return std::nullopt;
+  const auto key = recorded_key(pass.s.world, released_timer(node, change));
+  const auto found = key ? pass.index.record->timers.find(*key) : pass.index.record->timers.end();
+  return found == pass.index.record->timers.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<WallTime> recorded_since(const Pass& pass, const TimerKey& timer) {
@@ -85,7 +132,8 @@ std::optional<Timers> update_timers(const Pass& pass) {
       if (!key || running.size() >= FleetRecord::kMostTimers) continue;
       const auto recorded = known.find(*key);
       still_known += recorded == known.end() ? 0 : 1;
-      due = due || (recorded == known.end() && pass.s.now - it->second >= kWorthAWrite);
+      const bool lasts = is_of_a_hold(kind) || pass.s.now - it->second >= kWorthAWrite;
+      due = due || (recorded == known.end() && lasts);
       running.emplace(
           *key, recorded == known.end() ? std::chrono::floor<std::chrono::seconds>(it->second) : recorded->second);
     }

@@ -17,6 +17,19 @@ namespace gso {
 // Runs while as many nodes of a rollout as before wait for their DaemonSets to replace their pods.
 [[nodiscard]] TimerKey stalls_timer(const RolloutKey& key, std::int64_t following);
 
+// Runs while somebody holds a node in a change (C1 of node/node_step.h).
+[[nodiscard]] TimerKey held_timer(const std::string& node, const NodeChange& change);
+// Runs after that for as long as the change lasts: its deadlines start when the hold ends, also for an operator that is
+// started later.
+[[nodiscard]] TimerKey released_timer(const std::string& node, const NodeChange& change);
+void run_hold_timers(Pass& pass);
+// Since when nobody holds the node any more; nullopt: nobody has held it during this change.
+[[nodiscard]] std::optional<WallTime> released_since(const Pass& pass, const std::string& node,
+                                                     const NodeChange& change);
+// The same as the record has it, which is the same in every look. nullopt: the record does not have it (yet).
+[[nodiscard]] std::optional<WallTime> recorded_release(const Pass& pass, const std::string& node,
+                                                       const NodeChange& change);
+
 // The record has a timer of a node that loads a profile after its label was moved, for any revision.
 [[nodiscard]] bool has_recorded_move(const Pass& pass, const std::string& node);
 // Since when the timer has run according to the record, in the first look of an operator; nullopt: the record does not
@@ -24,7 +37,8 @@ namespace gso {
 [[nodiscard]] std::optional<WallTime> recorded_since(const Pass& pass, const TimerKey& timer);
 
 // What the record must contain now; nullopt: it is up to date. A timer is added when it has run for a minute, together
-// with all others that run: conditions that pass quickly cost no write. It is removed as soon as it has stopped.
+// with all others that run: conditions that pass quickly cost no write. It is removed as soon as it has stopped. Holds
+// of nodes in a change are rare, and are recorded at once.
 [[nodiscard]] std::optional<Timers> update_timers(const Pass& pass);
 
 }  // namespace gso

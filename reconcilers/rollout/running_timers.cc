@@ -62,6 +62,7 @@ void declare_timers(Pass& pass) {
   run_loading_timers(pass);
   run_drifting_timers(pass);
   run_stalls_timers(pass);
+  run_hold_timers(pass);
   run_soaking_timers(pass);
   run_unsettled_timers(pass);
 }

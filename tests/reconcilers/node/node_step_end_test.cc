@@ -263,6 +263,22 @@ TEST_F(NodeStep, C11_ANodeThatDoesNotShowItFailsWhenItsTimeIsOver) {
   EXPECT_TRUE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->failed);
 }
 
+// An operator that has just been started: the new pods are older than verifyTimeout, and somebody held the node.
+TEST_F(NodeStep, C11_AfterAHoldTheTimeStartsWhenItEnded) {
+  replace_all();
+  shows_something_else();
+  for (Pod& each : pods) each.meta.creation_timestamp = now - minutes(30);
+  change.listed = now - minutes(31);
+  first_look = true;
+  for (const auto& [ago, row] :
+       std::vector<std::pair<minutes, StepRow>>{{minutes(5), StepRow::none}, {minutes(10), StepRow::c11}}) {
+    released = now - ago;
+    EXPECT_EQ(take().row, row) << ago.count();
+  }
+  released.reset();
+  EXPECT_EQ(take().row, StepRow::c11);
+}
+
 TEST_F(NodeStep, C11_ANodeThatServesWithoutItsLabelsIsWaitedForAndReported) {
   replace_all();
   shows_something_else();

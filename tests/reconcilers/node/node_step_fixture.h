@@ -156,6 +156,7 @@ class NodeStep : public testing::Test {
     const NodeView view{snapshot, node, facts, installation, sorted};
     StepInput input{view, policy, profiles.by_revision(change.to), stop, blocked_by_pods, {}};
     if (kai) input.kai_hinders = [this] { return kai; };
+    input.released = released;
     return step(input);
   }
   // The actions in short: "out(Verified)" and "into(Superseded)" remove and write the change, "patch(Relabel)" does
@@ -200,6 +201,7 @@ class NodeStep : public testing::Test {
   std::map<std::string, NodeConsumers> consumers;
   std::vector<std::pair<Timer, Duration>> ran;
   bool first_look = false;
+  std::optional<WallTime> released;
   std::chrono::milliseconds retargeted = std::chrono::seconds(2);  // Since when the node has its present target.
   std::optional<Stop> stop;
   std::optional<BlockedBy> blocked_by_pods;

@@ -328,6 +328,24 @@ TEST_F(DisruptiveStep, C6_AfterARestartTheIdleTimeoutGoesOnFromWhenThePodsWereLi
   }
 }
 
+TEST_F(DisruptiveStep, C6_AfterAHoldTheIdleTimeoutStartsWhenItEnded) {
+  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  change.listed = now - hours(5);
+  for (const auto& [released_ago, expected] : std::vector<std::pair<Duration, Actions>>{
+           {minutes(58), {}}, {hours(1), {"out(WaitingForWorkloads) uncordon"}}}) {
+    released = now - std::chrono::duration_cast<seconds>(released_ago);
+    ran.clear();
+    timers.clear();
+    first_look = true;
+    const Step first = take();
+    for (const auto& [timer, since] : first.plan.timer_starts) timers[timer] = since;
+    first_look = false;
+    list_consumers({"train-0"});
+    EXPECT_EQ(actions(take()), expected) << k8s::format_go_duration(released_ago);
+    consumers.clear();
+  }
+}
+
 TEST_F(DisruptiveStep, C6_ANodeThatAPersonUncordonsIsGivenBackAndDeferred) {
   node.unschedulable = false;
   list_consumers({"train-0"});
