@@ -91,6 +91,17 @@ bool is_recorded_canary(const RolloutView& rollout, const std::string& node) {
          });
 }
 
+namespace {
+
+// For people: as recorded, which every look and every operator reads alike. A recorded time in the future was written
+// before the clock was set back, and the timer counts.
+WallTime soaks_since(const RolloutView& rollout, const RecordedCanary& entry) {
+  if (entry.soaking_since && *entry.soaking_since <= rollout.pass.s.now) return *entry.soaking_since;
+  return rollout.pass.ages.since(soaking_timer(rollout, entry.product), entry.soaking_since);
+}
+
+}  // namespace
+
 Canary canary_of(const RolloutView& rollout, const std::string& product) {
   const Canary passed{.passed = true, .verified = true, .proven = {}, .soaks_to = {}};
   const RolloutSpec& spec = rollout.policy.rollout;
@@ -104,8 +115,7 @@ Canary canary_of(const RolloutView& rollout, const std::string& product) {
   out.verified = true;
   out.passed = has_soaked(rollout, *entry);
   if (out.passed) return out;
-  out.soaks_to = rollout.pass.ages.since(soaking_timer(rollout, product), entry->soaking_since) +
-                 std::chrono::ceil<std::chrono::milliseconds>(spec.canary_soak);
+  out.soaks_to = soaks_since(rollout, *entry) + std::chrono::ceil<std::chrono::milliseconds>(spec.canary_soak);
   return out;
 }
 

@@ -5,13 +5,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/consumers.h"
+#include "reconcilers/model/conditions.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/node_drain.h"
+#include "reconcilers/rollout/recorded_timers.h"
 
 namespace gso {
 
@@ -123,27 +128,50 @@ std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& no
 namespace {
 
 // When the operator queues the node again, if pods still block it then. Empty: it waits without a deadline, because its
-// change is touched.
+// change is touched. The time comes from the change and the record, not from the timer, which an operator measures from
+// when it was started: the status stays the same while nothing changes.
 std::string deadline_text(const Pass& pass, const SeenNode& seen) {
   const NodeAssessment& a = seen.assessment;
   if (a.phase != Phase::draining) return {};
   const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.idle_timeout;
+  const std::string_view then = a.change->cordoned ? "uncordons the node and queues it again" : "queues the node again";
+  const auto released = recorded_release(pass, seen.name, *a.change);
+  if (!released && released_since(pass, seen.name, *a.change))
+    return fmt::format("; if this lasts {}, the operator {}", k8s::format_go_duration(patience), then);
+  const WallTime since = std::max(a.change->listed, released.value_or(a.change->listed));
   return fmt::format("; if this lasts until {}, the operator {}",
-                     k8s::format_time(seen.since + std::chrono::ceil<std::chrono::milliseconds>(patience)),
-                     a.change->cordoned ? "uncordons the node and queues it again" : "queues the node again");
+                     k8s::format_time(since + std::chrono::ceil<std::chrono::milliseconds>(patience)), then);
+}
+
+// The pods of the node have not been listed since this operator was started. Until they are, its SharingRollout's
+// status has what the operator before it saw.
+std::optional<BlockedBy> last_reported(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  const SharingRollout* rollout = pass.s.world.rollouts.find(rollout_name(pass.index.rollout_key_of(a), a.change->to));
+  if (rollout == nullptr) return std::nullopt;
+  for (const nlohmann::json& entry : list_at(parse_status(rollout->status_json), "nodes")) {
+    if (!entry.is_object() || text_at(entry, "name") != name || text_at(entry, "state") != "Waiting") continue;
+    const auto known = std::ranges::find(blocked_reasons(), text_at(entry, "reason"), &BlockedReason::reason);
+    if (known != blocked_reasons().end()) return BlockedBy{known->reason, text_at(entry, "message")};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::map<std::string, BlockedBy> blocked_in_progress(const Pass& pass) {
   std::map<std::string, BlockedBy> out;
+  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
+    const NodeAssessment& a = *pass.index.find(name);
+    if (a.phase != Phase::draining || !a.holder.empty() || pass.s.consumers.contains(name)) continue;
+    if (auto who = last_reported(pass, name, a)) out.emplace(name, *std::move(who));
+  }
   for (const SeenNode& seen : seen_nodes(pass, Timer::draining)) {
     const NodeAssessment& a = seen.assessment;
     if (!a.change || a.change->failed) continue;
     auto who = blocked_by_pods(pass, seen.name, a);
     if (!who) continue;
     who->message += deadline_text(pass, seen);
-    out.emplace(seen.name, std::move(*who));
+    out.insert_or_assign(seen.name, std::move(*who));
   }
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     if (const std::string* right = refused_write(pass, name)) out.insert_or_assign(name, BlockedBy{kForbidden, *right});

@@ -134,6 +134,26 @@ TEST_F(Waits, ANodeThatIsNotReadyAndABusyOneAreNamedAsHoldersForTheIdleOnes) {
   EXPECT_EQ(status_patches(200), 0U) << "the same holders, and nothing is written";
 }
 
+// Who uses the node's GPUs is not known before they have been listed, and the status goes on to name them.
+TEST_F(Waits, AnOperatorThatHasJustBeenStartedWritesNoStatusWhileNothingHasChanged) {
+  FleetModel& fleet = start("maxUnavailable: 1, idleTimeout: 4h", "mps-4", 2);
+  for (const char* node : {"a01", "a02"}) fleet.use(node, std::string("job-") + node, "nvidia.com/gpu", 1);
+  fleet.edit("any", "mps-8");
+  tick(60);
+  EXPECT_EQ(status_patches(200), 0U);
+  for (int start = 0; start < 2; ++start) {
+    const auto listed = fleet.consumers;
+    fleet.restart_operator();
+    fleet.consumers.clear();
+    const Plan first = fleet.plan();
+    EXPECT_FALSE(std::ranges::any_of(first.actions, [](const PlannedAction& planned) {
+      return std::holds_alternative<PatchStatus>(planned.action);
+    }));
+    fleet.consumers = listed;
+    EXPECT_EQ(status_patches(200), 0U);
+  }
+}
+
 TEST_F(Waits, ANodeBehindACanaryNamesItAndLaterTheEndOfItsSoak) {
   start("maxUnavailable: 100%, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 1, soak: 1h}").edit("any", "ts-8");
   tick(2);
