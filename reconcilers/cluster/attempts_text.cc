@@ -39,30 +39,36 @@ bool read_failed_nodes(const Json& root, std::map<std::string, MachineId>& out) 
   return true;
 }
 
+Json print_attempt(const RecordedAttempt& attempt) {
+  Json out = print_subject(attempt);
+  out["retry"] = attempt.retry;
+  if (!attempt.templates.empty()) out["templates"] = attempt.templates;
+  return out;
+}
+
+bool read_attempt(const Json& json, RecordedAttempt& out) {
+  if (!read_subject(json, out) || !read_text(json, "retry", out.retry)) return false;
+  return !json.contains("templates") || read_text(json, "templates", out.templates);
+}
+
 Json print_failure(const FleetRecord::Failure& failure) {
-  Json out = print_subject(failure);
-  out["retry"] = failure.retry;
+  Json out = print_attempt(failure);
   out["nodes"] = print_nodes(failure.nodes);
   out["rolledBack"] = failure.rolled_back;
-  if (!failure.templates.empty()) out["templates"] = failure.templates;
   return out;
 }
 
 bool read_failure(const Json& json, FleetRecord& out) {
   FleetRecord::Failure read;
-  if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_failed_nodes(json, read.nodes) ||
-      !read_flag(json, "rolledBack", read.rolled_back)) {
-    return false;
-  }
-  if (json.contains("templates") && !read_text(json, "templates", read.templates)) return false;
+  const bool readable = read_attempt(json, read) && read_failed_nodes(json, read.nodes) &&
+                        read_flag(json, "rolledBack", read.rolled_back);
+  if (!readable) return false;
   out.failures.push_back(std::move(read));
   return true;
 }
 
 Json print_failing(const RecordedFailures& failing) {
-  Json out = print_subject(failing);
-  out["retry"] = failing.retry;
-  if (!failing.templates.empty()) out["templates"] = failing.templates;
+  Json out = print_attempt(failing);
   out["machines"] = Json::object();
   for (const auto& [machine, name] : failing.machines) out["machines"][print_machine(machine)] = name;
   return out;
@@ -71,9 +77,7 @@ Json print_failing(const RecordedFailures& failing) {
 bool read_failing(const Json& json, FleetRecord& out) {
   RecordedFailures read;
   std::map<std::string, std::string> machines;
-  if (!read_subject(json, read) || !read_text(json, "retry", read.retry) || !read_map(json, "machines", machines))
-    return false;
-  if (json.contains("templates") && !read_text(json, "templates", read.templates)) return false;
+  if (!read_attempt(json, read) || !read_map(json, "machines", machines)) return false;
   for (auto& [text, name] : machines) {
     MachineId machine{};
     if (!read_machine_id(text, machine)) return false;
@@ -84,7 +88,7 @@ bool read_failing(const Json& json, FleetRecord& out) {
 }
 
 bool read_good(const Json& json, FleetRecord& out) {
-  FleetRecord::Failure subject;
+  RecordedAttempt subject;
   FleetRecord::Good read;
   if (!read_subject(json, subject) || !read_text(json, "before", read.before)) return false;
   read.key = subject.key;

@@ -146,14 +146,21 @@ struct ShownKey {
   std::set<std::string> products;  // The products that have shown it, each in its own canary or on all nodes.
 };
 
-// The machines that have failed so far in one attempt at a revision, and whose failure counts against it (S12).
-struct RecordedFailures {
+// One attempt at a revision, which has failed or in which nodes have failed.
+struct RecordedAttempt {
   std::string policy;
   std::string config_map;  // "namespace/configmap"
   std::string key;
   std::string revision;
-  std::string retry;                          // The policy's gpusharing.dev/retry: another value is another attempt.
-  std::string templates;                      // As FleetRecord::Failure::templates.
+  std::string retry;  // The policy's gpusharing.dev/retry at that time: another value is another attempt.
+  // templates_hash() (rollout/attempts.h) at that time: another image might not fail. Empty: unknown, or the operator
+  // replaces no pods for their templates.
+  std::string templates;
+  friend auto operator<=>(const RecordedAttempt&, const RecordedAttempt&) = default;
+};
+
+// The machines that have failed so far in an attempt, and whose failure counts against its revision (S12).
+struct RecordedFailures : RecordedAttempt {
   std::map<MachineId, std::string> machines;  // With the name that the Node had.
   friend bool operator==(const RecordedFailures&, const RecordedFailures&) = default;
 };
@@ -199,21 +206,13 @@ struct FleetRecord {
   void keep_text(const std::string& to, std::string_view text);
   // "namespace/configmap/key" -> its last texts, oldest first, as far as pods might have read them.
   std::map<std::string, std::vector<RecordedText>> history;
-  // A revision that failed too often or was undone: not tried again until the profile, or the policy's annotation
-  // gpusharing.dev/retry, changes.
-  struct Failure {
-    std::string policy;
-    std::string config_map;
-    std::string key;
-    std::string revision;
-    std::string retry;  // That annotation when it failed.
+  // A revision that failed too often or was undone: not tried again until the profile changes, or a person asks for it
+  // by another value of the policy's annotation gpusharing.dev/retry, which ends the entry.
+  struct Failure : RecordedAttempt {
     // The nodes on which it failed, some possibly deleted since: name -> machine. None: undone by a person. A machine
     // without an id (an earlier release wrote the entry) is not known: no node counts as recovered for it.
     std::map<std::string, MachineId> nodes;
     bool rolled_back = false;  // The policy's nodes are rolled back to `good`.
-    // templates_hash() (rollout/attempts.h) when it failed: another image might not fail. Empty: unknown, or the
-    // operator replaces no pods for their templates.
-    std::string templates{};
     friend auto operator<=>(const Failure&, const Failure&) = default;
   };
   std::vector<Failure> failures;  // Oldest first; at most kMostFailures.

@@ -14,6 +14,12 @@
 
 namespace gso {
 
+RecordedAttempt attempt_at(const RolloutView& rollout) {
+  const RolloutKey& key = rollout.key;
+  return {key.policy,         key.config_map, key.key, rollout.target, std::string(retry_of(rollout.policy)),
+          rollout.templates()};
+}
+
 std::set<std::string> failed_on(const Index& index, const ProfileRollout& profile_rollout, std::string_view target) {
   std::set<std::string> out;
   std::ranges::copy_if(profile_rollout.nodes(RolloutBucket::failed), std::inserter(out, out.end()),
@@ -140,8 +146,7 @@ void add_failing(const RolloutView& rollout, std::size_t& room, std::vector<Reco
   const auto known = std::ranges::find_if(failing, [&](const RecordedFailures& entry) {
     return entry.policy == key.policy && entry.config_map == key.config_map && entry.key == key.key;
   });
-  RecordedFailures added{key.policy, key.config_map, key.key, rollout.target, {}, rollout.templates(), {}};
-  added.retry = retry_of(rollout.policy);
+  RecordedFailures added{attempt_at(rollout), {}};
   RecordedFailures& entry = known == failing.end() ? added : *known;
   for (const std::string& name : rollout.failed()) {
     const NodeChange& change = *pass.index.find(name)->change;

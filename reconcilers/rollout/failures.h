@@ -14,6 +14,8 @@ namespace gso {
 
 class RolloutView;
 
+// The present attempt at the rollout's target.
+[[nodiscard]] RecordedAttempt attempt_at(const RolloutView& rollout);
 // Nodes of a rollout that failed during a change to `target`; failures on other targets are excluded.
 [[nodiscard]] std::set<std::string> failed_on(const Index& index, const ProfileRollout& profile_rollout,
                                               std::string_view target);

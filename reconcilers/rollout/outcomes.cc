@@ -185,8 +185,7 @@ class Outcomes {
         return !earlier.rolled_back && earlier.policy == key.policy && earlier.config_map == key.config_map &&
                earlier.key == key.key && earlier.revision == target && earlier.retry == retry_of(policy);
       });
-      add_failure(next, {key.policy, key.config_map, key.key, target, std::string(retry_of(policy)),
-                         machines_of(rollout), back, rollout.templates()});
+      add_failure(next, {attempt_at(rollout), machines_of(rollout), back});
       if (!back) continue;
       const std::string note =
           fmt::format("{} of policy {}: {}; its nodes return to the last verified profile", target, key.policy, why);
@@ -225,7 +224,7 @@ class Outcomes {
       FleetRecord& next =
           change(kUndone, fmt::format("{} of policy {} is rolled back", rollout->to_revision, key.policy));
       if (known != nullptr) std::erase(next.failures, *known);
-      add_failure(next, {key.policy, key.config_map, key.key, rollout->to_revision, retry, {}, true});
+      add_failure(next, {{key.policy, key.config_map, key.key, rollout->to_revision, retry, {}}, {}, true});
       pass_.event(rollout_ref(name), false, kUndone, "Rollback",
                   fmt::format("{} is rolled back: the nodes of policy {} return to the last verified profile",
                               rollout->to_revision, key.policy));

@@ -456,8 +456,8 @@ TEST_F(RolloutCommand, AStartSaysThatAPauseBeforeTheAbortStays) {
 
 TEST_F(RolloutCommand, AStartReportsFailuresOfWhatNodesShouldRunStill) {
   const auto failure = [](const std::string& revision) {
-    return FleetRecord::Failure{"default", "gpu-operator/mps-config", "any", revision,
-                                "",        {{"gpu-1", MachineId{1}}}, false};
+    return FleetRecord::Failure{
+        {"default", "gpu-operator/mps-config", "any", revision, "", ""}, {{"gpu-1", MachineId{1}}}, false};
   };
   const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
   const std::string present = ProfileCache().compile(text)->revision;

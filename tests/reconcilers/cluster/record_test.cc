@@ -43,7 +43,7 @@ TEST(Record, KnowsWhichProductsHaveShownTheVerifiedRevision) {
 TEST(Record, OfAnEarlierReleaseNamesNoProductAndNoFailedMachine) {
   FleetRecord record;
   record.note_verified("ns/map/key", "v1-a", "text", {"A100"});
-  record.failures.push_back({"p", "ns/map", "key", "v1-x", "", {{"n1", machine_id("uid")}}, false});
+  record.failures.push_back({{"p", "ns/map", "key", "v1-x", "", ""}, {{"n1", machine_id("uid")}}, false});
   nlohmann::json head = nlohmann::json::parse(print_head({record}));
   const auto now = parse_head(head.dump());
   ASSERT_TRUE(now) << now.error().message;
@@ -111,8 +111,8 @@ FleetRecord full_record() {
   record.note_verified("ns/map/key", "v1-a", "a: \"quoted\"\n");
   record.note_verified("ns/map/key", "v1-b", "b\n");
   record.good[{"p", "ns/map"}] = {"gso-p-1", "v1-b", "gso-p-0"};
-  record.failures.push_back({"p", "ns/map", "gso-p-2", "v1-c", "1", {{"n1", MachineId{7}}}, true});
-  record.failing.push_back({"p", "ns/map", "key", "v1-d", "1", "t", {{MachineId{7}, "n1"}, {MachineId{8}, "n1"}}});
+  record.failures.push_back({{"p", "ns/map", "gso-p-2", "v1-c", "1", ""}, {{"n1", MachineId{7}}}, true});
+  record.failing.push_back({{"p", "ns/map", "key", "v1-d", "1", "t"}, {{MachineId{7}, "n1"}, {MachineId{8}, "n1"}}});
   MachineRecord drifted = machine("v1-a", 4);
   drifted.drift = drifted.unproven = drifted.measured = true;
   record.machines.set(machine_id("one"), drifted);
