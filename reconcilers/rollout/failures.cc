@@ -198,6 +198,25 @@ const FleetRecord::Failure* inherited_failure(const Pass& pass, const RolloutKey
 
 }  // namespace
 
+std::vector<FleetRecord::Failure> retried_failures(const Pass& pass) {
+  const std::vector<FleetRecord::Failure>& all = pass.index.record->failures;
+  const auto is_retried = [&](const FleetRecord::Failure& failure) {
+    return is_known_policy(pass, failure.policy) &&
+           asks_again(failure.retry, retry_of(pass.index.policy(pass.s.world, failure.policy)));
+  };
+  const auto ends = [&](const FleetRecord::Failure& failure) {
+    if (is_known_policy(pass, failure.policy)) return is_retried(failure);
+    return std::ranges::any_of(all, [&](const FleetRecord::Failure& other) {
+      const bool same =
+          other.config_map == failure.config_map && other.key == failure.key && other.revision == failure.revision;
+      return same && is_retried(other);
+    });
+  };
+  std::vector<FleetRecord::Failure> out;
+  std::ranges::copy_if(all, std::back_inserter(out), ends);
+  return out;
+}
+
 bool is_known_policy(const Pass& pass, const std::string& policy) {
   return policy == kDefaultPolicy || pass.s.world.policies.find(policy) != nullptr ||
          pass.index.held_policies.contains(policy);

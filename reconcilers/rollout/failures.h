@@ -53,6 +53,9 @@ class RolloutView;
 // the policy that governs the key's nodes now.
 [[nodiscard]] const FleetRecord::Failure* remembered_failure(const Pass& pass, const RolloutKey& key,
                                                              const SharingPolicy& policy, std::string_view target);
+// The recorded failures that end because a person asked for another attempt, and those of deleted policies for the same
+// text. They end for good: a tool that applies the policy from files can remove the annotation that asked.
+[[nodiscard]] std::vector<FleetRecord::Failure> retried_failures(const Pass& pass);
 // The policy's object exists, or its last spec governs.
 [[nodiscard]] bool is_known_policy(const Pass& pass, const std::string& policy);
 // The last failure after which the policy's own inline profile, in its present content, was rolled back; null if it was

@@ -33,6 +33,7 @@ class Outcomes {
     inherit_failures();
     find_undone();
     forget_failures();
+    end_retried();
     note_failing();
     note_canaries();
     note_stops();
@@ -229,6 +230,11 @@ class Outcomes {
                   fmt::format("{} is rolled back: the nodes of policy {} return to the last verified profile",
                               rollout->to_revision, key.policy));
     }
+  }
+
+  void end_retried() {
+    for (const FleetRecord::Failure& failure : retried_failures(pass_))
+      std::erase(change("Retried", fmt::format("{} is tried again", failure.revision)).failures, failure);
   }
 
   // A failure ends when a machine that failed shows the revision after all, or when every node of its key does: the

@@ -84,3 +84,58 @@ def a_failure_outlives_a_retry_annotation_that_gitops_drops():
     c.annotate("SharingPolicy", "default", RETRY, None)
     ticks = [c.after("5m") for _ in range(6)]
     expect("restarted", sorted({n for t in ticks for n in t.restarted()}), [])
+
+
+def rolled_back_and_retried():
+    """An inline profile fails, is rolled back, and succeeds after `rollout start`."""
+    c = Cluster({"any": ts(4)}, options=["--cluster-max-unavailable", "100%"])
+    c.add_nodes(*numbered(3))
+    share = {"profile": {"inline": {"strategy": "time-slicing", "replicas": 8}}, "priority": 5,
+             "rollout": {"onFailure": "Rollback", "maxUnavailable": "100%", "maxUnavailablePerGroup": "100%"}}
+    c.install()
+    c.policy("p", **dict(share, profile={"inline": {"strategy": "time-slicing", "replicas": 6}}))
+    c.converge()
+    expect("capacities at first", {c.capacity(name) for name in c.nodes()}, {12})
+    c.behave("unchanged", *c.nodes())
+    c.policy("p", **share)
+    for _ in range(15):
+        c.after("2m")
+    c.behave("healthy", *c.nodes())
+    c.converge()
+    expect("capacities after the rollback", {c.capacity(name) for name in c.nodes()}, {12})
+    c.annotate("SharingPolicy", "p", RETRY, stamp(c.clock))
+    return c
+
+
+@scenario
+def a_retried_profile_stays_when_gitops_drops_the_annotation():
+    """An inline profile was rolled back, `rollout start` tried it again, and all nodes show it. Git drops the annotation
+    that asked for that: the profile is not rolled back for the old failure."""
+    c = rolled_back_and_retried()
+    c.converge()
+    expect("capacities after the retry", {c.capacity(name) for name in c.nodes()}, {16})
+    c.annotate("SharingPolicy", "p", RETRY, None)
+    run = c.converge()
+    expect("started", run.started(), [])
+    expect("capacities", {c.capacity(name) for name in c.nodes()}, {16})
+    expect("Degraded", c.condition("p", "Degraded").get("status"), "False")
+
+
+@scenario
+def a_retry_goes_on_when_gitops_drops_the_annotation():
+    """The same while the retry has only begun: it is completed."""
+    c = rolled_back_and_retried()
+    c.after("2m")
+    c.annotate("SharingPolicy", "p", RETRY, None)
+    c.converge()
+    expect("capacities", {c.capacity(name) for name in c.nodes()}, {16})
+
+
+@scenario
+def a_rolled_back_profile_stays_rolled_back_without_a_retry():
+    """The neighbour: nobody asks, and an annotation that goes is no request."""
+    c = rolled_back_and_retried()
+    c.annotate("SharingPolicy", "p", RETRY, None)
+    run = c.converge()
+    expect("started", run.started(), [])
+    expect("capacities", {c.capacity(name) for name in c.nodes()}, {12})
