@@ -240,6 +240,7 @@ std::vector<PolicyWait> waiting_policies(const World& world, const std::optional
     std::vector<PolicyWait> waits;
     if (status.is_object()) read_waits(std::string(name), status, waits);
     note_recorded_pause(*object, waits);
+    for (PolicyWait& wait : waits) wait.paused = object->rollout.paused;
     std::ranges::move(waits, std::back_inserter(out));
   }
   return out;
@@ -252,9 +253,9 @@ void print_waiting(const PolicyWait& wait, std::ostream& out) {
                                                              more > 0 ? fmt::format(" and {} more", more) : "");
   const std::string reason = wait.reason == kRollingOut ? "" : fmt::format("{}{}: ", wait.reason, nodes);
   out << printable(fmt::format("policy {} waits: {}{}\n", wait.policy, reason, wait.message));
-  if (wait.reason == reason_of(Gate::paused) && wait.message.contains("spec.rollout.paused of the policy"))
+  if (wait.reason == reason_of(Gate::paused) && wait.paused)
     out << printable(fmt::format("  next: gpu-sharing-operator rollout resume policy/{}\n", wait.policy));
-  if (wait.reason == kRollingOut && wait.message.ends_with(" to start"))
+  if (wait.reason == kRollingOut)
     out << printable(fmt::format("  to stop it: gpu-sharing-operator rollout pause policy/{}\n", wait.policy));
   if (wait.reason == kConfigInvalid) out << "  next: gpu-sharing-operator audit\n";
 }

@@ -72,6 +72,7 @@ struct PolicyWait {
   std::string policy, reason, message;
   std::vector<std::string> nodes;  // Those that it is about, the first few; none: all that wait.
   std::int64_t count = 0;          // Of them all.
+  bool paused = false;             // spec.rollout.paused of the policy is set.
 };
 // Of all policies, or of the one that is named, but for those in `except`.
 [[nodiscard]] std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,

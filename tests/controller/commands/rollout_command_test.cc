@@ -118,6 +118,9 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
                          {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
     const Json status{{"conditions", Json::array({condition})}, {"nodes", {{"pending", 2}}}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status", Json{{"status", status}}.dump());
+    const bool paused = std::string(row.reason) == "Paused";
+    merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default",
+          Json{{"spec", {{"rollout", {{"paused", paused}}}}}}.dump());
     EXPECT_EQ(run(Verb::status), 0) << err.str();
     EXPECT_THAT(out.str(), testing::EndsWith(std::string(row.message) + "\n" + row.next));
   }
