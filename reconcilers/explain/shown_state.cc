@@ -106,7 +106,7 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
     shown.state = fmt::format("{}({})", to_string(phase), why);
     if (phase == Phase::held && why == a.holder) shown.message = describe_holder(a.holder, node);
   } else if (drifts(a)) {
-    shown.message = shown_difference(a);
+    shown.message = drift_text(a);
   } else if (a.phase == Phase::up_to_date && has_missing_devices(a)) {
     shown.message = missing_devices_text(a);
   } else if (a.phase == Phase::up_to_date && a.at_install != AtInstall::shown) {

@@ -134,14 +134,19 @@ bool Assessor::affected_pods_are_fresh() const {
          });
 }
 
-Assessor::Template Assessor::template_state() const {
-  Template state = Template::newest;
+const Operand* Assessor::rolling_daemonset() const {
   for (const auto& [operand, pod] : loaders()) {
-    if (pod == nullptr || !is_old_template(*operand, *pod)) continue;
-    if (!operand->on_delete) return Template::rolling;
-    state = Template::waits_for_deletion;
+    if (pod != nullptr && !operand->on_delete && is_old_template(*operand, *pod)) return operand;
   }
-  return state;
+  return nullptr;
+}
+
+Assessor::Template Assessor::template_state() const {
+  if (rolling_daemonset() != nullptr) return Template::rolling;
+  const bool waits = std::ranges::any_of(loaders(), [](const auto& loader) {
+    return loader.second != nullptr && is_old_template(*loader.first, *loader.second);
+  });
+  return waits ? Template::waits_for_deletion : Template::newest;
 }
 
 bool Assessor::waits_for_deletion() const {

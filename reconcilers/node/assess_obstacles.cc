@@ -90,10 +90,19 @@ void Assessor::find_missing_labels() {
 }
 
 // A node that does not show its target any more is restarted into it only if the target could be shown. The same if it
-// shows what it has loaded by itself, and its pods cannot have read the text.
+// shows what it has loaded by itself, and its pods cannot have read the text. Pods that a DaemonSet controller replaces
+// anyway are left to it: it has a budget of its own.
 void Assessor::find_reload_obstacle() {
   if (out_.phase != Phase::up_to_date && out_.phase != Phase::verifying) return;
-  if (out_.matches() != (out_.phase == Phase::verifying)) return;
+  if (out_.phase == Phase::up_to_date && out_.matches()) return;
+  if (const Operand* rolling = rolling_daemonset()) {
+    out_.reload_obstacle = Interned(
+        fmt::format("DaemonSet {} has a new template and replaces its pods itself (updateStrategy RollingUpdate), and "
+                    "has not reached this node yet; `kubectl -n {} rollout status daemonset {}` says what it waits for",
+                    k8s::to_string(rolling->key), rolling->key.ns, rolling->key.name));
+    return;
+  }
+  if (out_.phase == Phase::verifying && !out_.matches()) return;
   NodeSetup restarted = setup();
   restarted.reloads = true;
   if (const auto found = first_block(restarted, CheckStage::change, CheckStage::change))

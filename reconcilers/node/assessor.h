@@ -70,6 +70,8 @@ class Assessor {
   // Every pod that loads the profile was created after the fleet's baseline was recorded.
   [[nodiscard]] bool pods_are_newer_than_baseline() const;
   [[nodiscard]] bool affected_pods_are_fresh() const;
+  // Under RollingUpdate: one whose controller has not replaced the node's pod with its newest template yet; null: none.
+  [[nodiscard]] const Operand* rolling_daemonset() const;
   enum class Template { newest, rolling, waits_for_deletion };
   [[nodiscard]] Template template_state() const;
   void read_loaded();

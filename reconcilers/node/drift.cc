@@ -1,6 +1,8 @@
 // See drift.h.
 #include "reconcilers/node/drift.h"
 
+#include <fmt/format.h>
+
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -15,6 +17,13 @@ std::string_view baseline_excuse(const NodeAssessment& a) {
       break;
   }
   return {};
+}
+
+std::string drift_text(const NodeAssessment& a) {
+  std::string text = a.labels_missing.empty() ? shown_difference(a) : std::string(a.labels_missing.view());
+  const std::string_view obstacle = a.reload_obstacle.view();
+  const bool says_why = obstacle.empty() || text.find(obstacle) != std::string::npos;
+  return says_why ? text : fmt::format("{}; its pods are not restarted: {}", text, obstacle);
 }
 
 }  // namespace gso

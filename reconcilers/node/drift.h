@@ -1,6 +1,7 @@
-// Drift that is left alone because of what the baseline knows about the node.
+// What drift looks like, and drift that is left alone because of what the baseline knows about the node.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "reconcilers/node/assess.h"
@@ -12,5 +13,9 @@ namespace gso {
 // restart would load; it still serves GPUs, and would lose what it serves). A node of unproven text that serves nothing
 // has nothing to lose. Empty: neither, so that N7 repairs it.
 [[nodiscard]] std::string_view baseline_excuse(const NodeAssessment& assessment);
+
+// Of a drifting node, for people: what it shows instead of its profile, and why its pods are not restarted for that if
+// they are not. Never empty.
+[[nodiscard]] std::string drift_text(const NodeAssessment& assessment);
 
 }  // namespace gso

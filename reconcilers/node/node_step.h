@@ -30,9 +30,9 @@
 //       and runs another profile so far
 //   N7  runs its target                    UpToDate, or as in N8 if a taint keeps its plugin away. If it does not show
 //                                          the target for verifyTimeout, it starts like a node of N8, without a canary
-//                                          or an approval; not if an obstacle would block that, while it is deferred,
-//                                          or for a baseline_excuse() (drift.h). If only devices are missing, they are
-//                                          reported, and nothing is restarted
+//                                          or an approval; not if an obstacle would block that, RollingUpdate has yet
+//                                          to replace its pods (so in N5), it is deferred, or has a baseline_excuse()
+//                                          (drift.h). If only devices are missing: reported, and nothing is restarted
 //   N8  needs a change: another text, a    Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
 //       label that a policy wants, a new   read; otherwise Pending. An obstacle is named before a holder, because it
 //       template under OnDelete, or pods   remains when the holder is done. rollout/ starts Pending nodes that are

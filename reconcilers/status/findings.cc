@@ -205,11 +205,7 @@ void find_drift(Pass& pass) {
   const Index& index = pass.index;
   report_first(index.nodes_in(Bucket::drifting), [&](const std::string& name) {
     const NodeAssessment& a = *index.find(name);
-    const bool unlabelled = !a.labels_missing.empty();
-    std::string text = unlabelled ? std::string(a.labels_missing.view()) : shown_difference(a);
-    const bool says_why = a.reload_obstacle.empty() || text.find(a.reload_obstacle.view()) != std::string::npos;
-    if (!says_why) text += fmt::format("; its pods are not restarted: {}", a.reload_obstacle.view());
-    pass.finding(Severity::warning, node_ref(name), unlabelled ? kLabelsMissing : kDrift, std::move(text));
+    pass.finding(Severity::warning, node_ref(name), a.labels_missing.empty() ? kDrift : kLabelsMissing, drift_text(a));
     return true;
   });
   report_first(index.nodes_in(Bucket::excused_drift), [&](const std::string& name) {

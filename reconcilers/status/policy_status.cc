@@ -132,7 +132,7 @@ class PolicyStatuses {
       if (sum == nullptr) return;
       sum->drifting.push_back(name);
       sum->drifting_since_install += baseline_excuse(*a) == kPreexistingDrift ? 1 : 0;
-      if (sum->drift.empty()) sum->drift = shown_difference(*a);
+      if (sum->drift.empty()) sum->drift = drift_text(*a);
       if (a->labels_missing.empty()) return;
       ++sum->unlabelled;
       if (sum->labels_missing.empty()) sum->labels_missing = a->labels_missing.view();

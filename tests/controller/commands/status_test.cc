@@ -192,7 +192,9 @@ TEST_F(StatusTest, ANodeThatDoesNotShowWhatItRunsIsNotUpToDateAndSaysWhy) {
     record_gpu_1(at_install);
     EXPECT_THAT(print(false), testing::ContainsRegex(at_install ? "gpu-1 +PreexistingDrift " : "gpu-1 +Drift "));
     const auto node = nlohmann::json::parse(print(true))["nodes"][0];
-    EXPECT_EQ(node["message"], "a pod of the plugin, GFD or MPS is missing or not Ready");
+    EXPECT_THAT(node["message"].get<std::string>(),
+                testing::StartsWith("a pod of the plugin, GFD or MPS is missing or not Ready; its pods are not "
+                                    "restarted: no DaemonSet of the MPS control daemon selects the node"));
   }
 }
 
@@ -225,7 +227,7 @@ TEST_F(StatusTest, TheSlicesOfAPartitionedNodeAreShownAsBars) {
 
 TEST_F(StatusTest, MessagesAreCutToTheTerminalAndNowhereElse) {
   record_gpu_1(true);
-  EXPECT_THAT(print(false), HasSubstr("is missing or not Ready\n"));
+  EXPECT_THAT(print(false), HasSubstr("and the node has 0 GPUs\n"));
   for (const TerminalWidth width : {1U, 90U, 100U}) {
     const std::string table = print(false, width);
     EXPECT_THAT(table, testing::ContainsRegex("a pod of the .*[.][.][.]\n"));
