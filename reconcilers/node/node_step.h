@@ -74,7 +74,8 @@
 //                                          it leaves the change after verifyTimeout, also if workloads remain
 //   C7  the same, but all listed           Pods that cannot have read the new text are listed, not before one second
 //       pods are gone, and the new ones    after the edit, and only while KAI uses no GPU of the node and the node is
-//       are not Ready with what they read  Ready; then C6
+//       are not Ready with what they read  Ready; then C6. If that would wait for workloads (WaitForIdle), not before
+//                                          verifyTimeout: until then it leaves the change as in C10 once its pods serve
 //   C8  first pods are still terminating   Waits; Failed after verifyTimeout
 //   C9  last pods remain                   Deletes them once the node, MPS and the first pods are Ready; Failed after
 //                                          verifyTimeout
@@ -95,8 +96,10 @@
 // on, because the policy can want another label next), or the pods were listed again after that. If the node has
 // another key than the change was begun for, MPS pods do not count beside others: a label can end them. A label that a
 // person wrote, and that is the one of the change, counts as written; so does a change that lists no pod and writes no
-// label. A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the
-// node now decides, or the one of the change if it precedes that one and the labels that select it are missing.
+// label. While a change for a policy's label has not written it, no pod counts: the new ones have read the former key.
+// A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the node now
+// decides, or the one of the change if it precedes that one. So it is for an untouched node, if the labels that select
+// it for the policy of the change are missing, and none has another value (lost_labels.h).
 // Stop: paused, aborted, undone, Observe, Approve without approval (not for a repair of drift, N7), outside its
 // windows, MaxFailures; or an idle node needs the slot of this one, which only waits for its workloads
 // (rollout/slot_yield.h). Not a stop: settling, GPUOperatorUpdating, a key that is not projected yet, a canary that

@@ -124,6 +124,23 @@ bool ChangeStep::is_drained(Drain drain) {
   return false;
 }
 
+bool ChangeStep::would_wait_for_workloads(const ChangePlan& next) {
+  const Drain drain = drain_for(facts_, next.kind, rollout_.workloads);
+  if (drain == Drain::nothing || rollout_.workloads != WorkloadMode::wait_for_idle) return false;
+  const NodeUse use = use_of(snapshot_, name(), WallTime::min());
+  if (drained(drain, use, facts_)) return false;
+  ages_.look_again_in(std::chrono::seconds(10));
+  if (!use.fresh) {
+    out_.plan.consumers_wanted.insert(name());
+    return true;
+  }
+  finding(Severity::info, kWaitingForWorkloads,
+          fmt::format("its new pods can still show what they have read, and then it is queued again: the change to {} "
+                      "would wait for {}",
+                      facts_.target.view(), use.names()));
+  return true;
+}
+
 // The node waits for no pod of a DaemonSet and no static pod: those that use its GPUs lose them when the first pods go.
 void ChangeStep::report_daemonset_pods() {
   if (!steps_for(change_.kind).disruptive || !any_deletable(first_)) return;
@@ -231,6 +248,17 @@ Verification ChangeStep::verification() const {
 
 bool ChangeStep::shows_what_it_loaded() const {
   return node_.ready && facts_.pods_ready && verification().ok;
+}
+
+bool ChangeStep::serves_what_it_read() const {
+  if (!node_.ready || loaded_the_present() || !verify_target().ok) return false;
+  const auto serves = [this](Component component) {
+    const auto& pods = pods_.of(component);
+    return !pods.empty() && is_serving(*pods.front());
+  };
+  const bool has_gfd = view_.installation.find(Component::gfd, node_) != nullptr;
+  const bool needs_mps = target_ ? target_->profile().strategy() == Strategy::mps : !pods_.mps.empty();
+  return serves(Component::plugin) && (!has_gfd || serves(Component::gfd)) && (!needs_mps || serves(Component::mps));
 }
 
 bool ChangeStep::has_shown_it() {

@@ -68,6 +68,9 @@ class ChangeStep {
   // --- Workloads.
 
   bool is_drained(Drain drain);
+  // The node would keep its slot while it waits for its workloads (WaitForIdle). Its new pods get the time that a start
+  // takes to show what they have read instead: then it gives the slot to a node that is idle. Also reports it.
+  bool would_wait_for_workloads(const ChangePlan& next);
   void report_daemonset_pods();
 
   // Moves the node to the back of the queue, like a node whose workloads did not end.
@@ -94,6 +97,9 @@ class ChangeStep {
   [[nodiscard]] Verification verification() const;
   // A status that no kubelet updates proves nothing.
   [[nodiscard]] bool shows_what_it_loaded() const;
+  // Another text is the target now: its pods serve, with what they have read before. (NodeAssessment::pods_ready asks
+  // for the pods that the target needs, an MPS daemon for example.)
+  [[nodiscard]] bool serves_what_it_read() const;
 
   // The kubelet publishes a node's status every ten seconds. The status might date from before the restart (a new
   // plugin pod is Ready before it has registered), so the profile must be shown for longer than that. Otherwise a node

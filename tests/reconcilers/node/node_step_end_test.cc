@@ -133,6 +133,49 @@ TEST_F(SupersededStep, C7_NotWhileKaiMayUseTheNode) {
   EXPECT_EQ(reasons(taken), Actions{"KAIReservations"});
 }
 
+// The text became one that needs an idle node, and a Job runs there.
+TEST_F(SupersededStep, C7_NotWhileItWouldWaitForWorkloadsAndTheNewPodsHaveTimeLeft) {
+  aim_at(kMpsFour);
+  const Step unlisted = take();
+  EXPECT_EQ(actions(unlisted), Actions{}) << "its consumers are not listed yet";
+  EXPECT_EQ(unlisted.plan.consumers_wanted, std::set<std::string>{"n1"});
+  list_consumers({"train-0"});
+  const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c7);
+  EXPECT_EQ(actions(taken), Actions{});
+  ASSERT_EQ(reasons(taken), Actions{"WaitingForWorkloads"});
+  EXPECT_NE(taken.plan.findings.front().message.find("team/train-0"), std::string::npos);
+  ran_for(Timer::verifying, minutes(10));
+  EXPECT_EQ(actions(take()), Actions{"into(Superseded) cordon"}) << "they do not come up: the text might mend them";
+}
+
+TEST_F(SupersededStep, C7_BesideWorkloadsItLeavesOnceItHasShownWhatItRead) {
+  aim_at(kMpsFour);
+  list_consumers({"train-0"});
+  facts.pods_ready = false;  // The daemon that the new text needs is not there.
+  node.allocatable[Interned("nvidia.com/gpu")] = node.capacity[Interned("nvidia.com/gpu")] = 8;
+  settings.status_lag = seconds(10);
+  EXPECT_EQ(actions(take()), Actions{}) << "for less than the status lag";
+  ran_for(Timer::shown, settings.status_lag);
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), Actions{"out(Verified)"});
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), "v1-other") << "not the text of the edit";
+  pod("new-gfd").ready = false;
+  EXPECT_EQ(actions(take()), Actions{}) << "not while a pod is not Ready";
+}
+
+TEST_F(SupersededStep, C7_AtOnceWhereNoWorkloadIsLeftOrNobodyWaitsForIt) {
+  aim_at(kMpsFour);
+  list_consumers({});
+  EXPECT_EQ(actions(take()), Actions{"into(Superseded) cordon"});
+  list_consumers({"train-0"});
+  for (const WorkloadMode mode : {WorkloadMode::evict, WorkloadMode::interrupt}) {
+    policy.rollout.workloads = mode;
+    EXPECT_EQ(actions(take()), Actions{"into(Superseded) cordon"}) << static_cast<int>(mode);
+  }
+}
+
 TEST_F(SupersededStep, C7_NotWhileTheNodeIsNotReady) {
   node.ready = facts.ready = false;
   EXPECT_EQ(actions(take()), Actions{});

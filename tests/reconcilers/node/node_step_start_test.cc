@@ -86,6 +86,19 @@ TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutWhenItShowsItsTargetWithoutTheChan
   EXPECT_EQ(actions(take()), Actions{"delete old-plugin"}) << "a touched node goes on";
 }
 
+// Whoever deleted the pod, its successor has read the key that the node still has.
+TEST_F(NodeStep, C3_BeforeItsLabelIsWrittenANodeIsUntouchedAlsoIfAListedPodIsGone) {
+  change.cause = ChangeCause::policy;
+  facts.label = Interned("gold");
+  remove("old-gfd");
+  stop = Stop{"IdleNodesFirst", "idle node n2 needs the slot"};
+  EXPECT_EQ(actions(take()), Actions{"out(IdleNodesFirst)"});
+  EXPECT_EQ(facts.phase, Phase::draining);
+  change.touched = true;
+  EXPECT_EQ(actions(take()), (Actions{"patch(Relabel)", "delete old-plugin"})) << "another label was written before";
+  EXPECT_EQ(facts.phase, Phase::restarting);
+}
+
 TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveNothingIsWrittenAndAFindingNamesTheCordon) {
   settings.rollouts = PolicyMode::observe;
   stop = Stop{"Observe", "the operator runs with max-mode Observe"};
