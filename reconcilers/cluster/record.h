@@ -96,8 +96,8 @@ struct RecordedSwitches {
   bool undone = false;
   bool left = false;  // Another revision has replaced it since: its switches have no effect if this revision returns.
   std::string retry;  // The policy's gpusharing.dev/retry when abort or undo was first seen: another value lifts them.
-  // DaemonSet ("namespace/name") -> its newest template when these switches were first seen, if the operator replaces
-  // its pods (OnDelete). Empty: unknown.
+  // DaemonSet ("namespace/name") -> its newest template when these switches were first seen: under OnDelete another one
+  // is another attempt. Empty: unknown.
   std::map<std::string, std::string> templates = {};
   [[nodiscard]] bool any() const { return paused || approved || aborted || undone; }
   friend auto operator<=>(const RecordedSwitches&, const RecordedSwitches&) = default;
@@ -110,7 +110,7 @@ struct RecordedCanary {
   std::string key;
   std::string revision;
   std::string product;
-  std::string templates;                   // The templates of the nodes' pods, if the operator rolls them (OnDelete).
+  std::string templates;                   // templates_text() (rollout/attempts.h) when it began; empty: unknown.
   std::map<std::string, MachineId> nodes;  // Name -> machine; they served when their change began (S12).
   std::optional<k8s::WallTime> soaking_since;  // Since when all required canaries have shown the revision.
   bool passed = false;                         // The canaries have soaked: the other nodes can start.
@@ -153,8 +153,8 @@ struct RecordedAttempt {
   std::string key;
   std::string revision;
   std::string retry;  // The policy's gpusharing.dev/retry at that time: another value is another attempt.
-  // templates_hash() (rollout/attempts.h) at that time: another image might not fail. Empty: unknown, or the operator
-  // replaces no pods for their templates.
+  // templates_text() (rollout/attempts.h) at that time: under OnDelete another image is another attempt, which might not
+  // fail. Empty: unknown.
   std::string templates;
   friend auto operator<=>(const RecordedAttempt&, const RecordedAttempt&) = default;
 };

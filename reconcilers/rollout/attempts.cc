@@ -1,6 +1,9 @@
 #include "reconcilers/rollout/attempts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -76,29 +79,48 @@ bool waits(const ProfileRollout& profile_rollout, const SharingRollout& rollout)
 std::map<std::string, std::string> templates_of(const PluginInstallation& installation) {
   std::map<std::string, std::string> out;
   for (const Operand& operand : installation.operands) {
-    if (operand.on_delete && !operand.newest_hash.empty())
-      out.emplace(k8s::to_string(operand.key), operand.newest_hash);
+    if (!operand.newest_hash.empty()) out.emplace(k8s::to_string(operand.key), operand.newest_hash);
   }
   return out;
 }
 
-std::string templates_hash(const PluginInstallation& installation) {
-  std::string all;
-  for (const Operand& operand : installation.operands) {
-    if (operand.on_delete) all += operand.newest_hash + "|";
+// Neither names of objects nor hashes contain these characters.
+std::string templates_text(const PluginInstallation& installation) {
+  std::string out;
+  for (const auto& [daemonset, hash] : templates_of(installation)) {
+    out += fmt::format("{}{}={}", out.empty() ? "" : ",", daemonset, hash);
   }
-  return all.empty() ? std::string() : short_hash(all);
+  return out;
+}
+
+namespace {
+
+bool has_other_templates(const PluginInstallation& installation, const std::map<std::string, std::string>& then) {
+  return std::ranges::any_of(installation.operands, [&](const Operand& operand) {
+    if (!operand.on_delete || operand.newest_hash.empty()) return false;
+    const auto known = then.find(k8s::to_string(operand.key));
+    return known != then.end() && known->second != operand.newest_hash;
+  });
+}
+
+}  // namespace
+
+bool has_other_templates(const PluginInstallation& installation, std::string_view then) {
+  std::map<std::string, std::string> templates;
+  while (!then.empty()) {
+    const std::string_view entry = then.substr(0, then.find(','));
+    then.remove_prefix(std::min(then.size(), entry.size() + 1));
+    const std::size_t middle = entry.find('=');
+    if (middle != std::string_view::npos) templates.emplace(entry.substr(0, middle), entry.substr(middle + 1));
+  }
+  return has_other_templates(installation, templates);
 }
 
 bool is_of_other_templates(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
   const RecordedSwitches* entry = recorded(index, rollout);
   if (entry == nullptr || entry->paused || rollout.paused) return false;
   if (!waits(profile_rollout, rollout) || profile_rollout.tally.new_template == 0) return false;
-  const auto now = templates_of(index.discovery.installations[profile_rollout.installation]);
-  return std::ranges::any_of(entry->templates, [&](const auto& then) {
-    const auto newest = now.find(then.first);
-    return newest != now.end() && newest->second != then.second;
-  });
+  return has_other_templates(index.discovery.installations[profile_rollout.installation], entry->templates);
 }
 
 bool ended_earlier(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {

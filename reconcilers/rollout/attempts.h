@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "reconcilers/fleet/pass.h"
 
@@ -14,10 +15,14 @@ namespace gso {
 // otherwise its status does.
 [[nodiscard]] bool was_left(const Index& index, const SharingRollout& rollout);
 [[nodiscard]] bool says_left(const SharingRollout& rollout);  // According to its status.
-// DaemonSet ("namespace/name") -> hash of its newest template, for those whose pods the operator replaces (OnDelete).
+// DaemonSet ("namespace/name") -> hash of its newest template, as far as known. Whatever the updateStrategy is: it can
+// be switched in the middle of a rollout, and that makes no template another one.
 [[nodiscard]] std::map<std::string, std::string> templates_of(const PluginInstallation& installation);
-// A hash of them; empty: the operator replaces no pods for their templates.
-[[nodiscard]] std::string templates_hash(const PluginInstallation& installation);
+// The same as one text, for the record.
+[[nodiscard]] std::string templates_text(const PluginInstallation& installation);
+// The operator replaces pods for another template (OnDelete) than the one that such a text names. A template that is
+// unknown, then or now, is no reason.
+[[nodiscard]] bool has_other_templates(const PluginInstallation& installation, std::string_view then);
 // Its nodes wait for another template than the one that an approval or abort was set for. A template that is unknown,
 // then or now, is no reason. A pause stays in effect until a person ends it, whatever template comes.
 [[nodiscard]] bool is_of_other_templates(const Index& index, const ProfileRollout& profile_rollout,

@@ -16,7 +16,8 @@ namespace {
 
 bool is_of(const RecordedCanary& entry, const RolloutView& rollout) {
   return entry.policy == rollout.key.policy && entry.config_map == rollout.key.config_map &&
-         entry.key == rollout.key.key && entry.revision == rollout.target && entry.templates == rollout.templates();
+         entry.key == rollout.key.key && entry.revision == rollout.target &&
+         !rollout.has_other_templates(entry.templates);
 }
 
 const RecordedCanary* recorded(const RolloutView& rollout, const std::string& product) {
@@ -205,8 +206,8 @@ RecordedCanary next_entry(const RolloutView& rollout, const std::string& product
     out.key = rollout.key.key;
     out.revision = rollout.target;
     out.product = product;
-    out.templates = rollout.templates();
   }
+  if (out.templates.empty()) out.templates = rollout.templates();
   if (out.passed) return out;
   std::erase_if(out.nodes, [&](const auto& node) { return !is_same_machine(pass, node.first, node.second); });
   for (const std::string& name : rollout.changing()) {

@@ -97,12 +97,10 @@ std::string failed_nodes_text(const RolloutView& rollout) {
 
 namespace {
 
-// The operator replaces pods for a new template (OnDelete), and the failure was one of other templates.
 bool is_of_other_template(const Index& index, const RolloutKey& key, const std::string& templates) {
-  if (templates.empty()) return false;
   const auto rollout = index.profile_rollouts.find(key);
-  if (rollout == index.profile_rollouts.end()) return false;
-  return templates_hash(index.discovery.installations[rollout->second.installation]) != templates;
+  return rollout != index.profile_rollouts.end() &&
+         has_other_templates(index.discovery.installations[rollout->second.installation], templates);
 }
 
 }  // namespace
@@ -133,9 +131,8 @@ bool has_ended(const Pass& pass, const RecordedFailures& entry, const std::set<R
   if (asks_again(entry.retry, retry_of(pass.index.policy(pass.s.world, entry.policy)))) return true;
   const RolloutView* rollout = find_rollout(pass, key);
   if (rollout == nullptr) return false;  // Its nodes might return.
-  const bool same_templates = entry.templates.empty() || entry.templates == rollout->templates();
   const bool replaced = !rollout->target.empty() && rollout->target != entry.revision;
-  return replaced || !same_templates || complete.contains(key);
+  return replaced || rollout->has_other_templates(entry.templates) || complete.contains(key);
 }
 
 // Adds the nodes that began their change under this policy. One that has come from another policy is counted there.

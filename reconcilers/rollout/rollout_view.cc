@@ -178,8 +178,12 @@ const std::set<std::string>& RolloutView::changing() const {
 }
 
 const std::string& RolloutView::templates() const {
-  if (!templates_) templates_ = templates_hash(installation);
+  if (!templates_) templates_ = templates_text(installation);
   return *templates_;
+}
+
+bool RolloutView::has_other_templates(std::string_view then) const {
+  return then != templates() && gso::has_other_templates(installation, then);
 }
 
 RolloutView* RolloutViews::find(const RolloutKey& key) {

@@ -95,9 +95,10 @@ class RolloutView {
   [[nodiscard]] const std::set<std::string>& changing() const;
   // Canaries whose change begins in this pass (starts.cc): the record names them before anything is done to them.
   std::set<std::string> started_canaries;
-  // A hash of the templates that its pods are created from, where the operator replaces these pods (OnDelete); empty:
-  // it replaces none. A new template needs a canary like a new profile.
+  // templates_text() of its installation: the record has it, because a new template that the operator rolls (OnDelete)
+  // needs a canary like a new profile. has_other_templates(): such a template has come since that text was recorded.
   [[nodiscard]] const std::string& templates() const;
+  [[nodiscard]] bool has_other_templates(std::string_view then) const;
 
  private:
   mutable std::optional<GateState> gate_;

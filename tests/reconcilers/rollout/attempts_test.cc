@@ -73,6 +73,57 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"AbortedWithoutItsCondition", "Failed", R"({"conditions":[]})", false, true, false}),
     [](const auto& instance) { return instance.param.name; });
 
+class RecordedTemplates : public testing::Test {
+ protected:
+  RecordedTemplates() {
+    for (const char* name : {"plugin", "gfd"}) {
+      Operand operand;
+      operand.key = {"gpu-operator", name};
+      operand.newest_hash = "h1";
+      installation.operands.push_back(operand);
+    }
+  }
+  void switch_to(bool on_delete) {
+    for (Operand& operand : installation.operands) operand.on_delete = on_delete;
+  }
+  Operand& plugin() { return installation.operands.front(); }
+
+  PluginInstallation installation;
+};
+
+TEST_F(RecordedTemplates, AreTheSameWhateverTheUpdateStrategyWasAndIs) {
+  for (const bool then : {false, true}) {
+    switch_to(then);
+    const std::string text = templates_text(installation);
+    EXPECT_FALSE(text.empty());
+    for (const bool now : {false, true}) {
+      switch_to(now);
+      EXPECT_FALSE(has_other_templates(installation, text)) << then << now;
+    }
+  }
+}
+
+TEST_F(RecordedTemplates, AreOthersOnceTheOperatorMustReplaceAPodForANewOne) {
+  const std::string text = templates_text(installation);
+  plugin().newest_hash = "h2";
+  EXPECT_FALSE(has_other_templates(installation, text)) << "RollingUpdate replaces the pods";
+  plugin().on_delete = true;
+  EXPECT_TRUE(has_other_templates(installation, text));
+  plugin().newest_hash = "h1";
+  EXPECT_FALSE(has_other_templates(installation, text)) << "the image was taken back";
+}
+
+TEST_F(RecordedTemplates, AreNoOthersWhereThenOrNowIsUnknown) {
+  switch_to(true);
+  EXPECT_FALSE(has_other_templates(installation, ""));
+  EXPECT_FALSE(has_other_templates(installation, "no templates"));
+  EXPECT_FALSE(has_other_templates(installation, "gpu-operator/gfd=h1"));
+  EXPECT_TRUE(has_other_templates(installation, "gpu-operator/gfd=h0,gpu-operator/plugin=h1"));
+  EXPECT_TRUE(has_other_templates(installation, "gpu-operator/gfd=h1,gpu-operator/plugin=h0"));
+  plugin().newest_hash = "";
+  EXPECT_FALSE(has_other_templates(installation, "gpu-operator/gfd=h1,gpu-operator/plugin=h0"));
+}
+
 TEST(Left, IsSaidByTheConditionAndNotByItsNameInAMessage) {
   SharingRollout rollout;
   const auto says = [&](const char* status) {

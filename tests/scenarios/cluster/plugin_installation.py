@@ -96,6 +96,15 @@ class PluginInstallation:
                                                         "uid": owner, "controller": True}]},
                       "revision": revision["number"]})
 
+    def update_strategy(self, on_delete):
+        """Somebody switches all DaemonSets to OnDelete, or to RollingUpdate; that makes no new template."""
+        self.on_delete = on_delete
+        for component in self.components():
+            daemonset = self.get("DaemonSet", COMPONENTS[component][0], self.namespace)
+            daemonset["metadata"]["generation"] += 1
+            daemonset["spec"]["updateStrategy"]["type"] = "OnDelete" if on_delete else "RollingUpdate"
+            self.touch(daemonset)
+
     def recreate_daemonsets(self):
         """As `helm uninstall` and `helm install` do: new uids, new pods."""
         for component in self.components():
