@@ -10,6 +10,7 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
+#include "reconcilers/node/lost_labels.h"
 #include "reconcilers/node/node_phase.h"
 
 namespace gso {
@@ -95,20 +96,26 @@ void Assessor::find_awaiting_policies() {
   out_.awaited_by = std::move(names);
 }
 
-// Labels can be absent while a node restarts (GFD's file mode), and a policy of lower precedence must not govern the
-// node because of that. An untouched node has lost no label, and a failed change has ended: selectors decide for both.
+// Labels can be absent for a moment, and a policy of lower precedence must not govern the node because of that. A node
+// whose change is untouched can still go to another policy by another value of a label. A failed change has ended:
+// selectors decide, but for labels that are discovered on the node.
 const SharingPolicy* Assessor::governing_policy_in_change() const {
   const SharingPolicy* live = governing_policy(context_.policies, node_);
   if (out_.change == nullptr) return live;
-  const bool touched = !out_.change->failed && has_begun(*out_.change, pods_, false);
-  // Any node can lose its labels. Then only the change says which policy governs it.
-  const bool is_awaited = std::ranges::any_of(
-      out_.awaited_by, [&](const Interned& name) { return name == std::string_view(out_.change->policy); });
-  if (!touched && !is_awaited) return live;
   for (const SharingPolicy* policy : context_.policies) {  // In order of precedence.
-    if (policy == live || policy->meta.name == out_.change->policy) return policy;
+    if (policy == live) return live;
+    if (policy->meta.name == out_.change->policy) return keeps_its_node(*policy) ? policy : live;
   }
   return live;
+}
+
+bool Assessor::keeps_its_node(const SharingPolicy& of_change) const {
+  // Any node can lose its labels. Then only the change says which policy governs it.
+  const bool is_awaited = std::ranges::any_of(
+      out_.awaited_by, [&](const Interned& name) { return name == std::string_view(of_change.meta.name); });
+  if (is_awaited) return true;
+  if (out_.change->failed) return false;
+  return has_begun(*out_.change, pods_, false) || selects_but_for_lost_labels(of_change, node_);
 }
 
 NodeAssessment Assessor::run() {

@@ -46,6 +46,8 @@ class Assessor {
   [[nodiscard]] EffectiveKey resolve(std::string_view label, std::string_view default_key,
                                      const ConfigMap* config_map) const;
   [[nodiscard]] const SharingPolicy* governing_policy_in_change() const;
+  // The policy of the node's change governs it on, although another one governs by its selector.
+  [[nodiscard]] bool keeps_its_node(const SharingPolicy& of_change) const;
   void resolve_label();
   [[nodiscard]] bool has_failed() const;
   std::string roll_back();
