@@ -190,10 +190,15 @@ std::vector<const SharingPolicy*> policies_in_order(const World& world, const Sh
   return out;
 }
 
+namespace {
+constexpr std::string_view kDriverUpgradeFailed = "upgrade-failed";
+}  // namespace
+
 std::string_view foreign_holder(const Node& node, const PluginInstallation& installation) {
   const auto upgrade = node.meta.labels.get(kDriverUpgradeState).value_or("");
-  // "upgrade-required" only waits in the upgrade controller's queue; "upgrade-failed" is not an upgrade in progress.
-  constexpr std::string_view kIdle[] = {"", "upgrade-done", "upgrade-required", "upgrade-failed"};
+  // "upgrade-required" only waits in the upgrade controller's queue. After "upgrade-failed" the controller keeps its
+  // cordon, and goes on by itself once the driver's pod is well.
+  constexpr std::string_view kIdle[] = {"", "upgrade-done", "upgrade-required"};
   if (std::ranges::find(kIdle, upgrade) == std::end(kIdle)) return kDriverUpgrade;
   const auto mig = node.meta.labels.get(kMigConfigState).value_or("");
   if (mig == "pending" || mig == "rebooting") return kMigChange;
@@ -219,7 +224,13 @@ std::string_view holder_of(const Node& node, const PluginInstallation& installat
 
 std::string describe_holder(std::string_view holder, const Node& node) {
   if (holder == kHeld) return hold_of(node) + " is set";
-  if (holder == kDriverUpgrade) return "a driver upgrade is in progress on the node";
+  if (holder == kDriverUpgrade) {
+    const bool failed = node.meta.labels.get(kDriverUpgradeState) == kDriverUpgradeFailed;
+    return failed ? fmt::format("a driver upgrade has failed on the node ({}={}): it goes on when the driver's pod is "
+                                "well",
+                                kDriverUpgradeState, kDriverUpgradeFailed)
+                  : "a driver upgrade is in progress on the node";
+  }
   if (holder == kMigChange) return "the MIG manager is changing the node";
   if (holder == kStandaloneMpsChange) return describe(mps_daemon_change_on(node));
   const auto quarantine = quarantine_of(node);

@@ -147,3 +147,41 @@ def a_change_whose_state_a_person_removes_goes_on():
         c.after("2m")
     expect("the capacity of the node", c.capacity(name), 16)
     expect("whether the node is cordoned", c.cordoned(name), False)
+
+
+def upgrade_failed_while_draining():
+    """A node waits for its Job with the operator's cordon when a driver upgrade begins there, and fails."""
+    c = fleet(2, mps(4), rollout={"maxUnavailable": 1})
+    for name in c.nodes():
+        c.consumer("job-" + name, name)
+    c.edit(any=mps(8))
+    for _ in range(2):
+        c.after("2m")
+    name = one(c.in_progress())
+    for state in ("drain-required", "upgrade-failed"):
+        c.set_label(name, "nvidia.com/gpu-driver-upgrade-state", state)
+        c.after("1m")
+    return c, name
+
+
+@scenario
+def a_node_whose_driver_upgrade_failed_keeps_its_cordon():
+    """The upgrade controller keeps a node cordoned whose upgrade has failed: the operator neither uncordons nor changes it."""
+    c, name = upgrade_failed_while_draining()
+    c.end("job-" + name)
+    ticks = [c.after("10m") for _ in range(12)]
+    expect("whether it is cordoned", c.cordoned(name), True)
+    expect_that(name not in sum([tick.restarted() for tick in ticks], []), "no pod of the node to be deleted", name)
+    expect_that(name in c.blocked().get("DriverUpgrade", []), "the node among those of DriverUpgrade", c.blocked())
+
+
+@scenario
+def a_node_whose_driver_upgrade_succeeds_in_the_end_is_changed():
+    """The neighbour: the upgrade is done after all; the node changes, and is uncordoned."""
+    c, name = upgrade_failed_while_draining()
+    c.end("job-" + name)
+    c.after("10m")
+    c.set_label(name, "nvidia.com/gpu-driver-upgrade-state", "upgrade-done")
+    for _ in range(10):
+        c.after("2m")
+    expect("its capacity, and whether it is cordoned", (c.capacity(name), c.cordoned(name)), (16, False))
