@@ -1,4 +1,4 @@
-// Whether a deferral on a node still applies.
+// Whether a deferral on a node still applies, and for how long a change is deferred.
 #pragma once
 
 #include <optional>
@@ -13,5 +13,9 @@ namespace gso {
 // policy's, retry.h). Whether its time has passed is another question: rollout/deferrals.h.
 [[nodiscard]] std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment& assessment,
                                                         std::string_view retry);
+
+// For as long as the policy lets a node wait for its workloads (idleTimeout). A node whose policy has no patience, which
+// is less than ten seconds, is left alone for a minute: it is not cordoned and uncordoned in every pass.
+[[nodiscard]] Duration deferral_length(Duration idle_timeout);
 
 }  // namespace gso

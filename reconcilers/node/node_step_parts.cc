@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/node/applying_deferral.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/pod_faults.h"
 
@@ -156,7 +157,7 @@ void ChangeStep::uncordon_and_defer() {
   const std::string message = fmt::format(
       "someone uncordoned the node during the drain: the change to {} is deferred; retry in {}, or now: "
       "`gpu-sharing-operator rollout start {}`",
-      change_.to, k8s::format_go_duration(rollout_.idle_timeout), input_.policy.meta.name);
+      change_.to, k8s::format_go_duration(deferral_length(rollout_.idle_timeout)), input_.policy.meta.name);
   const BlockedBy who = input_.blocked_by_pods.value_or(BlockedBy{kWaitingForWorkloads, ""});
   defer(Deferral::By::person, who.reason, message);
   event(false, "Uncordoned", "Drain", message);
@@ -165,7 +166,7 @@ void ChangeStep::uncordon_and_defer() {
 void ChangeStep::defer(Deferral::By by, std::string_view reason, std::string message) {
   PatchNode patch = patch_out(node_, facts_);
   patch.remove_annotations.erase(std::string(kDeferredAnnotation));
-  const auto until = snapshot_.now + std::chrono::ceil<WallTime::duration>(rollout_.idle_timeout);
+  const auto until = snapshot_.now + std::chrono::ceil<WallTime::duration>(deferral_length(rollout_.idle_timeout));
   patch.set_annotations[std::string(kDeferredAnnotation)] =
       print_deferral({change_.to, until, by, std::string(retry_of(input_.policy))});
   add(std::move(patch), reason, std::move(message), false);

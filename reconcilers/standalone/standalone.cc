@@ -8,6 +8,7 @@
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/node/applying_deferral.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/standalone/daemon_evictions.h"
 #include "reconcilers/standalone/daemon_nodes.h"
@@ -205,7 +206,8 @@ class Standalone {
   void defer(const DaemonNode& node, std::string_view why) {
     MpsDaemonChange change = *node.mark.change;
     change.cordoned = false;
-    change.deferred_until = pass_.s.now + std::chrono::ceil<WallTime::duration>(node.policy->rollout.idle_timeout);
+    change.deferred_until =
+        pass_.s.now + std::chrono::ceil<WallTime::duration>(deferral_length(node.policy->rollout.idle_timeout));
     PatchNode patch = uncordon(node);
     patch.set_annotations[std::string(kMpsDaemonChangeAnnotation)] = print_mps_daemon_change(change);
     pass_.add(std::move(patch), kBackedOut,

@@ -251,3 +251,25 @@ def a_node_that_is_fewer_replicas_and_not_ready_evicts_nobody():
     c.set_ready(n, False)
     ticks = [c.after("20s") for _ in range(6)]
     expect("evicted", [e for t in ticks for e in t.evicted() if e.endswith(n)], [])
+
+
+def cordons_in_five_minutes(idle_timeout):
+    c = fleet(1, mps(4), rollout={"idleTimeout": idle_timeout})
+    c.consumer("job-0", "n01")
+    c.edit(any=mps(8))
+    ticks = [c.after("1m")] + [c.after("20s") for _ in range(15)]
+    return sum(action.get("unschedulable") is True for tick in ticks for action in tick.of("PatchNode"))
+
+
+@scenario
+def a_policy_without_patience_does_not_cordon_and_uncordon_its_node_all_the_time():
+    """idleTimeout 0s (flags, or a server that does not check it) and a Job that stays: the node is left alone for a minute
+    each time."""
+    count = cordons_in_five_minutes("0s")
+    expect_that(1 <= count <= 5, "a cordon each minute at most", count)
+
+
+@scenario
+def a_policy_with_patience_cordons_its_node_once():
+    """The neighbour with one hour."""
+    expect("cordons", cordons_in_five_minutes("1h"), 1)
