@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {
@@ -15,6 +17,15 @@ using json::Value;
 
 bool keeps_own_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/");
+}
+
+// Their values are switches and times. They are copied to nodes and into the record, which have room for no more.
+void shorten_annotations(k8s::ObjectMeta& meta) {
+  constexpr std::size_t kMostBytes = 256;
+  const k8s::StringMap all = meta.annotations;
+  for (const auto& [key, value] : all) {
+    if (value.view().size() > kMostBytes) meta.annotations.set(key.view(), first_bytes(value.view(), kMostBytes));
+  }
 }
 
 // Keys sorted, no blanks: equal statuses give equal text, independent of the server's order.
@@ -330,6 +341,7 @@ k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
     return true;
   });
   if (!read) return std::unexpected(read.error());
+  shorten_annotations(out.meta);
   // Read again as a whole, because the record also keeps fields that this release does not know.
   const auto whole = nlohmann::json::parse(text, nullptr, false);
   const auto spec = whole.is_object() ? whole.find("spec") : whole.end();

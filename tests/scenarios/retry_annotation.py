@@ -139,3 +139,22 @@ def a_rolled_back_profile_stays_rolled_back_without_a_retry():
     run = c.converge()
     expect("started", run.started(), [])
     expect("capacities", {c.capacity(name) for name in c.nodes()}, {12})
+
+
+@scenario
+def a_retry_annotation_of_200_kilobytes_is_not_copied_to_nodes_and_record():
+    """Somebody sets a retry annotation of 200 kB, and the canary fails: what the operator stores for that stays small, and
+    another value is still another attempt."""
+    c = fleet(4, ts(4), rollout={"maxUnavailable": 2}, options=["--cluster-max-unavailable", "3"])
+    c.annotate("SharingPolicy", "default", RETRY, "\u00e4" * 100000)
+    c.behave("crash", *c.nodes())
+    c.edit(any=ts(8))
+    for _ in range(12):
+        c.after("2m")
+    failed = one([n for n in c.nodes() if c.state(n) == "Failed"])
+    size = sum(len(text.encode()) for text in c.annotations(failed).values())
+    stored = max(len(text.encode()) for found in c.own_config_maps() for text in found["data"].values())
+    expect_that(size < 20000 and stored < 50000, "small annotations and a small record", (size, stored))
+    expect("started", started([c.after("5m") for _ in range(3)]), [])
+    c.annotate("SharingPolicy", "default", RETRY, stamp(c.clock))
+    expect("started after another value", started([c.after("2m") for _ in range(3)]), [failed])

@@ -137,6 +137,16 @@ TEST(Projections, OfDraWhatMakesTheSchedulerHandOutGpus) {
   EXPECT_TRUE(empty->node.empty());
 }
 
+TEST(Projections, OfAPolicysLongAnnotationsTheBeginningIsKept) {
+  std::string text = R"({"metadata":{"name":"p","annotations":{"gpusharing.dev/adopt-drift":"true",)"
+                     R"("gpusharing.dev/retry":")";
+  for (int i = 0; i < 100'000; ++i) text += "\u00e4";
+  const auto policy = project_sharing_policy(text + R"("}},"spec":{}})");
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_EQ(retry_of(*policy).size(), 256U);
+  EXPECT_EQ(policy->meta.annotations.get("gpusharing.dev/adopt-drift"), "true");
+}
+
 TEST(Projections, NullInAPolicyIsAsIfTheFieldWereAbsent) {
   const auto policy = project_sharing_policy(R"({"kind":"SharingPolicy","metadata":{"name":"p"},"spec":{
     "profile":{"configMapKey":null,"inline":null},"rollout":{"cordon":null},"revisionHistoryLimit":null}})");

@@ -32,6 +32,9 @@ def patch_node(cluster, action):
         meta[field].update(change.get("set", {}))
         for key in change.get("remove", []):
             meta[field].pop(key, None)
+    size = sum(len(key.encode()) + len(text.encode()) for key, text in meta["annotations"].items())
+    if size > 256 << 10:
+        raise Failure("expected annotations of at most 262144 bytes, got %s with %d" % (meta["name"], size))
     if action.get("unschedulable") is True:
         node["spec"]["unschedulable"] = True
     elif action.get("unschedulable") is False:
