@@ -22,6 +22,7 @@
 #include "reconcilers/rollout/remediation.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/starts.h"
+#include "reconcilers/standalone/directory_labels.h"
 #include "reconcilers/standalone/standalone.h"
 #include "reconcilers/status/status.h"
 
@@ -110,6 +111,7 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
     pass.add(std::move(patch), "Released",
              "the node has left its policy: the label stays, but the operator no longer owns it", false, name);
   }
+  plan_directory_labels(pass);
   return std::move(pass.plan);
 }
 
@@ -226,7 +228,7 @@ const std::vector<Reconciler>& reconcilers() {
         {sub(kRollouts, "status"), {"patch"}},
         {kEvents, {"create", "patch"}}},
        sharing_rollout},
-      // Writes the sharing labels of nodes that no GPU Feature Discovery serves.
+      // Writes the sharing labels of nodes that no GPU Feature Discovery serves, and where standalone MPS daemons are.
       {kNodeLabels,
        {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies},
        {{kNodes, {"patch"}}},

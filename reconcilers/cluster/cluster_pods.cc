@@ -107,7 +107,12 @@ void ClusterPods::place(World& world, std::map<std::string, NodeConsumers>& cons
   const Discovery found = discover(world);
   const auto is_operand = [&](const Pod& pod) {
     const auto* owner = pod.meta.controller();
-    return owner && std::ranges::any_of(found.installations, [&](const PluginInstallation& installation) {
+    if (owner == nullptr) return false;
+    const auto owns = [&](const Operand& daemon) {
+      return daemon.key.ns == pod.meta.ns.view() && daemon.uid == owner->uid.view();
+    };
+    return std::ranges::any_of(found.standalone, owns) ||
+           std::ranges::any_of(found.installations, [&](const PluginInstallation& installation) {
              return installation.ns == pod.meta.ns.view() && installation.by_uid(owner->uid.view()) != nullptr;
            });
   };

@@ -98,7 +98,7 @@ std::string sharing_label_problem(std::string_view label, const std::vector<std:
                                   std::string_view own_key) {
   const bool of_sharing = label.starts_with(kVendor) && (label.ends_with(".replicas") ||
                                                          label.ends_with(".sharing-strategy") || label == kMpsCapable);
-  const bool of_operator = label == kStateLabel || label == kMpsEnabled;
+  const bool of_operator = label == kStateLabel || label == kMpsEnabled || label == kMpsPipeDirectory;
   // The policy writes this label: its selector can use it only with exactly the value that the policy writes.
   const bool chooses = label == kConfigLabel && !own_key.empty() && !(values.size() == 1 && values.front() == own_key);
   if (!of_sharing && !of_operator && !chooses) return {};

@@ -91,6 +91,7 @@ class PodQuestions {
       node_reachable();
       containers();
       node_state();
+      if (auto cause = other_pipe_directory(s_.world, asked_)) out_.causes.push_back(*std::move(cause));
       if (pod.phase == "Running") slow();
     }
     if (pod.phase != "Failed") memory();

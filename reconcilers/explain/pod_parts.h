@@ -1,6 +1,7 @@
 // What the parts of explain_pod give each other: the pod, read once (asked_pod.cc), how it is changed (pod_cures.cc),
 // the nodes that it could have (pod_placement.cc), what each obstacle there is called and what to do about it
-// (placement_rows.cc), and what its scheduler says (pod_scheduler.cc).
+// (placement_rows.cc), what its scheduler says (pod_scheduler.cc), and where it looks for an MPS daemon
+// (pod_pipe_directory.cc).
 #pragma once
 
 #include <cstdint>
@@ -73,6 +74,10 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
 // resources that the scheduler finds insufficient, or `otherwise`.
 [[nodiscard]] PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
                                   const std::string& node);
+
+// The pod mounts a usual directory of MPS, and not the one that its node's label gpusharing.dev/mps-pipe-directory
+// names.
+[[nodiscard]] std::optional<PodCause> other_pipe_directory(const World& world, const AskedPod& asked);
 
 // True if the node's plugin refuses more than one replica of that resource for one container.
 [[nodiscard]] bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource);

@@ -212,9 +212,9 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
   if (assessment == nullptr && has_gpus(node) && partitioned) {
     out.left_to_nos_by = policies_that_select(context, node);
   }
-  const bool has_daemon = pod_of_standalone(context.standalone, pods) != nullptr ||
-                          node.meta.annotations.contains(kMpsDaemonChangeAnnotation);
-  if (has_daemon) count_standalone(node, out);
+  const bool has_daemon = pod_of_standalone(context.standalone, pods) != nullptr;
+  if (has_daemon || node.meta.annotations.contains(kMpsDaemonChangeAnnotation)) count_standalone(node, out);
+  out.buckets.put(Bucket::mps_directory, has_daemon || node.meta.labels.contains(kMpsPipeDirectory));
   out.mark = mark_to_change(context, node, assessment, pods, marks);
   return out;
 }

@@ -107,6 +107,7 @@ enum class Bucket : std::uint8_t {
   partitioned,         // Labelled for partitioning: node.partitioning serves them.
   pod_faults,          // Have a pod with a possible fault that only a new pod fixes (pod_faults.h).
   standalone_mps,      // Have a pod of a standalone MPS daemon, or its replacement is in progress.
+  mps_directory,       // Have such a pod, or the label that names where its clients find the daemon.
   count_,
 };
 inline constexpr std::size_t kBuckets = static_cast<std::size_t>(Bucket::count_);

@@ -61,7 +61,7 @@ inline constexpr std::string_view kMpsHostAnnotation = "gpusharing.dev/mps-host"
 // On a Pod, or as a label on its Namespace, "true": it connects to an MPS daemon that is not the device plugin's. The
 // chart's MutatingAdmissionPolicy adds what it needs.
 inline constexpr std::string_view kMpsClient = "gpusharing.dev/mps-client";
-// On such a Pod: the daemon's pipe directory on the node, if it is not the one of the chart's values.
+// On such a Pod: its daemon's pipe directory, if it is not the chart's. As a label on a Node: its standalone daemon's.
 inline constexpr std::string_view kMpsPipeDirectory = "gpusharing.dev/mps-pipe-directory";
 // On the state ConfigMap, a time as in 2026-01-02T03:04:05Z: the stops of policies that had been deleted by then are
 // dropped.
@@ -74,8 +74,8 @@ inline constexpr std::string_view kMpsMarkAnnotation = "gpusharing.dev/mps-enabl
 // What the operator must remember of a node that it partitions (reconcilers/partitioning/actuation.h): JSON with a
 // version. Written together with the label that selects the profile, and never alone.
 inline constexpr std::string_view kPartitioningAnnotation = "gpusharing.dev/partitioning";
-// Every annotation that the operator writes on a Node, which `cleanup` therefore removes. Its only label there is
-// kStateLabel.
+// Every annotation that the operator writes on a Node, which `cleanup` therefore removes. Its labels there are
+// kStateLabel and kMpsPipeDirectory.
 inline constexpr std::string_view kNodeAnnotations[] = {
     kChangeAnnotation,   kRevisionAnnotation, kProfileAnnotation, kMessageAnnotation,      kDeferredAnnotation,
     kGpuCountAnnotation, kOwnedAnnotation,    kMpsMarkAnnotation, kPartitioningAnnotation, kMpsDaemonChangeAnnotation};

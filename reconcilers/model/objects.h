@@ -226,7 +226,7 @@ struct Pod {
   bool nvidia_visible_devices = false;  // Has NVIDIA_VISIBLE_DEVICES (not void/none) without a request.
   bool dra_gpu_claim = false;
   std::vector<ContainerStatus> containers;
-  RareList<ContainerStatus> init_containers;  // Only those that have not succeeded (or, as sidecars, are not ready).
+  RareList<ContainerStatus> init_containers;  // Not finished (sidecars: not ready), or reporting an MPS directory.
   // nvidia.com/* as the scheduler counts them: containers and sidecars summed, or the largest need of an init step.
   ResourceCounts gpu_requests;
   RareList<Interned> host_paths;  // Of its hostPath volumes; not of operand pods.

@@ -7,6 +7,7 @@
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/paths.h"
 #include "reconcilers/model/project.h"
 
@@ -175,14 +176,6 @@ ResourceCounts requests_of(const std::vector<ContainerUse>& init_containers,
   return out;
 }
 
-// Directories that the MPS daemon uses by default (from driver r615 on /run/nvidia-mps), and those of the plugin's
-// chart and of the GPU Operator.
-bool is_usual_mps_path(std::string_view path) {
-  constexpr std::string_view kUsual[] = {"/run/nvidia/mps",     "/run/nvidia-mps", "/var/run/nvidia/mps",
-                                         "/var/run/nvidia-mps", "/tmp/nvidia-mps", "/mps"};
-  return std::ranges::any_of(kUsual, [&](std::string_view usual) { return is_at_or_below(path, usual); });
-}
-
 // Whether the mount shows the directory to the container: any volume is mounted at the directory, or one that other
 // pods can share is mounted above it (an emptyDir above it belongs to the pod).
 bool shows(const Mount& mount, const Volume* volume, std::string_view directory) {
@@ -193,7 +186,7 @@ bool shows(const Mount& mount, const Volume* volume, std::string_view directory)
 // A client of an MPS daemon outside of the pod. A directory that one container names also counts for the mounts of the
 // others: the pod does not show which of them is the client.
 bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vector<Volume>& volumes) {
-  if (std::ranges::any_of(volumes, [](const Volume& volume) { return is_usual_mps_path(volume.host_path); }))
+  if (std::ranges::any_of(volumes, [](const Volume& volume) { return is_usual_pipe_directory(volume.host_path); }))
     return true;
   if (std::ranges::any_of(uses, [](const ContainerUse* use) { return use->other_pipe; })) return true;
   std::vector<std::string_view> directories;
@@ -205,7 +198,7 @@ bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vect
       const auto volume = std::ranges::find(volumes, mount.volume, &Volume::name);
       const Volume* found = volume == volumes.end() ? nullptr : &*volume;
       if (found != nullptr && !mount.sub_path.empty() && !found->host_path.empty() &&
-          is_usual_mps_path(clean_path(found->host_path + "/" + with_variables(mount.sub_path, use->variables))))
+          is_usual_pipe_directory(clean_path(found->host_path + "/" + with_variables(mount.sub_path, use->variables))))
         return true;
       return std::ranges::any_of(directories,
                                  [&](std::string_view directory) { return shows(mount, found, directory); });
@@ -317,6 +310,14 @@ void correct_start_times(Pod& pod, std::optional<WallTime> seen_by_kubelet) {
   }
 }
 
+// The init container has done its work and nothing of it is read any more. What the check of a standalone MPS daemon
+// reports is read for as long as the pod runs.
+bool is_finished(const ContainerStatus& status) {
+  const bool reports = status.name == kStandaloneMpsCheck && status.terminated &&
+                       !reported_pipe_directory(status.terminated->message.view()).empty();
+  return status.ready && !reports;
+}
+
 bool read_pod_status(Fields& fields, Value value, Pod& pod, std::optional<WallTime>& seen_by_kubelet) {
   return fields.object(value, "status", [&](std::string_view key, Value inner) {
     auto statuses = [&](std::vector<ContainerStatus>& into) {
@@ -328,11 +329,11 @@ bool read_pod_status(Fields& fields, Value value, Pod& pod, std::optional<WallTi
     if (key == "reason") return fields.text(inner, "status.reason", pod.reason);
     if (key == "containerStatuses") return statuses(pod.containers);
     if (key == "initContainerStatuses") {
-      std::vector<ContainerStatus> unfinished;
-      if (!statuses(unfinished)) return false;
-      // The others have finished, and a fleet has tens of thousands of them.
-      std::erase_if(unfinished, [](const ContainerStatus& status) { return status.ready; });
-      pod.init_containers = std::move(unfinished);
+      std::vector<ContainerStatus> kept;
+      if (!statuses(kept)) return false;
+      // A fleet has tens of thousands of those that have finished.
+      std::erase_if(kept, is_finished);
+      pod.init_containers = std::move(kept);
       return true;
     }
     if (key == "conditions") {

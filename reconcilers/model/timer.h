@@ -37,8 +37,8 @@ enum class Timer : std::uint8_t {
   leaving,       // Has left its policy; scope: the policy that wrote its label.
   abandoned,     // No plugin with profiles serves it any more; no scope.
   pod_fault,     // Has a stuck pod; scope: component, fault and uid.
-  mps_ready,     // Its MPS control daemon is up and not marked; no scope.
-  mps_gone,      // The node is marked and the daemon is down; no scope.
+  mps_ready,     // Its MPS control daemon is up and not marked; scope: none, or the directory that a label must name.
+  mps_gone,      // The node is marked and the daemon is down; scope: none, or the label that names its directory.
   kai_mismatch,  // KAI's accounting differs from what runs; no scope.
   kai_turn,      // Its next reservation to be deleted; scope: the pod's uid.
   mps_draining,  // Waits for its GPU clients before its standalone MPS daemon is replaced; scope: the new template.

@@ -39,6 +39,7 @@ struct Progress {
 std::string why_not_ready(const DaemonNode& node) {
   if (node.pod == nullptr) return "it has no pod yet";
   for (const ContainerStatus* container : node.pod->all_containers()) {
+    if (container->ready) continue;
     if (const std::string_view said = container->last_message(); !said.empty()) return std::string(said);
   }
   return fmt::format("pod {} is not Ready", k8s::to_string(node.pod->meta.key()));
@@ -88,7 +89,10 @@ class Standalone {
                                 "serve one GPU: take the node out of the node selector of DaemonSet {}",
                                 k8s::to_string(node.pod->meta.key()), k8s::to_string(node.daemonset->key)));
     }
-    const auto said = [&] { return !node.pod->init_containers.empty() || is_crash_looping(*node.pod); };
+    const auto said = [&] {
+      return std::ranges::any_of(node.pod->init_containers, [](const auto& check) { return !check.ready; }) ||
+             is_crash_looping(*node.pod);
+    };
     if (!is_serving(*node.pod) && said() && !node.in_change()) {
       pass_.finding(Severity::warning, node_ref(node.name()), kStandaloneMpsRefused,
                     fmt::format("no standalone MPS daemon runs: {}", why_not_ready(node)));

@@ -112,7 +112,9 @@ class Leaving {
                       "labels, then remove the annotation",
                       node.meta.name, owned.problem));
     }
-    if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
+    for (const std::string_view added : {kStateLabel, kMpsPipeDirectory}) {
+      if (node.meta.labels.contains(added)) patch.remove.insert(std::string(added));
+    }
     const bool marked =
         node.meta.annotations.get(kMpsMarkAnnotation) == "true" && node.meta.labels.contains(kMpsEnabled);
     if (marked) patch.remove.insert(std::string(kMpsEnabled));

@@ -44,6 +44,12 @@ without_the_plugins_daemon_they_get_one() {
   await 60 daemons_run 3
   await 120 up_to_date 3
 }
+# labelled COUNT VALUE: so many nodes say that their daemon is there, and no node says anything else.
+labelled() {
+  kubectl get nodes --output 'jsonpath={range .items[*]}{.metadata.labels.gpusharing\.dev/mps-pipe-directory}{"\n"}{end}' | awk -v count="$1" -v value="$2" '
+    NF { if ($1 == value) ++there; else other = $1 } END { print there + 0, other; exit !(there + 0 == count && other == "") }'
+}
+nodes_say_where_the_daemon_is() { await 60 labelled 3 run.nvidia-mps; }
 newest() { kubectl get controllerrevisions --namespace "$namespace" --selector app.kubernetes.io/component=standalone-mps --sort-by .revision --output 'jsonpath={.items[-1:].metadata.labels.controller-revision-hash}'; }
 # daemons_run COUNT: Ready pods of the newest template.
 daemons_run() {
@@ -84,6 +90,7 @@ a_changed_value_is_rolled_after_the_clients() {
   await 30 none_marked
   kill "$(<"$work/marks.pid")"
   rm "$work/marks.pid"
+  labelled 3 run.nvidia-mps
   # One node at a time: a tenth of three.
   sort -u "$work/marks" | awk 'NF > 1 { print; bad = 1 } END { exit bad }'
   grep -q . "$work/marks"
@@ -92,8 +99,9 @@ clients_are_evicted_where_the_policy_says_so() {
   kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"workloads":"Evict","evictBarePods":true}}}'
   a_client_runs
   helm upgrade gpu-sharing-operator "$project/charts/gpu-sharing-operator" --namespace "$namespace" --timeout 60s --reuse-values \
-    --set eviction.enabled=true --set standaloneMps.activeThreadPercentage=60
+    --set eviction.enabled=true --set standaloneMps.activeThreadPercentage=60 --set standaloneMps.pipeDirectory=/opt/mps
   await 240 daemons_run 3
+  await 60 labelled 3 opt.mps
   await 30 none_marked
   if client_runs; then return 1; fi
   kubectl get events.events.k8s.io --namespace default --output json | grep 'standalone MPS daemon is replaced'
@@ -120,6 +128,11 @@ a_second_daemon_is_blocked() {
 }
 is_blocked() { kubectl get node "$1" --output 'jsonpath={.metadata.labels.gpusharing\.dev/state} {.metadata.annotations.gpusharing\.dev/message}' | grep '^Blocked .*two MPS daemons must not serve one GPU'; }
 
+a_node_that_leaves_says_so_no_more() {
+  kubectl label nodes "$client_node" team.example/mps-
+  await 180 labelled 2 opt.mps
+}
+
 only_its_pods_may_go() {
   kubectl create --namespace "$namespace" -f - <<YAML
 apiVersion: v1
@@ -143,11 +156,13 @@ check "the chart is installed with standalone MPS" install_chart "${standalone[@
 check "a fleet shares by MPS" a_fleet_shares_by_mps
 check "nodes that the plugin's daemon serves are left out" served_nodes_are_left_out
 check "without the plugin's daemon they get one" without_the_plugins_daemon_they_get_one
+check "the nodes say where clients find the daemon" nodes_say_where_the_daemon_is
 check "a client runs on one of them" a_client_runs
 check "a changed value is rolled node by node, after the clients" a_changed_value_is_rolled_after_the_clients
 check "under workloads: Evict the clients are evicted" clients_are_evicted_where_the_policy_says_so
 check "an upgrade that changes no value restarts nothing" a_chart_upgrade_without_a_change_restarts_nothing
 check "a profile that would start a second daemon is Blocked" a_second_daemon_is_blocked
+check "a node without the daemon no longer says where it is" a_node_that_leaves_says_so_no_more
 check "of its own namespace the operator can delete only these pods" only_its_pods_may_go
 check "uninstalling leaves no daemon" uninstalling_leaves_nothing
 close_checks

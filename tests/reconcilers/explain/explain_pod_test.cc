@@ -385,5 +385,27 @@ TEST(ExplainPod, AnInferenceServerThatReservesMoreThanItsSliceGetsTheNumber) {
   EXPECT_EQ(told(kSliced, server(too_much, there, running)), "") << "time-slicing limits no memory";
 }
 
+TEST(ExplainPod, AClientInAnotherDirectoryThanItsNodesMpsDaemonIsWarned) {
+  const auto told = [](const std::string& label, const std::string& host_path) {
+    const std::string labels = label.empty() ? "" : ", gpusharing.dev/mps-pipe-directory: " + label;
+    Explained explained(cluster(kSliced, labels, R"(nvidia.com/gpu: "8")"));
+    const std::string volumes =
+        R"("nodeName":"gpu-1","volumes":[{"name":"m","hostPath":{"path":")" + host_path + R"("}}],)";
+    const PodExplanation out =
+        explained.pod(pod(R"("nvidia.com/gpu":"1")", volumes, kOfDeployment, R"("phase":"Running")"));
+    const auto found = std::ranges::find(out.causes, "OtherPipeDirectory", &PodCause::code);
+    return found == out.causes.end() ? std::string() : found->text + " | " + found->options.back();
+  };
+  EXPECT_EQ(told("run.nvidia-mps", "/tmp/nvidia-mps"),
+            "the pod mounts /tmp/nvidia-mps, but the MPS daemon of node gpu-1 is in /run/nvidia-mps (the node's label "
+            "gpusharing.dev/mps-pipe-directory): a client that looks in another directory gets the whole GPU, without "
+            "an error | select nodes whose daemon is in /tmp/nvidia-mps: "
+            "gpusharing.dev/mps-pipe-directory=tmp.nvidia-mps");
+  EXPECT_EQ(told("run.nvidia-mps", "/run/nvidia-mps"), "");
+  EXPECT_EQ(told("run.nvidia-mps", "/run"), "") << "the directory is below";
+  EXPECT_EQ(told("run.nvidia-mps", "/var/log"), "") << "no directory of MPS";
+  EXPECT_EQ(told("", "/tmp/nvidia-mps"), "");
+}
+
 }  // namespace
 }  // namespace gso

@@ -78,6 +78,7 @@ TEST(LintPolicies, PoliciesAreCheckedFieldByField) {
       {"nodeSelector: {matchExpressions: [{key: nvidia.com/mps.capable, operator: DoesNotExist}]}",
        {"SelectorOnSharingLabel"}},
       {"nodeSelector: {matchLabels: {gpusharing.dev/state: Failed}}", {"SelectorOnSharingLabel"}},
+      {"nodeSelector: {matchLabels: {gpusharing.dev/mps-pipe-directory: mps}}", {"SelectorOnSharingLabel"}},
       {"nodeSelector: {matchLabels: {nvidia.com/device-plugin.config: a}}", {}},
       {"nodeSelector: {matchLabels: {nvidia.com/device-plugin.config: a}}, profile: {configMapKey: a}", {}},
       {"nodeSelector: {matchLabels: {nvidia.com/device-plugin.config: a}}, profile: {configMapKey: b}",

@@ -24,6 +24,21 @@ TEST(Projections, InitContainersThatHaveSucceededAreNotKept) {
   EXPECT_TRUE(pod->containers[0].running);
 }
 
+TEST(Projections, OfInitContainersThatHaveFinishedOnlyTheReportOfAStandaloneMpsDaemonIsKept) {
+  const auto kept = [](const std::string& name, const std::string& message, const std::string& code) {
+    const auto pod = project_operand_pod(
+        R"({"kind":"Pod","metadata":{"name":"p","namespace":"n"},"status":{"initContainerStatuses":[{"name":")" + name +
+        R"(","ready":true,"state":{"terminated":{"exitCode":)" + code + R"(,"message":")" + message + R"("}}}]}})");
+    EXPECT_TRUE(pod.has_value());
+    return pod->init_containers.empty() ? "" : std::string(pod->init_containers[0].last_message());
+  };
+  EXPECT_EQ(kept("standalone-mps-check", "pipeDirectory=/tmp/nvidia-mps gpus=2", "0"),
+            "pipeDirectory=/tmp/nvidia-mps gpus=2");
+  EXPECT_EQ(kept("standalone-mps-check", "pipeDirectory=/" + std::string(1000, 'a'), "0").size(), 256U);
+  EXPECT_EQ(kept("standalone-mps-check", "Unable to get init container status", "0"), "");
+  EXPECT_EQ(kept("toolkit-validation", "pipeDirectory=/tmp/nvidia-mps gpus=2", "0"), "");
+}
+
 TEST(Projections, HowAContainerEndedAndHowItEndedBeforeAreTwoThings) {
   const auto pod = project_pod(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n"},"status":{"containerStatuses":[
     {"name":"ended","state":{"terminated":{"exitCode":137,"reason":"Error"}},

@@ -81,6 +81,14 @@ TEST(PlannerCleanup, ASecondTimeHasNothingToDo) {
   EXPECT_TRUE(leave(fleet).actions.empty());
 }
 
+TEST(PlannerCleanup, TheLabelThatSaysWhereAStandaloneMpsDaemonIsGoes) {
+  FleetModel fleet(spec_of(2, "mps-4"));
+  fleet.label("n01", std::string(kMpsPipeDirectory), "run.nvidia-mps");
+  const Cleanup done = leave(fleet);
+  EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
+  EXPECT_THAT(done.kept, IsEmpty());
+}
+
 TEST(PlannerCleanup, ANodeThatSomebodyElseCordonedStaysSo) {
   FleetSpec spec = spec_of(2, "mps-4");
   spec.nodes[0].cordoned = true;

@@ -1,5 +1,8 @@
 // Which program a container runs, and the small ones: a check that ends, a GPU workload, a process that just runs.
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tests/sim/fleet/config_manager.h"
 #include "tests/sim/fleet/device_plugin.h"
@@ -20,6 +23,27 @@ class Check final : public Program {
     host().after(host().timing().validation, [this] { host().exit(0, ""); });
   }
   [[nodiscard]] std::string process_name() const override { return "sh"; }
+};
+
+// `mps-daemon check` of this project, on a node whose driver has the new default directory.
+class StandaloneMpsCheck final : public Program {
+ public:
+  StandaloneMpsCheck(ProgramHost* host, const std::vector<std::string>& command) : Program(host) {
+    constexpr std::string_view kFlag = "--pipe-directory=";
+    for (const std::string& word : command) {
+      if (word.starts_with(kFlag)) directory_ = word.substr(kFlag.size());
+    }
+  }
+  void start() override {
+    host().after(host().timing().validation, [this] {
+      host().exit(0, "pipeDirectory=" + directory_ +
+                         " driver=615.20 gpus=" + std::to_string(host().machine().gpus().size()) + "\n");
+    });
+  }
+  [[nodiscard]] std::string process_name() const override { return "gpu-sharing-operator"; }
+
+ private:
+  std::string directory_ = "/run/nvidia-mps";
 };
 
 class Forever final : public Program {
@@ -60,6 +84,7 @@ std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s:
     }
     return std::make_unique<ConfigManager>(host);
   }
+  if (init && spec.name == "standalone-mps-check") return std::make_unique<StandaloneMpsCheck>(host, spec.command);
   if (init) return std::make_unique<Check>(host);
   const auto is = [&spec](std::string_view name) {
     return spec.name == name || spec.name == std::string(name) + "-ctr";

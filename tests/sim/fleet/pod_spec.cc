@@ -1,5 +1,6 @@
 #include "tests/sim/fleet/pod_spec.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +18,9 @@ std::int64_t quantity(const json& value) {
 
 ContainerSpec read_container(const json& container) {
   ContainerSpec spec{.name = container.value("name", ""), .image = container.value("image", "")};
-  for (const json& word : items(container, "command")) spec.command.push_back(word.get<std::string>());
+  for (const char* words : {"command", "args"}) {
+    for (const json& word : items(container, words)) spec.command.push_back(word.get<std::string>());
+  }
   for (const json& env : items(container, "env")) {
     if (env.contains("value")) spec.env[env.value("name", "")] = env.value("value", "");
   }
@@ -28,7 +31,8 @@ ContainerSpec read_container(const json& container) {
   for (const auto& [resource, amount] : limits.items()) {
     if (resource.starts_with("nvidia.com/")) spec.gpus[resource] = quantity(amount);
   }
-  spec.message_from_log = container.value("terminationMessagePolicy", "") == "FallbackToLogsOnError";
+  spec.message_from_log = container.value("terminationMessagePolicy", "") == "FallbackToLogsOnError" ||
+                          std::ranges::find(spec.command, "--report=/dev/termination-log") != spec.command.end();
   return spec;
 }
 

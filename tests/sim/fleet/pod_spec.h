@@ -16,11 +16,12 @@ namespace gso::sim {
 struct ContainerSpec {
   std::string name = {};
   std::string image = {};
-  std::vector<std::string> command = {};
+  std::vector<std::string> command = {};           // And arguments.
   std::map<std::string, std::string> env = {};     // Literal values.
   std::map<std::string, std::string> mounts = {};  // mountPath -> volume.
   std::map<std::string, std::int64_t> gpus = {};   // Limits of nvidia.com/*.
-  bool message_from_log = false;                   // terminationMessagePolicy: FallbackToLogsOnError.
+  // terminationMessagePolicy: FallbackToLogsOnError, or what it says goes to its termination log.
+  bool message_from_log = false;
 };
 
 struct PodSpec {

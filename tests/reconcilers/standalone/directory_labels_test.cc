@@ -1,0 +1,170 @@
+// Nodes say where their standalone MPS daemon is, and only while one is there.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/reconcilers/standalone/standalone_fleet.h"
+
+namespace gso::test {
+namespace {
+
+constexpr const char* kLabel = "gpusharing.dev/mps-pipe-directory";
+
+class DirectoryLabels : public StandaloneMps {
+ protected:
+  void SetUp() override { report = "pipeDirectory=/run/nvidia-mps driver=615.20 gpus=2\n"; }
+  [[nodiscard]] std::string label(const std::string& node = "n01") const { return fleet->label_of(node, kLabel); }
+  void change_pod(const std::string& node, const std::function<void(Pod&)>& change) {
+    Pod pod = *pod_on(node);
+    change(pod);
+    fleet->world.operand_pods.apply(pod);
+  }
+};
+
+TEST_F(DirectoryLabels, NameTheDirectoryOfADaemonThatIsReady) {
+  begin(2);
+  run(15s);
+  EXPECT_EQ(label("n01"), "run.nvidia-mps");
+  EXPECT_EQ(label("n02"), "run.nvidia-mps");
+  EXPECT_TRUE(fleet->plan().actions.empty());
+}
+
+TEST_F(DirectoryLabels, AreNotSetBeforeTheDaemonIsReady) {
+  broken = true;
+  begin(1);
+  run(5min);
+  EXPECT_EQ(label(), "");
+}
+
+TEST_F(DirectoryLabels, FollowTheDaemonToAnotherDirectory) {
+  report = "pipeDirectory=/tmp/nvidia-mps driver=580.10 gpus=2\n";
+  begin(1);
+  run(15s);
+  ASSERT_EQ(label(), "tmp.nvidia-mps");
+  report = "pipeDirectory=/run/nvidia-mps driver=615.20 gpus=2\n";
+  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  make_pod("n01");
+  run(15s);
+  EXPECT_EQ(label(), "run.nvidia-mps");
+}
+
+TEST_F(DirectoryLabels, StayWhileThePodRestartsOrIsReplaced) {
+  begin(1);
+  run(15s);
+  change_pod("n01", [](Pod& pod) { pod.ready = false; });
+  run(30min);
+  EXPECT_EQ(label(), "run.nvidia-mps") << "its container restarts";
+  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  run(100s);
+  EXPECT_EQ(label(), "run.nvidia-mps") << "the DaemonSet's controller makes another one";
+  make_pod("n01");
+  run(10min);
+  EXPECT_EQ(label(), "run.nvidia-mps");
+}
+
+TEST_F(DirectoryLabels, StayThroughTheReplacementOfTheDaemon) {
+  begin(1);
+  run(15s);
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(60s);
+  ASSERT_EQ(in_change(), 1);
+  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());  // The new pod cannot be created for a while.
+  run(10min);
+  ASSERT_EQ(in_change(), 1);
+  EXPECT_EQ(label(), "run.nvidia-mps");
+}
+
+// The kubelet has lost the init container, and with it what it reported.
+TEST_F(DirectoryLabels, StayWithoutAReport) {
+  begin(1);
+  run(15s);
+  change_pod("n01", [](Pod& pod) { pod.init_containers = {}; });
+  run(10min);
+  EXPECT_EQ(label(), "run.nvidia-mps");
+}
+
+TEST_F(DirectoryLabels, AreRemovedOnceNoDaemonHasBeenThereForTwoMinutes) {
+  begin(1);
+  run(15s);
+  fleet->label("n01", "team.example/mps", std::nullopt);
+  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  run(119s);
+  EXPECT_EQ(label(), "run.nvidia-mps");
+  run(5s);
+  EXPECT_EQ(label(), "");
+  EXPECT_TRUE(fleet->plan().actions.empty());
+}
+
+TEST_F(DirectoryLabels, AreRemovedWithTheDaemonSet) {
+  begin(1);
+  run(15s);
+  fleet->world.daemonsets.erase(kDaemons);
+  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  run(5min);
+  EXPECT_EQ(label(), "");
+}
+
+TEST_F(DirectoryLabels, AreNotRemovedWhileTheViewOfThePodsHasGaps) {
+  begin(1);
+  run(15s);
+  fleet->settings.operator_namespace = "elsewhere";  // Nothing at all is planned while that has gaps.
+  fleet->world.unsynced_namespaces.insert(kDaemons.ns);
+  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  run(30min);
+  EXPECT_EQ(label(), "run.nvidia-mps");
+  fleet->world.unsynced_namespaces.clear();
+  make_pod("n01");
+  run(5min);
+  EXPECT_EQ(label(), "run.nvidia-mps");
+}
+
+TEST_F(DirectoryLabels, AreNotWrittenWhereAPersonHoldsTheNodeOrLabelsAreOnlyVerified) {
+  broken = true;
+  begin(2);
+  fleet->annotate("n01", kHoldAnnotation, "true");
+  fleet->annotate("n02", kLabelModeAnnotation, "verify");
+  for (const char* node : {"n01", "n02"}) change_pod(node, [](Pod& pod) { pod.ready = true; });
+  run(5min);
+  EXPECT_EQ(label("n01"), "");
+  EXPECT_EQ(label("n02"), "");
+  fleet->annotate("n01", kHoldAnnotation, std::nullopt);
+  fleet->annotate("n02", kLabelModeAnnotation, std::nullopt);
+  run(15s);
+  EXPECT_EQ(label("n01"), "run.nvidia-mps");
+  EXPECT_EQ(label("n02"), "run.nvidia-mps");
+}
+
+TEST_F(DirectoryLabels, AreSetAgainIfAnotherClientChangesThem) {
+  begin(1);
+  run(15s);
+  fleet->label("n01", kLabel, "tmp.nvidia-mps");
+  run(9s);
+  EXPECT_EQ(label(), "tmp.nvidia-mps");
+  run(5s);
+  EXPECT_EQ(label(), "run.nvidia-mps");
+}
+
+TEST_F(DirectoryLabels, NameNoDirectoryThatCannotBeExpressed) {
+  begin(1);
+  run(15s);
+  report = "pipeDirectory=/var/lib/mps-1.2 driver=580.10 gpus=2\n";
+  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  make_pod("n01");
+  run(15s);
+  EXPECT_EQ(label(), "") << "it would name a directory without a daemon";
+  EXPECT_NE(finding("MPSDirectoryUnlabelled").find("n01: the node's standalone MPS daemon is in /var/lib/mps-1.2"),
+            std::string::npos)
+      << finding("MPSDirectoryUnlabelled");
+}
+
+// A pod that is not Ready says why; what its check said when it succeeded is no reason.
+TEST_F(DirectoryLabels, TheReportIsNoReasonWhyADaemonDoesNotRun) {
+  begin(1);
+  change_pod("n01", [](Pod& pod) { pod.ready = false; });
+  run(15s);
+  EXPECT_EQ(finding(kStandaloneMpsRefused), "");
+}
+
+}  // namespace
+}  // namespace gso::test

@@ -1,0 +1,90 @@
+"""The chart's MPS daemons without a device plugin: nodes say where clients find them."""
+from scenario import expect, expect_that, fleet, none, scenario
+
+DIRECTORY = "gpusharing.dev/mps-pipe-directory"
+NAMESPACE = "gpu-sharing-operator"
+POOL = "team.example/mps"
+
+
+def daemonset(c):
+    return c.put({"apiVersion": "apps/v1", "kind": "DaemonSet",
+                  "metadata": {"name": "gpu-sharing-operator-mps", "namespace": NAMESPACE, "uid": "ds-standalone"},
+                  "spec": {"updateStrategy": {"type": "OnDelete"},
+                           "selector": {"matchLabels": {"app.kubernetes.io/component": "standalone-mps"}},
+                           "template": {"metadata": {"labels": {"app.kubernetes.io/component": "standalone-mps"}},
+                                        "spec": {"nodeSelector": {POOL: "true"},
+                                                 "initContainers": [{"name": "standalone-mps-check"}],
+                                                 "containers": [{"name": "standalone-mps", "args": ["mps-daemon", "run"]}]}}}})
+
+
+def daemon(c, node, directory, ready=True):
+    """The DaemonSet's pod of the node, as the kubelet reports it once its init container has ended."""
+    said = "pipeDirectory=%s driver=615.20 gpus=2\n" % directory
+    return c.put({"apiVersion": "v1", "kind": "Pod",
+                  "metadata": {"name": "mps-" + node, "namespace": NAMESPACE,
+                               "labels": {"app.kubernetes.io/component": "standalone-mps"},
+                               "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet",
+                                                    "name": "gpu-sharing-operator-mps", "uid": "ds-standalone",
+                                                    "controller": True}]},
+                  "spec": {"nodeName": node, "initContainers": [{"name": "standalone-mps-check"}],
+                           "containers": [{"name": "standalone-mps"}]},
+                  "status": {"phase": "Running",
+                             "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+                             "initContainerStatuses": [{"name": "standalone-mps-check", "ready": True, "restartCount": 0,
+                                                        "state": {"terminated": {"exitCode": 0, "reason": "Completed",
+                                                                                 "message": said}}}],
+                             "containerStatuses": [{"name": "standalone-mps", "ready": ready, "restartCount": 0,
+                                                    "state": {"running": {}}}]}})
+
+
+def beside_a_fleet(directories):
+    c = fleet(3, none())
+    daemonset(c)
+    for node, directory in directories.items():
+        c.set_label(node, POOL, "true")
+        daemon(c, node, directory)
+    c.after("1m")
+    return c
+
+
+def said(c):
+    return {name: c.labels(name)[DIRECTORY] for name in c.nodes() if DIRECTORY in c.labels(name)}
+
+
+@scenario
+def nodes_say_where_their_standalone_mps_daemon_is():
+    """Drivers differ, and so do the directories of two daemons: each node has a label that says which one; a third has none."""
+    c = beside_a_fleet({"n01": "/run/nvidia-mps", "n02": "/tmp/nvidia-mps"})
+    expect("the labels", said(c), {"n01": "run.nvidia-mps", "n02": "tmp.nvidia-mps"})
+    expect("writes of the next look", c.after("2m").actions, [])
+
+
+@scenario
+def the_label_outlives_restarts_of_the_daemon_and_not_its_end():
+    """A daemon restarts and its pod is replaced: the label stays. It goes once the node has left the node selector."""
+    c = beside_a_fleet({"n01": "/run/nvidia-mps"})
+    before = {"n01": "run.nvidia-mps"}
+    expect("the label at first", said(c), before)
+    daemon(c, "n01", "/run/nvidia-mps", ready=False)
+    c.after("10m")
+    expect("the label while it is not Ready", said(c), before)
+    c.remove("Pod", "mps-n01", NAMESPACE)
+    c.after("90s")
+    expect("the label while its pod is missing", said(c), before)
+    daemon(c, "n01", "/run/nvidia-mps")
+    c.after("10m")
+    expect("the label afterwards", said(c), before)
+    c.set_label("n01", POOL, None)
+    c.remove("Pod", "mps-n01", NAMESPACE)
+    c.after("3m")
+    expect("the label at the end", said(c), {})
+
+
+@scenario
+def the_label_follows_a_daemon_that_moves():
+    """The driver is upgraded, and the daemon comes back in the directory of the new one."""
+    c = beside_a_fleet({"n01": "/tmp/nvidia-mps"})
+    daemon(c, "n01", "/run/nvidia-mps")
+    tick = c.after("1m")
+    expect("the label", said(c), {"n01": "run.nvidia-mps"})
+    expect_that(not tick.started(), "no node that starts a change", tick.started())
