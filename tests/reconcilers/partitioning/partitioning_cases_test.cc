@@ -214,6 +214,20 @@ TEST(PartitioningCases, AStatusOlderThanTheLastMoveIsNotPlannedFrom) {
   }
 }
 
+TEST(PartitioningCases, AMoveIsConfirmedByTheReportOfTheAgentAndByTheKubelet) {
+  SliceCluster cluster;
+  cluster.node("n1", 1, 40960, {}, {{0, {{10, 2}}}});
+  cluster.pod("p1", {30});
+  cluster.apply(until_moves(cluster), false);
+  cluster.report("n1");
+  cluster.object("Node", "n1")["status"]["allocatable"]["nvidia.com/gpu-30gb"] = "0";
+  cluster.pod("p2", {8});
+  cluster.wait(1min);
+  EXPECT_TRUE(events_about(cluster.plan(), "p2").empty()) << "the kubelet can hand out none of the new slices";
+  cluster.object("Node", "n1")["status"]["allocatable"]["nvidia.com/gpu-30gb"] = "1";
+  EXPECT_TRUE(has(events_about(cluster.plan(), "p2"), "planned on node n1"));
+}
+
 // It would hear that no node can help, and then, a minute later, where it is planned.
 TEST(PartitioningCases, APodThatComesDuringAMoveHearsOfItOnceTheMoveIsOver) {
   SliceCluster cluster;
@@ -233,6 +247,57 @@ TEST(PartitioningCases, APodThatComesDuringAMoveHearsOfItOnceTheMoveIsOver) {
 }
 
 // The pod's process holds memory of one GPU: as many slices elsewhere are of no use to it.
+// The scheduler gives a slice only to a pod that asks for its size, so only a plan could take it: by cutting it.
+TEST(PartitioningCases, ASmallerPodDoesNotTakeTheFinishedSliceOfALargerOneBeforeThatIsBound) {
+  SliceCluster cluster;
+  cluster.node("n", 1, 25'476);
+  cluster.pod("large", {20});
+  cluster.settle();
+  const Slices finished = {{0, {{20, 1}}}};
+  ASSERT_EQ(cluster.free("n"), finished);
+  cluster.pod("small", {5});
+  EXPECT_EQ(cluster.settle(), 0) << "as many pods are served as before";
+  EXPECT_EQ(cluster.free("n"), finished);
+}
+
+// They are more, so they are worth its slice; it has until their key is projected to be bound.
+TEST(PartitioningCases, SeveralSmallerPodsTakeTheFinishedSliceOfALargerOneOnlyIfThatIsNotBoundMeanwhile) {
+  for (const bool bound : {true, false}) {
+    SliceCluster cluster;
+    cluster.node("n", 1, 25'476);
+    cluster.pod("large", {20});
+    cluster.settle();
+    const std::string key = cluster.label("n");
+    for (const char* name : {"a", "b"}) cluster.pod(name, {5});
+    cluster.plan();
+    cluster.wait(10s);
+    const Plan keys = cluster.plan();
+    ASSERT_EQ(writes_of(keys), std::vector<std::string>{"PatchConfigMap"}) << bound;
+    cluster.apply(keys);
+    cluster.plan();
+    cluster.wait(99s);
+    EXPECT_TRUE(writes_of(cluster.plan()).empty()) << bound;
+    if (bound) {
+      cluster.object("Pod", "large")["spec"]["nodeName"] = "n";
+      cluster.object("Pod", "large")["status"]["phase"] = "Running";
+    }
+    cluster.settle();
+    EXPECT_EQ(cluster.label("n") == key, bound);
+    EXPECT_EQ(cluster.free("n")[0][5], bound ? 0 : 2);
+  }
+}
+
+// Its two slices are of the size that the smaller one asks for: whom the scheduler binds first has them.
+TEST(PartitioningCases, ASmallerPodThatAsksForTheSameSizeChangesNothingOfTheFinishedSlices) {
+  SliceCluster cluster;
+  cluster.node("n", 2, 25'476);
+  cluster.pod("large", {20, 20});
+  cluster.settle();
+  cluster.pod("small", {20});
+  EXPECT_EQ(cluster.settle(), 0);
+  EXPECT_EQ(cluster.free("n"), (Slices{{0, {{20, 1}}}, {1, {{20, 1}}}}));
+}
+
 TEST(PartitioningCases, AKeyKeepsPodsOnlyWithTheirSlicesOnTheGpusWhereTheyAre) {
   PartitionedNode node;
   node.slices.gpus.resize(2);
