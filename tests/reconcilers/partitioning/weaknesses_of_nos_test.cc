@@ -2,7 +2,10 @@
 // geometry, state and actuation. Not here, because nothing like them exists in this operator:
 // - a plan that is "reverted" and keeps edited geometries: plans are values, computed anew in each pass;
 // - a simulation against empty listers: no scheduler is embedded;
-// - a dropped item of an unbuffered channel, and a batcher that two controllers share: planning is level-based.
+// - a dropped item of an unbuffered channel, and a batcher that two controllers share: planning is level-based;
+// - an agent whose reports are refreshed late by mistake: the agent is nos's. Its late reports are in
+//   partitioning_cases_test.cc (AStatusOlderThanTheLastMoveIsNotPlannedFrom).
+// What the removal of the node's label restores is in release_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -177,7 +177,8 @@ void SliceStory::judge_node(const AuditEntry& entry) {
   const bool moved = changed.erase(kConfigLabel) > 0;
   changed.erase(kPartitioningLabel);
   for (const std::string& key : changed_keys(annotations(*entry.before), annotations(*entry.after))) {
-    if (key != kMark) changed.insert(key);
+    // Its own annotation comes only with the label.
+    if (key != kMark || (!moved && is_labelled(*entry.after))) changed.insert(key);
   }
   if (member(*entry.before, "spec") != member(*entry.after, "spec")) changed.insert("spec");
   for (const std::string& key : changed) wrong(fmt::format("the operator changed {} of node {}", key, name));
