@@ -16,34 +16,68 @@ namespace {
 
 constexpr std::size_t kLongestKey = 253;  // Of a ConfigMap.
 
+// What nodes run when they are first seen. A policy can want another key, whose label the operator has still to write:
+// until then the pods run the key of the present label, or the default.
+class PresentState {
+ public:
+  explicit PresentState(const Pass& pass)
+      : pass_(pass),
+        context_{pass.s.world,
+                 pass.s.settings,
+                 pass.index.discovery.installations,
+                 no_policies_,
+                 pass.index.record_or_null(),
+                 pass.index.profiles,
+                 expectations_,
+                 pass.index.discovery.strays,
+                 pass.index.discovery.standalone,
+                 setups_} {}
+  PresentState(const PresentState&) = delete;
+  PresentState& operator=(const PresentState&) = delete;
+
+  // `a`: the node's assessment, which is against what its policy wants.
+  [[nodiscard]] NodeAssessment of(const Node& node, const NodeAssessment& a) {
+    if (!a.label) return a;
+    const std::vector<const Pod*> pods = pass_.index.pods_of(node.meta.name);
+    return assess_node(context_, node, pods, {}, &a).value_or(a);
+  }
+
+ private:
+  const Pass& pass_;
+  const std::vector<const SharingPolicy*> no_policies_;
+  ExpectationCache expectations_;
+  PreflightCache setups_;
+  AssessContext context_;
+};
+
 // A machine that has just joined is still starting: what it does not show yet is not recorded as drift that is kept. It
 // is assessed like a node that joins later. Pods that are Ready and older than the text have started: they run an older
 // text.
-bool still_starts(const Pass& pass, const Node& node, const NodeAssessment& a) {
+bool still_starts(const Pass& pass, const Node& node, const NodeAssessment& now) {
   if (pass.s.new_machines == NewMachines::record) return false;
-  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  const bool runs_older_text = a.pods_ready && !a.fresh_pods;
-  return !a.matches() && !runs_older_text && pass.s.now - node.meta.creation_timestamp < rollout.verify_timeout;
+  const NodeAssessment& governed = *pass.index.find(node.meta.name);
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, governed.policy.view()).rollout;
+  const bool runs_older_text = now.pods_ready && !now.fresh_pods;
+  return !now.matches() && !runs_older_text && pass.s.now - node.meta.creation_timestamp < rollout.verify_timeout;
 }
 
-void add_node(FleetRecord& record, LoadedEntries& loaded, const Pass& pass, const std::string& name,
-              const NodeAssessment& a) {
-  const Node* node = pass.s.world.nodes.find(name);
-  if (node == nullptr) return;
-  const std::int64_t measured = gpus_to_remember(*node, a);
+// `now`: what the node runs.
+void add_node(FleetRecord& record, LoadedEntries& loaded, const Pass& pass, const Node& node,
+              const NodeAssessment& now) {
+  const std::int64_t measured = gpus_to_remember(node, now);
   MachineRecord entry;
   entry.measured = measured > 0;
-  entry.devices = entry.measured ? measured : a.counted_devices;
-  loaded.enter(a, entry);
-  if (a.loaded.proof != Proof::annotation && !still_starts(pass, *node, a)) {
-    const bool valid = a.profile && a.profile->valid;
-    entry.config_map = k8s::Interned(pass.index.installation_of(a).id());
-    entry.key = a.key;
-    entry.revision = valid ? a.target : k8s::Interned(kInvalidRevision);
-    entry.drift = !a.matches() && !(a.verified.surplus && entry.measured);
-    entry.unproven = !a.fresh_pods;
+  entry.devices = entry.measured ? measured : now.counted_devices;
+  loaded.enter(now, entry);
+  if (now.loaded.proof != Proof::annotation && !still_starts(pass, node, now)) {
+    const bool valid = now.profile && now.profile->valid;
+    entry.config_map = k8s::Interned(pass.index.installation_of(now).id());
+    entry.key = now.key;
+    entry.revision = valid ? now.target : k8s::Interned(kInvalidRevision);
+    entry.drift = !now.matches() && !(now.verified.surplus && entry.measured);
+    entry.unproven = !now.fresh_pods;
   }
-  record.machines.set(machine_id(node->meta.uid.str()), entry);
+  record.machines.set(machine_id(node.meta.uid.str()), entry);
 }
 
 std::string describe(const FleetRecord& record) {
@@ -65,15 +99,18 @@ template <class In>
 void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
   std::map<std::string, ShownKey> keys;
   LoadedEntries loaded(pass);
+  PresentState present(pass);
   for (const std::string& name : pass.index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *pass.index.find(name);
-    if (!in(pass.index.installation_of(a).ns)) continue;
-    add_node(record, loaded, pass, name, a);
-    const std::string id = fmt::format("{}/{}", pass.index.installation_of(a).id(), a.key.view());
-    ShownKey& key = keys.try_emplace(id, std::string(a.target.view())).first->second;
-    key.by_all = key.by_all && a.matches();
-    key.proven = key.proven && a.fresh_pods;
-    key.products.emplace(a.product.view());
+    const Node* node = pass.s.world.nodes.find(name);
+    if (node == nullptr || !in(pass.index.installation_of(a).ns)) continue;
+    const NodeAssessment now = present.of(*node, a);
+    add_node(record, loaded, pass, *node, now);
+    const std::string id = fmt::format("{}/{}", pass.index.installation_of(now).id(), now.key.view());
+    ShownKey& key = keys.try_emplace(id, std::string(now.target.view())).first->second;
+    key.by_all = key.by_all && now.matches();
+    key.proven = key.proven && now.fresh_pods;
+    key.products.emplace(now.product.view());
   }
   for (const auto& [id, key] : keys) {
     if (key.by_all) record.note(id, key, text_of_key(pass, id, key.revision));

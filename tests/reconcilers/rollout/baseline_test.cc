@@ -78,6 +78,34 @@ TEST(Baseline, KeepsTheTextOfAKeyThatEveryNodeShowsForAnUndoButDoesNotCallItVeri
   EXPECT_EQ(record->texts.size(), 2U);
 }
 
+// GitOps applies the policy first. The labels of its nodes have still to be written.
+TEST(Baseline, HasTheKeyThatNodesRunWhereAPolicyWantsAnotherOne) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}, {"less", "ts-2"}};
+  spec.nodes = alike_nodes(2);
+  spec.nodes[1].gfd = false;
+  FleetModel fleet(spec);
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\n"
+      "spec: {profile: {configMapKey: less}, rollout: {paused: true}}\n");
+  fleet.settle();
+  const auto& record = fleet.index.impl().record;
+  ASSERT_TRUE(record);
+  for (const std::string node : {"n01", "n02"}) {
+    const NodeAssessment& a = *fleet.index.assessment(node);
+    const Node& object = *fleet.world.nodes.find(node);
+    const MachineRecord* entry = record->machines.find(machine_id(object.meta.uid.str()));
+    ASSERT_NE(entry, nullptr) << node;
+    EXPECT_EQ(entry->key, "any") << node;
+    EXPECT_FALSE(entry->drift) << node;
+    EXPECT_NE(entry->revision, a.target) << node;
+    EXPECT_EQ(a.phase, Phase::pending) << node;
+    EXPECT_TRUE(a.shrinks) << node;
+  }
+  EXPECT_EQ(fleet.index.assessment("n02")->recorded_gpus, 2) << "8 replicas, 4 of each GPU";
+  EXPECT_FALSE(record->verified.contains("gpu-operator/mps-config/less"));
+}
+
 TEST(Baseline, OfALargeFleetIsWrittenInPartsAndRestartsNothing) {
   FleetSpec spec;
   spec.profiles = {{"any", "ts-4"}};
