@@ -8,6 +8,7 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/drift.h"
+#include "reconcilers/node/served_afterwards.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
@@ -45,6 +46,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   if (a.expectation) {
     for (const auto& [resource, count] : a.expectation->capacity) out.serves[resource] = count;
   }
+  out.certainly_serves = served_afterwards(a);
   if (a.in_change()) {
     out.in_progress = true;
     out.message = blocking_pods_of(pass.s.world, name);
@@ -161,7 +163,7 @@ void find_obstacles(NodeDifference& difference, const World& world, const Planne
   const std::map<std::string, NodeConsumers> listed{{difference.node, consumers}};
   const Snapshot snapshot{world, consumers.listed_at, kNoTimers, listed, settings};
   const NodeUse use = use_of(snapshot, difference.node, consumers.listed_at);
-  const bool is_drained = drained(difference.drain, use, difference.serves);
+  const bool is_drained = drained(difference.drain, use, difference.certainly_serves);
   difference.cordons =
       start_cordons(difference.cordon, difference.transition, starts_live(difference.drain, is_drained));
   if (is_drained) return;

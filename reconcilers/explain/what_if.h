@@ -25,10 +25,11 @@ struct NodeDifference {
   Transition transition = Transition::none;
   // The components whose pods are deleted; none if only a label changes and the pods reload by themselves.
   std::vector<Component> restarts;
-  bool cordons = false;                        // For a node with consumers, find_obstacles() decides.
-  std::optional<bool> cordon;                  // What the policy says (RolloutSpec::cordon).
-  Drain drain = Drain::nothing;                // The condition on its consumers before the change.
-  std::map<std::string, std::int64_t> serves;  // Amount of each resource afterwards.
+  bool cordons = false;                                  // For a node with consumers, find_obstacles() decides.
+  std::optional<bool> cordon;                            // What the policy says (RolloutSpec::cordon).
+  Drain drain = Drain::nothing;                          // The condition on its consumers before the change.
+  std::map<std::string, std::int64_t> serves;            // Amount of each resource afterwards, as far as it is known.
+  std::map<std::string, std::int64_t> certainly_serves;  // At least that many, where the number of GPUs is not known.
   WorkloadMode workloads = WorkloadMode::wait_for_idle;
   std::string_view blocked;  // Why it would not be changed; with `message`.
   std::string message;

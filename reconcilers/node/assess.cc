@@ -12,6 +12,7 @@
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/lost_labels.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/node/served_afterwards.h"
 
 namespace gso {
 
@@ -201,21 +202,24 @@ void Assessor::verify_target() {
   out_.pods_ready = std::ranges::all_of(
       loaders(), [](const auto& loader) { return loader.second != nullptr && is_serving(*loader.second); });
   if (!out_.expectation) return;
-  out_.shrinks = std::ranges::any_of(node_.allocatable, [&](const auto& entry) {
-    if (entry.second <= 0) return false;
-    auto it = out_.expectation->capacity.find(std::string(entry.first.view()));
-    return it != out_.expectation->capacity.end() && it->second < entry.second;
-  });
   // A node that has shown this text still runs it, even if its pods are older than an edit of another key. A container
   // that has restarted meanwhile with another text would change the labels.
   const bool showed_it = gfd_ != nullptr && !out_.change && out_.at_install == AtInstall::shown &&
                          !out_.target.empty() && out_.loaded.revision == out_.target;
   out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr, out_.fresh_pods || showed_it);
   compare_with_earlier_labels();
-  // If the plugin certainly runs this profile, its capacity gives the number of devices.
-  if (out_.fresh_pods && out_.pods_ready && !facts_.devices && !facts_.mig_enabled) {
-    out_.measured_gpus = measured_gpus(node_, out_.profile->profile());
-  }
+  measure_gpus();
+  out_.shrinks = std::ranges::any_of(node_.allocatable, [&](const auto& entry) {
+    const auto afterwards = served_afterwards(out_, entry.first.view());
+    return entry.second > 0 && afterwards && *afterwards < entry.second;
+  });
+}
+
+// The capacity of a profile that the plugin certainly runs gives the number of devices.
+void Assessor::measure_gpus() {
+  if (!out_.pods_ready || facts_.devices || facts_.mig_enabled) return;
+  const ProfilePtr runs = profile_in_use();
+  if (runs != nullptr && runs->valid) out_.measured_gpus = measured_gpus(node_, runs->profile());
 }
 
 // If the number of GPUs is unknown, the capacity fits several profiles. Without GFD the labels are those of the profile

@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/text_history.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/profile/revision.h"
 
 namespace gso {
@@ -212,6 +213,37 @@ ProfilePtr Assessor::loaded_profile() const {
 // Null if its text is not known any more.
 ProfilePtr Assessor::profile_of(std::string_view revision) const {
   return known_profile(revision, context_.world, context_.record, context_.profiles, overridden_errors(*plugin_, gfd_));
+}
+
+EffectiveKey Assessor::present_key() const {
+  return out_.label ? resolve(label_now(), plugin_->default_key, config_map_) : effective_;
+}
+
+// The label has moved since the plugin's pod started, and whether its sidecar has reloaded the plugin shows only in
+// what the node serves. A change that has begun has moved it, or has replaced that pod.
+bool Assessor::may_run_former_key() const {
+  if (out_.change && has_begun(*out_.change, pods_, false)) {
+    const bool replaces_it = out_.change->pods.contains(Component::plugin);
+    return !replaces_it || pods_left(*out_.change, pods_, Component::plugin, true) > 0;
+  }
+  if (out_.loaded.revision.empty() || (!out_.label && out_.loaded.revision == out_.target)) return false;
+  return out_.loaded.profile != reference(installation_.id(), present_key().key);
+}
+
+// The profile that the plugin certainly runs; null: none is certain.
+ProfilePtr Assessor::profile_in_use() const {
+  const bool shows_target = !out_.label && (out_.verified.ok || (gfd_ != nullptr && out_.verified.surplus));
+  if (may_run_former_key() && !shows_target) return nullptr;
+  if (out_.fresh_pods) {
+    if (!out_.label) return out_.profile;
+    const EffectiveKey key = present_key();
+    return key.source == EffectiveKey::Source::error ? nullptr : compile(key.key);
+  }
+  // Its text was edited since, but it has shown what it loaded, and its plugin has not started again.
+  const Pod* pod = newest(Component::plugin);
+  const bool proven = !out_.loaded.revision.empty() && out_.at_install == AtInstall::shown;
+  const bool counted = out_.expectation->divisible.empty();
+  return proven && !counted && pod != nullptr && times_of_first_run(*pod) ? loaded_profile() : nullptr;
 }
 
 // The usual case, which costs less than a verification: as many devices as are counted, and all of them allocatable.

@@ -88,6 +88,10 @@ class Assessor {
 
   [[nodiscard]] ProfilePtr profile_of(std::string_view revision) const;
   [[nodiscard]] ProfilePtr loaded_profile() const;
+  // The key of the node's present label, or the default; the operator may still have to write another label.
+  [[nodiscard]] EffectiveKey present_key() const;
+  [[nodiscard]] bool may_run_former_key() const;
+  [[nodiscard]] ProfilePtr profile_in_use() const;
   [[nodiscard]] bool serves_every_device(const Profile& profile) const;
   void find_missing_of_loaded();
   void find_early_text();
@@ -96,6 +100,7 @@ class Assessor {
   void verify_target();
   void compare_with_earlier_labels();
   [[nodiscard]] bool may_serve_former_key() const;
+  void measure_gpus();
 
   // --- The phase (assess_rows.cc): the rows of node_step.h, in the order in which they are asked. True: the row
   // applies.

@@ -129,6 +129,18 @@ void remove_guards(PatchNode& patch, const Node& node, const NodeChange& change)
   }
 }
 
+namespace {
+
+// Once the label has moved, what the node serves would not say which key its plugin runs, unless the number of its GPUs
+// is known.
+void keep_count(PatchNode& patch, const Node& node, const NodeAssessment& facts) {
+  const bool is_known = facts.recorded_gpus > 0 || facts_of(node, 0).count > 0;
+  if (is_known || !facts.label || gpus_to_remember(node, facts) == 0) return;
+  patch.set_annotations[std::string(kGpuCountAnnotation)] = std::to_string(facts.measured_gpus);
+}
+
+}  // namespace
+
 PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
   const Node& node = view.node;
   PatchNode patch;
@@ -155,6 +167,7 @@ PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
         mps_capable_change(node, capable, view.facts.has_labeller(), {view.snapshot.settings, view.snapshot.now}));
   }
   add_to(patch, labels);
+  keep_count(patch, node, view.facts);
   patch.set_annotations[std::string(kChangeAnnotation)] = print_change(change);
   return patch;
 }

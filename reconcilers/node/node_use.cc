@@ -4,6 +4,7 @@
 
 #include "reconcilers/cluster/consumers.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/node/served_afterwards.h"
 
 namespace gso {
 
@@ -58,8 +59,7 @@ Drain drain_for(const NodeAssessment& assessment, Transition transition, Workloa
 }
 
 bool drained(Drain drain, const NodeUse& use, const NodeAssessment& assessment) {
-  if (assessment.expectation) return drained(drain, use, assessment.expectation->capacity);
-  return drain != Drain::fits && drained(drain, use, std::map<std::string, std::int64_t>());
+  return (assessment.expectation || drain != Drain::fits) && drained(drain, use, served_afterwards(assessment));
 }
 
 bool drained(Drain drain, const NodeUse& use, const std::map<std::string, std::int64_t>& serves) {

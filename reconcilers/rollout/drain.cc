@@ -56,10 +56,10 @@ Answered answered(const NodeUse& use, const std::map<std::string, std::string>& 
 // Pods of DaemonSets and static pods alone request more than the node will serve: it waits for them, too. Empty: they
 // fit, or the node need not serve them.
 std::string excess_of_daemonsets(const NodeUse& use, const NodeDrain& drain) {
-  if (drain.afterwards == nullptr || drain.until != Drain::fits) return {};
+  if (drain.until != Drain::fits) return {};
   NodeUse fixed;
   fixed.daemonset_owned = use.daemonset_owned;
-  for (const auto& [resource, served] : drain.afterwards->capacity) {
+  for (const auto& [resource, served] : drain.serves) {
     const std::int64_t requested = fixed.requested(resource);
     if (requested <= served) continue;
     return fmt::format(

@@ -116,10 +116,9 @@ using Excess = std::map<std::string, std::int64_t>;
 
 Excess excess_of(const NodeUse& use, const NodeDrain& drain) {
   Excess out;
-  if (drain.afterwards == nullptr) return out;
   NodeUse remaining = use;
   std::erase_if(remaining.waiting, [](const Pod* pod) { return pod->meta.deletion_timestamp.has_value(); });
-  for (const auto& [resource, served] : drain.afterwards->capacity) {
+  for (const auto& [resource, served] : drain.serves) {
     if (const std::int64_t more = remaining.requested(resource) - served; more > 0) out.emplace(resource, more);
   }
   return out;

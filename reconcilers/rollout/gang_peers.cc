@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/served_afterwards.h"
 
 namespace gso {
 
@@ -70,12 +71,12 @@ constexpr Duration kListingOld = std::chrono::minutes(1);
 // What the pods of one node request in excess of what it will serve; empty: nothing.
 std::string beyond(const NodeAssessment& a, const NodeUse& use) {
   std::string out;
-  for (const auto& [resource, after] : a.expectation->capacity) {
+  for (const auto& [resource, after] : served_afterwards(a)) {
     const std::int64_t requested = use.requested(resource);
-    if (requested > after) {
-      out += fmt::format("{}{} of {} requested, {} served afterwards", out.empty() ? "" : ", ", requested, resource,
-                         after);
-    }
+    if (requested <= after) continue;
+    const bool known = is_count_known(a, resource);
+    out += fmt::format("{}{} of {} requested, {}{} served afterwards{}", out.empty() ? "" : ", ", requested, resource,
+                       known ? "" : "at least ", after, known ? "" : " (the number of the node's GPUs is not known)");
   }
   return out;
 }

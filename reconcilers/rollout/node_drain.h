@@ -2,6 +2,8 @@
 // the report of those that stay, need to know.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -14,6 +16,7 @@ struct NodeDrain {
   const SharingPolicy* policy = nullptr;  // Never null.
   Drain until = Drain::idle;
   const NodeExpectation* afterwards = nullptr;  // What it will serve; null: what it serves now.
+  std::map<std::string, std::int64_t> serves;   // How many of each resource it certainly serves then.
   // When its change began to wait for its pods; nullopt: no change is in progress.
   std::optional<WallTime> since;
 };
