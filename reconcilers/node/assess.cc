@@ -207,7 +207,7 @@ void Assessor::verify_target() {
   const bool showed_it = gfd_ != nullptr && !out_.change && out_.at_install == AtInstall::shown &&
                          !out_.target.empty() && out_.loaded.revision == out_.target;
   out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr, out_.fresh_pods || showed_it);
-  compare_with_earlier_labels();
+  doubt_what_fits_several_profiles();
   measure_gpus();
   out_.shrinks = std::ranges::any_of(node_.allocatable, [&](const auto& entry) {
     const auto afterwards = served_afterwards(out_, entry.first.view());
@@ -222,31 +222,30 @@ void Assessor::measure_gpus() {
   if (runs != nullptr && runs->valid) out_.measured_gpus = measured_gpus(node_, runs->profile());
 }
 
-// If the number of GPUs is unknown, the capacity fits several profiles. Without GFD the labels are those of the profile
-// that the node last showed: pods that may be older than the text have not read another one.
-void Assessor::compare_with_earlier_labels() {
+// If the number of GPUs is unknown, the capacity fits several profiles: it proves the target only where the plugin
+// cannot run another one. Without GFD the labels are those of the profile that the node last showed.
+void Assessor::doubt_what_fits_several_profiles() {
+  if (gfd_ != nullptr || !out_.verified.ok || out_.expectation->divisible.empty()) return;
+  const bool may_be_former = may_run_former_key();
   const bool proven = out_.fresh_pods || (!out_.loaded.revision.empty() && out_.at_install == AtInstall::shown);
-  if (gfd_ != nullptr || proven || !out_.verified.ok || out_.expectation->divisible.empty()) return;
+  if (proven && !may_be_former) return;
   const auto wanted = out_.expectation->labels.find(std::string(kGpuReplicas));
   const auto shown = node_.meta.labels.get(kGpuReplicas);
-  if (!shown && may_serve_former_key()) {
+  if (!shown && may_be_former && fits_former_key()) {
+    const std::string_view former = out_.loaded.profile.view();
     out_.verified.ok = false;
-    out_.verified.mismatch = fmt::format(
-        "the number of GPUs is not known, and what the node serves might still be the profile {} of its former label",
-        out_.loaded.profile.view());
+    out_.verified.mismatch = fmt::format("the number of GPUs is not known, and what the node serves might still be {}",
+                                         former.empty() ? "what it served before its label changed"
+                                                        : fmt::format("the profile {} of its former label", former));
     return;
   }
   if (wanted == out_.expectation->labels.end() || !shown || *shown == wanted->second) return;
   out_.verified.ok = false;
-  out_.verified.mismatch = fmt::format("label {} is {}, expected {}, and the pods may be older than the profile",
+  out_.verified.mismatch = fmt::format("label {} is {}, expected {}, and the pods may run an earlier profile",
                                        kGpuReplicas, *shown, wanted->second);
 }
 
-// The label has moved to another key, and what the node serves fits the profile of the former key as well.
-bool Assessor::may_serve_former_key() const {
-  const bool moved = !out_.change && !out_.loaded.revision.empty() && out_.loaded.revision != out_.target &&
-                     out_.loaded.profile != out_.profile_ref;
-  if (!moved) return false;
+bool Assessor::fits_former_key() const {
   const ProfilePtr former = loaded_profile();
   return former == nullptr || verify(*context_.expectations.get(former, facts_, mig_env()), node_, false, false).ok;
 }

@@ -151,13 +151,19 @@ Assessor::Difference Assessor::difference() const {
   if (out_.loaded.revision.empty()) {
     // Without the label that its policy wants, no pod of it can load the policy's key.
     const bool lacks_label = out_.label && !out_.label->empty();
-    return lacks_label ? Difference::label : Difference::unknown;
+    if (lacks_label) return Difference::label;
+    // Its pods have the default of their own template, and need not have read the present one.
+    return effective_.source == EffectiveKey::Source::label ? Difference::unknown : of_template(Difference::unknown);
   }
   if (out_.label) return Difference::label;
   const bool same_profile = out_.loaded.profile == out_.profile_ref;
   if (same_profile && out_.loaded.revision == out_.target) {
     return waits_for_deletion() ? Difference::new_template : Difference::none;
   }
+  return of_template(same_profile ? Difference::text : Difference::key);
+}
+
+Assessor::Difference Assessor::of_template(Difference otherwise) const {
   switch (template_state()) {
     case Template::rolling:
       return Difference::rolling;
@@ -166,7 +172,7 @@ Assessor::Difference Assessor::difference() const {
     case Template::newest:
       break;
   }
-  return same_profile ? Difference::text : Difference::key;
+  return otherwise;
 }
 
 // With the cause of the change, and the pods that it replaces.

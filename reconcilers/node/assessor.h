@@ -98,8 +98,8 @@ class Assessor {
 
   [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
-  void compare_with_earlier_labels();
-  [[nodiscard]] bool may_serve_former_key() const;
+  [[nodiscard]] bool fits_former_key() const;
+  void doubt_what_fits_several_profiles();
   void measure_gpus();
 
   // --- The phase (assess_rows.cc): the rows of node_step.h, in the order in which they are asked. True: the row
@@ -128,6 +128,8 @@ class Assessor {
     key,           // Another key.
   };
   [[nodiscard]] Difference difference() const;
+  // That its pods have an older template; `otherwise` if they have the newest.
+  [[nodiscard]] Difference of_template(Difference otherwise) const;
   void find_difference();
   [[nodiscard]] bool may_show_the_text() const;
   [[nodiscard]] bool mps_kept_its_old_profile(Transition transition) const;

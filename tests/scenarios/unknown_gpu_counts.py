@@ -123,3 +123,59 @@ def drift_that_is_adopted_on_the_plugins_chart_waits_for_pods():
     c.install()
     c.annotate("SharingPolicy", "default", "gpusharing.dev/adopt-drift", "true")
     expect_patience(c, "n01")
+
+
+def another_default(c, key):
+    """A new template of the DaemonSet names another default key."""
+    c.default = key
+    for component in c.components():
+        spec = c.get("DaemonSet", COMPONENTS[component][0], c.namespace)["spec"]["template"]["spec"]
+        for container in spec["containers"] + spec["initContainers"]:
+            for entry in container.get("env", []):
+                if entry["name"] == "DEFAULT_CONFIG":
+                    entry["value"] = key
+    c.template("h2")
+
+
+@scenario
+def a_node_whose_pod_has_the_former_template_is_not_recorded_with_its_default():
+    """OnDelete: a node joins with default `any`, 4 replicas, and seconds later the template names `b`, 2 replicas. Its pod has
+    the old template and serves 8: nothing says that the node has loaded `b`, and it waits for the pod that uses 6."""
+    c = Cluster({"any": ts(4), "b": ts(2)}, on_delete=True, **PLUGIN_CHART)
+    c.add_nodes("n01")
+    c.install()
+    c.add_node("n02")
+    c.consumer("job-0", "n02", gpus=6)
+    c.wait("20s")
+    another_default(c, "b")
+    c.after("30s")
+    expect("(replicas by label, profile that is recorded)",
+           (c.labels("n02").get("nvidia.com/gpu.replicas") == "2", REVISION in c.annotations("n02")), (False, False))
+    expect_patience(c)
+
+
+def relabelled_without_effect(edited_before):
+    """A policy moves n01 from 4 replicas to 2, and the plugin goes on to serve 8: its sidecar did not reload it."""
+    c = Cluster({"any": ts(4), "k": ts(2), "other": ts(3)}, **PLUGIN_CHART)
+    c.add_nodes("n01")
+    c.wait("1h")
+    if edited_before:
+        c.edit(other=ts(5))
+    c.install()
+    c.behave("unchanged", "n01")
+    c.policy("p", priority=5, selector={"nvidia.com/gpu.present": "true"}, profile={"configMapKey": "k"})
+    for _ in range(5):
+        c.after("1m")
+    expect("(capacity, policy has nodes that are up to date)", (c.capacity("n01"), c.counts("p").get("upToDate")), (8, 0))
+
+
+@scenario
+def a_label_without_effect_does_not_verify_an_unproven_node():
+    """Another key was edited before the installation. 8 devices fit both keys, so they prove neither: n01 is not up to date."""
+    relabelled_without_effect(True)
+
+
+@scenario
+def a_label_without_effect_does_not_verify_a_proven_node():
+    """The neighbour: the pods are newer than every edit, so the number of GPUs is known."""
+    relabelled_without_effect(False)
