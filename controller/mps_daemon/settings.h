@@ -21,7 +21,7 @@ struct MpsDaemonSettings {
   std::map<std::string, std::string> pinned_memory;      // Device -> the limit of each of its clients, as in "10G".
   std::optional<std::int64_t> server_user;  // The user whose server is started at once; nullopt: with the first client.
   bool exclusive = true;                    // Set EXCLUSIVE_PROCESS. False: leave the compute mode as it is.
-  k8s::Duration stop_timeout = std::chrono::seconds(30);  // How long a stop waits for clients that still compute.
+  k8s::Duration stop_timeout = std::chrono::seconds(30);  // How long a stop waits for connected clients.
   std::string processes = "/proc";                        // Where the processes of the node are listed.
   std::string report;  // File for the result, such as the container's termination log; empty: none.
 };

@@ -11,6 +11,7 @@
 #include <optional>
 #include <ostream>
 
+#include "controller/mps_daemon/client_limits.h"
 #include "controller/mps_daemon/compute_modes.h"
 #include "controller/mps_daemon/control_pipe.h"
 #include "controller/mps_daemon/requirements.h"
@@ -22,12 +23,10 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr k8s::Duration kStartLimit = std::chrono::seconds(60);
-constexpr k8s::Duration kCommandLimit = std::chrono::seconds(30);
 constexpr k8s::Duration kStartPoll = std::chrono::milliseconds(100);
 constexpr k8s::Duration kObservePoll = std::chrono::seconds(10);
 constexpr k8s::Duration kForever = std::chrono::hours(24 * 365 * 10);
-constexpr int kDescriptorOfMessages = 2;  // The daemon's messages go to this process's standard error.
-constexpr std::size_t kLogTail = 2048;
+constexpr int kDescriptorOfMessages = 2;  // What the daemon prints goes to this process's standard error.
 
 // The running daemon; shared with the coroutine that waits for its end.
 struct Running {
@@ -55,15 +54,6 @@ asio::awaitable<void> await_stop(std::shared_ptr<Running> running, k8s::Signal* 
   (void)co_await stop->wait();
   running->stopping = true;
   running->changed->notify();
-}
-
-// The end of the daemon's own log.
-std::string log_tail(const std::string& log_directory) {
-  std::ifstream in(log_directory + "/control.log", std::ios::binary | std::ios::ate);
-  if (!in) return {};
-  const auto size = static_cast<std::size_t>(in.tellg());
-  in.seekg(static_cast<std::streamoff>(size > kLogTail ? size - kLogTail : 0));
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::string boot_id(const std::string& processes) {
@@ -124,7 +114,12 @@ class Daemon {
     out.program = kMpsControl;
     out.args = {"-f"};
     out.env = {{"CUDA_MPS_PIPE_DIRECTORY", found_.pipe_directory}, {"CUDA_MPS_LOG_DIRECTORY", settings_.log_directory}};
+    if (settings_.active_thread_percentage) {
+      // It holds for the very first client, which can be faster than our commands. No variable does that for memory.
+      out.env.emplace_back("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", fmt::format("{}", *settings_.active_thread_percentage));
+    }
     out.time_limit = kForever;
+    out.output = kDescriptorOfMessages;  // In the foreground it writes its log to standard output, and to no file.
     out.messages = kDescriptorOfMessages;
     out.stop = running_->kill;
     return out;
@@ -137,9 +132,11 @@ class Daemon {
   }
 
   int died() {
-    const std::string why =
-        fmt::format("{} ended by itself ({}): the container is started again", kMpsControl, running_->how);
-    log_->error("MPS control daemon ended", {{"how", running_->how}, {"log", log_tail(settings_.log_directory)}});
+    const std::string why = fmt::format(
+        "{} ended by itself ({}): the container is started again, and its log before "
+        "(kubectl logs --previous) has the daemon's last lines",
+        kMpsControl, running_->how);
+    log_->error("MPS control daemon ended", {{"how", running_->how}});
     write_report(settings_, why);
     return 1;
   }
@@ -147,19 +144,13 @@ class Daemon {
   asio::awaitable<k8s::Result<void>> configure() {
     const k8s::Result<void> answers = co_await await_answer();
     if (!answers) co_return answers;
-    std::vector<std::string> commands;
-    if (settings_.active_thread_percentage) {
-      commands.push_back(fmt::format("set_default_active_thread_percentage {}", *settings_.active_thread_percentage));
-    }
-    for (const auto& [device, limit] : settings_.pinned_memory) {
-      commands.push_back(fmt::format("set_default_device_pinned_mem_limit {} {}", device, limit));
-    }
-    if (settings_.server_user) commands.push_back(fmt::format("start_server -uid {}", *settings_.server_user));
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-      const k8s::Result<std::string> answer =
-          co_await ask_mps_daemon(clock_, found_.pipe_directory, commands[i], kCommandLimit);
-      if (!answer) co_return k8s::fail(answer.error().reason, answer.error().message);
-      log_->info("Configured MPS control daemon", {{"command", commands[i]}, {"answer", *answer}});
+    const k8s::Result<void> limited =
+        co_await set_client_limits(clock_, found_.pipe_directory, settings_, found_.gpus, log_);
+    if (!limited) co_return limited;
+    if (settings_.server_user) {
+      const k8s::Result<void> started =
+          co_await start_mps_server(clock_, found_.pipe_directory, *settings_.server_user, log_);
+      if (!started) co_return started;
     }
     log_->info("MPS control daemon is ready",
                {{"pipeDirectory", found_.pipe_directory}, {"driver", found_.gpus.front().driver_version}});
@@ -177,8 +168,9 @@ class Daemon {
     co_return k8s::fail(k8s::Reason::cancelled, "the daemon ended, or is to stop");
   }
 
-  // `quit` waits for clients that still compute; after the time limit the daemon is killed. Then the GPUs get their
-  // compute mode again.
+  // `quit` waits for clients that are connected, idle ones as well, and does not keep its own time limit (seen with
+  // r580). So the daemon is killed after stop_timeout, which ends its servers. Then the GPUs get their compute mode
+  // again.
   asio::awaitable<bool> stop_daemon() {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(settings_.stop_timeout);
     const k8s::MonoTime deadline = clock_->monotonic() + settings_.stop_timeout + std::chrono::seconds(5);

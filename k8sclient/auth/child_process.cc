@@ -45,10 +45,6 @@ struct Output {
   bool cut = false;
 };
 
-bool shares_terminal(const ProcessSpec& spec) {
-  return spec.input >= 0 || spec.messages >= 0;
-}
-
 // A running child. Shared with the coroutines that wait on its descriptors; finish() ends these.
 struct Child {
   Child(const asio::any_io_executor& executor, pid_t id, int pid_descriptor, int out_fd, int err_fd,
@@ -57,7 +53,7 @@ struct Child {
         exit(executor, pid_descriptor),
         out(executor, out_fd, spec.max_stdout),
         err(executor, err_fd, spec.max_stderr),
-        own_group(!shares_terminal(spec)),
+        own_group(!spec.shares_terminal),
         changed(std::move(signal)) {}
 
   // Kills what is left of its process group, reaps the child, closes the descriptors. Returns wait()'s status.
@@ -81,7 +77,7 @@ struct Child {
   pid_t pid;
   asio::posix::stream_descriptor exit;  // A pidfd: readable once the child has ended.
   Output out;
-  Output err;  // Stays empty where standard error is a terminal.
+  Output err;  // Stays empty where standard error is a descriptor of the caller.
   bool own_group;
   std::shared_ptr<Signal> changed;
   bool ended = false;
@@ -180,7 +176,7 @@ struct SpawnSettings {
     posix_spawnattr_setsigdefault(&attributes, &all);  // We ignore SIGPIPE; the plugin should not inherit that.
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setpgroup(&attributes, 0);
-    const int group = shares_terminal(spec) ? 0 : POSIX_SPAWN_SETPGROUP;
+    const int group = spec.shares_terminal ? 0 : POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(&attributes, static_cast<short>(group | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
   }
   SpawnSettings(const SpawnSettings&) = delete;
@@ -202,7 +198,8 @@ Result<std::shared_ptr<Child>> start(const ProcessSpec& spec, const asio::any_io
   std::vector<std::string> arguments{spec.program};
   arguments.insert(arguments.end(), spec.args.begin(), spec.args.end());
   std::vector<std::string> environment = merged_environment(spec);
-  const SpawnSettings settings(spec, out.fd[1], spec.messages >= 0 ? spec.messages : err.fd[1]);
+  const SpawnSettings settings(spec, spec.output >= 0 ? spec.output : out.fd[1],
+                               spec.messages >= 0 ? spec.messages : err.fd[1]);
   pid_t pid = -1;
   const int error = posix_spawnp(&pid, spec.program.c_str(), &settings.actions, &settings.attributes,
                                  pointers(arguments).data(), pointers(environment).data());
@@ -211,7 +208,7 @@ Result<std::shared_ptr<Child>> start(const ProcessSpec& spec, const asio::any_io
   const int pid_descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (pid_descriptor < 0) {
     const int why = errno;
-    kill(shares_terminal(spec) ? pid : -pid, SIGKILL);
+    kill(spec.shares_terminal ? pid : -pid, SIGKILL);
     waitpid(pid, nullptr, 0);
     return problem(why);
   }

@@ -23,9 +23,11 @@ struct ProcessSpec {
   Duration time_limit = std::chrono::seconds(60);
   std::size_t max_stdout = 1U << 20U;
   std::size_t max_stderr = 64U << 10U;
-  // A person's terminal: descriptors that become its standard input (-1: /dev/null) and standard error (-1: captured).
+  // Descriptors that become its standard input (-1: /dev/null), standard output and standard error (-1: captured).
   int input = -1;
+  int output = -1;
   int messages = -1;
+  bool shares_terminal = false;  // One of them is a person's terminal.
   std::shared_ptr<Signal> stop;  // May be null. notify() ends the process as if its time had come.
 };
 

@@ -111,6 +111,7 @@ asio::awaitable<void> run_plugin(std::shared_ptr<ExecState> state) {
   spec.time_limit = state->config.time_limit;
   spec.input = state->config.interaction.input;
   spec.messages = state->config.interaction.messages;
+  spec.shares_terminal = spec.input >= 0 || spec.messages >= 0;
   spec.stop = state->stop;
   const Result<ProcessResult> ended = co_await run_process(spec, state->clock);
   Result<ExecStatus> status = judge(state->config, ended);

@@ -82,12 +82,12 @@ class MpsDaemon(unittest.TestCase):
         """Starts it, and waits for a line of its log."""
         process = subprocess.Popen(self.words(verb, *more), env=self.environment, stderr=subprocess.PIPE, text=True)
         self.started.append(process)
-        seen = ""
+        self.seen = ""
         for line in process.stderr:
-            seen += line
+            self.seen += line
             if until in line:
                 return process
-        self.fail(f"{until} was not logged: {seen}")
+        self.fail(f"{until} was not logged: {self.seen}")
 
     def stop(self, process):
         process.send_signal(signal.SIGTERM)
@@ -101,7 +101,7 @@ class MpsDaemon(unittest.TestCase):
         """A daemon that the host runs."""
         (self.root / "pipe").mkdir()
         environment = {**self.environment, "CUDA_MPS_PIPE_DIRECTORY": str(self.root / "pipe")}
-        self.started.append(subprocess.Popen([PROGRAMS / "nvidia-cuda-mps-control", "-f"], env=environment))
+        self.started.append(subprocess.Popen([PROGRAMS / "nvidia-cuda-mps-control", "-f"], env=environment, stdout=subprocess.DEVNULL))
         while self.once("ready").returncode != 0:
             pass
 
@@ -113,8 +113,8 @@ class MpsDaemon(unittest.TestCase):
         self.assertEqual((ready.returncode, ready.stdout), (0, f"an MPS control daemon answers in {self.root}/pipe: active threads 50.0 %\n"))
         self.assertEqual(self.stop(process)[0], 0)
         self.assertEqual(self.calls(), [
-            "mode GPU-1 EXCLUSIVE_PROCESS", "mode GPU-2 EXCLUSIVE_PROCESS", "set_default_active_thread_percentage 50",
-            "set_default_device_pinned_mem_limit 0 10G", "set_default_device_pinned_mem_limit GPU-2 512M",
+            "mode GPU-1 EXCLUSIVE_PROCESS", "mode GPU-2 EXCLUSIVE_PROCESS", "set_default_device_pinned_mem_limit GPU-1 10G",
+            "set_default_device_pinned_mem_limit GPU-2 512M", "set_default_active_thread_percentage 50",
             "start_server -uid 1000", "quit -t 30", "mode GPU-1 DEFAULT", "mode GPU-2 DEFAULT"])
         self.assertFalse(self.memory().exists())
         gone = self.once("ready")
@@ -125,10 +125,10 @@ class MpsDaemon(unittest.TestCase):
     def test_remembers_the_compute_mode_over_a_crash_of_the_daemon(self):
         process = self.start("run", READY)
         os.kill(self.daemon_pid(), signal.SIGKILL)
-        _, log = process.communicate(timeout=60)
+        log = self.seen + process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 1)
         self.assertIn("MPS control daemon ended", log)
-        self.assertIn("Starting control daemon", log)  # The end of the daemon's own log.
+        self.assertIn("Starting control daemon", log)  # The daemon's own log.
         self.assertIn("ended by itself (signal 9)", self.report())
         self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
         process = self.start("run", READY)
@@ -159,21 +159,55 @@ class MpsDaemon(unittest.TestCase):
         self.assertEqual(self.stop(self.start("run", READY, "--compute-mode", "Keep"))[0], 0)
         self.assertEqual(self.calls(), ["quit -t 30"])
 
-    def test_kills_a_daemon_that_does_not_quit(self):
+    def test_kills_a_daemon_that_does_not_quit_and_its_servers(self):
         (self.state / "hangs").touch()
-        status, log = self.stop(self.start("run", READY, "--stop-timeout", "1s"))
+        process = self.start("run", READY, "--stop-timeout", "1s", "--server-user", "1000")
+        server = int((self.state / "server-pid").read_text())
+        os.kill(server, 0)
+        status, log = self.stop(process)
         self.assertEqual(status, 0)
+        with self.assertRaises(ProcessLookupError):
+            while pathlib.Path(f"/proc/{server}/stat").read_text().split()[2] != "Z":  # Reaped by whoever is its parent now.
+                os.kill(server, 0)
+            raise ProcessLookupError
         self.assertIn("Killed MPS control daemon", log)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
-    def test_gives_the_compute_mode_back_if_a_limit_is_refused(self):
-        (self.state / "refuses").write_text("set_default_device_pinned_mem_limit")
-        done = self.once("run", "--pinned-memory-limit", "7=1G")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("no MPS control daemon answers `set_default_device_pinned_mem_limit 7 1G`", self.report())
-        self.assertIn("Invalid value", self.report())
-        self.assertEqual(self.modes(), ["Default", "Default"])
-        self.assertFalse(self.memory().exists())
+    def test_gives_the_compute_mode_back_if_the_daemon_keeps_no_limit(self):
+        for command, arguments in (("set_default_device_pinned_mem_limit", ("--pinned-memory-limit", "1=1G")),
+                                   ("set_default_active_thread_percentage", ("--active-thread-percentage", "40"))):
+            (self.state / "refuses").write_text(command)
+            done = self.once("run", *arguments)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"does not keep a limit: after `{command}", self.report())
+            self.assertEqual(self.modes(), ["Default", "Default"])
+            self.assertFalse(self.memory().exists())
+
+    def test_limits_the_threads_of_a_client_that_is_faster_than_any_command(self):
+        process = self.start("run", READY, "--active-thread-percentage", "25")
+        environment = pathlib.Path(f"/proc/{self.daemon_pid()}/environ").read_bytes().split(b"\0")
+        self.assertIn(b"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25", environment)
+        self.stop(process)
+
+    def test_sends_no_limit_for_a_device_that_the_node_does_not_have(self):
+        process = self.start("run", READY, "--pinned-memory-limit", "1=4G", "--pinned-memory-limit", "7=1G",
+                             "--pinned-memory-limit", "GPU-elsewhere=1G")
+        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual([call for call in self.calls() if "mem_limit" in call], ["set_default_device_pinned_mem_limit GPU-2 4G"])
+        self.assertIn('"devices":"GPU-elsewhere, 7"', self.seen)
+
+    def test_prefers_the_limit_by_uuid_to_the_one_by_number(self):
+        process = self.start("run", READY, "--pinned-memory-limit", "0=4G", "--pinned-memory-limit", "GPU-1=2G")
+        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual([call for call in self.calls() if "mem_limit" in call], ["set_default_device_pinned_mem_limit GPU-1 2G"])
+
+    def test_tells_a_server_that_runs_already_and_names_its_clients(self):
+        (self.state / "early").write_text("815\n816\n")
+        process = self.start("run", READY, "--pinned-memory-limit", "0=4G")
+        self.assertEqual(self.stop(process)[0], 0)
+        self.assertIn("set_device_pinned_mem_limit 4710 GPU-1 4G", self.calls())
+        self.assertIn("Clients connected before their memory was limited", self.seen)
+        self.assertIn('"processes":"815, 816"', self.seen)
 
     def refuses(self, *words):
         before = self.modes()

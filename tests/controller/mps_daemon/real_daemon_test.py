@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""`mps-daemon` with the real nvidia-cuda-mps-control and real CUDA clients, on a machine with one free GPU.
+
+usage: real_daemon_test.py BINARY
+
+Runs as root. The GPU's compute mode is Default before, in between and after: each daemon runs with `--compute-mode Keep`.
+Ends with status 77 where no GPU is. What was seen of the real program holds for the stand-in too (programs/).
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BINARY = sys.argv.pop(1) if len(sys.argv) > 1 else "build/debug/controller/gpu-sharing-operator"
+CLIENT = pathlib.Path(__file__).resolve().parent / "cuda_client.py"
+CONTROL = "nvidia-cuda-mps-control"
+READY = "MPS control daemon is ready"
+
+
+def query(field):
+    done = subprocess.run(["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader"], capture_output=True, text=True, check=False)
+    return done.stdout.split("\n")[0].strip() if done.returncode == 0 else ""
+
+
+def mps_processes():
+    """(process id, user id, program) of each control daemon and server."""
+    out = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            program = (path / "cmdline").read_bytes().split(b"\0")[0].decode()
+            user = (path / "status").read_text().split("\nUid:\t")[1].split("\t")[0]
+        except (OSError, IndexError):
+            continue
+        if pathlib.Path(program).name in (CONTROL, "nvidia-cuda-mps-server"):
+            out.append((int(path.name), int(user), pathlib.Path(program).name))
+    return out
+
+
+def await_no_mps():
+    deadline = time.monotonic() + 30
+    while mps_processes():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"still there: {mps_processes()}")
+
+
+class RealDaemon(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gso-mps-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        self.pipe = self.root / "pipe"
+        self.clients, self.runs = [], []
+        self.addCleanup(self.end_all)
+        self.assertEqual(query("compute_mode"), "Default")
+        self.assertEqual(mps_processes(), [])
+
+    def end_all(self):
+        for process in self.clients + self.runs:
+            process.kill()
+        for pid, _, _ in mps_processes():
+            os.kill(pid, signal.SIGKILL)
+        await_no_mps()
+        for process in self.clients + self.runs:
+            process.communicate()  # The daemon had the other end of its pipe as well.
+        self.assertEqual(query("compute_mode"), "Default")
+
+    def words(self, verb, *more):
+        out = [BINARY, "mps-daemon", verb, "--pipe-directory", str(self.pipe)]
+        if verb in ("run", "check"):
+            out += ["--log-directory", str(self.root / "log"), "--compute-mode", "Keep", "--report", str(self.root / "report")]
+        return [*out, *more]
+
+    def once(self, verb, *more):
+        return subprocess.run(self.words(verb, *more), capture_output=True, text=True, timeout=120, check=False)
+
+    def run_daemon(self, *more):
+        process = subprocess.Popen(self.words("run", *more), stderr=subprocess.PIPE, text=True)
+        self.runs.append(process)
+        self.log = ""
+        for line in process.stderr:
+            self.log += line
+            if READY in line:
+                return process
+        self.fail(self.log)
+
+    def stop(self, process):
+        process.send_signal(signal.SIGTERM)
+        self.log += process.communicate(timeout=120)[1]
+        return process.returncode
+
+    def connect(self, *more, pipe=None):
+        """A client that is connected, and what it sees."""
+        environment = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(pipe or self.pipe)}
+        process = subprocess.Popen([sys.executable, CLIENT, *more], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.clients.append(process)
+        return process, json.loads(process.stdout.readline())
+
+    def sees(self, *more, pipe=None):
+        process, says = self.connect(*more, pipe=pipe)
+        process.communicate(timeout=60)
+        return says
+
+    def test_the_node_passes_the_check(self):
+        done = self.once("check")
+        self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.pipe} driver={query('driver_version')} gpus=1\n"))
+
+    def test_clients_get_their_part_of_threads_and_memory(self):
+        whole = self.sees(pipe=self.root / "nowhere")
+        process = self.run_daemon("--active-thread-percentage", "50", "--pinned-memory-limit", "0=10G", "--pinned-memory-limit", "7=1G")
+        says = self.sees("--allocate", "8000")
+        self.assertEqual(says["multiprocessors"], whole["multiprocessors"] // 2)
+        self.assertLess(says["freeMiB"], 10 * 1024 + 1)
+        self.assertEqual(says["totalMiB"], whole["totalMiB"])  # Why inference servers need their part as an argument.
+        self.assertTrue(says["allocated"])
+        self.assertFalse(self.sees("--allocate", "20000")["allocated"])
+        ready = self.once("ready")
+        self.assertEqual((ready.returncode, ready.stdout), (0, f"an MPS control daemon answers in {self.pipe}: active threads 50.0 %\n"))
+        self.assertEqual(self.stop(process), 0)
+        self.assertIn('"devices":"7"', self.log)
+        self.assertIn("Starting control daemon", self.log)
+        self.assertNotIn("Killed MPS control daemon", self.log)
+        await_no_mps()
+        self.assertEqual(self.once("ready").returncode, 1)
+
+    def test_a_limit_by_uuid_goes_before_one_by_number(self):
+        process = self.run_daemon("--pinned-memory-limit", f"{query('uuid')}=6144M", "--pinned-memory-limit", "0=10G")
+        says = self.sees("--allocate", "8000")
+        self.assertLess(says["freeMiB"], 6145)
+        self.assertFalse(says["allocated"])
+        self.assertEqual(self.stop(process), 0)
+
+    def test_the_first_client_is_limited_even_if_it_waits_for_the_daemon(self):
+        whole = self.sees(pipe=self.root / "nowhere")
+        script = 'while [ ! -S "$1/control" ]; do :; done; exec "$2" "$3"'
+        waiting = subprocess.Popen(["sh", "-c", script, "sh", self.pipe, sys.executable, CLIENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True, env={**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(self.pipe)})
+        self.clients.append(waiting)
+        process = self.run_daemon("--active-thread-percentage", "25")
+        says = json.loads(waiting.stdout.readline())
+        waiting.communicate(timeout=60)
+        self.assertLessEqual(says["multiprocessors"], whole["multiprocessors"] // 4)
+        self.assertEqual(self.stop(process), 0)
+
+    def test_starts_the_server_of_a_user(self):
+        process = self.run_daemon("--server-user", "1000")
+        self.assertEqual([user for _, user, program in mps_processes() if program != CONTROL], [1000])
+        self.assertEqual(self.stop(process), 0)
+        await_no_mps()
+
+    def test_a_second_daemon_is_refused_and_the_first_one_observed(self):
+        process = self.run_daemon()
+        control = [pid for pid, _, program in mps_processes() if program == CONTROL]
+        for verb in ("check", "run"):
+            done = self.once(verb)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"an MPS control daemon runs on this node already (process {control[0]})", (self.root / "report").read_text())
+        self.assertEqual(self.once("observe", "--once").returncode, 0)
+        self.assertEqual(self.stop(process), 0)
+
+    def test_observes_a_daemon_that_the_host_started(self):
+        self.pipe.mkdir()
+        subprocess.run([CONTROL, "-d"], env={**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(self.pipe), "CUDA_MPS_LOG_DIRECTORY": str(self.root)}, check=True)
+        done = self.once("observe", "--once", "--report", str(self.root / "report"))
+        self.assertEqual((done.returncode, (self.root / "report").read_text()), (0, f"pipeDirectory={self.pipe}\n"))
+        self.assertEqual(self.once("run").returncode, 1)
+
+    def test_a_stop_waits_for_a_client_that_ends(self):
+        process = self.run_daemon("--stop-timeout", "60s")
+        client, _ = self.connect()
+        process.send_signal(signal.SIGTERM)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(timeout=3)
+        client.communicate()
+        self.log += process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 0)
+        self.assertNotIn("Killed MPS control daemon", self.log)
+
+    def test_a_stop_ends_although_a_client_computes_and_the_next_daemon_serves(self):
+        process = self.run_daemon("--stop-timeout", "2s")
+        self.connect("--spin")
+        self.assertEqual(self.stop(process), 0)
+        self.assertIn("Killed MPS control daemon", self.log)
+        self.clients[0].kill()
+        await_no_mps()
+        process = self.run_daemon("--pinned-memory-limit", "0=10G")
+        self.assertLess(self.sees()["freeMiB"], 10 * 1024 + 1)
+        self.assertEqual(self.stop(process), 0)
+
+    def test_a_daemon_that_dies_ends_the_program_and_the_next_one_serves(self):
+        process = self.run_daemon()
+        self.connect()
+        os.kill([pid for pid, _, program in mps_processes() if program == CONTROL][0], signal.SIGKILL)
+        self.log += process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("ended by itself (signal 9)", (self.root / "report").read_text())
+        await_no_mps()
+        process = self.run_daemon()
+        self.assertNotIn("error", self.sees())
+        self.clients[0].kill()
+        self.assertEqual(self.stop(process), 0)
+
+
+if __name__ == "__main__":
+    if not shutil.which(CONTROL) or not query("uuid").startswith("GPU-"):
+        print("no NVIDIA GPU with nvidia-cuda-mps-control on this machine")
+        sys.exit(77)
+    if query("compute_mode") != "Default" or mps_processes():
+        print("the GPU is in use by MPS, or its compute mode is not Default: nothing is changed there")
+        sys.exit(77)
+    unittest.main(verbosity=2)
