@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "reconcilers/cluster/config_map_room.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/switch_value.h"
@@ -16,28 +17,29 @@ namespace gso {
 
 namespace {
 
-// etcd's limit for an object is about 1.5 MB and the API server's for a ConfigMap's data 1 MiB: some room stays for
-// what others write.
-constexpr std::size_t kMostBytes = 1'000'000;
-
-std::size_t bytes_of(const ConfigMap& config_map) {
-  std::size_t out = 0;
-  for (const auto& [key, text] : config_map.data) out += key.size() + (text ? text->size() : 0);
-  return out;
-}
-
 TimerKey projecting(const std::string& node, const std::string& key) {
   return {Timer::slices_projecting, node, key};
 }
 
-// Keys that the labels and the marks of all nodes name.
-std::set<std::string> keys_in_use(const World& world) {
-  std::set<std::string> out;
+// Which keys nodes need.
+struct KeysInUse {
+  std::set<std::string> named;           // By the labels and the marks of all nodes.
+  std::vector<std::string> any_of_node;  // Nodes whose mark cannot be read: each key that was made for them.
+  [[nodiscard]] bool contains(const std::string& key, const std::string& text) const {
+    return named.contains(key) || std::ranges::any_of(any_of_node, [&](const std::string& node) {
+             return is_profile_key_of(node, key, text);
+           });
+  }
+};
+
+KeysInUse keys_in_use(const World& world) {
+  KeysInUse out;
   for (const auto& [name, node] : world.nodes.all()) {
-    if (const auto key = node->meta.labels.get(kConfigLabel)) out.emplace(*key);
+    if (const auto key = node->meta.labels.get(kConfigLabel)) out.named.emplace(*key);
     if (!node->meta.annotations.contains(kPartitioningAnnotation)) continue;
     const PartitioningMark mark = mark_of(*node);
-    out.insert({mark.key, mark.good, mark.before});
+    if (!mark.problem.empty()) out.any_of_node.push_back(name.name);
+    out.named.insert({mark.key, mark.good, mark.before});
   }
   return out;
 }
@@ -142,9 +144,9 @@ void Actuation::write_keys(const std::vector<Move>& missing, const std::string& 
     }
     if (!closed[where]) continue;
     PatchConfigMap& patch = patches_[where];
-    std::size_t bytes = bytes_of(config_map) + move.key.size() + move.text.size();
+    std::size_t bytes = 0;
     for (const auto& [key, text] : patch.set) bytes += key.size() + text.size();
-    if (bytes > kMostBytes) {
+    if (!has_room(config_map, move.key, move.text, bytes)) {
       draft_.finding(Severity::warning, config_map_ref(where), kPartitioningSkipped,
                      fmt::format("ConfigMap {} has no room for further keys (1 MiB): node {} and others wait until old "
                                  "keys are removed",
@@ -161,7 +163,7 @@ void Actuation::write_keys(const std::vector<Move>& missing, const std::string& 
 void Actuation::collect_keys(const Discovery& discovery) {
   std::set<ObjectKey> config_maps;
   for (const PluginInstallation& installation : discovery.of_nos) config_maps.insert(installation.config_map_key());
-  std::optional<std::set<std::string>> used;
+  std::optional<KeysInUse> used;
   for (const ObjectKey& where : config_maps) {
     const ConfigMap* config_map = draft_.s.world.configmaps.find(where);
     if (config_map == nullptr || config_map->immutable || draft_.s.world.unsynced_namespaces.contains(where.ns))
@@ -170,7 +172,7 @@ void Actuation::collect_keys(const Discovery& discovery) {
     for (const auto& [key, text] : config_map->data) {
       if (!text || !is_profile_key(key, *text) || wanted_keys_[where].contains(key)) continue;
       if (!used) used = keys_in_use(draft_.s.world);
-      if (used->contains(key)) continue;
+      if (used->contains(key, *text)) continue;
       if (draft_.held_for({Timer::key_unused, k8s::to_string(where), key}, draft_.s.settings.keep_unused_keys))
         patches_[where].remove.insert(key);
     }

@@ -1,6 +1,9 @@
 #include "reconcilers/partitioning/mark.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/labels.h"
@@ -18,28 +21,61 @@ std::string print_mark(const PartitioningMark& mark) {
   return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-PartitioningMark mark_of(const Node& node) {
+namespace {
+
+PartitioningMark unreadable(std::string why) {
   PartitioningMark out;
-  const auto text = node.meta.annotations.get(kPartitioningAnnotation);
-  if (!text) return out;
-  const auto read = nlohmann::json::parse(*text, nullptr, false);
-  if (!read.is_object()) return out;
-  const auto string_at = [&](const char* field) {
-    const auto at = read.find(field);
-    return at != read.end() && at->is_string() ? at->get<std::string>() : std::string();
-  };
-  const auto version = read.find("v");
-  if (version == read.end() || *version != PartitioningMark::kVersion) return out;
-  out.key = string_at("key");
-  out.good = string_at("good");
-  out.before = string_at("before");
-  out.failed = string_at("failed");
-  const auto labelled = read.find("labelled");
-  out.labelled = labelled != read.end() && *labelled == true;
-  if (const auto moved = k8s::parse_rfc3339(string_at("moved"))) out.moved = *moved;
-  const auto failures = read.find("failures");
-  if (failures != read.end() && failures->is_number_integer()) out.failures = failures->get<std::int64_t>();
+  out.problem = std::move(why);
   return out;
+}
+
+// False if the field is there with another type. `out` keeps its value if it is absent.
+bool read_field(const nlohmann::json& object, const char* name, std::string& out) {
+  const auto at = object.find(name);
+  if (at != object.end() && at->is_string()) out = at->get<std::string>();
+  return at == object.end() || at->is_string();
+}
+bool read_field(const nlohmann::json& object, const char* name, bool& out) {
+  const auto at = object.find(name);
+  if (at != object.end() && at->is_boolean()) out = at->get<bool>();
+  return at == object.end() || at->is_boolean();
+}
+bool read_field(const nlohmann::json& object, const char* name, std::int64_t& out) {
+  const auto at = object.find(name);
+  if (at != object.end() && at->is_number_integer()) out = at->get<std::int64_t>();
+  return at == object.end() || at->is_number_integer();
+}
+
+}  // namespace
+
+PartitioningMark mark_of(const Node& node) {
+  const auto text = node.meta.annotations.get(kPartitioningAnnotation);
+  if (!text) return {};
+  const auto read = nlohmann::json::parse(*text, nullptr, false);
+  if (!read.is_object()) return unreadable("it is no JSON object");
+  const auto version = read.find("v");
+  if (version == read.end() || *version != PartitioningMark::kVersion)
+    return unreadable(fmt::format("it does not have the version {}", PartitioningMark::kVersion));
+  PartitioningMark out;
+  std::string moved;
+  const bool fits = read_field(read, "key", out.key) && read_field(read, "good", out.good) &&
+                    read_field(read, "before", out.before) && read_field(read, "failed", out.failed) &&
+                    read_field(read, "labelled", out.labelled) && read_field(read, "failures", out.failures) &&
+                    read_field(read, "moved", moved);
+  const auto time = k8s::parse_rfc3339(moved);
+  if (!fits || !time) return unreadable(fits ? "its field moved is no time" : "a field of it has another type");
+  out.moved = *time;
+  return out;
+}
+
+std::string unreadable_mark_text(const std::string& node, std::string_view problem) {
+  return fmt::format(
+      "its annotation {} cannot be read ({}), so it is unknown which label and keys it needs, and nothing is changed "
+      "there. "
+      "Correct it, or remove it (kubectl annotate node {} {}-): the operator then goes on from what the node reports, "
+      "and "
+      "the label from before partitioning is forgotten",
+      kPartitioningAnnotation, problem, node, kPartitioningAnnotation);
 }
 
 bool is_withdrawn(const Node& node, const PartitioningMark& mark) {

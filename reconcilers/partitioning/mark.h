@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "reconcilers/model/objects.h"
 
@@ -19,14 +20,18 @@ struct PartitioningMark {
   // A key that the node did not show in time, and how often in succession that was so.
   std::string failed;
   std::int64_t failures = 0;
+  // The annotation is there and cannot be read, or was written by a newer release; every other field is then empty.
+  std::string problem;
   friend bool operator==(const PartitioningMark&, const PartitioningMark&) = default;
 };
 
 // The annotation's text; equal marks give equal text.
 [[nodiscard]] std::string print_mark(const PartitioningMark& mark);
-// Of the node; the default where it has none. An annotation that cannot be read is none: without it the operator plans
-// on from what the node reports.
+// Of the node; the default where it has none. A node whose annotation cannot be read is left alone: it is not known
+// which label it had before, nor which keys it needs.
 [[nodiscard]] PartitioningMark mark_of(const Node& node);
+// The problem, and the command that lifts it; `problem` is not empty.
+[[nodiscard]] std::string unreadable_mark_text(const std::string& node, std::string_view problem);
 // The owner had set only the former name of the label and has removed it: what is left was set by the operator.
 [[nodiscard]] bool is_withdrawn(const Node& node, const PartitioningMark& mark);
 

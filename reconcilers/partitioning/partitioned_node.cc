@@ -90,6 +90,8 @@ void find_obstacle(const World& world, PartitionedNode& out) {
                        fmt::format("its GPUs are older than Volta ({}={}), and MPS cannot limit memory there",
                                    kComputeMajor, node.meta.labels.get(kComputeMajor).value_or("")));
   }
+  if (!out.mark.problem.empty())
+    return leave_alone(out, kPartitioningSkipped, unreadable_mark_text(out.name, out.mark.problem));
   if (is_withdrawn(node, out.mark)) {
     return leave_alone(out, kPartitioningReleased,
                        fmt::format("its owner has removed the label {}. The operator removes {}, which it had set "

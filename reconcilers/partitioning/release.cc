@@ -59,6 +59,10 @@ void release_left(PlanDraft& draft, const std::set<std::string>& left) {
   for (const std::string& name : left) {
     const Node* node = draft.s.world.nodes.find(name);
     if (node == nullptr) continue;
+    if (const PartitioningMark mark = mark_of(*node); !mark.problem.empty()) {
+      draft.finding(Severity::warning, node_ref(name), kPartitioningSkipped, unreadable_mark_text(name, mark.problem));
+      continue;
+    }
     if (!draft.takes_more()) return;
     add_release(draft, restoring_patch(*node), fmt::format("the label {} was removed", kNosPartitioning));
   }

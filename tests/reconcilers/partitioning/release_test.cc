@@ -57,6 +57,26 @@ TEST(Release, ANodeThatLosesTheLabelGetsTheProfileLabelThatItHadBefore) {
   EXPECT_EQ(events_about(plan, "n1").size(), 1U);
 }
 
+// What stood there before the operator is known from the annotation alone.
+TEST(Release, ANodeWhoseAnnotationCannotBeReadIsLeftAloneAndNamed) {
+  const char* texts[] = {"{", "[]", R"({"v":2,"key":"x","moved":"2026-06-01T12:00:00Z"})",
+                         R"({"v":1,"key":"x","moved":"soon"})", R"({"v":1,"key":7,"moved":"2026-06-01T12:00:00Z"})"};
+  for (const char* text : texts) {
+    for (const bool labelled : {true, false}) {
+      SCOPED_TRACE(std::string(text) + (labelled ? ", labelled" : ", the label is gone"));
+      SliceCluster cluster = partitioned("team-profile");
+      cluster.object("Node", "n1")["metadata"]["annotations"][kMark] = text;
+      if (!labelled) labels_of(cluster, "n1").erase(kPresent);
+      cluster.pod("p2", {20});
+      const Plan plan = cluster.plan();
+      EXPECT_FALSE(patch_in(plan, "n1").has_value());
+      const auto findings = findings_about(plan, "n1");
+      ASSERT_EQ(findings.size(), 1U);
+      EXPECT_NE(findings[0].find(kMark), std::string::npos);
+    }
+  }
+}
+
 TEST(Release, ANodeWithoutAProfileLabelBeforeHasNoneAfterwards) {
   SliceCluster cluster = partitioned("");
   labels_of(cluster, "n1").erase(kPresent);
