@@ -99,6 +99,13 @@ constexpr Check kChecks[] = {
      .meaning = "the ConfigMap is immutable, and an inline profile needs a key in it",
      .remedy = "use a ConfigMap that is not immutable, or an existing key",
      .of_node = check::config_map_immutable},
+    {.code = "ConfigMapFull",
+     .blocks = kConfigInvalid,
+     .listed = false,
+     .meaning =
+         "the ConfigMap has nearly 1 MiB, the most that the API server stores, and an inline profile needs a key in it",
+     .remedy = "remove keys that nobody uses, or use an existing key",
+     .of_node = check::config_map_full},
     {.code = kLabelsMissing,
      .blocks = kLabelsMissing,
      .listed = false,

@@ -54,6 +54,7 @@ namespace gso::check {
 [[nodiscard]] Complaints taint_not_tolerated(const NodeSetup& setup);
 [[nodiscard]] Complaints label_owned_by_other(const NodeSetup& setup);
 [[nodiscard]] Complaints config_map_immutable(const NodeSetup& setup);
+[[nodiscard]] Complaints config_map_full(const NodeSetup& setup);
 [[nodiscard]] Complaints kai_reservations(const NodeSetup& setup);
 [[nodiscard]] Complaints dra_double_offer(const NodeSetup& setup);
 [[nodiscard]] Complaints labels_missing(const NodeSetup& setup);

@@ -5,6 +5,7 @@
 
 #include "reconcilers/checks/check_functions.h"
 #include "reconcilers/checks/kai_rule.h"
+#include "reconcilers/cluster/config_map_room.h"
 #include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/label_owners.h"
@@ -64,6 +65,15 @@ Complaints config_map_immutable(const NodeSetup& setup) {
   if (!adds_key(setup) || !setup.config_map->immutable) return {};
   return {{"", fmt::format("ConfigMap {} is immutable: key {} of policy {} cannot be added to it",
                            setup.setup.installation.id(), setup.managed_key, policy_name(setup))}};
+}
+
+Complaints config_map_full(const NodeSetup& setup) {
+  if (!adds_key(setup) || setup.policy == nullptr || !setup.policy->inline_profile) return {};
+  if (has_room(*setup.config_map, setup.managed_key, inline_profile_text(*setup.policy->inline_profile))) return {};
+  return {
+      {"", fmt::format("ConfigMap {} has no room for key {} of policy {} (1 MiB in all): remove keys that nobody uses, "
+                       "or use an existing key (spec.profile.configMapKey)",
+                       setup.setup.installation.id(), setup.managed_key, policy_name(setup))}};
 }
 
 Complaints kai_reservations(const NodeSetup& setup) {

@@ -185,7 +185,10 @@ std::vector<const SharingPolicy*> policies_in_order(const World& world, const Sh
     }
     return a->meta.name < b->meta.name;
   });
-  const bool has_default = world.policies.find(kDefaultPolicy) != nullptr || held.contains(std::string(kDefaultPolicy));
+  // A policy that is being deleted governs nothing, `default` included: its nodes are then governed like those of a
+  // cluster without it, and what it wrote can be reverted.
+  const bool has_default =
+      std::ranges::any_of(out, [](const auto* policy) { return policy->meta.name == kDefaultPolicy; });
   if (!has_default) out.push_back(&built_in);
   return out;
 }

@@ -86,10 +86,11 @@ void Assessor::leave_policy(std::optional<std::string_view> writer) {
     return;  // The record is missing or cannot be read: the operator keeps the ownership of the label.
   // The node might return to that policy with its labels.
   if (std::ranges::any_of(out_.awaited_by, [&](const Interned& name) { return name == *writer; })) return;
+  // A deleted `default` is still there, and the built-in one of that name governs meanwhile.
+  const SharingPolicy* former = context_.world.policies.find(std::string(*writer));
   const auto governs = std::ranges::find(context_.policies, *writer,
                                          [](const auto* policy) { return std::string_view(policy->meta.name); });
-  const SharingPolicy* former =
-      governs != context_.policies.end() ? *governs : context_.world.policies.find(std::string(*writer));
+  if (former == nullptr && governs != context_.policies.end()) former = *governs;
   const auto owned = owned_labels(node_);
   const auto known = owned.find(plugin_->node_label);
   const std::string before = known == owned.end() ? std::string() : known->second.before.value_or("");
@@ -107,6 +108,7 @@ void Assessor::resolve_target() {
   config_map_ = context_.world.configmaps.find(installation_.config_map_key());
   const std::string_view label = out_.label ? out_.label->view() : label_now();
   effective_ = resolve(label, plugin_->default_key, config_map_);
+  keep_label_of_missing_key();
   refuse_wrong_key();
   resolve_start();
   out_.source = effective_.source;
@@ -122,7 +124,33 @@ void Assessor::resolve_target() {
   out_.expectation = context_.expectations.get(out_.profile, facts_, mig_env());
 }
 
-// The policy names a key that the ConfigMap does not have. Until the key exists, the node keeps its present profile.
+// A label that the operator would restore (a revert, the last good key) names a key that is gone: the label stays.
+void Assessor::keep_label_of_missing_key() {
+  const bool gone = out_.label && !out_.label->empty() && effective_.source == EffectiveKey::Source::error &&
+                    config_map_ != nullptr && !config_map_->data.empty();
+  if (!gone) return;
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : config_map_->data) keys.push_back(key);
+  wrong_key_ = fmt::format(
+      "the label {} of the node is to become \"{}\" again, its value from before policy {}, and ConfigMap {} does not "
+      "have that key; it has {}. Until then the label stays as it is: add the key, or set spec.deletionPolicy: Retain "
+      "in "
+      "the policy",
+      plugin_->node_label, out_.label->view(), out_.label_by.empty() ? std::string_view("now") : out_.label_by.view(),
+      installation_.id(), first_names(keys));
+  keep_present_profile();
+}
+
+// Until the key exists that a policy wants.
+void Assessor::keep_present_profile() {
+  if (out_.label && !out_.change) {
+    out_.label.reset();
+    effective_ = resolve(label_now(), plugin_->default_key, config_map_);
+  }
+  if (effective_.source == EffectiveKey::Source::error) effective_.error = wrong_key_;
+}
+
+// The policy names a key that the ConfigMap does not have.
 void Assessor::refuse_wrong_key() {
   if (policy_ == nullptr || !policy_->config_map_key || config_map_ == nullptr || config_map_->data.empty() ||
       config_map_->data.contains(*policy_->config_map_key)) {
@@ -130,11 +158,7 @@ void Assessor::refuse_wrong_key() {
   }
   out_.wrong_key = true;
   wrong_key_ = missing_key(*policy_, installation_.id(), *config_map_);
-  if (out_.label && !out_.change) {
-    out_.label.reset();
-    effective_ = resolve(label_now(), plugin_->default_key, config_map_);
-  }
-  if (effective_.source == EffectiveKey::Source::error) effective_.error = wrong_key_;
+  keep_present_profile();
 }
 
 // From v0.18.2 on a pod starts with the default key, whatever the label is, and cannot start if no default resolves.

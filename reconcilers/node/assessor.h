@@ -53,6 +53,8 @@ class Assessor {
   std::string roll_back();
   void leave_policy(std::optional<std::string_view> writer);
   void resolve_target();
+  void keep_label_of_missing_key();
+  void keep_present_profile();
   void refuse_wrong_key();
   void resolve_start();
   [[nodiscard]] ProfilePtr compile(const std::string& key) const;
@@ -175,7 +177,7 @@ class Assessor {
   std::optional<Setup> setup_;         // Once the target is known.
   std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_start.
   ProfilePtr start_profile_;
-  std::string wrong_key_;    // What is wrong with the policy's key.
+  std::string wrong_key_;    // What is wrong with the key that a policy wants, now or as before.
   std::string managed_key_;  // Of the policy's inline profile, and its text.
   std::string managed_text_;
   bool rolled_back_ = false;  // That profile has failed, and the node is to be rolled back to the last good one.

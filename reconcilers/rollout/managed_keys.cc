@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "reconcilers/cluster/config_map_room.h"
 #include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/policy_keys.h"
@@ -99,9 +100,12 @@ class ManagedKeys {
     WriteConfigMap write{where, {}, {}};
     std::string lost;
     std::int64_t nodes = 0;
+    std::size_t added = 0;
     for (const auto& [key, text] : keys) {
       auto at = config_map->data.find(key);
       if (at != config_map->data.end() && at->second && *at->second == text) continue;
+      if (!has_room(*config_map, key, text, added)) continue;  // ConfigMapFull of the nodes says so.
+      added += key.size() + text.size();
       write.set[key] = text;
       const auto used = pass_.index.loaded.find(fmt::format("{}/{}", k8s::to_string(where), key));
       if (used == pass_.index.loaded.end()) continue;

@@ -93,9 +93,8 @@ StatusCondition ready_without_nodes(const PolicySum& sum) {
                         join_names(sum.awaited))};
   }
   if (!sum.left_to_nos.empty()) {
-    return {
-        "Ready", true, "NoNodes",
-        "governs no node: nos partitions the GPUs of the selected nodes, or policies of higher priority govern them"};
+    return {"Ready", true, "NoNodes",
+            "governs no node: nos partitions the GPUs of the selected nodes, or other policies govern them"};
   }
   if (!sum.gone.empty()) {
     return {"Ready", true, "NoNodes",
@@ -103,7 +102,7 @@ StatusCondition ready_without_nodes(const PolicySum& sum) {
                         "selects (finding {}): {}",
                         kPolicyGone, join_names(sum.gone))};
   }
-  return {"Ready", true, "NoNodes", "selects no GPU node, or policies of higher priority govern all selected nodes"};
+  return {"Ready", true, "NoNodes", "selects no GPU node, or other policies govern all selected nodes"};
 }
 
 }  // namespace

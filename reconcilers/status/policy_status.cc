@@ -272,6 +272,13 @@ class PolicyStatuses {
     return {"Progressing", true, std::string(kRollingOut), text_by_key(sum.waits.empty() ? sum.progress : sum.waits)};
   }
 
+  // Why `winner` comes before `loser`, by the order of policies_in_order().
+  static std::string_view why_it_governs(const SharingPolicy& winner, const SharingPolicy& loser) {
+    if (winner.priority > loser.priority) return "its priority is higher";
+    if (winner.meta.creation_timestamp < loser.meta.creation_timestamp) return "it is older";
+    return "priority and age are equal, and its name sorts first";
+  }
+
   // Overlapped is True on the losing policy, then set to False once.
   [[nodiscard]] std::optional<StatusCondition> overlapped(const PolicySum& sum, const Json& before) const {
     const std::string& name = sum.policy->meta.name;
@@ -280,9 +287,8 @@ class PolicyStatuses {
       const auto& [loser, winner] = it->first;
       if (loser != name) break;
       const SharingPolicy& other = pass_.index.policy(pass_.s.world, winner);
-      const std::string_view why = other.priority > sum.policy->priority ? "its priority is higher" : "it is older";
       message += fmt::format("{}{} of the selected nodes {} governed by policy {}: {}", message.empty() ? "" : "; ",
-                             it->second, it->second == 1 ? "is" : "are", winner, why);
+                             it->second, it->second == 1 ? "is" : "are", winner, why_it_governs(other, *sum.policy));
     }
     if (!message.empty()) return StatusCondition{"Overlapped", true, std::string(kPolicyOverlap), message};
     if (condition_in(before, "Overlapped").is_null()) return std::nullopt;

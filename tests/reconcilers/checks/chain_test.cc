@@ -188,6 +188,26 @@ TEST(Chain, ABrokenNodeIsRepairedWithoutLabelsUnlessAPolicySelectsByThem) {
       << "a node that serves is not repaired for its labels";
 }
 
+TEST(Chain, AnInlineProfileNeedsRoomInTheConfigMap) {
+  Workshop shop;
+  SharingPolicy policy;
+  policy.meta.name = "eight";
+  policy.inline_profile.emplace();
+  const auto complaints = [&](std::size_t bytes) {
+    Node node;
+    ConfigMap config_map;
+    config_map.data["notes"] = std::make_shared<const std::string>(bytes, '#');
+    NodeSetup asked{.setup = shop.setup("version: v1"), .node = node};
+    asked.config_map = &config_map;
+    asked.policy = &policy;
+    asked.managed_key = "gso-eight-0123456789";
+    const Complaints found = find_check("ConfigMapFull")->of_node(asked);
+    return found.empty() ? std::string() : found.front().message;
+  };
+  EXPECT_EQ(complaints(900'000), "");
+  EXPECT_NE(complaints(1'000'000).find("has no room for key gso-eight-0123456789 of policy eight"), std::string::npos);
+}
+
 TEST(Chain, MpsAndMigExcludeEachOther) {
   EXPECT_EQ(Workshop().with({gpu(8, 0), gpu(8, 0, true)}).codes(mps(4)), with_sidecar({"MIGEnabled"}));
   Workshop mixed;

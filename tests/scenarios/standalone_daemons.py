@@ -1,0 +1,125 @@
+"""The chart's standalone MPS daemon (docs/standalone-mps.md), in manifests: `plan` sees its pods as the operator does."""
+from scenario import GPU, Cluster, expect, expect_that, numbered, one, scenario, stamp
+
+NAMESPACE, NAME, MARK = "gpu-sharing-operator", "gpu-sharing-operator-mps", "gpusharing.dev/mps-daemon-change"
+LABELS = {"app.kubernetes.io/name": "gpu-sharing-operator", "app.kubernetes.io/component": "standalone-mps"}
+
+
+class Daemons:
+    """The DaemonSet as the chart renders it (updateStrategy OnDelete), with a Ready pod on each node."""
+
+    def __init__(self, cluster):
+        self.cluster, self.numbers = cluster, []
+        self.daemonset = cluster.put({
+            "apiVersion": "apps/v1", "kind": "DaemonSet",
+            "metadata": {"name": NAME, "namespace": NAMESPACE, "generation": 1, "labels": LABELS},
+            "spec": {"selector": {"matchLabels": LABELS}, "updateStrategy": {"type": "OnDelete"},
+                     "template": {"metadata": {"labels": LABELS}, "spec": {
+                         "nodeSelector": {"team.example/mps": "true"},
+                         "containers": [{"name": "standalone-mps", "image": "gso:1", "args": ["mps-daemon", "run"]}]}}},
+            "status": {}})
+        self.template("old")
+
+    def owner(self):
+        return [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": NAME, "controller": True,
+                 "uid": self.daemonset["metadata"]["uid"]}]
+
+    def template(self, name):
+        self.numbers.append(name)
+        self.cluster.put({"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": len(self.numbers),
+                          "metadata": {"name": NAME + "-" + name, "namespace": NAMESPACE, "uid": "revision-" + name,
+                                       "labels": dict(LABELS, **{"controller-revision-hash": name}),
+                                       "ownerReferences": self.owner()}})
+        self.daemonset["metadata"]["generation"] += 1
+
+    def pods(self):
+        return {pod["spec"]["nodeName"]: pod["metadata"]["labels"]["controller-revision-hash"]
+                for pod in self.cluster.all("Pod") if pod["metadata"]["namespace"] == NAMESPACE}
+
+    def react(self):
+        """The DaemonSet's controller: a pod of the newest template where there is none."""
+        for node in set(self.cluster.nodes()) - set(self.pods()):
+            self.cluster.put({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": "%s-%s-%s" % (NAME, node, self.numbers[-1]), "namespace": NAMESPACE,
+                             "labels": dict(LABELS, **{"controller-revision-hash": self.numbers[-1]}),
+                             "ownerReferences": self.owner()},
+                "spec": {"nodeName": node, "containers": [{"name": "standalone-mps", "image": "gso:1", "env": [
+                    {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]},
+                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+                           "containerStatuses": [{"name": "standalone-mps", "ready": True, "restartCount": 0,
+                                                  "state": {"running": {"startedAt": stamp(self.cluster.clock)}}}]}})
+
+
+def with_daemons(count=3):
+    c = Cluster({"any": "version: v1\n"})
+    c.add_nodes(*numbered(count))
+    for name in c.nodes():
+        c.labels(name)["team.example/mps"] = "true"
+    daemons = Daemons(c)
+    daemons.react()
+    c.install()
+    return c, daemons
+
+
+@scenario
+def a_new_template_drains_one_node_first():
+    """The chart's values change: one idle node is marked and cordoned, and its pod is the only one that is deleted."""
+    c, daemons = with_daemons()
+    daemons.template("new")
+    marked = []
+    for _ in range(3):
+        tick = c.after("1m")
+        marked += [action["target"]["name"] for action in tick.of("PatchNode")
+                   if MARK in action["annotations"].get("set", {})]
+        if marked:
+            break
+    name = one(marked)
+    expect("cordoned", [node for node in c.nodes() if c.cordoned(node)], [name])
+
+
+@scenario
+def a_new_template_reaches_every_node():
+    """The same until the end: every node has the new daemon, and nothing of the change is left behind."""
+    c, daemons = with_daemons()
+    daemons.template("new")
+    for _ in range(20):
+        c.after("1m")
+        daemons.react()
+    expect("templates", set(daemons.pods().values()), {"new"})
+    expect("(marks, cordons)", ([node for node in c.nodes() if MARK in c.annotations(node)],
+                                [node for node in c.nodes() if c.cordoned(node)]), ([], []))
+
+
+@scenario
+def a_daemon_that_is_not_ready_is_named():
+    """Its init container says what is missing on n01: the finding StandaloneMPSRefused names the node."""
+    c, _ = with_daemons(1)
+    pod = [pod for pod in c.all("Pod") if pod["metadata"]["namespace"] == NAMESPACE][0]
+    pod["status"].update(conditions=[{"type": "Ready", "status": "False"}], phase="Pending", containerStatuses=[],
+                         initContainerStatuses=[{"name": "standalone-mps-check", "ready": False, "restartCount": 4, "state": {
+                             "waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {
+                                 "exitCode": 1, "message": "no nvidia-smi"}}}])
+    c.touch(pod)
+    expect("nodes named", c.after("5m").found_on("StandaloneMPSRefused"), ["n01"])
+
+
+@scenario
+def kai_finds_the_nodes_of_ready_daemons():
+    """In a cluster with KAI a node with a Ready standalone daemon gets nvidia.mps/enabled=true (docs/kai.md)."""
+    c, _ = with_daemons(2)
+    c.put({"apiVersion": "kai.scheduler/v1", "kind": "Config", "metadata": {"name": "kai-config"}, "spec": {}})
+    for _ in range(3):
+        c.after("2m")
+    expect("labels", [c.labels(name).get("nvidia.mps/enabled") for name in c.nodes()], ["true", "true"])
+
+
+@scenario
+def a_busy_node_is_not_restarted():
+    """The neighbour: every node has a GPU client, so no daemon is replaced."""
+    c, daemons = with_daemons()
+    for name in c.nodes():
+        c.consumer("job-" + name, name, resource=GPU)
+    daemons.template("new")
+    ticks = [c.after("2m") for _ in range(5)]
+    expect_that(not any(tick.deleted_pods() for tick in ticks), "no pod to be deleted", ticks[-1].actions)
