@@ -42,8 +42,9 @@ class AdaptiveLimit {
   // The server has done a request that was sent at `begun`. `full`: the limit was reached when it was sent; only then
   // does its success say that more would be possible.
   void served(MonoTime begun, MonoTime now, bool full);
-  // The server refused a request for its own state (429, 5xx), or did not answer. Requests that were sent before the
-  // last decrease count as the same round: one overload halves the limit once, however many requests it refuses.
+  // The server refused a request for its own state (429, 5xx), or did not answer in time. Requests that were sent
+  // before the last decrease count as the same round: one overload halves the limit once, however many requests it
+  // refuses.
   void refused(MonoTime begun, MonoTime now, std::optional<Duration> retry_after);
 
  private:

@@ -77,11 +77,12 @@ asio::awaitable<Result<void>> ApiClient::wait_before_retry(Duration delay) {
   co_return Result<void>{};
 }
 
-// Which end of a request says that the server has too much to do, or is broken. The 429 of a PodDisruptionBudget says
-// nothing about the server.
+// Which end of a request says that the server has too much to do, or is broken: an answer, or none in time. The 429 of
+// a PodDisruptionBudget says nothing about the server. Nor does a connection that cannot be made or breaks (restart,
+// GOAWAY, load balancer): the server is away, and each call backs off by itself.
 bool ApiClient::is_overload(const Error& error) {
   if (error.reason == Reason::too_many_requests) return !has_cause(error, "DisruptionBudget");
-  return error.reason == Reason::transport || error.reason == Reason::timeout || error.http_status >= 500;
+  return error.reason == Reason::timeout || error.http_status >= 500;
 }
 
 asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Call> call, bool retry) {
@@ -115,7 +116,8 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
     out.error = error_from_answer(refusal.status, refusal.body, refusal.header("retry-after"), call->what);
   }
   const bool failed = !out.answer || out.answer->status >= 300;
-  if (place == nullptr || (failed && out.error.reason == Reason::cancelled)) co_return out;
+  const bool tells_nothing = out.error.reason == Reason::cancelled || out.error.reason == Reason::transport;
+  if (place == nullptr || (failed && tells_nothing)) co_return out;
   if (failed && is_overload(out.error)) {
     place->refused(out.error.retry_after);
   } else {

@@ -97,6 +97,22 @@ TEST_F(RequestLaneTest, AWriteWhoseDeadlinePassesInLineIsNotSentAndSaysWhenToTry
   EXPECT_EQ(transport.requests.size(), 1U);
 }
 
+// A server that was away is asked again at full width as soon as it is back; one that did not answer in time is not.
+TEST_F(RequestLaneTest, AConnectionThatCannotBeMadeIsNoOverloadAndASilentServerIs) {
+  for (int i = 0; i < 10; ++i) {
+    transport.then(Answer::broken(Reason::transport));
+    EXPECT_FALSE(await(client.merge_patch(kNodes, {"", "a"}, "{}")).has_value());
+  }
+  transport.otherwise(Answer::ok("{}"));
+  const MonoTime begun = clock.monotonic();
+  EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "b"}, "{}")));
+  EXPECT_EQ(clock.monotonic(), begun);
+  EXPECT_EQ(client.writes().limit(), 2U);
+  transport.then(Answer::broken(Reason::timeout));
+  EXPECT_FALSE(await(client.merge_patch(kNodes, {"", "c"}, "{}")).has_value());
+  EXPECT_EQ(client.writes().limit(), 1U);
+}
+
 TEST_F(RequestLaneTest, TheRefusalOfABudgetDoesNotSlowDownOtherWrites) {
   Answer budget = Answer::retry_after(429, "10");
   budget.body = R"({"kind":"Status","reason":"TooManyRequests","message":"no","code":429,
