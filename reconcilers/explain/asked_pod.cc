@@ -1,4 +1,6 @@
 // The pod to explain: read once, with the name of its owner.
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/profile/go_numbers.h"
 
 namespace gso {
 
@@ -87,6 +90,26 @@ k8s::Result<AskedPod> read_pod(std::string_view json) {
   out.containers = containers_of(spec);
   out.fraction = out.pod.meta.annotations.contains(kai::kFraction) || out.pod.meta.annotations.contains(kai::kMemory);
   return out;
+}
+
+// The API server writes amounts as strings; a manifest can have numbers.
+std::optional<std::int64_t> amount_at(const Json& amounts, const std::string& resource) {
+  const Json* amount = member_at(amounts, resource);
+  if (amount != nullptr && amount->is_number_integer()) return amount->get<std::int64_t>();
+  return parse_go_int(text_at(amounts, resource), 10);
+}
+
+std::int64_t AskedPod::most_of_a_container(const std::string& resource) const {
+  const Json spec = object_at<Json>(object, "spec");
+  std::int64_t most = 0;
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const Json& container : list_at(spec, list)) {
+      const Json resources = object_at(container, "resources");
+      for (const char* amounts : {"limits", "requests"})
+        most = std::max(most, amount_at(object_at(resources, amounts), resource).value_or(0));
+    }
+  }
+  return most;
 }
 
 AskedPod::Workload AskedPod::workload() const {

@@ -197,7 +197,7 @@ class PodQuestions {
     const Node* node = s_.world.nodes.find(pod.node_name.view());
     if (pod.reason == "UnexpectedAdmissionError" && node != nullptr) {
       for (const auto& [resource, count] : pod.gpu_requests) {
-        if (count <= 1 || !refuses_several(index_, *node, resource.view())) continue;
+        if (!refuses_request(index_, *node, asked_, resource.view())) continue;
         add(Severity::error, "RequestRefused",
             fmt::format("the pod requests {} {}, but the plugin of node {} refuses more than one per container "
                         "(failRequestsGreaterThanOne)",

@@ -2,7 +2,6 @@
 // edited or replaced beside it is lost with the next one, and some controllers create a second one at once.
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/profile/go_numbers.h"
 
 namespace gso {
 namespace {
@@ -28,13 +26,6 @@ std::string quoted(const std::string& text) {
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// The API server writes amounts as strings; a manifest can have numbers.
-std::optional<std::int64_t> amount_at(const Json& amounts, const std::string& resource) {
-  const Json* amount = member_at(amounts, resource);
-  if (amount != nullptr && amount->is_number_integer()) return amount->get<std::int64_t>();
-  return parse_go_int(text_at(amounts, resource), 10);
 }
 
 // The containers of that list that request the resource, each as its part of the patch.

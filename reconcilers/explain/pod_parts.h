@@ -35,11 +35,16 @@ struct AskedPod {
     bool changeable = false;
   };
   [[nodiscard]] Workload workload() const;
+  // How much of the resource the container requests that requests most of it; init containers count. 0: none.
+  [[nodiscard]] std::int64_t most_of_a_container(const std::string& resource) const;
   [[nodiscard]] std::string in_namespace() const { return "--namespace " + std::string(pod.meta.ns.view()); }
 };
 
 // The pod as the API server has it. Errors (reason `decode`): the text is not a pod.
 [[nodiscard]] k8s::Result<AskedPod> read_pod(std::string_view json);
+
+// What a container's `limits` or `requests` have of the resource; nullopt: nothing, or no number.
+[[nodiscard]] std::optional<std::int64_t> amount_at(const nlohmann::json& amounts, const std::string& resource);
 
 // How a pod is changed: in the template of its workload, by a command if that reaches the pods, else by whoever creates
 // them.
@@ -79,7 +84,9 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
 // names.
 [[nodiscard]] std::optional<PodCause> other_pipe_directory(const World& world, const AskedPod& asked);
 
-// True if the node's plugin refuses more than one replica of that resource for one container.
-[[nodiscard]] bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource);
+// True if the node's plugin refuses what one of the pod's containers requests of that resource
+// (failRequestsGreaterThanOne).
+[[nodiscard]] bool refuses_request(const FleetIndex& index, const Node& node, const AskedPod& asked,
+                                   std::string_view resource);
 
 }  // namespace gso

@@ -81,6 +81,9 @@ class NodeQuestions {
     const NodeAssessment* a = index_.assessment(node.meta.name);
     const std::int64_t now = std::max(amount(node.allocatable, resource), amount(node.capacity, resource));
     const std::int64_t has = std::max(now, expected_of(a, name));
+    // No amount of GPUs helps a request that the plugin refuses.
+    if (has > 0 && refuses_request(index_, node, asked_, name))
+      return Verdict{Obstacle::refused, fmt::format("refuses more than one {} per container", name), name, 1};
     if (has >= count) return std::nullopt;
     if (has > 0) {
       return Verdict{Obstacle::too_few,
@@ -130,9 +133,6 @@ class NodeQuestions {
       return Verdict{Obstacle::none_allocatable,
                      offers == 0 ? "none of it is allocatable" : fmt::format("only {} of it are allocatable", offers),
                      name, offers};
-    }
-    if (count > 1 && refuses_several(index_, node, name)) {
-      return Verdict{Obstacle::refused, fmt::format("refuses more than one {} per container", name), name, 1};
     }
     const auto listed = snapshot_.consumers.find(node.meta.name);
     if (listed == snapshot_.consumers.end()) return std::nullopt;
@@ -211,12 +211,13 @@ void add_nodes_without_gpus(const Snapshot& snapshot, const NodeQuestions& quest
 
 }  // namespace
 
-bool refuses_several(const FleetIndex& index, const Node& node, std::string_view resource) {
+bool refuses_request(const FleetIndex& index, const Node& node, const AskedPod& asked, std::string_view resource) {
   const NodeAssessment* a = index.assessment(node.meta.name);
-  if (a == nullptr || a->profile == nullptr) return false;
+  const std::int64_t most = asked.most_of_a_container(std::string(resource));
+  if (most <= 1 || a == nullptr || a->profile == nullptr || !a->profile->valid) return false;
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);
   const std::string original = resource.ends_with(".shared") ? other_name(resource) : std::string(resource);
-  return plugin != nullptr && request_refusal(a->profile->profile(), plugin->version, original, 2).has_value();
+  return plugin != nullptr && request_refusal(a->profile->profile(), plugin->version, original, most).has_value();
 }
 
 void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked, PodExplanation& out) {
@@ -255,7 +256,7 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
   // The nearest first. Nodes that the pod does not select are no candidates where it selects others.
   for (auto at = all.rbegin(); at != all.rend() && out.causes.size() < kMostCauses; ++at) {
     const bool first = at == all.rbegin();
-    if (!first && at->first < Obstacle::none_allocatable) break;
+    if (!first && at->first < Obstacle::refused) break;
     const ObstacleRow& row = row_of(at->first);
     Cure cure = row.cure(asked, at->second);
     out.causes.push_back({Severity::error, std::string(row.code), row.text(asked, at->second), std::move(cure.command),

@@ -22,18 +22,22 @@ NAMESPACE = "default"
 class Case:
     """`pod`: a part of the pod's spec. `wants`: GPUs, or limits. `nodes`: kubectl arguments for all GPU nodes, and those that
     take it back. `scheduler`: what the scheduler says, or None where it has nothing to say. `shows`: what the pod's status has
-    beside it. `changes`: path -> value after. `dead`: its nodes have no kubelet."""
+    beside it. `changes`: path -> value after. `dead`: its nodes have no kubelet. `containers`: so many request GPUs."""
 
-    def __init__(self, code, title, wants=1, pod=None, nodes=None, scheduler="", shows=None, changes=None, before=None, dead=False):
+    def __init__(self, code, title, wants=1, pod=None, nodes=None, scheduler="", shows=None, changes=None, before=None, dead=False,
+                 containers=1):
         self.code, self.title, self.pod, self.nodes = code, title, pod or {}, nodes
         self.shows, self.dead = shows or {}, dead
         self.limits = wants if isinstance(wants, dict) else {GPU: str(wants)}
-        self.scheduler, self.changes, self.before = scheduler, changes or {}, before
+        self.scheduler, self.changes, self.before, self.containers = scheduler, changes or {}, before, containers
 
 
 CONTAINER = "spec.template.spec.containers[0]"
 CASES = {
-    "TooFew": Case("TooFew", "more than any node has", 999, scheduler="Insufficient nvidia.com/gpu"),
+    "TooFew": Case("TooFew", "more than the node has, in several containers", pod={"nodeSelector": {"kubernetes.io/hostname": "t4-01"}}, containers=5,
+                   scheduler="Insufficient nvidia.com/gpu"),
+    "Refused": Case("RequestRefused", "more than any node has, where the plugin refuses more than one", 999, scheduler="Insufficient nvidia.com/gpu",
+                    changes={f"{CONTAINER}.resources.limits": {GPU: "1"}}),
     "NotServed": Case("NotServed", "a resource that nobody serves", {"nvidia.com/mig-7g.80gb": "1"},
                       scheduler="Insufficient nvidia.com/mig-7g.80gb"),
     "Renamed": Case("Renamed", "the name with .shared, which renameByDefault would have made", {SHARED: "1"},
@@ -124,8 +128,9 @@ class Cluster:
 def deployment(name, case, replicas=1):
     spec = {key: value for key, value in case.pod.items() if key not in RESOURCES}
     limits = dict(case.limits, **{key: case.pod[key] for key in RESOURCES if key in case.pod})
-    spec["containers"] = [{"name": "cuda", "image": "example/cuda:1", "resources": {"limits": limits}},
-                          {"name": "proxy", "image": "example/envoy:1"}]
+    names = ["cuda", *(f"cuda-{i}" for i in range(2, case.containers + 1))]
+    spec["containers"] = [{"name": cuda, "image": "example/cuda:1", "resources": {"limits": limits}} for cuda in names]
+    spec["containers"].append({"name": "proxy", "image": "example/envoy:1"})
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
                      "template": {"metadata": {"labels": {"app": name}}, "spec": spec}}}

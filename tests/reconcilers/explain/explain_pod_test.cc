@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,12 @@ std::string says(const std::string& message) {
 std::string by(const std::string& scheduler, std::string pod) {
   constexpr std::string_view kUsual = "default-scheduler";
   return pod.replace(pod.find(kUsual), kUsual.size(), scheduler);
+}
+
+std::string with_another_container(std::string pod) {
+  const std::string containers = R"("containers":[)";
+  return pod.insert(pod.find(containers) + containers.size(),
+                    R"({"name":"b","image":"i","resources":{"limits":{"nvidia.com/gpu":"1"}}},)");
 }
 
 constexpr const char* kRenaming = R"(    sharing:
@@ -73,6 +80,8 @@ TEST(ExplainPod, EachCauseIsNamedAndItsCommandChangesNothingOfOthers) {
   const std::string ask = R"("nvidia.com/gpu":"1")";
   const std::string renamed =
       R"({"spec":{"template":{"spec":{"containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":null,"nvidia.com/gpu.shared":"1"}}}]}}}})";
+  const std::string asks_for_one =
+      R"({"spec":{"template":{"spec":{"containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}}})";
   const std::string busy = plain + R"(---
 apiVersion: v1
 kind: Pod
@@ -151,8 +160,15 @@ status: {conditions: [{type: Ready, status: "True"}]}
       {"in a change of the operator", changing, pod(ask), "NodeInChange"},
       {"full", busy, pod(ask), "AllInUse"},
       {"refused by the plugin", cluster(kRefusing, "", four), pod(R"("nvidia.com/gpu":"2")", "", kOfDeployment),
-       "RequestRefused",
-       R"({"spec":{"template":{"spec":{"containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}}})"},
+       "RequestRefused", asks_for_one},
+      {"refused, and more than any node has", cluster(kRefusing, "", four),
+       pod(R"("nvidia.com/gpu":"9")", "", kOfDeployment), "RequestRefused", asks_for_one},
+      {"refused, and the node is cordoned", cluster(kRefusing, "", four, "{unschedulable: true}"),
+       pod(R"("nvidia.com/gpu":"2")"), "RequestRefused"},
+      {"refused, and none is allocatable", cluster(kRefusing, "", R"(nvidia.com/gpu: "0")"),
+       pod(R"("nvidia.com/gpu":"2")"), "RequestRefused"},
+      {"one for each of two containers is not refused", cluster(kRefusing, "", four), with_another_container(pod(ask)),
+       "NotScheduledYet"},
       {"gated by Kueue", plain, pod(ask, R"("schedulingGates":[{"name":"kueue.x-k8s.io/admission"}],)"),
        "SchedulingGated"},
       {"too little memory", plain, pod(ask, "", "", says("0/1 nodes are available: 1 Insufficient memory.")),
@@ -180,6 +196,25 @@ status: {conditions: [{type: Ready, status: "True"}]}
     EXPECT_EQ(out.hindered(), c.code != "NotScheduledYet" && c.code != "Preempting");
     for (std::size_t i = 1; i < out.causes.size(); ++i) EXPECT_EQ(changes_of(out.causes[i].command), "");
   }
+}
+
+// A node that would take the request is nearer than one whose plugin refuses it; the refusal is named after it.
+TEST(ExplainPod, ANodeThatTakesTheRequestIsNamedBeforeOneThatRefusesIt) {
+  std::string manifests = cluster(kRefusing, "", R"(nvidia.com/gpu: "8")");
+  const std::string any = "  any: |";
+  manifests.replace(manifests.find(any), any.size(), "  whole: |\n    version: v1\n" + any);
+  manifests += R"(---
+apiVersion: v1
+kind: Node
+metadata: {name: gpu-2, labels: {nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2", nvidia.com/device-plugin.config: whole}}
+spec: {unschedulable: true}
+status: {capacity: {nvidia.com/gpu: "2"}, allocatable: {nvidia.com/gpu: "2"}, conditions: [{type: Ready, status: "True"}]}
+)";
+  Explained explained(manifests);
+  const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpu":"2")"));
+  std::vector<std::string> codes;
+  for (const PodCause& cause : out.causes) codes.push_back(cause.code);
+  EXPECT_EQ(codes, (std::vector<std::string>{"Cordoned", "RequestRefused"}));
 }
 
 TEST(ExplainPod, OnlyTheContainerThatAsksForAGpuIsChanged) {
