@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
+#include "reconcilers/cluster/plugin_settings.h"
 
 namespace gso::check {
 namespace {

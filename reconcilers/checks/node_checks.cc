@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/model/labels.h"
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/release.h"
 
 namespace gso::check {

@@ -117,22 +117,6 @@ std::string Setup::identity() const {
   return out.take();
 }
 
-std::string default_key_setting(const PluginInstallation& installation) {
-  switch (installation.provider) {
-    case Provider::gpu_operator:
-      return fmt::format("spec.devicePlugin.config.default of ClusterPolicy {}", installation.owner);
-    case Provider::device_plugin_chart:
-      return fmt::format("config.default of Helm release {}", installation.owner);
-    case Provider::manifest:
-    case Provider::nos:
-      break;
-  }
-  const auto plugin = std::ranges::find(installation.operands, Component::plugin, &Operand::component);
-  if (plugin == installation.operands.end())
-    return "the default key (spec.devicePlugin.config.default of the ClusterPolicy, or DEFAULT_CONFIG)";
-  return fmt::format("DEFAULT_CONFIG of DaemonSet {}", k8s::to_string(plugin->key));
-}
-
 void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Operand>& strays, Setup& setup) {
   setup.other_gfd = find_stray(strays, Component::gfd, node);
   setup.other_mps = find_stray(strays, Component::mps, node);

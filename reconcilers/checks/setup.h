@@ -100,9 +100,6 @@ struct NodeSetup {
   const SharingPolicy* awaited_by = nullptr;
 };
 
-// Where people set the installation's default key: the field of the ClusterPolicy or chart, or the DaemonSet.
-[[nodiscard]] std::string default_key_setting(const PluginInstallation& installation);
-
 // Fills the fields that follow from the node's labels, annotations and GPUs. `strays`: Discovery::strays.
 void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Operand>& strays, Setup& setup);
 

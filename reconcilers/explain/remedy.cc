@@ -10,6 +10,7 @@
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
@@ -58,25 +59,7 @@ class Chooser {
   }
 
   // For a plugin without profiles: the command that sets which ConfigMap its installation mounts.
-  [[nodiscard]] std::string give_profiles() const {
-    switch (installation_.provider) {
-      case Provider::gpu_operator:
-        return fmt::format(
-            "kubectl patch clusterpolicies.nvidia.com/{} --type merge -p "
-            "'{{\"spec\":{{\"devicePlugin\":{{\"config\":{{\"name\":\"CONFIGMAP\",\"default\":\"KEY\"}}}}}}}}'",
-            installation_.owner);
-      case Provider::device_plugin_chart:
-        return fmt::format(
-            "helm upgrade {} nvdp/nvidia-device-plugin --namespace {} --reuse-values --set "
-            "config.name=CONFIGMAP,config.default=KEY",
-            installation_.owner, installation_.ns);
-      case Provider::manifest:
-      case Provider::nos:
-        break;
-    }
-    return fmt::format("kubectl edit daemonset {} --namespace {}", plugin_ != nullptr ? plugin_->key.name : "DAEMONSET",
-                       installation_.ns);
-  }
+  [[nodiscard]] std::string give_profiles() const { return set_config_map_command(installation_, plugin_); }
 
   // MPS cannot work on this node: its profile is chosen anew, by whoever chose it. Labels are shown and not written:
   // another value restarts the node's plugin, and a person or a tool has set the present one.
@@ -140,23 +123,7 @@ std::string default_key_command(const World& world, const FleetIndex::Impl& inde
   if (has_loaded && plugin != installation.operands.end() &&
       a.loaded.profile == fmt::format("{}/{}", installation.config_map, plugin->default_key))
     return correct_key_command(installation.config_map_key());
-  const std::string key = previous_default(world, index, a.installation);
-  switch (installation.provider) {
-    case Provider::gpu_operator:
-      return fmt::format(
-          "kubectl patch clusterpolicies.nvidia.com/{} --type merge -p "
-          "'{{\"spec\":{{\"devicePlugin\":{{\"config\":{{\"default\":\"{}\"}}}}}}}}'",
-          installation.owner, key);
-    case Provider::device_plugin_chart:
-      return fmt::format(
-          "helm upgrade {} nvdp/nvidia-device-plugin --namespace {} --reuse-values --set config.default={}",
-          installation.owner, installation.ns, key);
-    case Provider::manifest:
-    case Provider::nos:
-      break;
-  }
-  return fmt::format("kubectl edit daemonset {} --namespace {}  # set DEFAULT_CONFIG to {}",
-                     plugin == installation.operands.end() ? "DAEMONSET" : plugin->key.name, installation.ns, key);
+  return set_default_key_command(installation, previous_default(world, index, a.installation));
 }
 
 std::string correct_key_command(const ObjectKey& config_map) {

@@ -1,0 +1,48 @@
+// Where the default key is set, for people, and the command that sets it: of one row for each provider.
+#include "reconcilers/cluster/plugin_settings.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gso {
+namespace {
+
+TEST(PluginSettings, TheCommandSetsWhatTheTextNames) {
+  const struct {
+    Provider provider;
+    const char* setting;
+    const char* command;
+    const char* config_map;
+  } rows[] = {
+      {Provider::gpu_operator, "spec.devicePlugin.config.default of ClusterPolicy it",
+       R"(kubectl patch clusterpolicies.nvidia.com/it --type merge -p '{"spec":{"devicePlugin":{"config":{"default":"x4"}}}}')",
+       R"(kubectl patch clusterpolicies.nvidia.com/it --type merge -p '{"spec":{"devicePlugin":{"config":{"name":"CONFIGMAP","default":"KEY"}}}}')"},
+      {Provider::device_plugin_chart, "config.default of Helm release it",
+       "helm upgrade it nvdp/nvidia-device-plugin --namespace gpus --reuse-values --set config.default=x4",
+       "helm upgrade it nvdp/nvidia-device-plugin --namespace gpus --reuse-values --set "
+       "config.name=CONFIGMAP,config.default=KEY"},
+      {Provider::manifest, "DEFAULT_CONFIG of DaemonSet gpus/plugin",
+       "kubectl edit daemonset plugin --namespace gpus  # set DEFAULT_CONFIG to x4",
+       "kubectl edit daemonset plugin --namespace gpus"},
+      {Provider::nos, "DEFAULT_CONFIG of DaemonSet gpus/plugin",
+       "kubectl edit daemonset plugin --namespace gpus  # set DEFAULT_CONFIG to x4",
+       "kubectl edit daemonset plugin --namespace gpus"},
+  };
+  for (const auto& row : rows) {
+    PluginInstallation installation;
+    installation.ns = "gpus";
+    installation.provider = row.provider;
+    installation.owner = "it";
+    Operand plugin;
+    plugin.component = Component::plugin;
+    plugin.key = {"gpus", "plugin"};
+    installation.operands = {plugin};
+    EXPECT_EQ(default_key_setting(installation), row.setting);
+    EXPECT_EQ(set_default_key_command(installation, "x4"), row.command);
+    EXPECT_EQ(set_config_map_command(installation, &installation.operands.front()), row.config_map);
+  }
+}
+
+}  // namespace
+}  // namespace gso
