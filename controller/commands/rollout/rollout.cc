@@ -232,7 +232,7 @@ asio::awaitable<int> start(RolloutCall* call) {
   const std::string name = call->options.name.empty() ? std::string(kDefaultPolicy)
                                                       : policy_of(call->options.name).value_or(call->options.name);
   const SharingPolicy* policy = call->world.policies.find(name);
-  if (policy == nullptr) co_return call->refuse(fmt::format("SharingPolicy {} does not exist", name));
+  if (policy == nullptr) co_return call->refuse(missing_policy(call->world, name));
   const std::optional<std::string> baseline = call->options.adopt ? baseline_of(*call) : std::nullopt;
   if (call->options.adopt && !baseline) {
     co_return call->refuse("--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
@@ -315,6 +315,8 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
     code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
   } else if (rollout.verb == Verb::status) {
     code = show_status(call);
+  } else if (const std::string unknown = unknown_policy(call.world, rollout.name); !unknown.empty()) {
+    co_return call.refuse(unknown);
   } else if (rollout.verb == Verb::history) {
     code = show_history(call);
   } else if (rollout.verb == Verb::start) {

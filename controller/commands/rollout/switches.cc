@@ -15,6 +15,7 @@
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -174,7 +175,7 @@ std::string paused_too(const RolloutCall& call) {
 
 asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool pause) {
   const SharingPolicy* policy = call->world.policies.find(name);
-  if (policy == nullptr) co_return call->refuse(fmt::format("SharingPolicy {} does not exist", name));
+  if (policy == nullptr) co_return call->refuse(missing_policy(call->world, name));
   const std::string too = pause ? std::string() : paused_too(*call);
   if (pause && policy->rollout.paused) {
     *call->out << fmt::format("policy {}: already paused\n", name);
@@ -222,6 +223,17 @@ std::string policies_to_pause(const RolloutCall& call) {
 asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
   const k8s::Result<Mounted> mounted = mounted_config_maps(*call);
   if (!mounted) co_return call->refuse(mounted.error().message);
+  // A pause of all that the ConfigMaps serve is more than a name asks for.
+  if (!call->options.name.empty()) {
+    std::vector<std::string> names;
+    for (const k8s::ObjectKey& key : mounted->keys) names.push_back(k8s::to_string(key));
+    const std::optional<std::string> policy = policy_of(call->options.name);
+    co_return call->refuse(fmt::format(
+        "{} {} does not exist: the SharingPolicy/SharingRollout CRDs are not installed in this cluster. Without them "
+        "only ConfigMaps can be paused: {}. `rollout {}` without a name {} all of them",
+        policy ? "SharingPolicy" : "SharingRollout", policy.value_or(call->options.name), first_names(names),
+        pause ? "pause" : "resume", pause ? "pauses" : "resumes"));
+  }
   const int code = co_await annotate_config_maps(call, *mounted, pause);
   co_return code;
 }

@@ -42,7 +42,8 @@ boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, std::string
 // pause, resume, approve, abort: of the rollouts that are meant, or of a policy. `resume` without a name lifts, where
 // no rollout is paused, the switch that ConfigMaps carry.
 boost::asio::awaitable<int> set_switch(RolloutCall* call);
-// Without the operator's CRDs: annotations of the ConfigMaps that plugins mount are the switch.
+// Without the operator's CRDs: annotations of the ConfigMaps that plugins mount are the switch. Refused with a name:
+// neither policies nor rollouts exist.
 boost::asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause);
 boost::asio::awaitable<int> rollout_undo(RolloutCall* call);
 boost::asio::awaitable<int> rollout_diff(RolloutCall* call);

@@ -154,6 +154,21 @@ std::optional<std::string> policy_of(std::string_view name) {
   return std::string(name.substr(kPolicyPrefix.size()));
 }
 
+std::string missing_policy(const World& world, std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& [key, policy] : world.policies.all()) names.push_back(policy->meta.name);
+  std::ranges::sort(names);
+  return fmt::format("SharingPolicy {} does not exist{}", name, names.empty() ? "" : "; found " + first_names(names));
+}
+
+std::string unknown_policy(const World& world, std::string_view name) {
+  const std::optional<std::string> policy = policy_of(name);
+  if (!policy || world.policies.find(*policy) != nullptr) return {};
+  const bool has_rollout =
+      std::ranges::any_of(world.rollouts.all(), [&](const auto& entry) { return entry.second->policy == *policy; });
+  return has_rollout ? std::string() : missing_policy(world, *policy);
+}
+
 k8s::Result<std::vector<RolloutFacts>> choose(const World& world, const RolloutChoice& choice,
                                               const std::function<bool(const RolloutFacts&)>& fits,
                                               std::string_view what) {

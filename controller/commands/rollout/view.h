@@ -66,6 +66,12 @@ struct RolloutChoice {
 // The policy of "policy/NAME", or nullopt.
 [[nodiscard]] std::optional<std::string> policy_of(std::string_view name);
 
+// "SharingPolicy x does not exist; found default, research"
+[[nodiscard]] std::string missing_policy(const World& world, std::string_view name);
+// The same, if `name` is "policy/NAME" and neither such a SharingPolicy nor a SharingRollout of it exists; empty: the
+// name can mean something.
+[[nodiscard]] std::string unknown_policy(const World& world, std::string_view name);
+
 // Why a policy with a change has no rollout under way: the obstacle that its status names (a window, a hold, a
 // driver upgrade), or what its nodes wait for (RollingOut: the soak of a canary).
 struct PolicyWait {

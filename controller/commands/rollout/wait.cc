@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
@@ -113,6 +114,8 @@ WaitState wait_state(const World& world, FleetIndex& index, const PlannerSetting
   }
   if (std::string why = stopped_gate(world, index, settings, now, policy); !why.empty()) return {Is::stopped, why};
   const Nodes nodes = nodes_of(index, policy);
+  if (std::string unknown = unknown_policy(world, name); nodes.total == 0 && !unknown.empty())
+    return {Is::stopped, std::move(unknown)};
   if (!nodes.invalid.empty()) return {Is::stopped, fmt::format("a profile is invalid: {}", nodes.invalid)};
   if (!nodes.moving.empty())
     return {Is::waiting, fmt::format("{} of {} nodes are not up to date: {}", nodes.moving.size(), nodes.total,

@@ -152,6 +152,24 @@ TEST_F(RolloutCommand, APolicyIsPausedAsAWholeAndAResumeOfItsRolloutNamesThat) {
   EXPECT_THAT(out.str(), HasSubstr("policy default is also paused. Resume it: rollout resume policy/default"));
 }
 
+// A misspelt policy must not look like one that is paused.
+TEST_F(RolloutCommand, APolicyThatDoesNotExistIsRefusedByEachVerbWithThoseThatDo) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("research", "{}"));
+  rollout("r", "Progressing", "v1-2");
+  const auto policies = [&] { return get("/apis/gpusharing.dev/v1alpha1/sharingpolicies")["items"]; };
+  const Json before = policies();
+  for (const Verb verb :
+       {Verb::status, Verb::history, Verb::start, Verb::pause, Verb::resume, Verb::approve, Verb::abort, Verb::undo}) {
+    EXPECT_EQ(run(verb, "policy/nosuch"), 2) << out.str();
+    EXPECT_THAT(err.str(), HasSubstr("SharingPolicy nosuch does not exist; found default, research\n"));
+    EXPECT_EQ(out.str(), "");
+  }
+  EXPECT_EQ(run(Verb::start, "nosuch"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("SharingPolicy nosuch does not exist; found default, research\n"));
+  EXPECT_EQ(policies(), before);
+  EXPECT_FALSE(spec_of("r").value("paused", false));
+}
+
 TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) {
   EXPECT_EQ(run(Verb::status), 0);
   EXPECT_THAT(out.str(), HasSubstr("No rollout is in progress."));
@@ -501,6 +519,26 @@ TEST_F(OurClusterWithoutCrds, PauseAndResumeAreAnAnnotationOfTheConfigMap) {
   options.verb = Verb::approve;
   EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 2);
   EXPECT_THAT(err.str(), HasSubstr("the SharingPolicy/SharingRollout CRDs are not installed in this cluster"));
+}
+
+// A pause of a ConfigMap holds more than one policy: it is not set in its place.
+TEST_F(OurClusterWithoutCrds, ANameIsRefusedBecauseOnlyConfigMapsCanBePaused) {
+  const char* path = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
+  const Json before = get(path);
+  for (const char* name : {"policy/default", "policy/nosuch", "r"}) {
+    for (const Verb verb : {Verb::pause, Verb::resume}) {
+      std::ostringstream out;
+      std::ostringstream err;
+      RolloutOptions options;
+      options.verb = verb;
+      options.name = name;
+      EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 2);
+      EXPECT_THAT(err.str(), HasSubstr("does not exist: the SharingPolicy/SharingRollout CRDs are not installed"));
+      EXPECT_THAT(err.str(), HasSubstr("gpu-operator/mps-config"));
+      EXPECT_EQ(out.str(), "");
+    }
+  }
+  EXPECT_EQ(get(path), before);
 }
 
 }  // namespace

@@ -106,6 +106,14 @@ TEST_F(RolloutWatch, EndsWith1WhenItFailedOrSomebodyAbortedIt) {
 TEST_F(RolloutWatch, WaitsForAPauseToBeLiftedUntilTheTimeout) {
   rollout("r", "Progressing", "v1-2");
   options.timeout = 5min;
+// A pipeline that names a policy wrongly must not go on.
+TEST_F(RolloutWatch, APolicyThatDoesNotExistEndsItWith1) {
+  record_gpu_1(target());
+  wait_for("policy/nosuch");
+  EXPECT_EQ(result(), 1);
+  EXPECT_THAT(out.str(), HasSubstr("stopped: SharingPolicy nosuch does not exist; found default\n"));
+}
+
   wait_for("r");
   phase("r", "Paused", "Paused");
   sim.clock.run_for(2min);
