@@ -60,6 +60,13 @@ bool expects_gpus(const NodeAssessment& a) {
   return a.expectation != nullptr && (!a.expectation->capacity.empty() || !a.expectation->divisible.empty());
 }
 
+// "run `COMMAND`": a command that sets a SharingPolicy or SharingRollout, which a cluster without the CRDs does not
+// have.
+std::string to_run(const World& world, std::string_view command) {
+  return world.policies_served ? fmt::format("run `{}`", command)
+                               : fmt::format("install the CRDs (`{}`), then run `{}`", kInstallCrds, command);
+}
+
 // What takes a node's GPUs out of service. Statuses and metrics have these, but no planner reports them as findings.
 void add_outage(const World& world, const FleetIndex& index, const Node& node, const NodeAssessment& a,
                 const ShownState& shown, Audit& out) {
@@ -116,16 +123,19 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   add_outage(pass.world(), index, node, *a, shown, out);
 }
 
-// The command that lifts the pause.
-std::string resume_command(const RolloutView& rollout) {
+// What lifts the pause.
+std::string to_resume(const RolloutView& rollout) {
+  const World& world = rollout.pass.s.world;
   const std::string command = "gpu-sharing-operator rollout resume";
-  const bool gone = rollout.pass.s.world.policies.find(rollout.key.policy) == nullptr;
-  if (gone && rollout.pass.index.held_policies.contains(rollout.key.policy))
-    return forget_policies_command(rollout.pass.s.settings);
   const PausedBy by = pause_of_rollout(rollout).by;
-  if (by == PausedBy::policy) return fmt::format("{} policy/{}", command, rollout.key.policy);
+  if (by == PausedBy::config_map) return fmt::format("run `{}`", command);
+  const bool gone = world.policies.find(rollout.key.policy) == nullptr;
+  if (gone && world.policies_served && rollout.pass.index.held_policies.contains(rollout.key.policy))
+    return fmt::format("run `{}`", forget_policies_command(rollout.pass.s.settings));
   const bool has_name = by == PausedBy::rollout && rollout.object != nullptr;
-  return has_name ? fmt::format("{} {}", command, rollout.object->meta.name) : command;
+  return to_run(world, by == PausedBy::policy ? fmt::format("{} policy/{}", command, rollout.key.policy)
+                       : has_name             ? fmt::format("{} {}", command, rollout.object->meta.name)
+                                              : command);
 }
 
 // Nodes that need the rollout's target and do not get it until a person acts. nullopt: the rollout is not stopped, or
@@ -135,18 +145,19 @@ std::optional<Finding> stopped_rollout(const RolloutView& rollout) {
   const std::int64_t waiting = tally.of(Phase::pending);
   const GateState& gate = rollout.gate();
   if (waiting == 0 || !row_of(gate.gate).audited) return std::nullopt;
-  const std::string start = fmt::format("gpu-sharing-operator rollout start {}", rollout.key.policy);
+  const std::string start =
+      to_run(rollout.pass.s.world, fmt::format("gpu-sharing-operator rollout start {}", rollout.key.policy));
   // The fleet runs two revisions of one profile, and nothing will change that.
   const bool half_way = gate.gate == Gate::aborted && (tally.settled > 0 || !rollout.failed().empty());
   std::string way_out;
   if (gate.gate == Gate::max_failures) {
-    way_out = fmt::format("Fix the failed nodes, then run `{}`; or restore the profile that was verified last", start);
+    way_out = fmt::format("Fix the failed nodes, then {}; or restore the profile that was verified last", start);
   } else if (gate.gate == Gate::aborted) {
     way_out = "Or restore the profile that the other nodes run";  // The gate's message has the command of the retry.
   } else if (gate.gate == Gate::undone) {
-    way_out = fmt::format("Run `{}`, or restore the profile that the other nodes run", start);
+    way_out = fmt::format("To retry, {}; or restore the profile that the other nodes run", start);
   } else if (gate.gate == Gate::paused && selector_problem(rollout.policy).empty()) {
-    way_out = fmt::format("Run `{}`", resume_command(rollout));
+    way_out = fmt::format("To continue, {}", to_resume(rollout));
   }
   return Finding{is_stopped(gate.gate) ? Severity::error : Severity::warning,
                  rollout.object != nullptr ? rollout_ref(rollout.object->meta.name) : policy_ref(rollout.policy),

@@ -13,6 +13,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {
@@ -74,6 +75,7 @@ std::string state_of(const Pod& pod) {
 std::string command_for(const Finding& finding) {
   const ObjectRef& object = finding.object;
   if (object.kind == "Node") return fmt::format("gpu-sharing-operator explain {}", object.name);
+  if (finding.reason == kCrdsGone) return std::string(kInstallCrds);
   if (object.kind == "SharingRollout") return "gpu-sharing-operator rollout status";
   if (object.kind.empty() || object.name.empty()) return {};
   std::string kind = object.kind;

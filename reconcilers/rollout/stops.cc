@@ -214,9 +214,11 @@ std::string gone_policy_text(const Pass& pass, const std::string& name) {
   const std::string stop = stops_of(pass.index.policy(pass.s.world, name));
   return fmt::format(
       "SharingPolicy {} was deleted while it had a stop ({}): the stop still applies to the nodes that it selected. "
-      "Create the policy again, or create another policy for these nodes with at least the same priority. To forget "
+      "{} the policy again, or create another policy for these nodes with at least the same priority. To forget "
       "the stops of all deleted policies: {}",
-      name, stop.empty() ? "a paused or aborted rollout" : stop, forget_policies_command(pass.s.settings));
+      name, stop.empty() ? "a paused or aborted rollout" : stop,
+      pass.s.world.policies_served ? "Create" : fmt::format("Install the CRDs ({}), then create", kInstallCrds),
+      forget_policies_command(pass.s.settings));
 }
 
 // How many nodes wait for the end of the stop; empty: none.
@@ -237,8 +239,9 @@ std::string gone_crds_text(const Pass& pass) {
   if (shown > 5) names += fmt::format(" and {} more", shown - 5);
   return fmt::format(
       "The SharingPolicy/SharingRollout CRDs are not installed in this cluster, or no SharingPolicy is in the input of "
-      "`plan`: the last known specs of these policies apply: {}. Install the CRDs again. To forget the policies: {}",
-      names, forget_policies_command(pass.s.settings));
+      "`plan`: the last known specs of these policies apply: {}. Install the CRDs again: {}. To work without these "
+      "policies from now on: {}",
+      names, kInstallCrds, forget_policies_command(pass.s.settings));
 }
 
 }  // namespace

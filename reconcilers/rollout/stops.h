@@ -28,6 +28,8 @@ struct Switches {
 // a new attempt begins, or by `rollout start`.
 [[nodiscard]] std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpdate& policies);
 
+// Installs the operator's CRDs, from its repository or an unpacked release.
+inline constexpr std::string_view kInstallCrds = "kubectl apply --server-side -f crds/";
 // The command that lifts the stops of all deleted policies.
 [[nodiscard]] std::string forget_policies_command(const PlannerSettings& settings);
 

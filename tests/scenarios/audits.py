@@ -73,3 +73,60 @@ def an_audit_warns_of_a_paused_rollout_that_nodes_wait_for():
     paused = [f for f in found if f["reason"] == "Paused"]
     expect("status and severities", (status, [f["severity"] for f in paused]), (0, ["warning"]))
     expect_that("rollout resume policy/default" in paused[0]["message"], "the command to go on", paused)
+
+
+def paused_way_out(c):
+    """The message about the one rollout that a pause stops, and those about policies that are not there any more."""
+    _, found = c.audit()
+    paused = [f["message"] for f in found if f["reason"] == "Paused"]
+    expect("rollouts that a pause stops", len(paused), 1)
+    return paused[0], [f["message"] for f in found if f["reason"] in ("CRDsGone", "PolicyGone")]
+
+
+def pause_config_map(c):
+    c.annotate("ConfigMap", c.config_map, "gpusharing.dev/paused", "true", c.namespace)
+
+
+@scenario
+def an_audit_without_crds_names_the_command_that_resumes_the_config_map():
+    """The CRDs were never installed and the ConfigMap is paused: the command to go on is `rollout resume`, which works there."""
+    c = fleet(3, ts(4), crds=False)
+    pause_config_map(c)
+    c.edit(any=ts(8))
+    c.after("2m")
+    message, gone = paused_way_out(c)
+    expect_that("`gpu-sharing-operator rollout resume`" in message, "the command to go on", message)
+    expect("findings about policies", gone, [])
+
+
+@scenario
+def an_audit_after_the_crds_have_gone_resumes_the_config_map_and_forgets_nothing():
+    """The same after the CRDs were deleted: forgetting the policies would not lift the pause of a ConfigMap."""
+    c = fleet(3, ts(4))
+    c.after("1m")
+    c.remove_crds()
+    pause_config_map(c)
+    c.edit(any=ts(8))
+    c.after("2m")
+    message, gone = paused_way_out(c)
+    expect_that("`gpu-sharing-operator rollout resume`" in message, "the command to go on", message)
+    expect_that("forget-policies" not in message, "no command that forgets policies", message)
+    expect_that(all("kubectl apply --server-side -f crds/" in text for text in gone), "the command that installs the CRDs", gone)
+
+
+@scenario
+def an_audit_after_the_crds_have_gone_installs_them_before_a_policy_is_resumed():
+    """A policy was paused when the CRDs were deleted: the CRDs come first, then `rollout resume policy/default`."""
+    c = fleet(3, ts(4), rollout={"paused": True})
+    c.after("1m")
+    c.remove_crds()
+    c.edit(any=ts(8))
+    c.after("2m")
+    message, _ = paused_way_out(c)
+    way_out = "install the CRDs (`kubectl apply --server-side -f crds/`), then run `gpu-sharing-operator rollout resume policy/default`"
+    expect_that(way_out in message, way_out, message)
+    c.install_crds()
+    c.policy(rollout={"paused": True})
+    c.after("1m")
+    c.policy(rollout={"paused": False})
+    expect_that(any(c.after("2m").started() for _ in range(4)), "nodes that start after the resume", "none")

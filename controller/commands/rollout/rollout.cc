@@ -23,6 +23,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -311,7 +312,8 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
     if (!pauses)
       co_return call.refuse(
           "the SharingPolicy/SharingRollout CRDs are not installed in this cluster: only `rollout pause`, `resume` and "
-          "`diff` work without them. Install them: kubectl apply --server-side -f crds/");
+          "`diff` work without them. Install them: {}",
+          kInstallCrds));
     code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
   } else if (rollout.verb == Verb::status) {
     code = show_status(call);

@@ -9,6 +9,7 @@ class OperatorObjects:
 
     def install_crds(self):
         """The CRDs come, and with them the policy `default`."""
+        self.served_crds = True
         for plural, kind in (("sharingpolicies", "SharingPolicy"), ("sharingrollouts", "SharingRollout")):
             self.put({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                       "metadata": {"name": plural + ".gpusharing.dev"},
