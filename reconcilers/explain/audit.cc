@@ -73,9 +73,13 @@ void add_outage(const World& world, const FleetIndex& index, const Node& node, c
   const ObjectRef ref = node_ref(node.meta.name);
   if (a.phase == Phase::failed) {
     const std::string next = next_step(world, index.impl(), node, &a, shown.state);
-    out.findings.push_back({Severity::error, ref, std::string(kVerificationFailed),
-                            fmt::format("the node did not verify its last change{}. Fix the cause, then run `{}`",
-                                        shown.message.empty() ? std::string() : ": " + shown.message, next)});
+    const std::string retry = fmt::format("gpu-sharing-operator rollout start {}", a.policy.view());
+    out.findings.push_back(
+        {Severity::error, ref, std::string(kVerificationFailed),
+         fmt::format("the node did not verify its last change{}. {}Fix the cause, then {}",
+                     shown.message.empty() ? std::string() : ": " + shown.message,
+                     next.empty() || next == retry ? std::string() : fmt::format("Look further: `{}`. ", next),
+                     to_run(world, retry))});
     return;
   }
   // During a change of the operator no GPU is allocatable for some seconds: verifyTimeout decides about those nodes.

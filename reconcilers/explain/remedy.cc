@@ -93,19 +93,31 @@ class Chooser {
   const NodeAssessment& a_;
 };
 
-// How to read why an operand of the node ends again and again; empty: none does.
-std::string crash_log(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+std::string log_command(const Pod& pod, const ContainerStatus& container) {
+  return fmt::format("kubectl logs {} --namespace {} --container {} --previous", pod.meta.name, pod.meta.ns.view(),
+                     container.name.view());
+}
+
+// The first answer about a pod of the node's operands; empty: there is none.
+template <class Answer>
+std::string of_first_pod(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a, Answer answer) {
   const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : pods.of(component)) {
-      for (const ContainerStatus* container : pod->all_containers()) {
-        if (container->waiting_reason != "CrashLoopBackOff") continue;
-        return fmt::format("kubectl logs {} --namespace {} --container {} --previous", pod->meta.name,
-                           pod->meta.ns.view(), container->name.view());
-      }
+      if (std::string out = answer(*pod); !out.empty()) return out;
     }
   }
   return {};
+}
+
+// How to read why an operand of the node ends again and again; empty: none does.
+std::string crash_log(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  return of_first_pod(index, node, a, [](const Pod& pod) -> std::string {
+    for (const ContainerStatus* container : pod.all_containers()) {
+      if (container->waiting_reason == "CrashLoopBackOff") return log_command(pod, *container);
+    }
+    return {};
+  });
 }
 
 }  // namespace
@@ -136,6 +148,17 @@ std::string correct_key_command(const ObjectKey& config_map) {
 std::string trouble_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   if (!node.ready) return fmt::format("kubectl describe node {}", node.meta.name);
   return crash_log(index, node, a);
+}
+
+std::string failed_pod_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  if (std::string log = crash_log(index, node, a); !log.empty()) return log;
+  return of_first_pod(index, node, a, [](const Pod& pod) -> std::string {
+    if (is_serving(pod) || pod.meta.deletion_timestamp) return {};
+    for (const ContainerStatus* container : pod.all_containers()) {
+      if (!container->ready && container->restarts > 0) return log_command(pod, *container);
+    }
+    return fmt::format("kubectl describe pod {} --namespace {}", pod.meta.name, pod.meta.ns.view());
+  });
 }
 
 std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const Node& node,
@@ -185,7 +208,10 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
     return fmt::format("kubectl annotate node {} {}-", node.meta.name, kDeferredAnnotation);
   if (std::string command = command_of_reason(world, index, node, *a, reason); !command.empty()) return command;
   // A retry of what crashes fails again.
-  if (const std::string log = crash_log(index, node, *a); !log.empty()) return log;
+  if (std::string log = crash_log(index, node, *a); !log.empty()) return log;
+  if (a->phase == Phase::failed) {
+    if (std::string pod = failed_pod_command(index, node, *a); !pod.empty()) return pod;
+  }
   const bool deferred = a->phase == Phase::pending && index.nodes_in(Bucket::deferred).contains(node.meta.name);
   if (a->phase == Phase::failed || deferred) return chooser.fill("gpu-sharing-operator rollout start {policy}");
   const bool policy_is_gone =

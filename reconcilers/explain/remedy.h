@@ -23,6 +23,9 @@ inline constexpr std::string_view kDefaultMissing = "DefaultMissing";
 // neither.
 [[nodiscard]] std::string trouble_command(const FleetIndex::Impl& index, const Node& node,
                                           const NodeAssessment& assessment);
+// For a node that failed: how its container ended, or else the first of its pods that is not Ready. Empty: all serve.
+[[nodiscard]] std::string failed_pod_command(const FleetIndex::Impl& index, const Node& node,
+                                             const NodeAssessment& assessment);
 // The command of a reason for which a node is Blocked, completed for the node. Empty: it has none.
 [[nodiscard]] std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const Node& node,
                                             const NodeAssessment& assessment, std::string_view reason);

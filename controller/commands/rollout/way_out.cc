@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {
@@ -50,33 +53,78 @@ std::vector<std::string> of_full_budgets(const RolloutFacts& facts, const std::v
   return out;
 }
 
-void add_command(std::vector<std::string>& out, std::string command) {
-  constexpr std::size_t kMost = 6;
-  if (out.size() < kMost && std::ranges::find(out, command) == out.end()) out.push_back(std::move(command));
+// After nodes have failed: what the whole rollout needs, once for all of them, for whoever decides that. Nodes that
+// failed in a rollout that is complete served no GPU before it: going back does not help them.
+std::vector<std::string> of_failures(const RolloutFacts& facts) {
+  std::vector<std::string> out;
+  if (facts.reason == reason_of(Gate::aborted) || facts.undone()) return out;
+  const SharingRollout& rollout = *facts.rollout;
+  if (facts.went_wrong() || (facts.failed > 0 && !facts.finished()))
+    out.push_back(fmt::format("to go back: gpu-sharing-operator rollout undo {} --dry-run", rollout.meta.name));
+  if (facts.went_wrong() || facts.failed > 0) {
+    out.push_back(fmt::format(
+        "to retry all failed nodes, once the cause is fixed: gpu-sharing-operator rollout start {}", rollout.policy));
+  }
+  return out;
 }
+
+// Shows why a node is in trouble; empty: it is not. Not the retry of a failed node, which is for all of them together.
+std::string look_at(ReadingPass& pass, const std::string& name, std::string_view reason) {
+  const World& world = pass.world();
+  const FleetIndex::Impl& index = pass.index();
+  const Node* node = world.nodes.find(name);
+  const NodeAssessment* a = index.find(name);
+  if (node == nullptr || a == nullptr) return {};
+  std::string command = trouble_command(index, *node, *a);
+  if (command.empty()) command = command_of_reason(world, index, *node, *a, reason);
+  if (command.empty() && a->phase == Phase::failed) command = failed_pod_command(index, *node, *a);
+  if (command.empty() && a->phase == Phase::failed) command = fmt::format("gpu-sharing-operator explain {}", name);
+  return command;
+}
+
+// The commands about nodes, in their order; one that is the same for several nodes is there once, with their names.
+class NodeCommands {
+ public:
+  void add(const std::string& node, std::string command) {
+    if (command.empty()) return;
+    const auto known = std::ranges::find(commands_, command, &Command::text);
+    if (known == commands_.end()) {
+      commands_.push_back({std::move(command), {node}});
+    } else {
+      known->nodes.push_back(node);
+    }
+  }
+  // At most so many.
+  [[nodiscard]] std::vector<std::string> lines(std::size_t most) const {
+    std::vector<std::string> out;
+    for (const Command& command : commands_) {
+      if (out.size() < most) out.push_back(fmt::format("{}: {}", first_names(command.nodes), command.text));
+    }
+    return out;
+  }
+
+ private:
+  struct Command {
+    std::string text;
+    std::vector<std::string> nodes;
+  };
+  std::vector<Command> commands_;
+};
 
 }  // namespace
 
 std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
-  const World& world = pass.world();
-  const FleetIndex::Impl& index = pass.index();
-  std::vector<std::string> out = of_the_stop(world, facts);
-  const auto look_at = [&](const std::string& name, std::string_view reason) {
-    const Node* node = world.nodes.find(name);
-    const NodeAssessment* a = index.find(name);
-    if (node == nullptr || a == nullptr) return;
-    std::string command = trouble_command(index, *node, *a);
-    if (command.empty()) command = command_of_reason(world, index, *node, *a, reason);
-    if (command.empty() && a->phase == Phase::failed)
-      command = next_step(world, index, *node, a, shown_state(pass, *node).state);
-    if (!command.empty()) add_command(out, fmt::format("{}: {}", name, command));
-  };
-  for (std::string& command : of_full_budgets(facts, steps)) add_command(out, std::move(command));
-  for (const RolloutFacts::NodeRow& row : facts.nodes) look_at(row.name, row.reason);
+  constexpr std::size_t kMostOfNodes = 6;
+  std::vector<std::string> out = of_the_stop(pass.world(), facts);
+  std::ranges::move(of_full_budgets(facts, steps), std::back_inserter(out));
+  NodeCommands commands;
+  for (const RolloutFacts::NodeRow& row : facts.nodes) commands.add(row.name, look_at(pass, row.name, row.reason));
   for (const NodeStep& step : steps) {
     const bool listed = std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) != facts.nodes.end();
-    if (!listed) look_at(step.node, {});
+    if (!listed) commands.add(step.node, look_at(pass, step.node, {}));
   }
+  std::ranges::move(commands.lines(kMostOfNodes), std::back_inserter(out));
+  std::ranges::move(of_failures(facts), std::back_inserter(out));
   return out;
 }
 

@@ -11,7 +11,8 @@
 
 namespace gso {
 
-// Commands, each once and with the node that it is for ("a100-01: kubectl logs …"); none while nothing is wrong.
+// Commands, each once and with the node that it is for ("a100-01: kubectl logs …"); after failures also how to go back,
+// and how to retry all failed nodes. None while nothing is wrong.
 // `steps`: of its nodes in progress.
 [[nodiscard]] std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts,
                                                const std::vector<NodeStep>& steps);

@@ -8,7 +8,10 @@
 
 #include "controller/commands/rollout/rollout.h"
 #include "reconcilers/cluster/record.h"
+#include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/profile/revision.h"
+#include "tests/change_words/change_words.h"
 #include "tests/controller/our_cluster.h"
 
 namespace gso {
@@ -82,6 +85,31 @@ class RolloutCommand : public OurCluster {
                                {"metadata", {{"name", PlannerSettings().state_config_map}}},
                                {"data", {{std::string(kRecordKey), text}}}};
     post("/api/v1/namespaces/" + PlannerSettings().operator_namespace + "/configmaps", state.dump());
+  }
+  // gpu-1 has loaded that revision, as the operator has recorded it.
+  void record_gpu_1(const std::string& revision) {
+    const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
+    FleetRecord record;
+    MachineRecord gpu_1;
+    gpu_1.config_map = k8s::Interned("gpu-operator/mps-config");
+    gpu_1.key = k8s::Interned("any");
+    gpu_1.revision = k8s::Interned(revision);
+    record.machines.set(machine_id(uid), gpu_1);
+    this->record(print_head({record}));
+  }
+  // The change of the node to its target has failed.
+  void fail(const std::string& node) {
+    test::ChangeWords change;
+    change.to = target();
+    change.failed = true;
+    const nlohmann::json meta{{"labels", {{"gpusharing.dev/state", "Failed"}}},
+                              {"annotations", test::write_change(change)}};
+    merge("/api/v1/nodes/" + node, nlohmann::json{{"metadata", meta}}.dump());
+  }
+  std::string target() {
+    const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
+    const auto parsed = parse_profile(text);
+    return revision_of(parsed.profile);
   }
   int run(RolloutOptions::Verb verb, const std::string& name = "") {
     options.verb = verb;

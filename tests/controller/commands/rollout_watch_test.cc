@@ -12,9 +12,6 @@
 #include "controller/commands/rollout/watch.h"
 #include "controller/commands/shared/node_filter.h"
 #include "controller/commands/shared/screen.h"
-#include "reconcilers/cluster/record_text.h"
-#include "reconcilers/profile/revision.h"
-#include "tests/change_words/change_words.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso {
@@ -42,28 +39,6 @@ class RolloutWatch : public RolloutCommand {
   void wait_for(const std::string& name = "") {
     options.wait = true;
     begin(name);
-  }
-  // gpu-1 has its target on record, or the one before.
-  void record_gpu_1(const std::string& revision, bool failed = false) {
-    const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
-    FleetRecord record;
-    MachineRecord gpu_1;
-    gpu_1.config_map = k8s::Interned("gpu-operator/mps-config");
-    gpu_1.key = k8s::Interned("any");
-    gpu_1.revision = k8s::Interned(revision);
-    record.machines.set(machine_id(uid), gpu_1);
-    this->record(print_head({record}));
-    if (!failed) return;
-    test::ChangeWords change;
-    change.to = target();
-    change.failed = true;
-    const Json meta{{"labels", {{"gpusharing.dev/state", "Failed"}}}, {"annotations", test::write_change(change)}};
-    merge("/api/v1/nodes/gpu-1", Json{{"metadata", meta}}.dump());
-  }
-  std::string target() {
-    const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
-    const auto parsed = parse_profile(text);
-    return revision_of(parsed.profile);
   }
   void phase(const std::string& name, const std::string& phase, const std::string& reason) {
     const Json condition{{"type", "Ready"},
@@ -106,14 +81,6 @@ TEST_F(RolloutWatch, EndsWith1WhenItFailedOrSomebodyAbortedIt) {
 TEST_F(RolloutWatch, WaitsForAPauseToBeLiftedUntilTheTimeout) {
   rollout("r", "Progressing", "v1-2");
   options.timeout = 5min;
-// A pipeline that names a policy wrongly must not go on.
-TEST_F(RolloutWatch, APolicyThatDoesNotExistEndsItWith1) {
-  record_gpu_1(target());
-  wait_for("policy/nosuch");
-  EXPECT_EQ(result(), 1);
-  EXPECT_THAT(out.str(), HasSubstr("stopped: SharingPolicy nosuch does not exist; found default\n"));
-}
-
   wait_for("r");
   phase("r", "Paused", "Paused");
   sim.clock.run_for(2min);
@@ -139,6 +106,14 @@ TEST_F(RolloutWatch, ACompleteFleetEndsItAtOnce) {
   EXPECT_THAT(out.str(), HasSubstr("1 of 1 nodes are up to date\n"));
 }
 
+// A pipeline that names a policy wrongly must not go on.
+TEST_F(RolloutWatch, APolicyThatDoesNotExistEndsItWith1) {
+  record_gpu_1(target());
+  wait_for("policy/nosuch");
+  EXPECT_EQ(result(), 1);
+  EXPECT_THAT(out.str(), HasSubstr("stopped: SharingPolicy nosuch does not exist; found default\n"));
+}
+
 TEST_F(RolloutWatch, AnInvalidProfileEndsItWith1) {
   record_gpu_1(target());
   merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"any":"version: v7\n"}})");
@@ -148,7 +123,8 @@ TEST_F(RolloutWatch, AnInvalidProfileEndsItWith1) {
 }
 
 TEST_F(RolloutWatch, AFailedNodeEndsItWith1) {
-  record_gpu_1("v1-0", true);
+  record_gpu_1("v1-0");
+  fail("gpu-1");
   wait_for();
   EXPECT_EQ(result(), 1) << out.str();
   EXPECT_THAT(out.str(), HasSubstr("stopped: "));

@@ -1,0 +1,362 @@
+// `rollout status`: what it says about rollouts and waiting policies, what to type next, and its exit status.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reconcilers/model/json_access.h"
+#include "tests/controller/commands/rollout_commands.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Verb = RolloutOptions::Verb;
+using Json = nlohmann::json;
+
+// A switch that a person has set shows at once: the status follows when an operator writes it.
+TEST_F(RolloutCommand, AStopThatNoOperatorHasAppliedYetIsShownAsRecorded) {
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::pause), 0) << err.str();
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("r: Paused (recorded; the operator applies it)\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("it is so"))) << "what was said before the stop might name the next start";
+  EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume r\n"));
+  sim.clock.run_for(std::chrono::hours(2));
+  EXPECT_EQ(run(Verb::status), 1);
+  EXPECT_THAT(out.str(), HasSubstr("r: Paused (recorded; an operator applies it)\n"));
+  EXPECT_EQ(run(Verb::abort), 0) << err.str();
+  EXPECT_EQ(run(Verb::status), 1);
+  EXPECT_THAT(out.str(), HasSubstr("r: Aborted (recorded; an operator applies it)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout start default\n"));
+}
+
+TEST_F(RolloutCommand, APauseOfThePolicyIsShownAsRecordedToo) {
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("r: Paused (recorded; the operator applies it)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume policy/default\n"));
+}
+
+// A wait that a person can end says how.
+TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
+  const struct {
+    const char* holds;
+    const char* reason;
+    const char* message;
+    const char* next;
+  } rows[] = {
+      {"False", "Paused", "spec.rollout.paused of the policy is set",
+       "  next: gpu-sharing-operator rollout resume policy/default\n"},
+      {"False", "ConfigInvalid", "key any: line 6: put a space after the colon",
+       "  next: gpu-sharing-operator audit\n"},
+      {"True", "RollingOut", "a01, a02 wait to start",
+       "  to stop it: gpu-sharing-operator rollout pause policy/default\n"},
+      {"False", "OutsideWindow", "the next maintenance window opens at 22:00", ""},
+  };
+  for (const auto& row : rows) {
+    const Json condition{{"type", "Progressing"},
+                         {"status", row.holds},
+                         {"reason", row.reason},
+                         {"message", row.message},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    const Json status{{"conditions", Json::array({condition})}, {"nodes", {{"pending", 2}}}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status", Json{{"status", status}}.dump());
+    const bool paused = std::string(row.reason) == "Paused";
+    merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default",
+          Json{{"spec", {{"rollout", {{"paused", paused}}}}}}.dump());
+    EXPECT_EQ(run(Verb::status), 0) << err.str();
+    EXPECT_THAT(out.str(), testing::EndsWith(std::string(row.message) + "\n" + row.next));
+  }
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              HasSubstr("policy default waits: Paused: spec.rollout.paused of the policy is set (recorded; an "
+                        "operator applies it)\n  next: gpu-sharing-operator rollout resume policy/default\n"));
+}
+
+TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) {
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), HasSubstr("No rollout is in progress."));
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), HasSubstr("r: Progressing"));
+  EXPECT_THAT(out.str(), HasSubstr("[############............] 2/4 up to date, 1 in progress, 1 pending"));
+  rollout("s", "Paused", "v1-3", "other", "", "default", "MaxFailures");
+  EXPECT_EQ(run(Verb::status), 1);
+  EXPECT_THAT(out.str(), HasSubstr("MaxFailures: it is so"));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status, "s"), 1);
+  const Json document = Json::parse(out.str());
+  ASSERT_EQ(document["rollouts"].size(), 1U);
+  EXPECT_EQ(document["rollouts"][0]["counts"]["updated"], 2);
+}
+
+TEST_F(RolloutCommand, AChangeThatHasNoRolloutYetSaysWhatItWaitsFor) {
+  const char* path = "/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status";
+  const auto progressing = [&](const char* holds, const char* reason, const char* message) {
+    const Json condition{{"type", "Progressing"},
+                         {"status", holds},
+                         {"reason", reason},
+                         {"message", message},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    const Json held{{"reason", "Held"}, {"count", 3}, {"nodes", {"gpu-1"}}, {"message", "carries a hold"}};
+    const Json status{{"conditions", Json::array({condition})}, {"blocked", Json::array({held})}};
+    merge(path, Json{{"status", status}}.dump());
+  };
+  progressing("False", "OutsideWindow", "key any: the next maintenance window opens at 22:00");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(out.str(),
+            "No rollout is in progress.\n"
+            "policy default waits: OutsideWindow: key any: the next maintenance window opens at 22:00\n"
+            "policy default waits: Held (gpu-1 and 2 more): carries a hold\n");
+  EXPECT_EQ(run(Verb::status, "policy/default"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("waits: OutsideWindow"));
+  RolloutOptions as_json;
+  as_json.verb = Verb::status;
+  as_json.json = true;
+  EXPECT_EQ(run_with(as_json), 0);
+  EXPECT_EQ(Json::parse(out.str())["waiting"][0]["reason"], "OutsideWindow");
+  EXPECT_EQ(Json::parse(out.str())["waiting"][1]["nodes"], Json::array({"gpu-1"}));
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), Not(HasSubstr("waits"))) << "the rollout says it";
+}
+
+TEST_F(RolloutCommand, APolicyWithNothingToDoWaitsForNothing) {
+  const Json settled{{"type", "Progressing"},
+                     {"status", "False"},
+                     {"reason", "Settled"},
+                     {"message", "nothing is being changed"},
+                     {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        Json{{"status", {{"conditions", Json::array({settled})}}}}.dump());
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_EQ(out.str(), "No rollout is in progress.\n");
+  EXPECT_EQ(run(Verb::status, "policy/default"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("policy default has no SharingRollout"));
+}
+
+TEST_F(RolloutCommand, NoTimeIsGivenWhereWorkloadsDecide) {
+  rollout("r", "Progressing", "v1-2");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        R"({"status":{"currentRollout":"r","estimatedCompletion":"2026-01-01T01:00:00Z"}})");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("  Running ([0-9]+m)?[0-9]+s, ETA [0-9]+m\n"));
+  merge(
+      "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+      R"({"status":{"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads","message":"team/job"}]}})");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("  Running ([0-9]+m)?[0-9]+s, waiting for workloads on gpu-1\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("ETA")));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["estimatedCompletion"], "");
+}
+
+TEST_F(RolloutCommand, APolicyThatSoaksWithoutARolloutSaysWhatItWaitsFor) {
+  const char* path = "/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status";
+  const Json condition{{"type", "Progressing"},
+                       {"status", "True"},
+                       {"reason", "RollingOut"},
+                       {"message", "the canary gpu-1 is verified and soaks for 1h0m0s"},
+                       {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+  Json status{{"conditions", Json::array({condition})}, {"nodes", {{"pending", 3}}}};
+  merge(path, Json{{"status", status}}.dump());
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(out.str(),
+            "policy default waits: the canary gpu-1 is verified and soaks for 1h0m0s\n");
+  status["nodes"]["pending"] = 0;
+  merge(path, Json{{"status", status}}.dump());
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(out.str(), "No rollout is in progress.\n") << "no node waits";
+}
+
+TEST_F(RolloutCommand, AnAbortedRolloutIsCalledAborted) {
+  rollout("r", "Failed", "v1-2", "any", "version: v1\n", "default", "Aborted");
+  EXPECT_EQ(run(Verb::status, "r"), 0) << "a person wanted it so";
+  EXPECT_THAT(out.str(), HasSubstr("r: Aborted\n"));
+  EXPECT_EQ(run(Verb::history), 0);
+  EXPECT_THAT(out.str(), testing::ContainsRegex("v1-2 +Aborted"));
+  EXPECT_EQ(run(Verb::pause), 2);
+  EXPECT_THAT(err.str(), HasSubstr("r (Aborted)"));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status, "r"), 0);
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["phase"], "Failed") << "as the object has it";
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["reason"], "Aborted");
+}
+
+TEST_F(RolloutCommand, StatusSaysFirstThatNoOperatorRunsAndForetellsNothingThen) {
+  rollout("r", "Progressing", "v1-2");
+  const std::string end = k8s::format_time(sim.clock.now() + std::chrono::hours(5));
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        Json{{"status", {{"currentRollout", "r"}, {"estimatedCompletion", end}}}}.dump());
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), testing::StartsWith("r: Progressing"));
+  EXPECT_THAT(out.str(), HasSubstr("ETA"));
+  sim.clock.run_for(std::chrono::hours(2));
+  EXPECT_EQ(run(Verb::status), 1) << "nothing goes on until one runs, as for `status`";
+  EXPECT_THAT(out.str(), testing::StartsWith("No operator is running: pod-1 has not renewed the Lease since "));
+  EXPECT_THAT(out.str(), HasSubstr("  Last reported: RollingOut: it is so\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
+  EXPECT_THAT(out.str(), Not(HasSubstr("ETA")));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status), 1);
+  EXPECT_THAT(text_at(Json::parse(out.str()), "operator"), HasSubstr("pod-1 has not renewed"));
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["estimatedCompletion"], "");
+  options.json = false;
+  (void)send(k8s::Method::del, std::string(kLeases) + "/gpu-sharing-operator", "", "");
+  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_THAT(out.str(), testing::StartsWith(
+                             "No operator is running: Lease gpu-sharing-operator/gpu-sharing-operator does not exist"));
+}
+
+// The command that shows a stop also says what ends it.
+TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
+  const struct {
+    const char* phase;
+    const char* reason;
+    const char* next;
+  } rows[] = {
+      {"Paused", "Paused", "  next: gpu-sharing-operator rollout resume\n"},
+      {"AwaitingApproval", "AwaitingApproval",
+       "  next: gpu-sharing-operator diff\n  next: gpu-sharing-operator rollout approve r\n"},
+      {"Failed", "Aborted", "  next: gpu-sharing-operator rollout start default\n"},
+      {"Progressing", "RollingOut", ""},
+  };
+  for (const auto& row : rows) {
+    rollout("r", row.phase, "v1-2", "any", "version: v1\n", "default", row.reason);
+    (void)run(Verb::status, "r");
+    const std::string said = out.str();
+    const std::size_t at = said.find("  next: ");
+    EXPECT_EQ(at == std::string::npos ? "" : said.substr(at), row.next) << row.reason;
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+  }
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "Paused");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":true}})");
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume r\n"));
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume policy/default\n"));
+  options.json = true;
+  (void)run(Verb::status, "r");
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["next"][0], "gpu-sharing-operator rollout resume policy/default");
+}
+
+TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
+  const auto next_for = [&](const std::string& reason) {
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+    rollout("r", "Progressing", "v1-2");
+    const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", reason}, {"message", "so it is"}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+          Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
+    (void)run(Verb::status, "r");
+    const std::size_t at = out.str().find("  next: ");
+    return at == std::string::npos ? std::string() : out.str().substr(at);
+  };
+  EXPECT_EQ(next_for("PDBRefuses"), "  next: gpu-1: kubectl get poddisruptionbudgets --all-namespaces\n");
+  EXPECT_EQ(next_for("WaitingForWorkloads"),
+            "  next: gpu-1: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n");
+  (void)plugin_pod();
+  merge(
+      "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
+      R"({"status":{"phase":"Running","containerStatuses":[{"name":"nvidia-device-plugin","ready":false,"restartCount":3,
+            "image":"i","imageID":"i","state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}})");
+  EXPECT_EQ(
+      next_for("VerificationFailed"),
+      "  next: gpu-1: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous\n");
+  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}})");
+  EXPECT_EQ(next_for("NodesNotReady"), "  next: gpu-1: kubectl describe node gpu-1\n");
+}
+
+// Of a failed canary: the pod and how it ended, how to go back, and one command that retries all failed nodes.
+TEST_F(RolloutCommand, StatusOfAFailedCanaryNamesThePodTheUndoAndOneRetry) {
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "MaxFailures");
+  (void)plugin_pod();
+  const std::string ended = "pod plugin-1 container nvidia-device-plugin: Error no NVML";
+  Json nodes = Json::array();
+  for (const char* name : {"gpu-1", "gone-1", "gone-2"})
+    nodes.push_back({{"name", name}, {"state", "Failed"}, {"reason", "VerificationFailed"}, {"message", ended}});
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+        Json{{"status", {{"nodes", nodes}, {"counts", {{"failed", 3}}}}}}.dump());
+  record_gpu_1("v1-0");
+  fail("gpu-1");
+  const std::string last =
+      "  next: to go back: gpu-sharing-operator rollout undo r --dry-run\n"
+      "  next: to retry all failed nodes, once the cause is fixed: gpu-sharing-operator rollout start default\n";
+  const auto next = [&] {
+    EXPECT_EQ(run(Verb::status), 1) << err.str();
+    EXPECT_THAT(out.str(), HasSubstr(ended));
+    return out.str().substr(out.str().find("  next: "));
+  };
+  EXPECT_EQ(next(), "  next: gpu-1: kubectl describe pod plugin-1 --namespace gpu-operator\n" + last);
+  merge(
+      "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
+      R"({"status":{"phase":"Running","containerStatuses":[{"name":"nvidia-device-plugin","ready":false,"restartCount":3,
+            "image":"i","imageID":"i","state":{"terminated":{"exitCode":1,"message":"no NVML"}}}]}})");
+  EXPECT_EQ(
+      next(),
+      "  next: gpu-1: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous\n" +
+          last);
+}
+
+// The same command for several nodes is printed once.
+TEST_F(RolloutCommand, StatusPrintsACommandOnceForAllNodesThatItIsFor) {
+  post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-2",
+      "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}},
+      "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"},
+                "conditions":[{"type":"Ready","status":"True"}]}})");
+  rollout("r", "Progressing", "v1-2");
+  Json nodes = Json::array();
+  for (const char* name : {"gpu-1", "gpu-2"})
+    nodes.push_back({{"name", name}, {"state", "Waiting"}, {"reason", "PDBRefuses"}, {"message", "so it is"}});
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", {{"nodes", nodes}}}}.dump());
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(),
+              testing::EndsWith("  next: gpu-1, gpu-2: kubectl get poddisruptionbudgets --all-namespaces\n"));
+}
+
+// The row "an idle node does not move" of docs/runbooks.md: which budget is full, also the cluster's, who holds it, and
+// the setting to raise.
+TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRaise) {
+  const std::string edit = "kubectl edit sharingpolicies default\n";
+  const std::string of_policy = "  next: to raise spec.rollout.maxUnavailable: " + edit;
+  const std::string of_group = "  next: to raise spec.rollout.maxUnavailablePerGroup: " + edit;
+  const std::string of_cluster =
+      "  next: to raise cluster-max-unavailable: helm upgrade RELEASE CHART --namespace NAMESPACE "
+      "--reset-then-reuse-values --set config.cluster-max-unavailable=VALUE\n";
+  const struct {
+    const char* message;
+    std::string next;
+  } rows[] = {
+      {"no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)", of_policy},
+      {"no slot is free: a01 holds 1 of 1 slot of group A100 (maxUnavailablePerGroup)", of_group},
+      {"no slot is free: a01 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)", of_cluster},
+      {"no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
+       "(--cluster-max-unavailable): a01, t04 hold 2 of 2 slots",
+       of_policy + of_cluster},
+      {"waits for the canary a01", ""},
+  };
+  const auto next_for = [&](const char* reason, const char* message) {
+    rollout("r", "Progressing", "v1-2");
+    const Json condition{{"type", "Ready"},
+                         {"status", "False"},
+                         {"reason", reason},
+                         {"message", message},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+          Json{{"status", {{"conditions", Json::array({condition})}}}}.dump());
+    (void)run(Verb::status, "r");
+    EXPECT_THAT(out.str(), HasSubstr(message));
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+    const std::size_t at = out.str().find("  next: to raise ");
+    return at == std::string::npos ? std::string() : out.str().substr(at);
+  };
+  for (const auto& row : rows) EXPECT_EQ(next_for("BudgetExhausted", row.message), row.next) << row.message;
+  EXPECT_EQ(next_for("RollingOut", rows[0].message), "") << "nodes hold the slots of a wave that goes on";
+}
+
+}  // namespace
+}  // namespace gso
