@@ -191,7 +191,7 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
   heading << fmt::format("{}, {}, {}\n", counted(errors, "error"), counted(found.count(Severity::warning), "warning"),
                          counted(found.count(Severity::info), "info"));
   if (!unknown.empty()) heading << unknown << ".\n";
-  if (assumed) heading << "No record of the operator was found; the current state is taken as the baseline.\n";
+  if (assumed) heading << kAssumedBaseline << ".\n";
   std::ostringstream text;
   if (form == OutputForm::markdown) {
     print_markdown(found, heading.str(), text);

@@ -160,8 +160,7 @@ int answer(const Question& question, ClusterView& view, std::ostream& out, std::
     err << fmt::format("{}: node {} not found; a pod is named NAMESPACE/POD\n", kCommand, question.target.key.name);
     return 2;
   }
-  if (assumed)
-    node->notes.emplace_back("no record of the operator was found; the current state is taken as the baseline");
+  if (assumed) node->notes.emplace_back(kAssumedBaseline);
   print(*node, view, question.form, out);
   const bool wrong =
       std::ranges::any_of(node->findings, [](const Finding& f) { return f.severity == Severity::error; });

@@ -26,6 +26,7 @@
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/switches.h"
+#include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/registry.h"
@@ -173,6 +174,7 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   const NodeAssessment none{};
   Json document{{"version", kVersion},
                 {"operator", status.no_operator ? status.no_operator->field() : ""},
+                {"baselineAssumed", status.assumed},
                 {"nodes", Json::array()},
                 {"rollouts", Json::array()},
                 {"standaloneMps", daemons_json(daemon_progress(status.world, status.index))},
@@ -273,27 +275,6 @@ void print_rollouts(const World& world, const std::vector<RolloutFacts>& rollout
   print_table(rows, out, width);
 }
 
-asio::awaitable<int> show_once(Session session, StatusOptions status, NodeFilter only, PlannerSettings settings,
-                               k8s::ObjectKey lease, std::ostream* out, std::ostream* err) {
-  World world;
-  std::vector<std::string> incomplete;
-  const k8s::Result<void> read = co_await read_world(session.client, settings, &world, &incomplete);
-  if (!read) {
-    *err << kCommand << ": " << read.error().message << "\n";
-    co_return 2;
-  }
-  const std::optional<NoOperator> none = co_await find_no_operator(session.client, session.clock, lease);
-  FleetIndex index;
-  index.note_everything_changed();
-  index.refresh(world, settings);
-  const k8s::WallTime now = session.clock->now();
-  const FleetStatus fleet{world, index, settings, now, incomplete, kai_findings(world, index, settings, now),
-                          none,  only};
-  const bool trouble = print_status(fleet, status.form, screen_of_stdout().columns, *out);
-  if (trouble) co_return 1;
-  co_return coverage_gap(world, settings).empty() ? 0 : 2;  // As for `audit`: what was not looked at is not fine.
-}
-
 asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilter only, PlannerSettings settings,
                                  k8s::ObjectKey lease, std::ostream* out, std::ostream* err) {
   const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
@@ -307,6 +288,7 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
   watch.stop = stop.get();
   watch.settings = settings;
   watch.lease = lease;
+  watch.assumes_baseline = true;
   watch.show = [&, form = status.form, clock = session.clock](const FleetLook& look, std::ostream& view) {
     std::ostringstream text_of_view;
     const k8s::WallTime now = clock->now();
@@ -318,7 +300,8 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
                             kai_findings(look.world, look.index, settings, now),
                             look.no_operator,
                             only,
-                            pages};
+                            pages,
+                            look.assumed};
     const bool trouble = print_status(fleet, form, screen_of_stdout().columns, text_of_view);
     last = text_of_view.str();
     view << last;
@@ -370,8 +353,31 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
     out << printable(fmt::format("\n{} {}: {} {}: {}\n", to_string(finding.severity), finding.reason,
                                  finding.object.kind, finding.object.name, finding.message));
   }
+  if (status.assumed) out << "\n" << kAssumedBaseline << ".\n";
   for (const std::string& missing : status.incomplete) out << "incomplete: " << missing << "\n";
   return trouble;
+}
+
+asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, OutputForm form, NodeFilter only,
+                                       PlannerSettings settings, k8s::ObjectKey lease, std::ostream* out,
+                                       std::ostream* err) {
+  World world;
+  std::vector<std::string> incomplete;
+  const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete);
+  if (!read) {
+    *err << kCommand << ": " << read.error().message << "\n";
+    co_return 2;
+  }
+  const std::optional<NoOperator> none = co_await find_no_operator(client, clock, lease);
+  FleetIndex index;
+  index.note_everything_changed();
+  const k8s::WallTime now = clock->now();
+  const bool assumed = assume_baseline(world, index, settings, now);
+  const FleetStatus fleet{world, index, settings, now,    incomplete, kai_findings(world, index, settings, now),
+                          none,  only,  false,    assumed};
+  const bool trouble = print_status(fleet, form, screen_of_stdout().columns, *out);
+  if (trouble) co_return 1;
+  co_return coverage_gap(world, settings).empty() ? 0 : 2;  // As for `audit`: what was not looked at is not fine.
 }
 
 int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err) {
@@ -383,8 +389,9 @@ int run_status(const StatusOptions& status, const Options& options, std::ostream
     return 2;
   }
   return run_connected(kCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
-    return status.watch ? show_always(session, status, *only, settings, lease, &out, &err)
-                        : show_once(session, status, *only, settings, lease, &out, &err);
+    return status.watch
+               ? show_always(session, status, *only, settings, lease, &out, &err)
+               : status_on_cluster(session.client, session.clock, status.form, *only, settings, lease, &out, &err);
   });
 }
 

@@ -1,6 +1,7 @@
 // `status`: the state of every GPU node, read from the live cluster, once or with --watch.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -11,6 +12,8 @@
 #include "controller/commands/shared/text_table.h"
 #include "controller/config/options.h"
 #include "controller/reading/operator_lease.h"
+#include "k8sclient/api/reader.h"
+#include "k8sclient/clock.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/snapshot.h"
 
@@ -28,6 +31,12 @@ struct StatusOptions {
 // cluster, or what device plugins load, cannot be read.
 [[nodiscard]] int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err);
 
+// The fleet as it is now, once, with the exit status of run_status(). `only`: the nodes to show. The record of a fleet
+// that has none is assumed, as `explain` and `audit` do.
+boost::asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, OutputForm form, NodeFilter only,
+                                              PlannerSettings settings, k8s::ObjectKey lease, std::ostream* out,
+                                              std::ostream* err);
+
 // What is to be said about kai-config now: the sharing mode in force, what cannot work, what an upgrade has wiped.
 [[nodiscard]] std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
                                                 k8s::WallTime now);
@@ -43,11 +52,12 @@ struct FleetStatus {
   std::optional<NoOperator> no_operator{};
   NodeFilter only{};             // The nodes to show; the exit status is of these as well.
   bool in_change_first = false;  // Nodes in a change, then those in trouble; else by name.
+  bool assumed = false;          // The fleet has no record: assume_baseline() took its place.
 };
 // Every node with GPUs, also those that the operator does not manage, and every recorded rollout: tables, cut to the
 // terminal's width (not the wide one), or a document
-// {"operator":…,"nodes":[…],"rollouts":[…],"standaloneMps":[…],"kai":[…],"findings":[…],"incomplete":[…]}. Returns true
-// when a node is Failed or Blocked, or when the operator that ran here has stopped.
+// {"operator":…,"baselineAssumed":…,"nodes":[…],"rollouts":[…],"standaloneMps":[…],"kai":[…],"findings":[…],"incomplete":[…]}.
+// Returns true when a node is Failed or Blocked, or when the operator that ran here has stopped.
 bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out);
 
 [[nodiscard]] Command make_status_command();

@@ -17,6 +17,7 @@
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/scoped_watch.h"
+#include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {
@@ -205,14 +206,22 @@ class FleetView {
     return out;
   }
 
+  // No API server has given it a version: a record that an operator writes takes its place.
+  [[nodiscard]] bool record_is_assumed() const {
+    const k8s::ObjectKey key{watch_.settings.operator_namespace, watch_.settings.state_config_map};
+    const ConfigMap* state = world_.configmaps.find(key);
+    return state != nullptr && state->meta.resource_version.empty();
+  }
+
   FleetVerdict show(std::ostream& out) {
     world_.policies_served = cluster_.policies_served();
     const bool forbidden = cluster_.forbidden({"nvidia.com", "v1", "clusterpolicies"}).has_value();
     if (std::exchange(world_.clusterpolicies_forbidden, forbidden) != forbidden) index_.note_everything_changed();
     index_.refresh(world_, watch_.settings);
+    if (watch_.assumes_baseline) (void)assume_baseline(world_, index_, watch_.settings, watch_.clock->now());
     std::ostringstream view;
     const std::vector<std::string> missing = incomplete();
-    const FleetVerdict verdict = watch_.show({world_, index_, missing, no_operator_}, view);
+    const FleetVerdict verdict = watch_.show({world_, index_, missing, no_operator_, record_is_assumed()}, view);
     if (view.str() != shown_) {
       if (!shown_.empty()) out << watch_.before_each;
       shown_ = view.str();

@@ -25,6 +25,7 @@ struct FleetLook {
   FleetIndex& index;  // Refreshed.
   const std::vector<std::string>& incomplete;
   const std::optional<NoOperator>& no_operator;
+  bool assumed = false;  // FleetWatch::assumes_baseline, and the fleet has no record.
 };
 // What a view says beside its text.
 struct FleetVerdict {
@@ -48,6 +49,8 @@ struct FleetWatch {
   k8s::ObjectKey lease;                                  // Of the operator; without a name it is not looked at.
   std::optional<k8s::Duration> timeout;                  // The watch ends with kTimedOut then.
   std::optional<k8s::Duration> redraw;                   // At least that often: views have durations.
+  // A fleet without a record is shown as one whose nodes were just recorded, as the commands that look once show it.
+  bool assumes_baseline = false;
 };
 inline constexpr int kTimedOut = 3;
 

@@ -43,6 +43,10 @@ struct NodeDifference {
 // and unproven nodes are shown as after an installation. True if a record was assumed. `index` is refreshed.
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now);
 
+// For people, if that is true.
+inline constexpr std::string_view kAssumedBaseline =
+    "No record of the operator was found; the current state is taken as the baseline";
+
 // Nodes that would change in that world, by name, and those that could not (`blocked`). For a fleet without a record,
 // each node is assumed to run what its pods have loaded from the present texts: `world` then gets the record that the
 // operator would write.

@@ -13,6 +13,7 @@
 #include "controller/commands/audit.h"
 #include "controller/commands/explain.h"
 #include "controller/commands/plan.h"
+#include "controller/commands/status.h"
 #include "controller/commands/support_bundle.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/cluster/manifests.h"
@@ -101,11 +102,30 @@ TEST_F(LookCommands, ANodeIsExplainedWithWhoUsesIt) {
   EXPECT_THAT(out.str(), HasSubstr("node gpu-1: "));
   EXPECT_THAT(out.str(), testing::ContainsRegex("profile +mps-config/any [(]time-slicing, nvidia.com/gpu x 2[)]"));
   EXPECT_THAT(out.str(), HasSubstr("  team/train: nvidia.com/gpu=1\n"));
-  EXPECT_THAT(out.str(), HasSubstr("no record of the operator was found"));
+  EXPECT_THAT(out.str(), HasSubstr("No record of the operator was found"));
   EXPECT_EQ(explain({"node", "gpu-1"}, OutputForm::json), 0);
   EXPECT_EQ(Json::parse(out.str())["node"], "gpu-1");
   EXPECT_EQ(explain({"nobody"}), 2);
   EXPECT_THAT(err.str(), HasSubstr("node nobody not found; a pod is named NAMESPACE/POD"));
+}
+
+// A fleet that nobody has recorded: each command assumes the same record, and says so.
+TEST_F(LookCommands, StatusAndExplainHaveOneWordForANode) {
+  const auto word_of_status = [&] {
+    std::ostringstream document;
+    EXPECT_NE(sim.run(status_on_cluster(&client, &sim.clock, OutputForm::json, {}, PlannerSettings(), {"ns", "lease"},
+                                        &document, &err)),
+              2);
+    const Json status = Json::parse(document.str());
+    EXPECT_EQ(status["baselineAssumed"], true);
+    return status["nodes"][0]["state"].get<std::string>();
+  };
+  const auto word_of_explain = [&] {
+    (void)explain({"gpu-1"}, OutputForm::json);
+    return Json::parse(out.str())["state"].get<std::string>();
+  };
+  EXPECT_EQ(word_of_status(), "PreexistingDrift") << "no pod of the plugin runs there";
+  EXPECT_EQ(word_of_explain(), "PreexistingDrift");
 }
 
 // Whoever asks what is wrong hears first that nothing is going to change.
