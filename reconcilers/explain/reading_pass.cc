@@ -1,19 +1,53 @@
 #include "reconcilers/explain/reading_pass.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "reconcilers/rollout/canary.h"
+#include "reconcilers/rollout/settling.h"
+#include "reconcilers/rollout/waits.h"
+
 namespace gso {
 
 namespace {
+
 constexpr std::string_view kExplain = "explain";
+const Timers kNoTimers;
+const std::map<std::string, NodeConsumers> kNobodyListed;
+
+// Since when the timers have run whose start is written down: soaks, and the last edit of each ConfigMap.
+Timers known_timers(Snapshot snapshot, Index& index) {
+  if (!index.record) return {};
+  snapshot.first_look = true;
+  RolloutViews views(snapshot, index);
+  Pass pass(snapshot, index, kExplain, &views);
+  run_soaking_timers(pass);
+  Timers out = snapshot.timers;
+  out.merge(pass.plan.timer_starts);
+  const auto& installations = index.discovery.installations;
+  for (std::size_t i = 0; i < installations.size(); ++i) {
+    const ConfigMap* config_map = snapshot.world.configmaps.find(installations[i].config_map_key());
+    const bool known = config_map != nullptr && config_map->data_time_known;
+    out.emplace(settled_timer(pass, i), known ? config_map->data_changed : WallTime());
+  }
+  return out;
+}
+
 }  // namespace
 
 ReadingPass::ReadingPass(const Snapshot& snapshot, FleetIndex& index)
-    : snapshot_(snapshot),
+    : timers_(known_timers(snapshot, index.impl())),
+      snapshot_{snapshot.world, snapshot.now, timers_, snapshot.consumers, snapshot.settings, snapshot.refused_writes},
       views_(snapshot_, index.impl()),
       pass_(snapshot_, index.impl(), kExplain, &views_),
       steps_(pass_) {}
 
 ReadingPass::ReadingPass(const World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now)
-    : snapshot_{world, now, no_timers_, not_listed_, settings},
+    : timers_(known_timers({world, now, kNoTimers, kNobodyListed, settings}, index.impl())),
+      snapshot_{world, now, timers_, kNobodyListed, settings},
       views_(snapshot_, index.impl()),
       pass_(snapshot_, index.impl(), kExplain, &views_),
       steps_(pass_) {}
@@ -29,6 +63,38 @@ const Stop* ReadingPass::stop_of(const NodeAssessment& a) {
   if (!pass_.index.record) return nullptr;
   const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
   return rollout != nullptr && rollout->stop() ? &*rollout->stop() : nullptr;
+}
+
+std::string ReadingPass::wait_of(const NodeAssessment& a) {
+  if (!pass_.index.record) return {};
+  const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
+  if (rollout == nullptr) return {};
+  const GateState& gate = rollout->gate();
+  if (std::string start = start_after_settling(*rollout); !start.empty())
+    return fmt::format("{}: {}", gate.reason(), start);
+  // Whether kubelets have projected a key is known to the operator alone.
+  if (gate.gate == Gate::key_not_projected || gate.gate == Gate::new_attempt) return {};
+  if (!gate.is_open()) return fmt::format("{}: {}", gate.reason(), gate.message);
+  const auto& of_group = rollout->waits().of_group;
+  const auto group = of_group.find(std::string(a.product.view()));
+  return group == of_group.end() ? std::string() : group->second;
+}
+
+ReadingPass::Alone ReadingPass::alone(const NodeAssessment& a) const {
+  const RolloutKey key = pass_.index.rollout_key_of(a);
+  Alone out{true, true};
+  for (const auto& [other, rollout] : pass_.index.profile_rollouts) {
+    const bool works = rollout.tally.of(Phase::pending) + rollout.tally.moving() > 0;
+    if (other == key) {
+      out.in_rollout = std::ranges::none_of(rollout.groups, [&](const auto& group) {
+        return !group.second.pending.empty() && group.first != a.product.view();
+      });
+    } else if (other.policy == key.policy && works) {
+      out.in_policy = false;
+    }
+  }
+  out.in_policy = out.in_policy && out.in_rollout;
+  return out;
 }
 
 }  // namespace gso

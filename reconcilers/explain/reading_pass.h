@@ -14,8 +14,9 @@ class ReadingPass {
  public:
   // `index` is refreshed. All arguments must outlive this, and what they refer to.
   ReadingPass(const Snapshot& snapshot, FleetIndex& index);
-  // For commands: no timer runs, so no deadline has passed, and no workloads are listed. The operator's own timers and
-  // lists are seen in what it did, and in the statuses that it wrote.
+  // For commands: no workloads are listed, and of the operator's timers only those are known whose start the record or
+  // the ConfigMap shows (soaks, the time since the last edit), so no other deadline has passed. What else the operator
+  // has seen shows in what it did, and in the statuses that it wrote.
   ReadingPass(const World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now);
   ReadingPass(const ReadingPass&) = delete;
   ReadingPass& operator=(const ReadingPass&) = delete;
@@ -28,10 +29,18 @@ class ReadingPass {
   // Why the rollout of a node that needs a change starts no node, if a person, a calendar or failures stop it; null:
   // nothing does that.
   [[nodiscard]] const Stop* stop_of(const NodeAssessment& assessment);
+  // What a node that needs a change waits for with the other nodes of its group, as far as that can be known without
+  // the operator's lists of workloads; empty: it is not, or the node can start.
+  [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);
+  // Whether the status of its rollout, or without one that of its policy, can speak of no other group than the node's.
+  struct Alone {
+    bool in_rollout = false;
+    bool in_policy = false;
+  };
+  [[nodiscard]] Alone alone(const NodeAssessment& assessment) const;
 
  private:
-  Timers no_timers_;
-  std::map<std::string, NodeConsumers> not_listed_;
+  Timers timers_;
   Snapshot snapshot_;
   RolloutViews views_;
   Pass pass_;

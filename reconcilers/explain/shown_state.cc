@@ -58,28 +58,34 @@ std::string gone_policy_of(const FleetIndex::Impl& index, const NodeAssessment& 
                      stop.empty() ? "a paused or aborted rollout" : stop);
 }
 
+// The Progressing condition of a status that the operator wrote; empty: it says nothing yet.
+std::string progressing(const std::string& status_json) {
+  const auto said = condition_in(parse_status(status_json), "Progressing");
+  const std::string reason = text_at(said, "reason");
+  if (reason.empty() || reason == kNothingToDo) return {};
+  return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");
+}
+
 // What a node that needs a change waits for: why the operator must not change it now, else what stops its rollout, else
-// the pods that block it, else the text of the rollout's status, or of the policy's status if the rollout's status has
-// none. Only the operator knows how long a wait that ends by itself has lasted, and which pods it has listed.
+// the pods that block it, else what its group waits for. Only the operator knows how long a wait that ends by itself
+// has lasted, and which pods it has listed: what it wrote about the rollout comes last, and only if it can speak of no
+// other group.
 std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
   const World& world = pass.world();
-  const Index& index = pass.index();
   if (std::string why = node_out_of_reach(a, node).why; !why.empty()) return why;
-  const auto progressing = [](const std::string& status_json) {
-    const auto said = condition_in(parse_status(status_json), "Progressing");
-    const std::string reason = text_at(said, "reason");
-    if (reason.empty() || reason == kNothingToDo) return std::string();  // It has not been planned yet.
-    return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");
-  };
   const SharingPolicy* policy = world.policies.find(a.policy.view());
   const Stop* stop = policy == nullptr ? nullptr : pass.stop_of(a);
   if (stop != nullptr) return fmt::format("{}: {}", stop->reason, stop->message);
   if (std::string pods = blocking_pods_of(world, node.meta.name); !pods.empty()) return pods;
-  const SharingRollout* rollout = world.rollouts.find(rollout_name(index.rollout_key_of(a), a.target.view()));
+  if (policy == nullptr) {
+    if (std::string gone = gone_policy_of(pass.index(), a); !gone.empty()) return gone;
+  }
+  if (std::string group = pass.wait_of(a); !group.empty()) return group;
+  const ReadingPass::Alone alone = pass.alone(a);
+  const SharingRollout* rollout = world.rollouts.find(rollout_name(pass.index().rollout_key_of(a), a.target.view()));
   std::string out;
-  if (rollout != nullptr && !has_ended(rollout->phase)) out = progressing(rollout->status_json);
-  if (out.empty() && policy != nullptr) out = progressing(policy->status_json);
-  if (out.empty() && policy == nullptr) out = gone_policy_of(index, a);
+  if (alone.in_rollout && rollout != nullptr && !has_ended(rollout->phase)) out = progressing(rollout->status_json);
+  if (out.empty() && alone.in_policy && policy != nullptr) out = progressing(policy->status_json);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <utility>
@@ -203,16 +204,23 @@ std::string closed_by_propagation(const RolloutView& rollout) {
       key, rollout.installation.id(), k8s::format_go_duration(rollout.pass.s.settings.projection));
 }
 
+// Other objects might be deleted next, and then their kind: the last specs govern until that is known.
+bool waits_out_deletion(const RolloutView& rollout) {
+  return rollout.policy.gone && !has_recorded_stop(*rollout.pass.index.record, rollout.policy);
+}
+
+// Pods that a DaemonSet's controller creates in the same second as the edit cannot be distinguished from older ones.
+Duration settle_time(const RolloutView& rollout) {
+  const bool by_daemonset = rollout.policy.rollout.mechanism == Mechanism::daemonset_restart;
+  return std::max<Duration>(rollout.pass.s.settings.settle, std::chrono::seconds(by_daemonset ? 1 : 0));
+}
+
 std::string closed_until_settled(const RolloutView& rollout) {
-  // Other objects might be deleted next, and then their kind: the last specs govern until that is known.
-  if (rollout.policy.gone && !has_recorded_stop(*rollout.pass.index.record, rollout.policy)) {
+  if (waits_out_deletion(rollout)) {
     return fmt::format("SharingPolicy {} was deleted: its nodes follow the next policy within {}", rollout.key.policy,
                        k8s::format_go_duration(kDeletionGrace));
   }
-  // Pods that a DaemonSet's controller creates in the same second as the edit cannot be distinguished from older ones.
-  const bool by_daemonset = rollout.policy.rollout.mechanism == Mechanism::daemonset_restart;
-  const Duration settle =
-      std::max<Duration>(rollout.pass.s.settings.settle, std::chrono::seconds(by_daemonset ? 1 : 0));
+  const Duration settle = settle_time(rollout);
   if (rollout.pass.ages.has_run_for(settled_timer(rollout.pass, rollout.profile_rollout.installation), settle))
     return {};
   return fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago", rollout.installation.id(),
@@ -282,6 +290,12 @@ GateState first_closed_gate(const RolloutView& rollout, GateUse use) {
     if (std::string why = condition.why(rollout); !why.empty()) return {condition.gate, std::move(why)};
   }
   return {};
+}
+
+std::optional<WallTime> settled_at(const RolloutView& rollout) {
+  if (rollout.gate().gate != Gate::settling || waits_out_deletion(rollout)) return std::nullopt;
+  return rollout.pass.ages.since(settled_timer(rollout.pass, rollout.profile_rollout.installation)) +
+         std::chrono::ceil<std::chrono::milliseconds>(settle_time(rollout));
 }
 
 GateState closed_by_policy(PlanDraft& draft, const SharingPolicy& policy, bool approved) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "reconcilers/model/policy.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 
@@ -83,6 +85,9 @@ enum class GateUse : std::uint8_t {
 [[nodiscard]] GateState first_closed_gate(const RolloutView& rollout, GateUse use);
 // Gate::aborted, if somebody has aborted the rollout; else open. An aborted rollout has ended, whatever else holds it.
 [[nodiscard]] GateState closed_by_abort(const RolloutView& rollout);
+// While Gate::settling is the closed gate: when the inputs will have settled, unless they change again. nullopt:
+// another gate is closed, or none, or a deletion is waited out.
+[[nodiscard]] std::optional<WallTime> settled_at(const RolloutView& rollout);
 // The first gate that the spec of a policy closes, always or outside its windows; open: it closes none.
 [[nodiscard]] Gate first_gate_in_spec(const SharingPolicy& policy);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <set>
 #include <utility>
@@ -39,6 +40,7 @@ class Finder {
     if (out_.has_slot) out_.exhausted.clear();
     if (asks) out_.deferred.clear();
     out_.message = joined();
+    out_.of_group = {groups_.begin(), groups_.end()};
     return std::move(out_);
   }
 
@@ -173,6 +175,13 @@ std::string waiting_to_start(const RolloutView& rollout) {
 }
 
 }  // namespace
+
+std::string start_after_settling(const RolloutView& rollout) {
+  const auto at = settled_at(rollout);
+  return at ? fmt::format("nodes start at {} unless ConfigMap {} or its DaemonSets change again",
+                          k8s::format_time(std::chrono::ceil<std::chrono::seconds>(*at)), rollout.installation.id())
+            : std::string();
+}
 
 Waits waits_of(const RolloutView& rollout) {
   return Finder(rollout).run();

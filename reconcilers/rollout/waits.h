@@ -18,6 +18,7 @@ struct Waits {
   // Per group: the canary that the other nodes wait for, the end of its soak, the full budget and the nodes that hold
   // it, or the busy nodes that wait for their workloads before this one. Empty: some node can start, or no node asks.
   std::string message;
+  std::map<std::string, std::string> of_group;  // The same by product; groups that wait for nothing are left out.
   bool some_start = false;                      // Some node can start, or will when its canary has soaked.
   bool has_slot = false;                        // Some node that asks has room in every budget, or needs none.
   std::string exhausted;                        // If no node has a slot: the full budgets.
@@ -25,6 +26,9 @@ struct Waits {
   std::vector<std::string> not_ready, held;     // Nodes of groups in which no node asks.
 };
 [[nodiscard]] Waits waits_of(const RolloutView& rollout);
+
+// "nodes start at 13:00:33Z unless …": while the rollout waits for its inputs to settle; empty: it does not.
+[[nodiscard]] std::string start_after_settling(const RolloutView& rollout);
 
 // Both statuses, while the rollout progresses: what its Pending nodes wait for, or else its first nodes in progress, or
 // else those that drift. Never empty.

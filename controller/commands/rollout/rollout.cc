@@ -136,7 +136,7 @@ int show_status(RolloutCall& call) {
   }
   const bool goes_on = std::ranges::any_of(waiting, [](const PolicyWait& wait) { return wait.reason == kRollingOut; });
   if (shown.empty() && !goes_on) *call.out << "No rollout is in progress.\n";
-  for (const PolicyWait& wait : waiting) print_waiting(wait, *call.out);
+  for (const PolicyWait& wait : waiting) print_waiting(wait, !call.no_operator, *call.out);
   return wrong ? 1 : 0;
 }
 
@@ -310,15 +310,15 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   } else if (!call.world.policies_served) {
     const bool pauses = rollout.verb == Verb::pause || rollout.verb == Verb::resume;
     if (!pauses)
-      co_return call.refuse(
+      co_return call.refuse(fmt::format(
           "the SharingPolicy/SharingRollout CRDs are not installed in this cluster: only `rollout pause`, `resume` and "
           "`diff` work without them. Install them: {}",
           kInstallCrds));
     code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
-  } else if (rollout.verb == Verb::status) {
-    code = show_status(call);
   } else if (const std::string unknown = unknown_policy(call.world, rollout.name); !unknown.empty()) {
     co_return call.refuse(unknown);
+  } else if (rollout.verb == Verb::status) {
+    code = show_status(call);
   } else if (rollout.verb == Verb::history) {
     code = show_history(call);
   } else if (rollout.verb == Verb::start) {

@@ -83,8 +83,9 @@ struct PolicyWait {
 // Of all policies, or of the one that is named, but for those in `except`.
 [[nodiscard]] std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
                                                        const std::set<std::string>& except);
-// With the command that ends the wait, if a person decides that.
-void print_waiting(const PolicyWait& wait, std::ostream& out);
+// With the command that ends the wait, if a person decides that. Without an operator the message is the last that one
+// wrote.
+void print_waiting(const PolicyWait& wait, bool has_operator, std::ostream& out);
 [[nodiscard]] nlohmann::ordered_json waiting_json(const PolicyWait& wait);
 
 // "[######..................]"

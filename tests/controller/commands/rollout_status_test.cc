@@ -166,11 +166,17 @@ TEST_F(RolloutCommand, APolicyThatSoaksWithoutARolloutSaysWhatItWaitsFor) {
   merge(path, Json{{"status", status}}.dump());
   EXPECT_EQ(run(Verb::status), 0) << err.str();
   EXPECT_EQ(out.str(),
-            "policy default waits: the canary gpu-1 is verified and soaks for 1h0m0s\n");
+            "policy default waits: the canary gpu-1 is verified and soaks for 1h0m0s\n"
+            "  to stop it: gpu-sharing-operator rollout pause policy/default\n");
   status["nodes"]["pending"] = 0;
   merge(path, Json{{"status", status}}.dump());
   EXPECT_EQ(run(Verb::status), 0) << err.str();
   EXPECT_EQ(out.str(), "No rollout is in progress.\n") << "no node waits";
+  status["nodes"]["pending"] = 3;
+  merge(path, Json{{"status", status}}.dump());
+  sim.clock.run_for(std::chrono::hours(2));
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), HasSubstr("policy default waits: last reported: the canary gpu-1 is verified"));
 }
 
 TEST_F(RolloutCommand, AnAbortedRolloutIsCalledAborted) {

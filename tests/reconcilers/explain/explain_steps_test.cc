@@ -28,10 +28,10 @@ FleetSpec one_node(const std::string& profile) {
 }
 
 // As a command shows it, which has read the cluster once.
-ShownState shown_to_people(FleetModel& fleet) {
+ShownState shown_to_people(FleetModel& fleet, const std::string& node = "a01") {
   fleet.index.refresh(fleet.world, fleet.settings);
   ReadingPass pass(fleet.world, fleet.index, fleet.settings, fleet.now);
-  return shown_state(pass, fleet.node("a01"));
+  return shown_state(pass, fleet.node(node));
 }
 
 // The steps of a01 while it is in a change, each once.
@@ -126,6 +126,47 @@ TEST(ChangeStep, ANodeThatNeedsAChangeNamesAStopThatTheOperatorHasNotSeenYet) {
   ASSERT_THAT(shown_to_people(fleet).message, Not(HasSubstr("Paused")));
   fleet.policy(kPaused);
   EXPECT_EQ(shown_to_people(fleet).message, "Paused: spec.rollout.paused of the policy is set");
+}
+
+// Two groups in one rollout, each behind its own canary: a node names what its own group waits for.
+TEST(Waits, ANodeIsShownWhatItsOwnGroupWaitsFor) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}};
+  spec.nodes = alike_nodes(2, "NVIDIA-A100-SXM4-40GB", "a");
+  for (const NodeSpec& node : alike_nodes(2, "Tesla-T4", "t")) spec.nodes.push_back(node);
+  FleetModel fleet(spec);
+  fleet.settings.settle = Duration::zero();
+  fleet.settings.cluster_max_unavailable = {100, true};
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
+      "spec: {rollout: {maxUnavailable: 100%, maxUnavailablePerGroup: 100%, canary: {soak: 1h}}}\n");
+  fleet.settle();
+  fleet.crash_pods("a01", true);
+  fleet.crash_pods("a02", true);
+  fleet.edit("any", "ts-8");
+  const auto waits = [&](const std::string& node) { return shown_to_people(fleet, node).message; };
+  for (int i = 0; i < 60 && waits("t02").find("soaks") == std::string::npos; ++i) (void)fleet.tick();
+  ASSERT_EQ(shown_to_people(fleet, "a02").state, "Pending");
+  ASSERT_EQ(shown_to_people(fleet, "t02").state, "Pending");
+  EXPECT_EQ(waits("a02"), "waits for the canary a01");
+  EXPECT_THAT(waits("t02"), testing::StartsWith("the canary t01 is verified and soaks for 1h0m0s: the next nodes "));
+  EXPECT_THAT(waits("t02"), Not(HasSubstr("a01")));
+  // The time is that of the record, which the next pass writes, however often it is asked for.
+  (void)fleet.tick();
+  const std::string before = waits("t02");
+  fleet.now += std::chrono::minutes(10);
+  EXPECT_EQ(waits("t02"), before);
+}
+
+TEST(Waits, ANodeInTheSettleWindowIsShownWhenNodesStart) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settings.settle = std::chrono::seconds(10);
+  fleet.settle();
+  fleet.edit("any", "ts-8");
+  const std::string start = k8s::format_time(fleet.now + std::chrono::seconds(10));
+  EXPECT_EQ(
+      shown_to_people(fleet).message,
+      "Settling: nodes start at " + start + " unless ConfigMap gpu-operator/mps-config or its DaemonSets change again");
 }
 
 TEST(NextStep, AChangeThatCannotBeReadIsRemovedByAPersonWhoChecksTheNodeFirst) {

@@ -1,0 +1,107 @@
+// What keeps policies with a change from a rollout: view.h.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "controller/commands/rollout/view.h"
+#include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/status/status.h"
+
+namespace gso {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+// `status`: of a policy. Progressing names what holds all that is left; blocked[] also who is held beside others.
+void read_waits(const std::string& policy, const Json& status, std::vector<PolicyWait>& out) {
+  std::set<std::string> said;
+  const bool some_wait = number_at(object_at(status, "nodes"), "pending") > 0;
+  const auto conditions = status.find("conditions");
+  if (conditions != status.end() && conditions->is_array()) {
+    for (const Json& condition : *conditions) {
+      if (!condition.is_object() || text_at(condition, "type") != "Progressing") continue;
+      const bool stands = text_at(condition, "status") == "False" && text_at(condition, "reason") != kNothingToDo;
+      if (!stands && !(some_wait && text_at(condition, "reason") == kRollingOut)) continue;
+      out.push_back({policy, text_at(condition, "reason"), text_at(condition, "message"), {}, 0});
+      said.insert(out.back().reason);
+    }
+  }
+  const auto blocked = status.find("blocked");
+  if (blocked == status.end() || !blocked->is_array()) return;
+  for (const Json& entry : *blocked) {
+    if (!entry.is_object() || said.contains(text_at(entry, "reason"))) continue;
+    PolicyWait wait{policy, text_at(entry, "reason"), text_at(entry, "message"), {}, number_at(entry, "count")};
+    const auto nodes = entry.find("nodes");
+    for (const Json& node : nodes != entry.end() && nodes->is_array() ? *nodes : Json::array()) {
+      if (node.is_string()) wait.nodes.push_back(node.get<std::string>());
+    }
+    out.push_back(std::move(wait));
+  }
+}
+
+// A pause that no operator has written into the status yet takes the place of what the status says.
+void note_recorded_pause(const SharingPolicy& policy, std::vector<PolicyWait>& waits) {
+  const std::string_view paused = reason_of(Gate::paused);
+  if (!policy.rollout.paused || std::ranges::find(waits, paused, &PolicyWait::reason) != waits.end()) return;
+  const auto all_wait = std::ranges::find_if(waits, [](const PolicyWait& wait) { return wait.nodes.empty(); });
+  if (all_wait == waits.end()) return;
+  all_wait->reason = paused;
+  all_wait->message = "spec.rollout.paused of the policy is set (recorded; an operator applies it)";
+}
+
+}  // namespace
+
+std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
+                                         const std::set<std::string>& except) {
+  std::map<std::string_view, const SharingPolicy*> sorted;
+  for (const auto& [key, object] : world.policies.all()) {
+    const bool meant = !policy || key.name == *policy;
+    if (meant && !except.contains(key.name)) sorted.emplace(object->meta.name, object.get());
+  }
+  std::vector<PolicyWait> out;
+  for (const auto& [name, object] : sorted) {
+    const Json status = Json::parse(object->status_json, nullptr, false);
+    std::vector<PolicyWait> waits;
+    if (status.is_object()) read_waits(std::string(name), status, waits);
+    note_recorded_pause(*object, waits);
+    for (PolicyWait& wait : waits) wait.paused = object->rollout.paused;
+    std::ranges::move(waits, std::back_inserter(out));
+  }
+  return out;
+}
+
+void print_waiting(const PolicyWait& wait, bool has_operator, std::ostream& out) {
+  const std::int64_t more = wait.count - std::ssize(wait.nodes);
+  const std::string nodes = wait.nodes.empty() ? ""
+                                               : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
+                                                             more > 0 ? fmt::format(" and {} more", more) : "");
+  const std::string reason = wait.reason == kRollingOut ? "" : fmt::format("{}{}: ", wait.reason, nodes);
+  const bool stale = !has_operator && wait.reason == kRollingOut;
+  out << printable(
+      fmt::format("policy {} waits: {}{}{}\n", wait.policy, reason, stale ? "last reported: " : "", wait.message));
+  if (wait.reason == reason_of(Gate::paused) && wait.paused)
+    out << printable(fmt::format("  next: gpu-sharing-operator rollout resume policy/{}\n", wait.policy));
+  if (wait.reason == kRollingOut)
+    out << printable(fmt::format("  to stop it: gpu-sharing-operator rollout pause policy/{}\n", wait.policy));
+  if (wait.reason == kConfigInvalid) out << "  next: gpu-sharing-operator audit\n";
+}
+
+Json waiting_json(const PolicyWait& wait) {
+  return {{"policy", wait.policy},
+          {"reason", wait.reason},
+          {"message", wait.message},
+          {"nodes", wait.nodes},
+          {"count", wait.count}};
+}
+
+}  // namespace gso
