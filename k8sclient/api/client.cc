@@ -116,8 +116,8 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
     out.error = error_from_answer(refusal.status, refusal.body, refusal.header("retry-after"), call->what);
   }
   const bool failed = !out.answer || out.answer->status >= 300;
-  const bool tells_nothing = out.error.reason == Reason::cancelled || out.error.reason == Reason::transport;
-  if (place == nullptr || (failed && tells_nothing)) co_return out;
+  const bool unanswered = out.error.reason == Reason::cancelled || out.error.reason == Reason::transport;
+  if (place == nullptr || (failed && unanswered)) co_return out;
   if (failed && is_overload(out.error)) {
     place->refused(out.error.retry_after);
   } else {
