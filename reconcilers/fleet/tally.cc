@@ -39,7 +39,7 @@ class Counter {
     }
     put_by_labels();
     put(Bucket::contested, !a_.other_plugins.empty());
-    if (!a_.pods_ready && may_have_pod_fault(pods_)) put(Bucket::pod_faults);
+    put(Bucket::pod_faults, may_have_pod_fault(pods_));
     return std::move(out_);
   }
 

@@ -34,10 +34,12 @@ constexpr Sign kSigns[] = {
 };
 
 std::optional<PodFault> pod_fault_of(const ContainerStatus& container, bool init, const Pod& pod, Duration projection) {
-  if (!is_config_manager(container.name.view()) || container.running) return std::nullopt;
+  if (!is_config_manager(container.name.view())) return std::nullopt;
+  const std::optional<WallTime> runs_since = container.running ? container.started_at : std::nullopt;
+  if (container.running && (!runs_since || container.last_exit_code() == 0)) return std::nullopt;
   // Kubelet shows a container that was created and never started as waiting for no reason: a containerd that is
   // restarted at that moment loses it.
-  const bool created = init && pod.phase == "Pending" && container.waiting_reason.empty() &&
+  const bool created = init && !container.running && pod.phase == "Pending" && container.waiting_reason.empty() &&
                        container.last_exit_code() == 0 && container.restarts == 0;
   if (created) {
     return PodFault{"StuckInCreated", fmt::format("container {} was created and never started", container.name.view()),
@@ -48,14 +50,17 @@ std::optional<PodFault> pod_fault_of(const ContainerStatus& container, bool init
     if (container.last_message().find(sign.message) == std::string_view::npos) continue;
     return PodFault{sign.name,
                     fmt::format("container {} {}: {}", container.name.view(), sign.what, container.last_message()),
-                    sign.name == "StaleProjection" ? projection : Duration(seconds(30))};
+                    sign.name == "StaleProjection" ? projection : Duration(seconds(30)), runs_since};
   }
+  // Between two crashes it has ended, waits, and runs for a moment: that is one fault, which lasts.
   constexpr std::int64_t kRestarts = 3;
-  if (container.waiting_reason != "CrashLoopBackOff" || container.restarts < kRestarts) return std::nullopt;
+  const bool crashes = container.waiting_reason == "CrashLoopBackOff" ||
+                       (container.waiting_reason.empty() && container.last_exit_code() != 0);
+  if (!crashes || container.restarts < kRestarts) return std::nullopt;
   return PodFault{"ConfigManagerCrashLoop",
                   fmt::format("container {} has ended {} times, the last time with exit code {}", container.name.view(),
                               container.restarts, container.last_exit_code()),
-                  minutes(1)};
+                  minutes(1), runs_since};
 }
 
 }  // namespace

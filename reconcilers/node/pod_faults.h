@@ -17,16 +17,22 @@ struct PodFault {
   std::string_view name;  // CamelCase: the reason of its finding.
   std::string what;       // For people.
   Duration patience;      // How long to wait, because the fault might end by itself.
+  // The container runs again since then, after it has failed: between two crashes, or for good.
+  std::optional<WallTime> runs_since{};
+  // It has run for so long that the fault is over.
+  [[nodiscard]] bool is_over(WallTime now) const { return runs_since && now - *runs_since >= kProvesRecovery; }
+  static constexpr Duration kProvesRecovery = std::chrono::minutes(1);
 };
 
 // The init container and the sidecar that choose the profile: "config-manager-init" and "config-manager" of the GPU
 // Operator, "nvidia-device-plugin-init", "…-sidecar" and their like of the device plugin's chart.
 [[nodiscard]] bool is_config_manager(std::string_view container);
 
-// The first fault found in the pod. `projection`: how long a kubelet takes at most to show a new key.
+// The first fault found in the pod, also if it is over by now (is_over()). `projection`: how long a kubelet takes at
+// most to show a new key.
 [[nodiscard]] std::optional<PodFault> pod_fault_of(const Pod& pod, Duration projection);
 
-// One of these pods has a fault.
+// One of these pods has a fault, or had one.
 [[nodiscard]] bool may_have_pod_fault(const std::vector<const Pod*>& pods);
 
 // For people: the state of the first pod that does not serve, in the words of its first container with a message, else

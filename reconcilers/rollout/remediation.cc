@@ -30,7 +30,9 @@ class Remediator {
   }
 
  private:
+  // A node that is up to date shows its profile also for the moment in which the container of a stuck pod runs.
   [[nodiscard]] bool is_unsettled(const std::string& name, const NodeAssessment& a) const {
+    if (a.phase == Phase::up_to_date && a.matches()) return true;
     return a.in_change() || a.loads_by_itself() || a.phase == Phase::failed || a.phase == Phase::following_daemonset ||
            pass_.index.nodes_in(Bucket::drifting).contains(name);
   }
@@ -91,6 +93,8 @@ class Remediator {
 
   void remediate(const Node& node, Component component, const Pod& pod, const PodFault& fault) {
     const std::string& name = node.meta.name;
+    if (fault.is_over(pass_.s.now)) return;
+    if (fault.runs_since) pass_.look_again_in(PodFault::kProvesRecovery - (pass_.s.now - *fault.runs_since));
     const bool lasts = pass_.held_for(
         {Timer::pod_fault, name, fmt::format("{}/{}/{}", to_string(component), fault.name, pod.meta.uid.str())},
         fault.patience);
@@ -100,7 +104,8 @@ class Remediator {
       pass_.finding(Severity::warning, node_ref(name), fault.name,
                     why_it_stays.empty() ? message : fmt::format("{}; {}", message, why_it_stays));
     }
-    if (!lasts || !why_it_stays.empty()) return;
+    // While it runs, this might be the run that succeeds.
+    if (!lasts || !why_it_stays.empty() || fault.runs_since) return;
     const MachineId machine = machine_id(node.meta.uid.str());
     const RecordedRemediation* known = pass_.index.record->remediation(machine, to_string(component), pass_.s.now);
     const bool is_recorded = known != nullptr && known->pod == pod.meta.uid.str();

@@ -43,5 +43,52 @@ TEST(Remediation, AStuckPodThatTheChangeReplacesIsDeletedOnce) {
   }
 }
 
+// GFD's sidecar fails without a message, every 20 s: each time it runs for four seconds, and its pod is Ready
+// meanwhile. `recovers`: from the first run on it goes on to run. The seconds after which the pod is deleted; -1:
+// within five minutes it is not.
+int deleted_after(bool recovers) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}};
+  spec.nodes = alike_nodes(1);
+  FleetModel fleet(spec);
+  fleet.settle();
+  Pod pod = *fleet.pods("n01", "gfd").front();
+  int deleted = -1;
+  int second = 0;
+  fleet.on_plan = [&](const Plan& plan) {
+    for (const PlannedAction& planned : plan.actions) {
+      const auto* deletion = std::get_if<DeletePod>(&planned.action);
+      if (deletion != nullptr && deletion->uid == pod.meta.uid.str() && deleted < 0) deleted = second;
+    }
+  };
+  ContainerStatus sidecar;
+  sidecar.name = k8s::Interned("config-manager");
+  sidecar.last_terminated = Rare(Termination{1, {}, {}});
+  const std::vector<ContainerStatus> others = pod.containers;
+  for (; second < 300 && deleted < 0; ++second) {
+    sidecar.running = recovers || second % 20 < 4;
+    if (second % 20 == 0 && (!recovers || second == 0)) sidecar.started_at = fleet.now;
+    sidecar.waiting_reason = k8s::Interned(sidecar.running ? "" : "CrashLoopBackOff");
+    sidecar.restarts = recovers ? 4 : 4 + second / 20;
+    pod.ready = sidecar.running;
+    pod.containers = others;
+    pod.containers.push_back(sidecar);
+    pod.meta.resource_version = std::to_string(1000000 + second);
+    fleet.world.operand_pods.apply(pod);
+    fleet.tick();
+  }
+  return deleted;
+}
+
+TEST(Remediation, APodWhoseContainerRunsForAMomentBetweenItsCrashesIsStuckAllTheSame) {
+  const int seconds = deleted_after(false);
+  EXPECT_GE(seconds, 60);
+  EXPECT_LE(seconds, 90);
+}
+
+TEST(Remediation, APodWhoseContainerRunsAgainIsLeftAlone) {
+  EXPECT_EQ(deleted_after(true), -1);
+}
+
 }  // namespace
 }  // namespace gso::test

@@ -53,6 +53,9 @@ TEST(RolloutStory, PodsAnnotatedAgainstEvictionStayUntilTheAnnotationIsTakenOff)
 TEST(RolloutStory, PodsThatCannotSeeTheirProfileAreReplaced) {
   tell("stuck-pods");
 }
+TEST(RolloutStory, PodsThatCannotSeeTheirProfileAreReplacedIfTheyLeaveNoLastWords) {
+  tell("silent-stuck-pods");
+}
 TEST(RolloutStory, KilledMpsDaemonsAreReportedAndALostNodeKeepsItsSlot) {
   tell("unclean-exits");
 }
@@ -77,8 +80,8 @@ TEST(RolloutStory, NodesWhoseGpusKaiSharesAreNotRolledToReplicas) {
 TEST(RolloutStory, AGpuThatDiesIsReportedAndRestartsNobody) {
   tell("gpu-dies");
 }
-TEST(RolloutStory, ThereAreTwentyTwo) {
-  EXPECT_EQ(rollout_stories().size(), 22U);
+TEST(RolloutStory, ThereAreTwentyThree) {
+  EXPECT_EQ(rollout_stories().size(), 23U);
 }
 
 }  // namespace

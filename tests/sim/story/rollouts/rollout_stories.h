@@ -27,6 +27,7 @@ boost::asio::awaitable<void> workloads(Scene* scene);
 boost::asio::awaitable<void> eviction_annotations(Scene* scene);
 // remedies.cc
 boost::asio::awaitable<void> stuck_pods(Scene* scene);
+boost::asio::awaitable<void> silent_stuck_pods(Scene* scene);
 boost::asio::awaitable<void> unclean_exits(Scene* scene);
 // mechanisms.cc
 boost::asio::awaitable<void> daemonset_restart(Scene* scene);
