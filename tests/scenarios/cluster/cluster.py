@@ -42,6 +42,7 @@ class Cluster(Objects, OperatorObjects, PluginInstallation, ProfileConfigMap, No
         self.machines = {}
         self.loaded = {}              # Pod uid: the text that its main container has loaded.
         self.selected = {}            # Pod uid: the key of that text.
+        self.followed = {}            # Pod uid: the node's profile label and the default key of its template.
         self.bad_templates = set()    # Templates whose pods never get Ready.
         self.refuses_eviction = set()
         self.file_mode = False        # GFD writes a file: its labels are gone while it restarts.

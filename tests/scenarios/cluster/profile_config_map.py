@@ -49,19 +49,20 @@ class ProfileConfigMap:
         old = [data for when, data in self.history if (self.clock - when).total_seconds() >= PROJECTION_LAG]
         return old[-1] if old else self.history[0][1]
 
-    def resolve(self, name, data):
-        """The key that a node gets."""
+    def resolve(self, name, data, default=None):
+        """The key that a node gets. `default`: that of the pod's own template, if the present one has another."""
+        default = self.default if default is None else default
         label = self.labels(name).get(CONFIG_LABEL, "")
         if label:
             return label
-        if self.default:
-            return self.default
+        if default:
+            return default
         if "named" in self.fallbacks and "default" in data:
             return "default"
         if "single" in self.fallbacks and len(data) == 1:
             return list(data)[0]
         return ""
 
-    def text_for(self, name, data):
-        key = self.resolve(name, data)
+    def text_for(self, name, data, default=None):
+        key = self.resolve(name, data, default)
         return none() if key == "" else data.get(key)

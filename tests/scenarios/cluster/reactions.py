@@ -2,7 +2,7 @@
 import datetime
 import json
 
-from .names import COMPONENTS, GFD_LABELS, GPU
+from .names import COMPONENTS, CONFIG_LABEL, GFD_LABELS, GPU
 from .profile_texts import Meaning
 from .times import stamp
 
@@ -37,12 +37,18 @@ class Reactions:
         # reloads nothing ("Already configured").
         for component in ("plugin", "gfd"):
             pod = self.pod_of(component, name)
-            key = self.resolve(name, self.projected())
-            if pod is not None and self.selected[pod["metadata"]["uid"]] != key:
-                self.selected[pod["metadata"]["uid"]] = key
-                text = self.text_for(name, self.projected())
+            uid = pod["metadata"]["uid"] if pod is not None else None
+            label = self.labels(name).get(CONFIG_LABEL, "")
+            if pod is None or self.followed[uid][0] == label:
+                continue
+            default = self.followed[uid][1]
+            self.followed[uid] = (label, default)
+            key = self.resolve(name, self.projected(), default)
+            if self.selected[uid] != key:
+                self.selected[uid] = key
+                text = self.text_for(name, self.projected(), default)
                 if text is not None:
-                    self.loaded[pod["metadata"]["uid"]] = text
+                    self.loaded[uid] = text
                     machine.frozen = False
         for component in ("plugin", "gfd", "mps"):  # A container that exits on its text reads it again.
             pod = self.pod_of(component, name)
@@ -108,6 +114,7 @@ class Reactions:
                                                     "state": {"running": {"startedAt": born}}}]}})
         self.loaded[pod["metadata"]["uid"]] = text
         self.selected[pod["metadata"]["uid"]] = self.resolve(name, self.data())
+        self.followed[pod["metadata"]["uid"]] = (self.labels(name).get(CONFIG_LABEL, ""), self.default)
         machine.frozen = False
         return pod
 
