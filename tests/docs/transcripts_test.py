@@ -82,6 +82,11 @@ def wait_for(what, look, seconds=60):
         time.sleep(0.2)
 
 
+def is_recorded(cluster):
+    status = json.loads(cluster.run("status", "-o", "json"))
+    return not status["baselineAssumed"] and all(node["state"] == "UpToDate" for node in status["nodes"])
+
+
 def diff_problems(cluster, folder):
     command = "gpu-sharing-operator rollout diff -f new-mps-config.yaml"
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mps-config", "namespace": "gpu-operator"},
@@ -140,7 +145,7 @@ def main():
                              "--node-status-lag", "1s", "--canary-soak", "1s", "--configmap-propagation", "5s", "--max-unavailable", "100%"]
                 with subprocess.Popen([binary, *arguments], stderr=log, stdout=log) as operator:
                     try:
-                        wait_for("the operator has recorded the fleet", lambda: cluster.run("status").count("UpToDate") >= 12)
+                        wait_for("the operator has recorded the fleet", lambda: is_recorded(cluster))
                         failures += status_problems(cluster)
                     finally:
                         operator.terminate()
