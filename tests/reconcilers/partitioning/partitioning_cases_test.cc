@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -146,12 +147,57 @@ TEST(PartitioningCases, IdleSlicesAreRemovedOnlyIfThatIsSwitchedOn) {
     cluster.pod("user", {10}, {.node = "n1"});
     for (int pass = 0; pass < 20; ++pass) {
       cluster.apply(cluster.plan());
+      if (pass == 10) {
+        EXPECT_EQ(cluster.free("n1"), (Slices{{0, {{10, 2}}}})) << "idle for 50 minutes";
+      }
       cluster.wait(5min);
     }
     EXPECT_EQ(cluster.touched().size(), on ? 1U : 0U);
     EXPECT_EQ(cluster.used("n1"), (Slices{{0, {{10, 1}}}}));
     EXPECT_EQ(cluster.free("n1"), on ? Slices{} : (Slices{{0, {{10, 2}}}}));
   }
+}
+
+Json container_with(const std::string& resource, const std::string& count) {
+  return {{"containers", {{{"name", "c"}, {"image", "app:1"}, {"resources", {{"limits", {{resource, count}}}}}}}}};
+}
+
+// The plugin hands out one slice to a container.
+TEST(PartitioningCases, AContainerThatAsksForTwoSlicesIsNotPlannedFor) {
+  SliceCluster cluster;
+  cluster.node("n1", 1, 40960);
+  cluster.pod("p1", {}, {.spec = container_with("nvidia.com/gpu-10gb", "2")});
+  EXPECT_EQ(cluster.settle(), 0);
+}
+
+TEST(PartitioningCases, ANodeWhereAPodUsesAWholeGpuIsLeftAlone) {
+  SliceCluster cluster;
+  cluster.node("n1", 2, 40960);
+  cluster.pod("training", {}, {.node = "n1", .spec = container_with("nvidia.com/gpu", "1")});
+  cluster.pod("p1", {10});
+  EXPECT_EQ(cluster.settle(), 0);
+  const auto findings = findings_about(cluster.plan(), "n1");
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].find("pod ns/training uses whole GPUs"), std::string::npos);
+}
+
+// Both want the only GPU: the Event of the one with the higher priority names the node.
+TEST(PartitioningCases, OfTwoPodsThatWantOneGpuTheOneOfHigherPriorityGetsIt) {
+  SliceCluster cluster;
+  cluster.node("n1", 1, 40960);
+  cluster.pod("a-batch", {30}, {.priority = 1});
+  cluster.pod("z-service", {30}, {.priority = 100});
+  std::vector<std::string> batch, service;
+  for (int pass = 0; pass < 6; ++pass) {
+    const Plan plan = cluster.plan();
+    std::ranges::copy(events_about(plan, "a-batch"), std::back_inserter(batch));
+    std::ranges::copy(events_about(plan, "z-service"), std::back_inserter(service));
+    cluster.apply(plan);
+    cluster.wait(5min);
+  }
+  const auto names_node = [](const std::string& note) { return note.find("n1") != std::string::npos; };
+  EXPECT_TRUE(std::ranges::any_of(service, names_node));
+  EXPECT_FALSE(std::ranges::any_of(batch, names_node));
 }
 
 TEST(PartitioningCases, AFreeSliceThatAPodWaitsForIsNotIdle) {
