@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -20,10 +19,6 @@ namespace asio = boost::asio;
 constexpr k8s::Duration kCommandLimit = std::chrono::seconds(30);
 constexpr k8s::Duration kServerLimit = std::chrono::seconds(30);
 constexpr k8s::Duration kServerPoll = std::chrono::milliseconds(100);
-
-bool is_number(const std::string& text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
-}
 
 // The GPU that a setting names; null: the node has no such GPU.
 const NodeGpu* find_gpu(const std::string& device, const std::vector<NodeGpu>& gpus) {
@@ -67,9 +62,9 @@ k8s::Error not_kept(const std::string& command, const std::string& wanted, const
 }
 
 // Commands to one daemon. Not movable: its coroutines refer to it.
-class Limits {
+class DaemonCommands {
  public:
-  Limits(k8s::Clock* clock, std::string pipe_directory, Logger* log)
+  DaemonCommands(k8s::Clock* clock, std::string pipe_directory, Logger* log)
       : clock_(clock), pipe_directory_(std::move(pipe_directory)), log_(log) {}
 
   asio::awaitable<k8s::Result<std::string>> ask(std::string command) {
@@ -148,17 +143,17 @@ asio::awaitable<k8s::Result<void>> set_client_limits(k8s::Clock* clock, std::str
                                                      MpsDaemonSettings settings, std::vector<NodeGpu> gpus,
                                                      Logger* log) {
   const MemoryLimits memory = memory_limits_of_node(settings.pinned_memory, gpus);
-  Limits limits(clock, std::move(pipe_directory), log);
+  DaemonCommands daemon(clock, std::move(pipe_directory), log);
   for (const auto& [gpu, size] : memory.of_gpus) {
-    const k8s::Result<void> set = co_await limits.set_memory(gpu, size);
+    const k8s::Result<void> set = co_await daemon.set_memory(gpu, size);
     if (!set) co_return set;
   }
   if (settings.active_thread_percentage) {
-    const k8s::Result<void> set = co_await limits.set_threads(*settings.active_thread_percentage);
+    const k8s::Result<void> set = co_await daemon.set_threads(*settings.active_thread_percentage);
     if (!set) co_return set;
   }
   if (!memory.of_gpus.empty()) {
-    const k8s::Result<void> limited = co_await limits.limit_early_servers(memory);
+    const k8s::Result<void> limited = co_await daemon.limit_early_servers(memory);
     if (!limited) co_return limited;
   }
   if (!memory.absent.empty()) {
@@ -170,7 +165,7 @@ asio::awaitable<k8s::Result<void>> set_client_limits(k8s::Clock* clock, std::str
 
 asio::awaitable<k8s::Result<void>> start_mps_server(k8s::Clock* clock, std::string pipe_directory, std::int64_t user,
                                                     Logger* log) {
-  Limits daemon(clock, std::move(pipe_directory), log);
+  DaemonCommands daemon(clock, std::move(pipe_directory), log);
   const std::string command = fmt::format("start_server -uid {}", user);
   const k8s::Result<std::string> started = co_await daemon.ask(command);
   if (!started) co_return std::unexpected(started.error());

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -68,7 +67,7 @@ std::vector<std::string> running_control_daemons(const std::string& processes) {
   std::error_code ec;
   for (fs::directory_iterator at(processes, ec), end; !ec && at != end; at.increment(ec)) {
     const std::string pid = at->path().filename().string();
-    if (!std::ranges::all_of(pid, [](unsigned char c) { return std::isdigit(c) != 0; })) continue;
+    if (!is_number(pid)) continue;
     std::ifstream in(at->path() / "cmdline", std::ios::binary);
     std::string program;
     std::getline(in, program, '\0');

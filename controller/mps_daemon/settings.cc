@@ -22,6 +22,10 @@ bool is_of_uuid(char c) {
 
 }  // namespace
 
+bool is_number(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, is_digit);
+}
+
 std::string_view default_pipe_directory(std::string_view driver_version, bool root) {
   int major = 0;
   std::from_chars(driver_version.data(), driver_version.data() + driver_version.size(), major);
@@ -44,9 +48,8 @@ k8s::Result<std::pair<std::string, std::string>> parse_memory_limit(std::string_
   const std::string_view limit = equals == std::string_view::npos ? std::string_view() : text.substr(equals + 1);
   const bool has_suffix = limit.ends_with('G') || limit.ends_with('M');
   const std::string_view number = limit.substr(0, limit.size() - (has_suffix ? 1 : 0));
-  const bool fits = !device.empty() && std::ranges::all_of(device, is_of_uuid) && has_suffix && !number.empty() &&
-                    number.size() <= 7 && std::ranges::all_of(number, is_digit) &&
-                    number.find_first_not_of('0') != std::string_view::npos;
+  const bool fits = !device.empty() && std::ranges::all_of(device, is_of_uuid) && has_suffix && is_number(number) &&
+                    number.size() <= 7 && number.find_first_not_of('0') != std::string_view::npos;
   if (!fits) {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("--pinned-memory-limit {}: write DEVICE=SIZE, a device number or UUID and a size in M "

@@ -35,6 +35,9 @@ struct MpsDaemonSettings {
 // The directory's path on the node, which clients mount.
 [[nodiscard]] std::string path_on_node(const MpsDaemonSettings& settings, const std::string& directory);
 
+// Decimal digits alone, and at least one.
+[[nodiscard]] bool is_number(std::string_view text);
+
 // "0=10G" -> device and limit. Errors: `invalid`.
 [[nodiscard]] k8s::Result<std::pair<std::string, std::string>> parse_memory_limit(std::string_view text);
 

@@ -10,6 +10,7 @@
 
 #include "reconcilers/checks/config_map_checks.h"
 #include "reconcilers/cluster/overrides.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/object_refs.h"
 
 namespace gso {
@@ -191,8 +192,8 @@ void add_wanted(const PluginInstallation& installation, OperandSetup& setup) {
     setup.config_maps.push_back(
         {std::move(by), key, found, found == nullptr ? namespaces_with(setup.world, name) : std::string()});
   };
-  const auto plugin = std::ranges::find(installation.operands, Component::plugin, &Operand::component);
-  if (plugin != installation.operands.end() && !installation.config_map.empty()) {
+  const Operand* plugin = first_plugin(installation);
+  if (plugin != nullptr && !installation.config_map.empty()) {
     want(daemonset_ref({installation.ns, plugin->key.name}), installation.config_map);
   }
   if (installation.provider != Provider::gpu_operator) return;

@@ -36,11 +36,6 @@ const SettingRow& row_of(const PluginInstallation& installation) {
   return row == std::end(kRows) ? kOfDaemonSet : *row;
 }
 
-const Operand* first_plugin(const PluginInstallation& installation) {
-  const auto plugin = std::ranges::find(installation.operands, Component::plugin, &Operand::component);
-  return plugin == installation.operands.end() ? nullptr : &*plugin;
-}
-
 std::string fill(std::string_view text, const PluginInstallation& installation, const Operand* plugin,
                  std::string_view key = {}) {
   const std::string daemonset = plugin == nullptr ? "DAEMONSET" : plugin->key.name;
@@ -50,6 +45,11 @@ std::string fill(std::string_view text, const PluginInstallation& installation, 
 }
 
 }  // namespace
+
+const Operand* first_plugin(const PluginInstallation& installation) {
+  const auto plugin = std::ranges::find(installation.operands, Component::plugin, &Operand::component);
+  return plugin == installation.operands.end() ? nullptr : &*plugin;
+}
 
 std::string default_key_setting(const PluginInstallation& installation) {
   return fill(row_of(installation).default_key, installation, first_plugin(installation));

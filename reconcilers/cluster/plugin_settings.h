@@ -8,6 +8,9 @@
 
 namespace gso {
 
+// The first device plugin of the installation, of those that each serve other nodes; null: it has none.
+[[nodiscard]] const Operand* first_plugin(const PluginInstallation& installation);
+
 // "spec.devicePlugin.config.default of ClusterPolicy cluster-policy": where the installation's default key is set.
 [[nodiscard]] std::string default_key_setting(const PluginInstallation& installation);
 

@@ -129,10 +129,10 @@ bool misses_default(const NodeAssessment& a) {
 
 std::string default_key_command(const World& world, const FleetIndex::Impl& index, const NodeAssessment& a) {
   const PluginInstallation& installation = index.installation_of(a);
-  const auto plugin = std::ranges::find(installation.operands, Component::plugin, &Operand::component);
+  const Operand* plugin = first_plugin(installation);
   const bool has_loaded = !a.loaded.revision.empty() && a.loaded.revision != kInvalidRevision;
   // The node has loaded that very key: the ConfigMap has lost it.
-  if (has_loaded && plugin != installation.operands.end() &&
+  if (has_loaded && plugin != nullptr &&
       a.loaded.profile == fmt::format("{}/{}", installation.config_map, plugin->default_key))
     return correct_key_command(installation.config_map_key());
   return set_default_key_command(installation, previous_default(world, index, a.installation));

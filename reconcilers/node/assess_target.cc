@@ -134,8 +134,7 @@ void Assessor::keep_label_of_missing_key() {
   wrong_key_ = fmt::format(
       "the label {} of the node is to become \"{}\" again, its value from before policy {}, and ConfigMap {} does not "
       "have that key; it has {}. Until then the label stays as it is: add the key, or set spec.deletionPolicy: Retain "
-      "in "
-      "the policy",
+      "in the policy",
       plugin_->node_label, out_.label->view(), out_.label_by.empty() ? std::string_view("now") : out_.label_by.view(),
       installation_.id(), first_names(keys));
   keep_present_profile();

@@ -98,8 +98,8 @@
 // person wrote, and that is the one of the change, counts as written; so does a change that lists no pod and writes no
 // label. While a change for a policy's label has not written it, no pod counts: the new ones have read the former key.
 // A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the node now
-// decides, or the one of the change if it precedes that one. So it is for an untouched node, if the labels that select
-// it for the policy of the change are missing, and none has another value (lost_labels.h).
+// decides, or the one of the change if it precedes that one. The same applies to an untouched node, if the labels that
+// select it for the policy of the change are missing, and none has another value (lost_labels.h).
 // Stop: paused, aborted, undone, Observe, Approve without approval (not for a repair of drift, N7), outside its
 // windows, MaxFailures; or an idle node needs the slot of this one, which only waits for its workloads
 // (rollout/slot_yield.h). Not a stop: settling, GPUOperatorUpdating, a key that is not projected yet, a canary that

@@ -71,10 +71,8 @@ PartitioningMark mark_of(const Node& node) {
 std::string unreadable_mark_text(const std::string& node, std::string_view problem) {
   return fmt::format(
       "its annotation {} cannot be read ({}), so it is unknown which label and keys it needs, and nothing is changed "
-      "there. "
-      "Correct it, or remove it (kubectl annotate node {} {}-): the operator then goes on from what the node reports, "
-      "and "
-      "the label from before partitioning is forgotten",
+      "there. Correct it, or remove it (kubectl annotate node {} {}-): the operator then goes on from what the node "
+      "reports, and the label from before partitioning is forgotten",
       kPartitioningAnnotation, problem, node, kPartitioningAnnotation);
 }
 

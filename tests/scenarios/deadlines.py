@@ -33,14 +33,18 @@ def failed_after(c, name, most=20):
     return None
 
 
+def expect_failure_after_hold(c, name):
+    minutes = failed_after(c, name)
+    expect_that(minutes is not None and 9 <= minutes <= 12, "the node to fail 10 minutes after the hold", minutes)
+
+
 @scenario
 def verify_timeout_starts_again_after_a_hold():
     """A person holds a node for an hour while its new pods are not Ready: when the hold ends, the node has
     verifyTimeout (10 minutes) to come up."""
     c, name = with_a_node_that_does_not_come_up()
     hold(c, name, 6)
-    minutes = failed_after(c, name)
-    expect_that(minutes is not None and 9 <= minutes <= 12, "the node to fail 10 minutes after the hold", minutes)
+    expect_failure_after_hold(c, name)
 
 
 @scenario
@@ -65,8 +69,7 @@ def verify_timeout_starts_again_after_a_second_hold():
     for _ in range(5):
         c.after("1m")
     hold(c, name, 3)
-    minutes = failed_after(c, name)
-    expect_that(minutes is not None and 9 <= minutes <= 12, "the node to fail 10 minutes after the hold", minutes)
+    expect_failure_after_hold(c, name)
 
 
 @scenario

@@ -79,22 +79,23 @@ def a_node_that_was_deferred():
     expect_silence(c, first=4)
 
 
+def expect_silence_of_new_pods(behaviour):
+    c = fleet(2, ts(4), rollout={"verifyTimeout": "4h"})
+    c.behave(behaviour, *c.nodes())
+    c.edit(any=ts(8))
+    expect_silence(c, first=4)
+
+
 @scenario
 def a_node_whose_pods_do_not_come_up():
     """The new pods of a node in a change crash."""
-    c = fleet(2, ts(4), rollout={"verifyTimeout": "4h"})
-    c.behave("crash", *c.nodes())
-    c.edit(any=ts(8))
-    expect_silence(c, first=4)
+    expect_silence_of_new_pods("crash")
 
 
 @scenario
 def a_node_that_does_not_show_its_profile():
     """The new pods of a node in a change are Ready, and the node goes on to show what it showed."""
-    c = fleet(2, ts(4), rollout={"verifyTimeout": "4h"})
-    c.behave("unchanged", *c.nodes())
-    c.edit(any=ts(8))
-    expect_silence(c, first=4)
+    expect_silence_of_new_pods("unchanged")
 
 
 @scenario
