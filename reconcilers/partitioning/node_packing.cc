@@ -2,8 +2,8 @@
 #include "reconcilers/partitioning/node_packing.h"
 
 #include <algorithm>
+#include <compare>
 #include <limits>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -11,16 +11,15 @@ namespace gso {
 
 namespace {
 
-// Which free slices of a GPU are given up.
-struct Drop {
-  SizeCounts slices;
-  std::int64_t gigabytes = 0;
-};
-
 class Packer {
  public:
   Packer(const std::vector<std::int64_t>& sizes, const PackNode& node, const SizeCounts& demand)
-      : sizes_(sizes), node_(node), need_(node.gpus.size()), drops_(node.gpus.size()), surplus_(sizes.size()) {
+      : sizes_(sizes),
+        node_(node),
+        need_(node.gpus.size()),
+        dropped_(node.gpus.size() * sizes.size()),
+        dropped_gigabytes_(node.gpus.size()),
+        surplus_(sizes.size()) {
     SizeCounts supply(sizes.size());
     for (const PackGpu& gpu : node.gpus) {
       for (std::size_t t = 0; t < sizes.size(); ++t) supply[t] += gpu.free[t];
@@ -32,15 +31,12 @@ class Packer {
       surplus_[t] = std::max(left, 0);
       for (std::int32_t i = 0; i < missing; ++i) missing_.push_back(t);
     }
-    for (std::size_t g = 0; g < node.gpus.size(); ++g) {
-      need_[g] = -node.gpus[g].room;
-      drops_[g].slices.resize(sizes.size());
-    }
+    for (std::size_t g = 0; g < node.gpus.size(); ++g) need_[g] = -node.gpus[g].room;
     adds_.resize(missing_.size());
   }
 
   std::optional<NodePacking> run() {
-    if (!missing_.empty() && (!node_.changeable || !fits_by_volume())) return std::nullopt;
+    if (!missing_.empty() && (!node_.changeable || !may_fit())) return std::nullopt;
     if (!place_best_fit() && !search(0, 0)) return std::nullopt;
     return result();
   }
@@ -52,125 +48,166 @@ class Packer {
   static constexpr int kMostStepsOfMany = 24;
   static constexpr std::size_t kFew = 8;
 
-  [[nodiscard]] std::int64_t droppable(std::size_t g, std::size_t t) const {
-    const std::int32_t taken = node_.taken[t];
+  [[nodiscard]] std::int32_t& dropped(std::size_t g, std::size_t t) { return dropped_[g * sizes_.size() + t]; }
+  [[nodiscard]] std::int32_t dropped(std::size_t g, std::size_t t) const { return dropped_[g * sizes_.size() + t]; }
+
+  // Free slices of that size that the GPU can give up in all, those included that it gives up already.
+  [[nodiscard]] std::int32_t droppable(std::size_t g, std::size_t t) const {
     const std::int32_t free = node_.gpus[g].free[t];
+    if (free == 0) return 0;
     // It is not known on which GPU the slices are that bound pods have taken: each might have all of them.
-    return std::min(free - std::min(free, taken), surplus_[t] + drops_[g].slices[t]);
+    return std::max(std::min(free - std::min(free, node_.taken[t]), surplus_[t] + dropped(g, t)), 0);
   }
 
-  [[nodiscard]] bool fits_by_volume() const {
-    std::int64_t wanted = 0;
-    for (const std::size_t t : missing_) wanted += sizes_[t];
-    std::int64_t available = 0;
-    for (std::size_t g = 0; g < node_.gpus.size(); ++g) {
-      std::int64_t room = node_.gpus[g].room;
-      for (std::size_t t = 0; t < sizes_.size(); ++t) room += droppable(g, t) * sizes_[t];
-      available += std::max<std::int64_t>(room, 0);
+  // False: no placement exists. Of the slices that are missing, the largest k are each at least as large as the k-th,
+  // and no GPU can carry more slices of that size than fit into its room and all that it can give up.
+  [[nodiscard]] bool may_fit() const {
+    std::vector<std::int64_t> available(node_.gpus.size());
+    std::int64_t volume = 0;
+    for (std::size_t g = 0; g < available.size(); ++g) {
+      available[g] = node_.gpus[g].room;
+      for (std::size_t t = 0; t < sizes_.size(); ++t) available[g] += droppable(g, t) * sizes_[t];
+      volume += std::max<std::int64_t>(available[g], 0);
     }
-    return wanted <= available;
+    for (std::size_t k = 0; k < missing_.size(); ++k) {
+      const std::int64_t size = sizes_[missing_[k]];
+      volume -= size;
+      if (volume < 0) return false;
+      const bool last_of_size = k + 1 == missing_.size() || missing_[k + 1] != missing_[k];
+      if (!last_of_size) continue;
+      std::int64_t places = 0;
+      for (const std::int64_t gigabytes : available) places += gigabytes >= size ? gigabytes / size : 0;
+      if (places <= static_cast<std::int64_t>(k)) return false;
+    }
+    return true;
   }
 
-  // The free slices of a GPU that give at least `need` GiB: the fewest GiB, then the fewest slices.
-  [[nodiscard]] std::optional<Drop> least_drop(std::size_t g, std::int64_t need) const {
-    Drop out{SizeCounts(sizes_.size()), 0};
-    if (need <= 0) return out;
+  // The fewest GiB of its free slices, `need` or more, that the GPU can give up; nullopt: it has not as many.
+  [[nodiscard]] std::optional<std::int64_t> least_drop(std::size_t g, std::int64_t need) {
+    if (need <= 0) return 0;
     std::int64_t total = 0;
-    SizeCounts most(sizes_.size());
-    for (std::size_t t = 0; t < sizes_.size(); ++t) {
-      most[t] = static_cast<std::int32_t>(std::max<std::int64_t>(droppable(g, t), 0));
-      total += most[t] * sizes_[t];
-    }
+    for (std::size_t t = 0; t < sizes_.size(); ++t) total += droppable(g, t) * sizes_[t];
     if (total < need) return std::nullopt;
+    if (total == need) return total;
+    // sums_[v]: some of these slices make up exactly v GiB.
+    sums_.assign(static_cast<std::size_t>(total) + 1, 0);
+    sums_[0] = 1;
+    for (std::size_t t = 0; t < sizes_.size(); ++t) {
+      const auto size = static_cast<std::size_t>(sizes_[t]);
+      for (std::int32_t k = droppable(g, t); k > 0; --k) {
+        for (std::size_t v = sums_.size(); v-- > size;) sums_[v] |= sums_[v - size];
+      }
+    }
+    auto v = static_cast<std::size_t>(need);
+    while (sums_[v] == 0) ++v;  // All of them make up `total`, which is enough.
+    return static_cast<std::int64_t>(v);
+  }
+
+  // The fewest slices that the GPU can give up to make up exactly `gigabytes`, which least_drop() has found.
+  [[nodiscard]] SizeCounts slices_of_drop(std::size_t g, std::int64_t gigabytes) const {
+    SizeCounts out(sizes_.size());
+    if (gigabytes == 0) return out;
     constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max() / 2;
-    const auto width = static_cast<std::size_t>(total) + 1;
+    const auto width = static_cast<std::size_t>(gigabytes) + 1;
     // fewest[v]: how many slices make up exactly v GiB; by size: how many of that size are among them.
     std::vector<std::int32_t> fewest(width, kNever);
     std::vector<std::vector<std::int32_t>> chosen(sizes_.size());
     fewest[0] = 0;
     for (std::size_t t = 0; t < sizes_.size(); ++t) {
-      if (most[t] == 0) continue;
+      const std::int32_t most = droppable(g, t);
+      if (most == 0) continue;
       chosen[t].resize(width);
       std::vector<std::int32_t> next = fewest;
       for (std::size_t v = 0; v < width; ++v) {
-        for (std::int32_t k = 1; k <= most[t] && static_cast<std::size_t>(k * sizes_[t]) <= v; ++k) {
+        for (std::int32_t k = 1; k <= most && static_cast<std::size_t>(k * sizes_[t]) <= v; ++k) {
           const std::int32_t with = fewest[v - static_cast<std::size_t>(k * sizes_[t])] + k;
           if (with < next[v]) std::tie(next[v], chosen[t][v]) = std::pair(with, k);
         }
       }
       fewest = std::move(next);
     }
-    auto v = static_cast<std::size_t>(need);
-    while (fewest[v] >= kNever) ++v;  // All of them make up `total`, which is enough.
-    out.gigabytes = static_cast<std::int64_t>(v);
+    auto v = static_cast<std::size_t>(gigabytes);
     for (std::size_t t = sizes_.size(); t-- > 0;) {
       if (chosen[t].empty()) continue;
-      out.slices[t] = chosen[t][v];
-      v -= static_cast<std::size_t>(out.slices[t] * sizes_[t]);
+      out[t] = chosen[t][v];
+      v -= static_cast<std::size_t>(out[t] * sizes_[t]);
     }
     return out;
   }
 
+  // A GPU that can carry one more slice: smaller is better.
   struct Choice {
     std::int64_t cost = 0;  // GiB of free slices that are given up in addition.
     std::int64_t left = 0;  // GiB that remain on the GPU.
     std::size_t gpu = 0;
-    Drop drop;
+    friend auto operator<=>(const Choice&, const Choice&) = default;
   };
-  // The GPUs that can carry one more slice of that size, the best first.
-  [[nodiscard]] std::vector<Choice> choices(std::size_t t) const {
-    std::vector<Choice> out;
-    for (std::size_t g = 0; g < node_.gpus.size(); ++g) {
-      const std::int64_t need = need_[g] + sizes_[t];
-      auto drop = least_drop(g, need);
-      if (!drop) continue;
-      const std::int64_t cost = drop->gigabytes - drops_[g].gigabytes;
-      const std::int64_t left = drop->gigabytes - need;
-      out.push_back({cost, left, g, *std::move(drop)});
+  [[nodiscard]] std::optional<Choice> choice(std::size_t g, std::size_t t) {
+    const std::int64_t need = need_[g] + sizes_[t];
+    const auto drop = least_drop(g, need);
+    if (!drop) return std::nullopt;
+    return Choice{*drop - dropped_gigabytes_[g], *drop - need, g};
+  }
+
+  // The GPU carries one more slice of that size.
+  void add(const Choice& choice, std::size_t t) {
+    need_[choice.gpu] += sizes_[t];
+    const std::int64_t gigabytes = dropped_gigabytes_[choice.gpu] + choice.cost;
+    if (gigabytes > 0 || dropped_gigabytes_[choice.gpu] > 0)
+      give_up(choice.gpu, slices_of_drop(choice.gpu, gigabytes), gigabytes);
+  }
+
+  // These slices of the GPU are given up, in place of those that were before.
+  void give_up(std::size_t g, const SizeCounts& slices, std::int64_t gigabytes) {
+    for (std::size_t t = 0; t < sizes_.size(); ++t) {
+      surplus_[t] += dropped(g, t) - slices[t];
+      dropped(g, t) = slices[t];
     }
-    std::ranges::sort(out, {}, [](const Choice& c) { return std::tuple(c.cost, c.left, c.gpu); });
-    return out;
+    dropped_gigabytes_[g] = gigabytes;
   }
 
-  // Replaces what the GPU gives up; returns what it gave up before.
-  Drop exchange(std::size_t g, Drop drop) {
-    for (std::size_t t = 0; t < sizes_.size(); ++t) surplus_[t] += drops_[g].slices[t] - drop.slices[t];
-    return std::exchange(drops_[g], std::move(drop));
-  }
-
-  bool place_best_fit() {
+  [[nodiscard]] bool place_best_fit() {
     for (std::size_t i = 0; i < missing_.size(); ++i) {
-      std::vector<Choice> possible = choices(missing_[i]);
-      if (possible.empty()) {
+      std::optional<Choice> best;
+      for (std::size_t g = 0; g < node_.gpus.size(); ++g) {
+        const auto here = choice(g, missing_[i]);
+        if (here && (!best || *here < *best)) best = here;
+      }
+      if (!best) {
         undo(i);
         return false;
       }
-      adds_[i] = possible.front().gpu;
-      need_[adds_[i]] += sizes_[missing_[i]];
-      exchange(adds_[i], std::move(possible.front().drop));
+      adds_[i] = best->gpu;
+      add(*best, missing_[i]);
     }
     return true;
   }
 
   void undo(std::size_t placed) {
     for (std::size_t i = 0; i < placed; ++i) need_[adds_[i]] -= sizes_[missing_[i]];
-    for (std::size_t g = 0; g < node_.gpus.size(); ++g) exchange(g, Drop{SizeCounts(sizes_.size()), 0});
+    const SizeCounts none(sizes_.size());
+    for (std::size_t g = 0; g < node_.gpus.size(); ++g) give_up(g, none, 0);
   }
 
   // Tries the GPUs of each slice, the best first, until all have one. Equal slices go to GPUs in ascending order.
-  bool search(std::size_t i, std::size_t first_gpu) {
+  [[nodiscard]] bool search(std::size_t i, std::size_t first_gpu) {
     if (i == missing_.size()) return true;
     if (++steps_ > (missing_.size() <= kFew ? kMostSteps : kMostStepsOfMany)) return false;
-    for (Choice& choice : choices(missing_[i])) {
+    std::vector<Choice> choices;
+    for (std::size_t g = first_gpu; g < node_.gpus.size(); ++g) {
+      if (const auto here = choice(g, missing_[i])) choices.push_back(*here);
+    }
+    std::ranges::sort(choices);
+    for (const Choice& choice : choices) {
       const std::size_t g = choice.gpu;
-      if (g < first_gpu) continue;
-      need_[g] += sizes_[missing_[i]];
-      Drop before = exchange(g, std::move(choice.drop));
+      const SizeCounts before(&dropped(g, 0), &dropped(g, 0) + sizes_.size());
+      const std::int64_t gigabytes_before = dropped_gigabytes_[g];
+      add(choice, missing_[i]);
       adds_[i] = g;
       const bool same_next = i + 1 < missing_.size() && missing_[i + 1] == missing_[i];
       if (search(i + 1, same_next ? g : 0)) return true;
       need_[g] -= sizes_[missing_[i]];
-      exchange(g, std::move(before));
+      give_up(g, before, gigabytes_before);
     }
     return false;
   }
@@ -179,9 +216,9 @@ class Packer {
     NodePacking out;
     for (std::size_t g = 0; g < node_.gpus.size(); ++g) {
       out.free.push_back(node_.gpus[g].free);
-      for (std::size_t t = 0; t < sizes_.size(); ++t) out.free[g][t] -= drops_[g].slices[t];
-      out.destroyed += drops_[g].gigabytes;
-      out.rooms.push_back(drops_[g].gigabytes - need_[g]);
+      for (std::size_t t = 0; t < sizes_.size(); ++t) out.free[g][t] -= dropped(g, t);
+      out.destroyed += dropped_gigabytes_[g];
+      out.rooms.push_back(dropped_gigabytes_[g] - need_[g]);
     }
     for (std::size_t i = 0; i < missing_.size(); ++i) {
       ++out.free[adds_[i]][missing_[i]];
@@ -192,11 +229,13 @@ class Packer {
 
   const std::vector<std::int64_t>& sizes_;
   const PackNode& node_;
-  std::vector<std::int64_t> need_;    // By GPU: GiB that its free slices must give up; negative: its room.
-  std::vector<Drop> drops_;           // By GPU.
-  SizeCounts surplus_;                // Free slices of the node that nothing needs and nothing has given up.
-  std::vector<std::size_t> missing_;  // Slices to be added, by decreasing size.
-  std::vector<std::size_t> adds_;     // The GPU of each.
+  std::vector<std::int64_t> need_;               // By GPU: GiB that its free slices must give up; negative: its room.
+  SizeCounts dropped_;                           // By GPU and size: free slices that are given up.
+  std::vector<std::int64_t> dropped_gigabytes_;  // By GPU: what these make up.
+  SizeCounts surplus_;                           // Free slices of the node that nothing needs and nothing has given up.
+  std::vector<std::size_t> missing_;             // Slices to be added, by decreasing size.
+  std::vector<std::size_t> adds_;                // The GPU of each.
+  std::vector<char> sums_;                       // Of least_drop(), kept for its memory.
   int steps_ = 0;
 };
 

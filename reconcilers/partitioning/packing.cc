@@ -32,13 +32,31 @@ class Greedy {
   }
 
  private:
+  // Nodes that one search for a place has asked.
+  class Visited {
+   public:
+    explicit Visited(std::size_t nodes) : seen_(nodes) {}
+    [[nodiscard]] std::size_t size() const { return count_; }
+    // False: it was there.
+    bool insert(std::size_t node) {
+      if (seen_[node]) return false;
+      seen_[node] = true;
+      ++count_;
+      return true;
+    }
+
+   private:
+    std::vector<bool> seen_;
+    std::size_t count_ = 0;
+  };
+
   bool serve(std::size_t pod) {
     const auto place = state_.best_place(pod);
     if (place && place->cost.added == 0) {
       state_.put(pod, place->node);
       return true;
     }
-    std::set<std::size_t> visited;
+    Visited visited(state_.input.nodes.size());
     if (displace(pod, visited)) return true;
     if (place) {
       state_.put(pod, place->node);
@@ -50,9 +68,9 @@ class Greedy {
   [[nodiscard]] bool may_work() const { return state_.work() < kMostMoves + state_.input.nodes.size() * 64; }
 
   // Takes the place of an equal pod that finds a free slice elsewhere, directly or in the same way: an augmenting path.
-  bool displace(std::size_t pod, std::set<std::size_t>& visited) {
+  bool displace(std::size_t pod, Visited& visited) {
     for (const std::size_t node : state_.input.admissions[state_.input.pods[pod].admission]) {
-      if (!may_work() || !visited.insert(node).second) continue;
+      if (!may_work() || !visited.insert(node)) continue;
       std::set<std::size_t> asked;
       const std::vector<std::size_t> there = state_.pods_on[node];
       for (const std::size_t other : there) {
@@ -69,7 +87,7 @@ class Greedy {
     return false;
   }
 
-  bool displace_from(std::size_t pod, std::size_t node, std::set<std::size_t>& visited) {
+  bool displace_from(std::size_t pod, std::size_t node, Visited& visited) {
     constexpr std::size_t kMostDepth = 32;
     if (visited.size() > kMostDepth) return false;
     state_.take(pod);

@@ -10,7 +10,8 @@ PackState::PackState(const PackInput& the_input)
     : input(the_input),
       node_of(the_input.pods.size()),
       pods_on(the_input.nodes.size()),
-      nodes_(the_input.nodes.size()) {
+      nodes_(the_input.nodes.size()),
+      versions_(the_input.nodes.size()) {
   std::map<std::vector<std::int64_t>, std::size_t> known;
   std::map<std::tuple<std::int32_t, std::size_t, std::size_t>, std::size_t> kinds;
   for (const PackPod& pod : input.pods) {
@@ -23,8 +24,8 @@ PackState::PackState(const PackInput& the_input)
     signature_of_.push_back(at->second);
     kinds_.push_back(kinds.try_emplace({pod.priority, at->second, pod.admission}, kinds.size()).first->second);
   }
+  answers_.assign(signatures_.size(), std::vector<Answer>(nodes_.size()));
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
-    nodes_[n].answers.resize(signatures_.size());
     nodes_[n].demand.resize(input.sizes.size());
     set_demand(n, nodes_[n].demand);
   }
@@ -42,7 +43,7 @@ void PackState::set_demand(std::size_t node, SizeCounts demand) {
   ++work_;
   if (auto packing = pack_node(input.sizes, input.nodes[node], demand)) state.packing = *std::move(packing);
   state.demand = std::move(demand);
-  ++state.version;
+  ++versions_[node];
 }
 
 std::optional<PackCost> PackState::find_cost(std::size_t signature, std::size_t node) {
@@ -65,10 +66,10 @@ std::optional<PackCost> PackState::find_cost(std::size_t signature, std::size_t 
 }
 
 std::optional<PackCost> PackState::cost(std::size_t pod, std::size_t node) {
-  Answer& answer = nodes_[node].answers[signature_of_[pod]];
-  if (answer.version != nodes_[node].version) {
+  Answer& answer = answers_[signature_of_[pod]][node];
+  if (answer.version != versions_[node]) {
     answer.cost = find_cost(signature_of_[pod], node);
-    answer.version = nodes_[node].version;
+    answer.version = versions_[node];
   }
   return answer.cost;
 }

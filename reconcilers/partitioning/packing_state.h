@@ -63,15 +63,15 @@ class PackState {
   struct NodeState {
     SizeCounts demand;
     NodePacking packing;
-    std::uint64_t version = 1;
-    std::vector<Answer> answers;  // By signature.
   };
   [[nodiscard]] SizeCounts with(const SizeCounts& demand, std::size_t pod, std::int32_t by) const;
   [[nodiscard]] std::optional<PackCost> find_cost(std::size_t signature, std::size_t node);
   void set_demand(std::size_t node, SizeCounts demand);
 
   std::vector<NodeState> nodes_;
-  std::vector<SizeCounts> signatures_;  // What a pod asks for.
+  std::vector<std::uint64_t> versions_;       // By node: counts its changes, from 1.
+  std::vector<std::vector<Answer>> answers_;  // By signature and node, so that a pod's nodes lie side by side.
+  std::vector<SizeCounts> signatures_;        // What a pod asks for.
   std::vector<std::size_t> signature_of_;
   std::vector<std::size_t> kinds_;
   std::size_t work_ = 0;
