@@ -1,0 +1,227 @@
+"""A cluster whose nodes nos partitions: Nebuly's device plugin, nos's gpu-agent, the scheduler, and pods with slices."""
+import json
+import re
+
+from .cluster import Cluster
+from .expectations import Failure, expect_that
+from .names import CONFIG_LABEL
+from .times import stamp
+
+NOS, NOS_BEFORE = "nos.nebuly.com/gpu-partitioning", "nos.nebuly.ai/gpu-partitioning"
+NAMESPACE, CONFIG_MAP = "nebuly-nvidia", "nos-device-plugin-configs"
+MARK = "gpusharing.dev/partitioning"
+STATUS = "nos.nebuly.com/status-gpu-"
+SLICE = re.compile(r"nvidia\.com/gpu-(\d+)gb$")
+
+
+def profile(geometry):
+    """The document for {gpu: {size: count}}, as nos writes it."""
+    entries = "".join(
+        "    - name: nvidia.com/gpu\n      rename: gpu-%dgb\n      memoryGB: %d\n      replicas: %d\n      devices: [\"%d\"]\n"
+        % (size, size, count, gpu) for gpu, sizes in sorted(geometry.items()) for size, count in sorted(sizes.items()))
+    return ("version: v1\nflags:\n  migStrategy: \"none\"\nsharing:\n  mps:\n    failRequestsGreaterThanOne: true\n    resources:" +
+            ("\n" + entries if entries else " []\n"))
+
+
+def geometry_of(text):
+    """{gpu: {size: count}} of a document, in the form of nos or of the operator."""
+    out = {}
+    fields = re.findall(r"memoryGB: (\d+),?\s+replicas: (\d+),?\s+devices: \[\"(\d+)\"\]", text)
+    for size, count, gpu in fields:
+        sizes = out.setdefault(int(gpu), {})
+        sizes[int(size)] = sizes.get(int(size), 0) + int(count)
+    return out
+
+
+class SliceCluster(Cluster):
+    """Nodes of the fork. `assigned`: pod -> (node, [(gpu, size)]), the slices that its containers really have."""
+
+    def __init__(self, **options):
+        self.slice_nodes, self.assigned, self.running = {}, {}, {}
+        super().__init__({"any": "version: v1\n"}, gfd=False, layout="none", **options)
+        self.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE},
+                  "data": {}})
+        self.fork()
+
+    def fork(self, name="nvidia-device-plugin", namespace=NAMESPACE, config_map=CONFIG_MAP, selector=None,
+             image="ghcr.io/nebuly-ai/k8s-device-plugin:0.13.0"):
+        env = {"NODE_LABEL": CONFIG_LABEL, "CONFIG_FILE_SRCDIR": "/available-configs",
+               "CONFIG_FILE_DST": "/config/config.yaml", "DEFAULT_CONFIG": "", "FALLBACK_STRATEGIES": "empty"}
+        return self.put({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": namespace},
+            "spec": {"selector": {"matchLabels": {"app": name}},
+                     "template": {"metadata": {"labels": {"app": name}}, "spec": {
+                         "nodeSelector": selector or {NOS: "mps"},
+                         "containers": [
+                             {"name": "nvidia-device-plugin-sidecar", "image": image, "command": ["config-manager"],
+                              "env": [{"name": key, "value": value} for key, value in env.items()],
+                              "volumeMounts": [{"name": "available-configs", "mountPath": "/available-configs"}]},
+                             {"name": "nvidia-device-plugin-ctr", "image": image,
+                              "env": [{"name": "CONFIG_FILE", "value": "/config/config.yaml"}]}],
+                         "volumes": [{"name": "available-configs", "configMap": {"name": config_map}}]}}},
+            "status": {}})
+
+    def keys(self):
+        return self.get("ConfigMap", CONFIG_MAP, NAMESPACE)["data"]
+
+    def slice_node(self, name, gpus=1, mib=40960, labels=None, spelling=NOS, taints=None):
+        own = {"kubernetes.io/hostname": name, "nvidia.com/gpu.count": str(gpus), "nvidia.com/gpu.memory": str(mib),
+               "nvidia.com/gpu.product": "NVIDIA-A100"}
+        if spelling:
+            own[spelling] = "mps"
+        own.update(labels or {})
+        node = self.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": own, "annotations": {}},
+                         "spec": {"taints": taints} if taints else {}, "status": {
+                             "capacity": {}, "allocatable": {}, "conditions": [{"type": "Ready", "status": "True"}]}})
+        self.slice_nodes[name] = {"gpus": gpus, "mib": mib, "agent": True, "plugin": True, "loaded": {}, "key": None}
+        self.react()
+        return node
+
+    def lose_node(self, name):
+        for pod in [pod for pod in self.all("Pod") if pod["spec"].get("nodeName") == name]:
+            self.end_pod(pod["metadata"]["name"])
+        self.remove("Node", name)
+        del self.slice_nodes[name]
+
+    def wait_for_slice(self, name, *sizes, priority=0, one_container=False, **spec):
+        def container(index, wanted):
+            asked = {}
+            for size in wanted:
+                asked["nvidia.com/gpu-%dgb" % size] = str(int(asked.get("nvidia.com/gpu-%dgb" % size, 0)) + 1)
+            return {"name": "c%d" % index, "resources": {"limits": asked, "requests": dict(asked)}}
+        groups = [sizes] if one_container else [(size,) for size in sizes]
+        return self.put({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "team"},
+                         "spec": dict({"priority": priority, "hostIPC": True,
+                                       "containers": [container(i, group) for i, group in enumerate(groups)]}, **spec),
+                         "status": {"phase": "Pending", "conditions": [
+                             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}})
+
+    def end_pod(self, name):
+        self.remove("Pod", name, "team")
+        self.assigned.pop(name, None)
+
+    @staticmethod
+    def sizes_of(pod):
+        out = []
+        for container in pod["spec"]["containers"]:
+            for resource, count in container["resources"]["limits"].items():
+                found = SLICE.match(resource)
+                out += [int(found.group(1))] * int(count) if found else []
+        return out
+
+    def used(self, name):
+        """{gpu: {size: count}} that containers really have on the node."""
+        out = {}
+        for node, slices in self.assigned.values():
+            for gpu, size in slices if node == name else []:
+                sizes = out.setdefault(gpu, {})
+                sizes[size] = sizes.get(size, 0) + 1
+        return out
+
+    def bind(self, pod_name, node_name, gpus=None):
+        """The scheduler binds a pod, and the kubelet takes slices for it (of these GPUs, if they are named)."""
+        pod, state = self.get("Pod", pod_name, "team"), self.slice_nodes[node_name]
+        used, taken = self.used(node_name), []
+        for at, size in enumerate(self.sizes_of(pod)):
+            for gpu in [gpus[at]] if gpus else sorted(state["loaded"]):
+                mine = sum(1 for one in taken if one == (gpu, size)) + used.get(gpu, {}).get(size, 0)
+                if state["loaded"].get(gpu, {}).get(size, 0) > mine:
+                    taken.append((gpu, size))
+                    break
+            else:
+                return False
+        pod["spec"]["nodeName"] = node_name
+        pod["status"] = {"phase": "Running", "startTime": stamp(self.clock), "conditions": [
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(self.clock)}]}
+        self.touch(pod)
+        self.assigned[pod_name] = (node_name, taken)
+        return True
+
+    def admits(self, pod, name):
+        node = self.get("Node", name)
+        labels = node["metadata"]["labels"]
+        if node["spec"].get("unschedulable") or node["status"]["conditions"][0]["status"] != "True":
+            return False
+        if any(labels.get(k) != v for k, v in pod["spec"].get("nodeSelector", {}).items()):
+            return False
+        tolerated = {t.get("key") for t in pod["spec"].get("tolerations", [])}
+        return all(t["key"] in tolerated for t in node["spec"].get("taints", []) if t["effect"] != "PreferNoSchedule")
+
+    def schedule(self):
+        pods = [p for p in self.all("Pod") if not p["spec"].get("nodeName") and p["status"]["phase"] == "Pending"]
+        for pod in sorted(pods, key=lambda p: -p["spec"].get("priority", 0)):
+            for name in sorted(self.slice_nodes):
+                state = self.slice_nodes[name]
+                if state["plugin"] and self.admits(pod, name) and self.bind(pod["metadata"]["name"], name):
+                    break
+
+    def react(self):
+        super().react()
+        for name, state in sorted(getattr(self, "slice_nodes", {}).items()):
+            self.react_slices(name, state)
+
+    def react_slices(self, name, state):
+        node = self.get("Node", name)
+        before = json.dumps(node, sort_keys=True)
+        labels = node["metadata"]["labels"]
+        served = labels.get(NOS) == "mps"
+        if state["plugin"] and served:
+            key = labels.get(CONFIG_LABEL)
+            if key is None:
+                state["loaded"] = {}
+            elif key in self.keys():
+                state["loaded"] = geometry_of(self.keys()[key])
+            self.check(name, state)
+        for where in ("capacity", "allocatable"):
+            shown = {key: value for key, value in node["status"][where].items() if not SLICE.match(key)}
+            for sizes in state["loaded"].values():
+                for size, count in sizes.items():
+                    resource = "nvidia.com/gpu-%dgb" % size
+                    shown[resource] = str(int(shown.get(resource, 0)) + count)
+            if where == "allocatable" and not (state["plugin"] and served):
+                shown = {key: "0" if SLICE.match(key) else value for key, value in shown.items()}
+            node["status"][where] = shown
+        if state["agent"] and served:
+            self.report(name, state)
+        if before != json.dumps(node, sort_keys=True):
+            self.touch(node)
+
+    def check(self, name, state):
+        """No slice that a pod has leaves, and no GPU promises more memory than it has."""
+        for gpu, sizes in self.used(name).items():
+            for size, count in sizes.items():
+                expect_that(state["loaded"].get(gpu, {}).get(size, 0) >= count,
+                            "node %s to keep %d used slices of %d GiB on GPU %d" % (name, count, size, gpu),
+                            state["loaded"])
+        for gpu, sizes in state["loaded"].items():
+            expect_that(gpu < state["gpus"], "no profile for GPU %d of node %s, which has %d" % (gpu, name, state["gpus"]))
+            expect_that(sum(size * count for size, count in sizes.items()) * 1024 <= state["mib"],
+                        "slices of at most %d MiB on GPU %d of node %s" % (state["mib"], gpu, name), sizes)
+
+    def report(self, name, state):
+        notes = self.get("Node", name)["metadata"]["annotations"]
+        for key in [key for key in notes if key.startswith(STATUS)]:
+            del notes[key]
+        used = self.used(name)
+        for gpu, sizes in state["loaded"].items():
+            for size, count in sizes.items():
+                busy = min(count, used.get(gpu, {}).get(size, 0))
+                for what, number in (("used", busy), ("free", count - busy)):
+                    if number:
+                        notes["%s%d-%dgb-%s" % (STATUS, gpu, size, what)] = str(number)
+
+    def partition(self, most=12, each="2m"):
+        """Looks until two looks in succession have written nothing."""
+        quiet = 0
+        for _ in range(most):
+            tick = self.after(each)
+            quiet = quiet + 1 if tick.is_quiet() else 0
+            if quiet == 2:
+                return tick
+        raise Failure("expected silence after %d looks, got %s" % (most, json.dumps(tick.actions)[:400]))
+
+    def slices(self, name):
+        return self.slice_nodes[name]["loaded"]
+
+    def label(self, name, key=CONFIG_LABEL):
+        return self.get("Node", name)["metadata"]["labels"].get(key)

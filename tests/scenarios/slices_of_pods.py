@@ -1,0 +1,210 @@
+"""Dynamic MPS partitioning over several looks: slices that pods use stay, whatever people and late reports do."""
+from cluster.slices import CONFIG_MAP, MARK, NAMESPACE, NOS, NOS_BEFORE, SliceCluster, geometry_of, profile
+from scenario import CONFIG_LABEL, expect, expect_that, scenario
+
+
+def served(*sizes, **options):
+    """A node n01 that has slices of these sizes, each used by a pod p0, p1, ..."""
+    c = SliceCluster()
+    c.slice_node("n01", **options)
+    for at, size in enumerate(sizes):
+        c.wait_for_slice("p%d" % at, size)
+    c.partition()
+    c.schedule()
+    c.react()
+    expect("pods that run", sorted(c.assigned), ["p%d" % at for at in range(len(sizes))])
+    return c
+
+
+def rewrite_keys(c, data):
+    found = c.get("ConfigMap", CONFIG_MAP, NAMESPACE)
+    found["data"] = data
+    c.touch(found)
+
+
+@scenario
+def pods_that_wait_get_their_slices():
+    """Two pods wait: one key, one label, and both run; the look after that is silent."""
+    c = served(10, 20)
+    expect("slices", c.slices("n01"), {0: {10: 1, 20: 1}})
+    expect("keys", len(c.keys()), 1)
+
+
+@scenario
+def the_key_of_a_node_that_vanished_is_put_back():
+    """The fork's chart is upgraded and writes its ConfigMap anew: the key that a node's label names is back at the next look."""
+    c = served(10, 20)
+    before = dict(c.keys())
+    rewrite_keys(c, {})
+    c.after("2m")
+    expect("keys", c.keys(), before)
+    expect("the label", c.label("n01"), list(before)[0])
+
+
+@scenario
+def a_key_that_is_still_there_is_not_written_again():
+    """The neighbour: the ConfigMap gets a further key of somebody else, and the operator writes nothing."""
+    c = served(10, 20)
+    rewrite_keys(c, dict(c.keys(), other="version: v1\n"))
+    expect("writes", [a for a in c.after("2m").actions if a["action"] == "PatchConfigMap"], [])
+
+
+@scenario
+def a_slice_that_a_pod_took_a_moment_ago_stays():
+    """A pod ended on GPU 0 and another one was bound on GPU 1 five seconds ago; the agent reports every ten: GPU 1 keeps it."""
+    c = SliceCluster()
+    c.slice_node("n01", gpus=2)
+    for name, size in (("a", 20), ("b", 20), ("x", 19), ("y", 19)):
+        c.wait_for_slice(name, size)
+    c.partition()
+    c.bind("a", "n01", [0])
+    for name in ("b", "x", "y"):
+        c.end_pod(name)
+    c.react()
+    c.wait_for_slice("big", 39)
+    c.after("2m")  # The key for it.
+    c.wait("2m")
+    c.slice_nodes["n01"]["agent"] = False
+    c.end_pod("a")
+    c.wait_for_slice("late", 20)
+    expect_that(c.bind("late", "n01", [1]), "a free slice on GPU 1")
+    c.after("5s", held="2m")  # The model fails where a used slice leaves.
+    expect_that(c.slices("n01").get(1, {}).get(20, 0) == 1, "GPU 1 to keep the slice", c.slices("n01"))
+
+
+@scenario
+def a_slice_that_a_pod_took_before_the_last_report_stays():
+    """The neighbour: the agent has reported since, and GPU 0 is the one that is cut."""
+    c = SliceCluster()
+    c.slice_node("n01", gpus=2)
+    c.wait_for_slice("a", 20)
+    c.wait_for_slice("b", 20)
+    c.wait_for_slice("x", 19)
+    c.wait_for_slice("y", 19)
+    c.partition()
+    c.bind("b", "n01", [1])
+    for name in ("a", "x", "y"):
+        c.end_pod(name)
+    c.react()
+    c.wait_for_slice("big", 39)
+    c.partition()
+    expect("slices", c.slices("n01")[0], {39: 1})
+
+
+@scenario
+def a_key_that_another_node_names_is_not_rewritten():
+    """n01's key was edited and a person let n02 name it: pods use its slices on n02, and n01's turn does not rewrite it."""
+    c = SliceCluster()
+    c.slice_node("n01")
+    c.wait_for_slice("a", 10, nodeSelector={"kubernetes.io/hostname": "n01"})
+    c.after("2m")
+    c.after("2m")
+    key = list(c.keys())[0]
+    rewrite_keys(c, {key: profile({0: {10: 1, 20: 1}})})
+    c.slice_node("n02", labels={CONFIG_LABEL: key})
+    c.wait_for_slice("user", 20, nodeSelector={"kubernetes.io/hostname": "n02"})
+    c.schedule()
+    c.react()
+    expect("where the pod runs", c.assigned.get("user", [""])[0], "n02")
+    c.after("2m")  # The model fails where a used slice leaves.
+    expect("slices of the key", geometry_of(c.keys()[key]), {0: {10: 1, 20: 1}})
+
+
+@scenario
+def a_plugin_that_is_not_the_fork_gets_no_slices_by_size():
+    """The official plugin v0.17.1 was put on the label of nos: one replica ends it, so nothing is written, and a finding says so."""
+    c = SliceCluster()
+    c.fork(image="nvcr.io/nvidia/k8s-device-plugin:v0.17.1")
+    c.slice_node("n01")
+    c.wait_for_slice("a", 10)
+    ticks = [c.after("2m") for _ in range(4)]
+    expect("keys", list(c.keys()), [])
+    expect("the label", c.label("n01"), None)
+    expect_that(any(tick.found_on("PartitioningNeedsFork") for tick in ticks), "PartitioningNeedsFork about n01",
+                ticks[-1].all_findings)
+
+
+@scenario
+def a_node_with_the_former_label_and_a_key_of_nos_is_served():
+    """Only nos.nebuly.ai stands there, and the profile label still names a key of nos: no plugin ever reports it, and pods wait."""
+    c = SliceCluster()
+    c.keys()["n01-1700000000"] = profile({0: {10: 2}})
+    c.slice_node("n01", spelling=NOS_BEFORE, labels={CONFIG_LABEL: "n01-1700000000"})
+    c.wait_for_slice("a", 20)
+    for _ in range(6):
+        c.after("20m")
+        c.schedule()
+    expect("the label that the plugin selects by", c.label("n01", NOS), "mps")
+    expect("pods that run", sorted(c.assigned), ["a"])
+
+
+@scenario
+def a_node_with_the_former_label_is_served():
+    """The neighbour: the same node without a profile label."""
+    c = SliceCluster()
+    c.slice_node("n01", spelling=NOS_BEFORE)
+    c.wait_for_slice("a", 20)
+    for _ in range(6):
+        c.after("20m")
+        c.schedule()
+    expect("pods that run", sorted(c.assigned), ["a"])
+
+
+@scenario
+def the_present_label_comes_back_where_the_owner_left_the_former_one():
+    """A script resets labels and takes nos.nebuly.com away, which the operator had set: the plugin leaves, so it is set again."""
+    c = served(10, spelling=NOS_BEFORE)
+    c.set_label("n01", NOS, None)
+    for _ in range(4):
+        c.after("10m")
+    expect("the label that the plugin selects by", c.label("n01", NOS), "mps")
+    expect("allocatable", c.node("n01")["status"]["allocatable"], {"nvidia.com/gpu-10gb": "1"})
+
+
+@scenario
+def leaving_restores_no_key_of_the_operator():
+    """Its annotation was removed, as a finding advises; after another move the node leaves: no label names the operator's key."""
+    c = served(10)
+    c.annotate("Node", "n01", MARK, None)
+    c.wait_for_slice("b", 20)
+    c.partition()
+    c.schedule()
+    for name in ("p0", "b"):
+        c.end_pod(name)
+    c.react()
+    c.set_label("n01", NOS, None)
+    for _ in range(3):
+        c.after("2m")
+    expect("the profile label", c.label("n01"), None)
+
+
+@scenario
+def leaving_restores_what_stood_there_before():
+    """The neighbour: a person's label stood there, and it is back."""
+    c = served(10, labels={CONFIG_LABEL: "custom"})
+    c.end_pod("p0")
+    c.react()
+    c.set_label("n01", NOS, None)
+    for _ in range(3):
+        c.after("2m")
+    expect("the profile label", c.label("n01"), "custom")
+    expect("its annotation", c.annotations("n01").get(MARK), None)
+
+
+@scenario
+def a_report_that_makes_no_sense_does_not_stop_the_operator():
+    """One node claims a GPU of 200 TiB with thousands of slices: it is skipped in time, and the other node is partitioned."""
+    c = SliceCluster()
+    node = c.slice_node("n01", mib=200 << 20)
+    c.slice_nodes["n01"]["agent"] = False
+    for size in range(1, 20):
+        c.annotations("n01")["nos.nebuly.com/status-gpu-0-%dgb-free" % size] = "1000"
+    c.touch(node)
+    c.slice_node("n02")
+    for name in ("a", "b"):
+        c.wait_for_slice(name, 8000)
+    c.wait_for_slice("c", 10, nodeSelector={"kubernetes.io/hostname": "n02"})
+    for _ in range(4):
+        c.after("2m")  # `plan` has 30 seconds.
+    c.schedule()
+    expect("pods that run", sorted(c.assigned), ["c"])
