@@ -73,7 +73,8 @@ class SliceCluster(Cluster):
         node = self.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": own, "annotations": {}},
                          "spec": {"taints": taints} if taints else {}, "status": {
                              "capacity": {}, "allocatable": {}, "conditions": [{"type": "Ready", "status": "True"}]}})
-        self.slice_nodes[name] = {"gpus": gpus, "mib": mib, "agent": True, "plugin": True, "loaded": {}, "key": None}
+        self.slice_nodes[name] = {"gpus": gpus, "mib": mib, "agent": True, "plugin": True, "loaded": {}, "key": None,
+                                  "crashes": False}  # crashes: the plugin does not start with another key.
         self.react()
         return node
 
@@ -164,9 +165,11 @@ class SliceCluster(Cluster):
         node = self.get("Node", name)
         before = json.dumps(node, sort_keys=True)
         labels = node["metadata"]["labels"]
-        served = labels.get(NOS) == "mps"
+        key = labels.get(CONFIG_LABEL)
+        crashes = state["crashes"] and key != state["key"]
+        served = labels.get(NOS) == "mps" and not crashes
         if state["plugin"] and served:
-            key = labels.get(CONFIG_LABEL)
+            state["key"] = key
             if key is None:
                 state["loaded"] = {}
             elif key in self.keys():
