@@ -245,3 +245,57 @@ def a_clock_that_was_ahead_does_not_prolong_the_pause_after_a_failed_move():
     c = after_a_failed_move()
     c.set_clock_back("48h")
     tried_again(c, 6)
+
+
+@scenario
+def a_label_that_is_away_for_seconds_takes_no_slices():
+    """A controller sets a node's labels anew, and nos's label is away for ten seconds: the slices of running pods stay."""
+    c = served(10)
+    before = c.label("n01")
+    c.set_label("n01", NOS, None)
+    c.after("5s")
+    c.after("5s")
+    c.set_label("n01", NOS, "mps")  # The model fails where a used slice leaves.
+    c.after("2m")
+    expect("the profile label", c.label("n01"), before)
+
+
+@scenario
+def a_held_node_is_not_released():
+    """A person holds n01 and takes its label away: the operator skips the node until the hold is gone."""
+    c = served(10)
+    before = c.label("n01")
+    c.annotate("Node", "n01", "gpusharing.dev/hold", "true")
+    c.set_label("n01", NOS, None)
+    for _ in range(3):
+        c.after("10m")
+    expect("the profile label while it is held", c.label("n01"), before)
+    c.end_pod("p0")
+    c.annotate("Node", "n01", "gpusharing.dev/hold", None)
+    for _ in range(3):
+        c.after("10m")
+    expect("the profile label afterwards", c.label("n01"), None)
+
+
+@scenario
+def a_node_that_the_official_plugin_serves_as_well_is_left_alone():
+    """The official plugin's DaemonSet selects n01 beside the fork, and its sidecar follows the same label: nothing is written."""
+    c = SliceCluster()
+    c.slice_node("n01", labels={"nvidia.com/gpu.present": "true"})
+    c.wait_for_slice("a", 10)
+    for _ in range(4):
+        tick = c.after("2m")
+    expect("the profile label", c.label("n01"), None)
+    expect_that([f for f in tick.all_findings if f["object"]["name"] == "n01"], "a finding about n01", tick.all_findings)
+
+
+@scenario
+def a_node_that_only_the_official_plugin_serves_is_left_alone():
+    """The neighbour: without the fork nothing is written, and PartitioningNeedsFork names the node."""
+    c = SliceCluster()
+    c.remove("DaemonSet", "nvidia-device-plugin", NAMESPACE)
+    c.slice_node("n01", labels={"nvidia.com/gpu.present": "true"})
+    c.wait_for_slice("a", 10)
+    for _ in range(4):
+        tick = c.after("2m")
+    expect("(label, named)", (c.label("n01"), tick.found_on("PartitioningNeedsFork")), (None, ["n01"]))
