@@ -299,3 +299,30 @@ def a_node_that_only_the_official_plugin_serves_is_left_alone():
     for _ in range(4):
         tick = c.after("2m")
     expect("(label, named)", (c.label("n01"), tick.found_on("PartitioningNeedsFork")), (None, ["n01"]))
+
+
+def with_a_pod_that_asks_for_cpus(cpus):
+    """n01 has 8 CPUs and one GPU. A pod of high priority wants all of the GPU and so many CPUs, another one 20 GiB."""
+    c = SliceCluster()
+    node = c.slice_node("n01")
+    node["status"]["capacity"]["cpu"] = node["status"]["allocatable"]["cpu"] = "8"
+    greedy = c.wait_for_slice("greedy", 39, priority=5)
+    for kind in ("requests", "limits"):
+        greedy["spec"]["containers"][0]["resources"][kind]["cpu"] = cpus
+    c.wait_for_slice("modest", 20)
+    c.partition()
+    return c
+
+
+@scenario
+def a_pod_that_no_node_has_the_cpus_for_takes_no_slices_from_others():
+    """The first pod asks for 64 CPUs and can never be bound: the scheduler finds a slice for the other one."""
+    c = with_a_pod_that_asks_for_cpus("64")
+    expect_that(c.bind("modest", "n01"), "a slice of 20 GiB", c.slices("n01"))
+
+
+@scenario
+def a_pod_that_a_node_has_the_cpus_for_comes_first():
+    """The neighbour: it asks for 4 CPUs, and gets its slice."""
+    c = with_a_pod_that_asks_for_cpus("4")
+    expect_that(c.bind("greedy", "n01"), "a slice of 39 GiB", c.slices("n01"))
