@@ -210,43 +210,6 @@ def a_report_that_makes_no_sense_does_not_stop_the_operator():
     expect("pods that run", sorted(c.assigned), ["c"])
 
 
-def after_a_failed_move():
-    """n01 has gone back to its former slices a moment ago; its plugin works again, and a pod waits for 20 GiB."""
-    c = served(10)
-    before = c.label("n01")
-    c.wait_for_slice("w", 20)
-    c.slice_nodes["n01"]["crashes"] = True
-    for _ in range(3):
-        c.after("2m")
-    expect_that(c.label("n01") != before, "another label", before)
-    c.after("16m")
-    expect("the label after the failed move", c.label("n01"), before)
-    c.slice_nodes["n01"]["crashes"] = False
-    c.react()
-    return c
-
-
-def tried_again(c, hours):
-    for _ in range(hours * 2):
-        c.after("30m")
-        c.schedule()
-    expect("pods that run", sorted(c.assigned), ["p0", "w"])
-
-
-@scenario
-def a_move_that_failed_is_tried_again():
-    """The pause after a failed move is ten minutes: within three hours the pod runs."""
-    tried_again(after_a_failed_move(), 3)
-
-
-@scenario
-def a_clock_that_was_ahead_does_not_prolong_the_pause_after_a_failed_move():
-    """The operator's clock was two days ahead when the move failed, and is set right: a time in the future counts as now."""
-    c = after_a_failed_move()
-    c.set_clock_back("48h")
-    tried_again(c, 6)
-
-
 @scenario
 def a_label_that_is_away_for_seconds_takes_no_slices():
     """A controller sets a node's labels anew, and nos's label is away for ten seconds: the slices of running pods stay."""
