@@ -252,6 +252,30 @@ TEST_F(StandaloneMps, StopAtTheFirstNodeWhoseDaemonDoesNotStart) {
   EXPECT_EQ(in_change(), 0);
 }
 
+// Slots are free, and the canary has passed: what keeps the third node in service is the failure alone.
+TEST_F(StandaloneMps, StopOnceTooManyDoNotStartAfterTheCanaryAsWell) {
+  begin(3);
+  fleet->settings.cluster_max_unavailable = fleet->settings.rollout.max_unavailable =
+      fleet->settings.rollout.max_unavailable_per_group = {3, false};
+  fleet->settings.rollout.max_failures = 1;
+  fleet->settings.rollout.canary_soak = 0s;
+  fleet->settings.rollout.verify_timeout = 5min;
+  fleet->annotate("n02", kHoldAnnotation, "true");
+  fleet->annotate("n03", kHoldAnnotation, "true");
+  new_template("new");
+  run(60s);
+  ASSERT_EQ(hash_on("n01"), "new");
+  broken = true;
+  fleet->annotate("n02", kHoldAnnotation, std::nullopt);
+  run(6min);
+  ASSERT_EQ(hash_on("n02"), "new");
+  ASSERT_NE(finding(kStandaloneMpsFailed), "");
+  fleet->annotate("n03", kHoldAnnotation, std::nullopt);
+  run(60s);
+  EXPECT_EQ(hash_on("n03"), "old");
+  EXPECT_FALSE(fleet->node("n03").unschedulable);
+}
+
 TEST_F(StandaloneMps, FollowTheModeOfThePolicy) {
   begin(2);
   fleet->settings.mode = PolicyMode::approve;
@@ -319,6 +343,18 @@ TEST_F(StandaloneMps, ThatOnlyWatchTheHostAreReplacedWithoutADrain) {
   run(60s);
   EXPECT_EQ(on("new"), 3);
   EXPECT_EQ(most_in_change, 0);
+}
+
+TEST_F(StandaloneMps, ThatOnlyWatchTheHostAreReplacedOneByOneAndNotAfterOneThatIsNotReady) {
+  begin(3, "observe");
+  broken = true;
+  new_template("new");
+  run(60s);
+  EXPECT_EQ(on("new"), 1);
+  broken = false;
+  new_template("newer");  // The image is corrected.
+  run(60s);
+  EXPECT_EQ(on("newer"), 3);
 }
 
 TEST_F(StandaloneMps, MarkTheirNodesForKai) {
