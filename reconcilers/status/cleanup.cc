@@ -16,7 +16,9 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/node/mps_daemon_change.h"
 #include "reconcilers/node/node_labels.h"
+#include "reconcilers/partitioning/mark.h"
 #include "reconcilers/partitioning/release.h"
 #include "reconcilers/status/status.h"
 
@@ -91,27 +93,12 @@ class Leaving {
     } else if (label) {
       retained_[{label->key, label->value, *label_writer(node, label->key)}].push_back(node.meta.name);
     }
-    if (node.meta.annotations.contains(kPartitioningAnnotation)) end_partitioning(node, in_use, patch, out);
+    end_partitioning(node, in_use, patch, out);
     for (const std::string_view annotation : kNodeAnnotations) {
       if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
     }
-    const ChangeOnNode on = change_on(node);
-    if (on.change) {
-      remove_guards(patch, node, *on.change);
-    } else if (!on.problem.empty()) {
-      patch.remove_annotations.erase(std::string(kChangeAnnotation));
-      out.kept.push_back(
-          fmt::format("node {}: {}: the annotation is kept, and so is a cordon that might be the operator's: check the "
-                      "node, then remove both",
-                      node.meta.name, on.problem));
-    }
-    if (const OwnedOnNode owned = owned_on(node); !owned.problem.empty()) {
-      patch.remove_annotations.erase(std::string(kOwnedAnnotation));
-      out.kept.push_back(
-          fmt::format("node {}: {}: the annotation is kept, and so are labels that might be the operator's: check the "
-                      "labels, then remove the annotation",
-                      node.meta.name, owned.problem));
-    }
+    if (const auto change = change_of(node); change != nullptr) remove_guards(patch, node, *change);
+    keep_unreadable(node, patch, out);
     for (const std::string_view added : {kStateLabel, kMpsPipeDirectory}) {
       if (node.meta.labels.contains(added)) patch.remove.insert(std::string(added));
     }
@@ -177,7 +164,28 @@ class Leaving {
     }
   }
 
+  // What an annotation says that cannot be read is unknown, and only a person can put it right.
+  static void keep_unreadable(const Node& node, PatchNode& patch, Cleanup& out) {
+    const auto keep = [&](std::string_view annotation, const std::string& problem, std::string_view beside) {
+      if (problem.empty()) return;
+      patch.remove_annotations.erase(std::string(annotation));
+      out.kept.push_back(fmt::format("node {}: {}: the annotation is kept, and so {}, then remove the annotation",
+                                     node.meta.name, problem, beside));
+    };
+    constexpr std::string_view kCordon =
+        "is a cordon that might be the operator's: check the node, uncordon it if nobody else cordoned it";
+    constexpr std::string_view kLabels = "are labels that might be the operator's: check the labels";
+    keep(kChangeAnnotation, change_on(node).problem, kCordon);
+    keep(kMpsDaemonChangeAnnotation, mps_daemon_change_on(node).problem, kCordon);
+    keep(kOwnedAnnotation, owned_on(node).problem, kLabels);
+    const std::string mark = mark_of(node).problem;
+    keep(kPartitioningAnnotation,
+         mark.empty() ? mark : fmt::format("annotation {} cannot be read ({})", kPartitioningAnnotation, mark),
+         kLabels);
+  }
+
   static void end_partitioning(const Node& node, const std::string& in_use, PatchNode& patch, Cleanup& out) {
+    if (!node.meta.annotations.contains(kPartitioningAnnotation) || !mark_of(node).problem.empty()) return;
     PatchNode restored = restoring_patch(node);
     if (restored.set.empty() && restored.remove.empty()) return;
     if (is_partitioned_by_nos(node) && !in_use.empty()) {

@@ -291,6 +291,25 @@ TEST(PlannerCleanup, NodesThatWerePartitionedGetTheirProfileLabelBackWhereNobody
   EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
 }
 
+// What an unreadable annotation says is not known: neither the planners nor `cleanup` end it.
+TEST(PlannerCleanup, AnAnnotationThatCannotBeReadStaysWithWhatIsBesideIt) {
+  for (const std::string_view annotation :
+       {kChangeAnnotation, kMpsDaemonChangeAnnotation, kOwnedAnnotation, kPartitioningAnnotation}) {
+    FleetModel fleet(spec_of(1, "ts-2"));
+    fleet.cordon("n01", true);
+    fleet.label("n01", std::string(kNosPartitioning), "mps");
+    fleet.label("n01", std::string(kConfigLabel), "gso-n01-1-2");
+    fleet.annotate("n01", annotation, "{");
+    const Cleanup done = leave(fleet);
+    EXPECT_THAT(done.kept, ElementsAre(AllOf(HasSubstr("node n01: annotation " + std::string(annotation)),
+                                             HasSubstr("the annotation is kept"))));
+    EXPECT_EQ(fleet.annotation_of("n01", annotation), "{");
+    EXPECT_EQ(fleet.label_of("n01", kConfigLabel), "gso-n01-1-2");
+    EXPECT_EQ(fleet.label_of("n01", kNosPartitioning), "mps");
+    EXPECT_TRUE(fleet.node("n01").unschedulable);
+  }
+}
+
 TEST(PlannerCleanup, TheMarkForKaisMpsPodsGoesWhereItIsTheOperators) {
   FleetModel fleet(spec_of(2, "mps-4"));
   for (const char* node : {"n01", "n02"}) fleet.label(node, std::string(kMpsEnabled), "true");
