@@ -32,6 +32,13 @@ struct KeysInUse {
   }
 };
 
+// A label of a node other than `except` names the key.
+bool is_named_elsewhere(const World& world, const std::string& key, const std::string& except) {
+  return std::ranges::any_of(world.nodes.all(), [&](const auto& entry) {
+    return entry.first.name != except && entry.second->meta.labels.get(kConfigLabel) == key;
+  });
+}
+
 KeysInUse keys_in_use(const World& world) {
   KeysInUse out;
   for (const auto& [name, node] : world.nodes.all()) {
@@ -60,7 +67,8 @@ std::map<std::size_t, PendingKey> pending_keys(const Snapshot& snapshot, const s
     if (!is_profile_key_of(node->name, key, *text->second)) continue;
     const std::optional<Geometry>& geometry = cache.profile(text->second);
     const auto index = static_cast<std::size_t>(node - nodes.begin());
-    if (!geometry || !keeps_pods(*node, *geometry)) continue;
+    if (!geometry || !keeps_pods(*node, *geometry) || !fits_gpus(*node, *geometry, snapshot.settings.partitioning))
+      continue;
     if (const auto known = oldest.find(index); known != oldest.end() && known->second <= at->second) continue;
     oldest[index] = at->second;
     out[index] = {key, *geometry};
@@ -96,7 +104,14 @@ void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& b
       continue;
     }
     const auto at = move.node->config_map->data.find(move.key);
-    if (at == move.node->config_map->data.end() || !at->second || *at->second != move.text) {
+    const bool there = at != move.node->config_map->data.end() && at->second;
+    if (there && *at->second != move.text && is_named_elsewhere(draft_.s.world, move.key, move.node->name)) {
+      draft_.finding(
+          Severity::warning, node_ref(move.node->name), kPartitioningSkipped,
+          fmt::format("node {} is not changed: it needs key {} of ConfigMap {}, somebody edited that key, and "
+                      "the label of another node names it. Let that label name another key",
+                      move.node->name, move.key, k8s::to_string(move.node->config_map->meta.key())));
+    } else if (!there || *at->second != move.text) {
       missing.push_back(move);
     } else if (draft_.held_for(projecting(move.node->name, move.key), draft_.s.settings.projection)) {
       if (!is_being_written(each)) move_label(move);
@@ -114,7 +129,8 @@ void Actuation::move_label(const Move& move) {
   if (node.named) mark.good = node.key;
   mark.moved = std::chrono::floor<std::chrono::seconds>(draft_.s.now);
   const bool first = node.mark.key.empty();
-  mark.before = first ? node.key : node.mark.before;
+  // A key of the operator can stand there where its annotation was removed by hand: it is no label of somebody else.
+  mark.before = first ? (node.key_of_operator ? std::string() : node.key) : node.mark.before;
   // A move that failed counts until one has succeeded since.
   mark.failures = node.mark.failed.empty() ? 0 : node.mark.failures;
   mark.labelled = node.mark.labelled || lacks_present_label(*node.node);
@@ -130,12 +146,48 @@ void Actuation::move_label(const Move& move) {
              false, node.name);
 }
 
+bool Actuation::add_key(const PartitionedNode& node, const std::string& key, const std::string& text) {
+  const ObjectKey where = node.config_map->meta.key();
+  PatchConfigMap& patch = patches_[where];
+  std::size_t bytes = 0;
+  for (const auto& [other, content] : patch.set) bytes += other.size() + content.size();
+  if (has_room(*node.config_map, key, text, bytes)) {
+    patch.set.emplace(key, text);
+    return true;
+  }
+  draft_.finding(Severity::warning, config_map_ref(where), kPartitioningSkipped,
+                 fmt::format("ConfigMap {} has no room for further keys (1 MiB): node {} and others wait until old "
+                             "keys are removed",
+                             k8s::to_string(where), node.name));
+  return false;
+}
+
+void Actuation::restore_keys() {
+  for (const PartitionedNode& node : nodes_) {
+    if (!node.left_alone.empty() || node.key.empty() || node.config_map == nullptr) continue;
+    if (node.config_map->data.contains(node.key)) continue;
+    const ObjectKey where = node.config_map->meta.key();
+    const std::string text = profile_text(node.slices.all());
+    if (profile_key(node.name, text) != node.key) {
+      draft_.finding(
+          Severity::warning, node_ref(node.name), kPartitioningSkipped,
+          fmt::format("the label {} of node {} names key {}, which ConfigMap {} does not have: its device plugin "
+                      "keeps the slices that it has loaded until it restarts. Restore the key, or remove the label",
+                      kConfigLabel, node.name, node.key, k8s::to_string(where)));
+      continue;
+    }
+    if (!add_key(node, node.key, text)) continue;
+    std::string& written = written_[where];
+    written += fmt::format("{}key {} of node {} was gone and is written again", written.empty() ? "" : ", ", node.key,
+                           node.name);
+  }
+}
+
 void Actuation::write_keys(const std::vector<Move>& missing, const std::string& batch) {
   const PartitioningSettings& settings = draft_.s.settings.partitioning;
   std::map<ObjectKey, bool> closed;
   for (const Move& move : missing) {
-    const ConfigMap& config_map = *move.node->config_map;
-    const ObjectKey where = config_map.meta.key();
+    const ObjectKey where = move.node->config_map->meta.key();
     if (!closed.contains(where)) {
       const std::string subject = k8s::to_string(where);
       const bool idle = draft_.held_for({Timer::slices_batch_idle, subject, batch}, settings.batch_idle);
@@ -143,17 +195,7 @@ void Actuation::write_keys(const std::vector<Move>& missing, const std::string& 
       closed[where] = idle || waited;
     }
     if (!closed[where]) continue;
-    PatchConfigMap& patch = patches_[where];
-    std::size_t bytes = 0;
-    for (const auto& [key, text] : patch.set) bytes += key.size() + text.size();
-    if (!has_room(config_map, move.key, move.text, bytes)) {
-      draft_.finding(Severity::warning, config_map_ref(where), kPartitioningSkipped,
-                     fmt::format("ConfigMap {} has no room for further keys (1 MiB): node {} and others wait until old "
-                                 "keys are removed",
-                                 k8s::to_string(where), move.node->name));
-      continue;
-    }
-    patch.set.emplace(move.key, move.text);
+    if (!add_key(*move.node, move.key, move.text)) continue;
     std::string& written = written_[where];
     written += fmt::format("{}node {} gets {} ({} before)", written.empty() ? "" : ", ", move.node->name, move.slices,
                            describe(total_of(move.node->slices.all())));

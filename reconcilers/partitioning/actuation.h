@@ -40,6 +40,9 @@ class Actuation {
   Actuation(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::int64_t most_moves)
       : draft_(draft), nodes_(nodes), moves_left_(most_moves) {}
 
+  // Keys that labels of nodes name and that are gone from the ConfigMap are written again, if what the node reports is
+  // what they held; otherwise a finding says that they are gone.
+  void restore_keys();
   // `batch`: equal as long as the same pods wait.
   void carry_out(std::vector<WantedSlices> wanted, const std::string& batch);
   // Removes keys of the operator that no node has needed for a long time, also those of nodes that are gone.
@@ -56,6 +59,7 @@ class Actuation {
   };
   [[nodiscard]] Move move_to(const WantedSlices& wanted) const;
   [[nodiscard]] bool is_being_written(const WantedSlices& wanted) const;
+  [[nodiscard]] bool add_key(const PartitionedNode& node, const std::string& key, const std::string& text);
   void move_label(const Move& move);
   void write_keys(const std::vector<Move>& missing, const std::string& batch);
 

@@ -20,8 +20,8 @@ constexpr Duration kLongestPause = std::chrono::hours(4);
 // A node that showed its slices and has stopped to do so later was not harmed by the move: this is how late after the
 // move the trouble can begin and still be the move's.
 constexpr Duration kStartsAfterMove = std::chrono::minutes(2);
-// A stored time of a move older than this says nothing about what a node shows now.
-constexpr Duration kOldMove = std::chrono::hours(6);
+// Labels can be away for a moment, such as while a script sets all of them anew.
+constexpr Duration kLabelGrace = std::chrono::minutes(2);
 
 Duration pause_after(std::int64_t failures) {
   Duration out = kFirstPause;
@@ -38,6 +38,11 @@ bool has_way_back(const PartitionedNode& node, PlanningCache& cache) {
   return good && keeps_pods(node, *good);
 }
 
+// The plugin's DaemonSet selects the node with the labels that it has.
+bool is_selected(const PartitionedNode& node) {
+  return node.installation != nullptr && node.installation->find(Component::plugin, *node.node) != nullptr;
+}
+
 class Follower {
  public:
   Follower(PlanDraft& draft, PlanningCache& cache) : draft_(draft), cache_(cache) {}
@@ -52,6 +57,8 @@ class Follower {
     const bool harms = node.named && node.mark.key == node.key && is_recent(node) && !keeps_pods(node, *node.named);
     if (harms && node.left_alone.empty() && has_way_back(node, cache_)) {
       take_back(node, fmt::format("pods of node {} use slices that key {} does not have", node.name, node.key));
+    } else if (lacks_present_label(*node.node) && !is_selected(node)) {
+      follow_unlabelled(node, standing);
     } else if (!node.confirmed()) {
       follow_move(node, standing, out);
     } else if (standing.why.empty()) {
@@ -97,7 +104,34 @@ class Follower {
     if (by_operator || node.key_of_operator) ++out.in_progress;
   }
 
-  [[nodiscard]] bool is_recent(const PartitionedNode& node) const { return draft_.s.now - node.mark.moved < kOldMove; }
+  // The plugin selects by a label that is missing, so no report will come. Where the operator had set that label, and
+  // its owner's is still there, somebody took it away under the plugin: it is set again. Elsewhere it comes with the
+  // first profile.
+  void follow_unlabelled(const PartitionedNode& node, NodeStanding& standing) {
+    if (!node.mark.labelled) return;
+    standing.why = fmt::format("the label {}, by which its device plugin selects, was removed", kNosPartitioning);
+    if (!node.left_alone.empty()) return;
+    if (!draft_.held_for({Timer::leaving, node.name, std::string(kNosPartitioning)}, kLabelGrace) ||
+        !draft_.takes_more())
+      return;
+    PatchNode patch;
+    patch.name = node.name;
+    patch.set.emplace(kNosPartitioning, "mps");
+    patch.resource_version = node.node->meta.resource_version;
+    draft_.add(std::move(patch), "Partitioned",
+               fmt::format("node {} gets the label {} again, by which its device plugin selects: {} is still there",
+                           node.name, kNosPartitioning, kNosPartitioningBefore),
+               false, node.name);
+  }
+
+  // The node can still be in the move that its annotation tells of. That a move has succeeded is written nowhere; one
+  // that failed has been taken back by then, unless no operator ran all the time. A time a little in the future is that
+  // of another clock; one far in the future says nothing.
+  [[nodiscard]] bool is_recent(const PartitionedNode& node) const {
+    const Duration longest = 2 * draft_.s.settings.partitioning.confirm_timeout;
+    const Duration age = draft_.s.now - node.mark.moved;
+    return age < longest && age > -longest;
+  }
 
   void take_back(const PartitionedNode& node, const std::string& why) {
     PartitioningMark mark = node.mark;
@@ -131,12 +165,18 @@ class Follower {
   std::string pause_of(const PartitionedNode& node) {
     if (node.mark.failed.empty() || node.mark.key != node.key) return {};
     const Duration pause = pause_after(node.mark.failures);
-    const Duration passed = std::max<Duration>(draft_.s.now - node.mark.moved, Duration::zero());
+    WallTime begun = node.mark.moved;
+    if (begun > draft_.s.now) {
+      // The clock that wrote the time was ahead: the pause begins when that is seen.
+      const TimerKey timer{Timer::slices_confirming, node.name, node.mark.failed + " has failed"};
+      draft_.run(timer);
+      begun = draft_.since(timer);
+    }
+    const Duration passed = draft_.s.now - begun;
     if (passed >= pause) return {};
     draft_.look_again_in(pause - passed);
-    const std::string why =
-        fmt::format("key {} failed there, and it is not changed again before {}", node.mark.failed,
-                    k8s::format_time(std::chrono::ceil<std::chrono::seconds>(node.mark.moved + pause)));
+    const std::string why = fmt::format("key {} failed there, and it is not changed again before {}", node.mark.failed,
+                                        k8s::format_time(std::chrono::ceil<std::chrono::seconds>(begun + pause)));
     draft_.finding(Severity::warning, node_ref(node.name), kPartitioningRolledBack,
                    fmt::format("node {} runs its former slices: {}", node.name, why));
     return why;
@@ -163,6 +203,13 @@ bool keeps_pods(const PartitionedNode& node, const Geometry& geometry) {
   return std::ranges::all_of(wanted, [&](const auto& slices) {
     const auto at = there.find(slices.first);
     return at != there.end() && at->second >= slices.second;
+  });
+}
+
+bool fits_gpus(const PartitionedNode& node, const Geometry& geometry, const PartitioningSettings& settings) {
+  return std::ranges::all_of(geometry, [&](const auto& gpu) {
+    return gpu.first < static_cast<std::int64_t>(node.slices.gpus.size()) &&
+           gigabytes_of(gpu.second) <= capacity_of_gpu(node.slices, settings);
   });
 }
 

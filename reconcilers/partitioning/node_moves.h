@@ -28,6 +28,10 @@ struct NodeMoves {
 // the bound pods that the report does not show yet.
 [[nodiscard]] bool keeps_pods(const PartitionedNode& node, const Geometry& geometry);
 
+// The GPUs that the node has can carry `geometry`: a machine can come back with other GPUs under the same name.
+[[nodiscard]] bool fits_gpus(const PartitionedNode& node, const Geometry& geometry,
+                             const PartitioningSettings& settings);
+
 // The label nos.nebuly.com/gpu-partitioning that the plugin selects by is missing: the node has its former name.
 [[nodiscard]] bool lacks_present_label(const Node& node);
 

@@ -92,7 +92,8 @@ Geometry NodeSlices::all() const {
 }
 
 NodeSlices read_slices(const Node& node) {
-  constexpr std::int64_t kMostMemory = std::int64_t{1} << 30;
+  // 4 TiB, far more than any GPU has: what is larger is no memory, and costs a plan more than it is worth.
+  constexpr std::int64_t kMostMemory = std::int64_t{1} << 22;
   constexpr std::int64_t kMiBPerGiB = 1024;
   NodeSlices out;
   const auto because = [](std::string problem) {

@@ -58,6 +58,13 @@ const SlicePod* user_of_whole_gpus(const PartitionedNode& node) {
   return found == node.pods.end() ? nullptr : *found;
 }
 
+// The plugin selects by the present name of the label, which a node with the former one gets with its first profile.
+Node labelled_for_nos(const Node& node) {
+  Node out = node;
+  out.meta.labels.set(kNosPartitioning, "mps");
+  return out;
+}
+
 void leave_alone(PartitionedNode& out, std::string_view reason, std::string why) {
   out.reason = reason;
   out.left_alone = std::move(why);
@@ -81,7 +88,30 @@ std::string config_map_obstacle(const World& world, const PartitionedNode& node)
   return {};
 }
 
-void find_obstacle(const World& world, PartitionedNode& out) {
+// Why slices of several sizes cannot be had from the plugins that select the node; empty: they can.
+std::string plugin_obstacle(const Discovery& discovery, const PartitionedNode& node) {
+  if (node.installation == nullptr)
+    return "no DaemonSet of nos's device plugin selects it, and slices of several sizes need that plugin";
+  const Operand* plugin = node.installation->find(Component::plugin, labelled_for_nos(*node.node));
+  // nos's plugin ended with 0.13. The official one has MPS from 0.15 on, and ends at nos's profiles.
+  if (plugin != nullptr && plugin->version.known && !plugin->version.known_below(0, 15, 0)) {
+    return fmt::format(
+        "DaemonSet {} selects it and runs {} of the device plugin, which is not nos's (0.13), and slices of several "
+        "sizes need that one",
+        k8s::to_string(plugin->key), plugin->version.to_string());
+  }
+  for (const PluginInstallation& other : discovery.installations) {
+    if (const Operand* official = other.find(Component::plugin, *node.node)) {
+      return fmt::format(
+          "DaemonSet {} of another device plugin selects it beside nos's, and both read the label {}. Keep one of "
+          "them away from the node",
+          k8s::to_string(official->key), kConfigLabel);
+    }
+  }
+  return {};
+}
+
+void find_obstacle(const World& world, const Discovery& discovery, PartitionedNode& out) {
   const Node& node = *out.node;
   if (!out.slices.problem.empty()) return leave_alone(out, kPartitioningSkipped, out.slices.problem);
   out.readable = !is_before_volta(node);
@@ -98,10 +128,8 @@ void find_obstacle(const World& world, PartitionedNode& out) {
                                    "beside it, once no pod uses slices there",
                                    kNosPartitioningBefore, kNosPartitioning));
   }
-  if (out.installation == nullptr) {
-    return leave_alone(out, kPartitioningNeedsFork,
-                       "no DaemonSet of nos's device plugin selects it, and slices of several sizes need that plugin");
-  }
+  if (auto obstacle = plugin_obstacle(discovery, out); !obstacle.empty())
+    return leave_alone(out, kPartitioningNeedsFork, std::move(obstacle));
   if (auto obstacle = config_map_obstacle(world, out); !obstacle.empty())
     return leave_alone(out, kPartitioningSkipped, std::move(obstacle));
   if (const auto holder = holder_of(node, *out.installation); !holder.empty())
@@ -141,7 +169,7 @@ PartitionedNode read_node(const World& world, const Discovery& discovery, const 
   out.mark = mark_of(node);
   if (const auto at = pods.find(out.name); at != pods.end()) out.pods = at->second;
   if (out.slices.problem.empty()) out.unreported = unreported_of(out);
-  find_obstacle(world, out);
+  find_obstacle(world, discovery, out);
   return out;
 }
 
@@ -172,13 +200,7 @@ bool PartitionedNode::schedulable() const {
 }
 
 const PluginInstallation* nos_plugin_of(const Discovery& discovery, const Node& node) {
-  // The plugin selects by the present name of the label, which a node with the former one gets with its first profile.
-  std::optional<Node> labelled;
-  if (node.meta.labels.get(kNosPartitioning) != "mps") {
-    labelled = node;
-    labelled->meta.labels.set(kNosPartitioning, "mps");
-  }
-  const Node& shown = labelled ? *labelled : node;
+  const Node shown = labelled_for_nos(node);
   const auto found = std::ranges::find_if(discovery.of_nos, [&](const PluginInstallation& installation) {
     return installation.find(Component::plugin, shown) != nullptr;
   });

@@ -51,7 +51,7 @@ class Partitioning {
       const Node* node = draft_.s.world.nodes.find(name);
       if (node != nullptr) (is_partitioned_by_nos(*node) ? labelled : left).insert(name);
     }
-    release_left(draft_, left);
+    release_left(draft_, discovery_, left);
     nodes_ = read_partitioned_nodes(draft_.s.world, discovery_, labelled, cache_);
     if (nodes_.empty() && discovery_.of_nos.empty()) return;
     if (!view_is_complete()) return keep_timers(draft_);
@@ -172,6 +172,7 @@ class Partitioning {
     const auto fleet = fleet_.nodes + static_cast<std::int64_t>(nodes_.size());
     const std::int64_t slots = settings.cluster_max_unavailable.of(fleet) - fleet_.changing - moves_.in_progress;
     Actuation actuation(draft_, nodes_, slots);
+    actuation.restore_keys();
     actuation.carry_out(std::move(wanted), batch());
     actuation.collect_keys(discovery_);
     actuation.finish();

@@ -3,17 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/node/assess.h"
 #include "reconcilers/partitioning/mark.h"
 
 namespace gso {
 
 namespace {
+
+// Nodes change labels for a moment, such as while a script sets all of them anew.
+constexpr Duration kReleaseGrace = std::chrono::minutes(2);
 
 // nos names its keys after the node and the second of its plan.
 // Source: nebuly-ai/nos at 12e0a72, internal/partitioning/mps/partitioner.go.
@@ -55,7 +60,7 @@ PatchNode restoring_patch(const Node& node) {
   return patch;
 }
 
-void release_left(PlanDraft& draft, const std::set<std::string>& left) {
+void release_left(PlanDraft& draft, const Discovery& discovery, const std::set<std::string>& left) {
   for (const std::string& name : left) {
     const Node* node = draft.s.world.nodes.find(name);
     if (node == nullptr) continue;
@@ -63,6 +68,17 @@ void release_left(PlanDraft& draft, const std::set<std::string>& left) {
       draft.finding(Severity::warning, node_ref(name), kPartitioningSkipped, unreadable_mark_text(name, mark.problem));
       continue;
     }
+    const PluginInstallation* installation = nos_plugin_of(discovery, *node);
+    const std::string_view holder = installation != nullptr ? holder_of(*node, *installation)
+                                    : is_held(*node)        ? std::string_view(kHeld)
+                                                            : std::string_view();
+    if (!holder.empty()) {
+      draft.finding(Severity::info, node_ref(name), kHeld,
+                    fmt::format("node {} keeps its slices although its label {} was removed: {}", name,
+                                kNosPartitioning, describe_holder(holder, *node)));
+      continue;
+    }
+    if (!draft.held_for({Timer::leaving, name, std::string(kNosPartitioning)}, kReleaseGrace)) continue;
     if (!draft.takes_more()) return;
     add_release(draft, restoring_patch(*node), fmt::format("the label {} was removed", kNosPartitioning));
   }
