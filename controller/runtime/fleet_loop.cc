@@ -207,7 +207,12 @@ boost::asio::awaitable<void> FleetLoop::pass() {
   note_nodes_being_written();
 
   std::optional<Plan> made = make_plan();
-  if (!made) co_return;  // The missing store wakes the loop when it has synced.
+  if (!made) {
+    // The missing store wakes the loop when it has synced. One that the server refuses waits for a person.
+    Execution nothing;
+    if (parts_.world->refused_namespaces.contains(parts_.settings->operator_namespace)) report(Plan(), nothing);
+    co_return;
+  }
   ++parts_.view->passes;
   parts_.view->last_plan = *std::move(made);
   const Plan& plan = parts_.view->last_plan;  // Until the next pass.
@@ -307,7 +312,10 @@ void FleetLoop::add_refusals(Execution& execution) const {
   };
   for (const DynamicWatches::Refusal& refusal : parts_.dynamic->refused()) {
     add(Severity::error, refusal.scope.ns,
-        fmt::format("{}; grant list and watch there (chart value operandNamespaces)", refusal.error.message));
+        fmt::format("{}; {}", refusal.error.message,
+                    refusal.scope.ns == own ? "the operator's record is there: nothing is planned until list and watch "
+                                              "are granted (the chart's Role in that namespace has them)"
+                                            : "grant list and watch there (chart value operandNamespaces)"));
   }
   if (const auto error = parts_.cluster->forbidden(kClusterPolicies)) {
     add(Severity::error, own,

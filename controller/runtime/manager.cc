@@ -426,6 +426,13 @@ ProbeAnswer Manager::ready() const {
                            status.error ? status.error->message : "");
   }
   for (const WatchScope& scope : dynamic_.loading()) missing += to_string(scope) + " not synced\n";
+  for (const DynamicWatches::Refusal& refusal : dynamic_.refused()) {
+    // Without its record the operator plans nothing at all.
+    const bool needed = refusal.scope.ns == settings_.operator_namespace;
+    const std::string line = fmt::format("{}: {}", to_string(refusal.scope), refusal.error.message);
+    if (needed) missing += line + "\n";
+    if (!needed) without += "\nwithout " + line;
+  }
   if (elector_ != nullptr && elector_->problem() && needs_somebody(elector_->problem()->reason)) {
     missing += elector_->problem()->message + "\n";
   }

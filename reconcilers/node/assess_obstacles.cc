@@ -167,6 +167,7 @@ const ConfigMap* Assessor::find_announced_map() {
 
 // What the ClusterPolicy announces (or the new templates say) would leave the node without GPUs.
 void Assessor::find_announced_break() {
+  if (context_.world.unsynced_namespaces.contains(installation_.ns)) return;  // What cannot be read breaks nothing.
   if (!label_now().empty()) {
     find_pinned_break();
     if (would_break_.empty()) find_announced_default();

@@ -20,7 +20,10 @@ std::string_view Assessor::label_now() const {
 EffectiveKey Assessor::resolve(std::string_view label, std::string_view default_key,
                                const ConfigMap* config_map) const {
   if (config_map == nullptr) {
-    return {EffectiveKey::Source::error, "", fmt::format("ConfigMap {} does not exist", installation_.id())};
+    // What is not read yet, or cannot be read, is not known to be missing.
+    const bool unread = context_.world.unsynced_namespaces.contains(installation_.ns);
+    return {EffectiveKey::Source::error, "",
+            fmt::format("ConfigMap {} {}", installation_.id(), unread ? "cannot be read" : "does not exist")};
   }
   std::vector<std::string> keys;
   keys.reserve(config_map->data.size() + 1);

@@ -57,18 +57,23 @@ TEST_F(ManagerTest, WithOurCrdsTheDefaultPolicyIsCreatedOnce) {
   EXPECT_EQ(created_policies(), 1U);
 }
 
-TEST_F(ManagerTest, AMissingNamespaceOfTheLeaseIsSaidOnceInTheLogAndByTheReadinessProbe) {
+// Of a Manager that a test asks directly.
+Runtime runtime_of(OneOperator& one, Sim& sim) {
   Runtime runtime;
-  runtime.transport = &a.transport;
+  runtime.transport = &one.transport;
   runtime.clock = &sim.clock;
   runtime.view = std::make_shared<RuntimeView>();
-  runtime.metrics = a.metrics;
+  runtime.metrics = one.metrics;
   runtime.seed = 7;
   runtime.log = std::make_shared<Logger>(
-      LogFormat::text, LogLevel::info, [this] { return sim.clock.now(); },
-      [this](const std::string& line) { a.log += line + "\n"; });
+      LogFormat::text, LogLevel::info, [&sim] { return sim.clock.now(); },
+      [&one](const std::string& line) { one.log += line + "\n"; });
+  return runtime;
+}
+
+TEST_F(ManagerTest, AMissingNamespaceOfTheLeaseIsSaidOnceInTheLogAndByTheReadinessProbe) {
   a.options.namespace_ = "elsewhere";
-  Manager manager(runtime, a.options, sim.io.get_executor());
+  Manager manager(runtime_of(a, sim), a.options, sim.io.get_executor());
   manager.start();
   run(50s);
   const ProbeAnswer ready = manager.ready();
@@ -171,6 +176,37 @@ TEST_F(ManagerTest, ANamespaceThatCannotBeReadIsReportedByEventAndTheRestIsReady
   });
   EXPECT_TRUE(told);
   EXPECT_EQ(a.metric("gpusharing_findings", {{"severity", "error"}, {"reason", "Forbidden"}}), 1);
+}
+
+// Nothing is planned then, so nobody but the probe and the Event can say why.
+TEST_F(ManagerTest, ARecordThatCannotBeReadIsReportedByEventAndByTheReadinessProbe) {
+  create_plugin("gpu-operator");
+  a.transport.faults().add(always(sim::Fault::forbidden, "configmaps"));
+  Manager manager(runtime_of(a, sim), a.options, sim.io.get_executor());
+  manager.start();
+  run(1min);
+  EXPECT_FALSE(manager.ready().ok);
+  EXPECT_THAT(manager.ready().text, HasSubstr("configmaps of gpu-sharing-operator"));
+  EXPECT_THAT(manager.ready().text, HasSubstr("forbidden"));
+  const auto events = server.list({"events.k8s.io", "v1", "events"});
+  EXPECT_TRUE(std::ranges::any_of(events, [](const Json& event) {
+    return event["reason"] == "Forbidden" && event["regarding"]["name"] == "gpu-sharing-operator";
+  }));
+  a.transport.faults().clear();
+  EXPECT_TRUE(eventually([&] { return manager.ready().ok; }, 5min));
+  sim.run(end(&manager));
+}
+
+// A namespace of a plugin does not keep the operator from its work elsewhere.
+TEST_F(ManagerTest, ANamespaceThatCannotBeReadIsNamedByAReadyProbe) {
+  create_plugin("gpu-operator");
+  a.transport.faults().add(always(sim::Fault::forbidden, "pods"));
+  Manager manager(runtime_of(a, sim), a.options, sim.io.get_executor());
+  manager.start();
+  run(1min);
+  EXPECT_TRUE(manager.ready().ok);
+  EXPECT_THAT(manager.ready().text, HasSubstr("ok, leading\nwithout pods of gpu-operator"));
+  sim.run(end(&manager));
 }
 
 TEST_F(ManagerTest, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelisting) {

@@ -246,6 +246,24 @@ TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
   for (const PlannedAction& action : fleet.plan().actions) EXPECT_FALSE(action.disruptive) << print(action);
 }
 
+TEST(Unsynced, AConfigMapThatCannotBeReadIsNotCalledMissing) {
+  FleetSpec spec;
+  spec.nodes = alike_nodes(2);
+  FleetModel fleet(spec);
+  ASSERT_TRUE(fleet.settle());
+  const ObjectKey config_map = fleet.index.impl().discovery.installations.at(0).config_map_key();
+  fleet.world.configmaps.erase(config_map);
+  const auto said = [&] {
+    fleet.index.note_everything_changed();  // As the runtime does when a namespace can be read, or cannot any more.
+    fleet.plan();
+    return fleet.index.assessment("n01")->message;
+  };
+  EXPECT_EQ(said(), fmt::format("ConfigMap {}/{} does not exist", config_map.ns, config_map.name));
+  fleet.world.unsynced_namespaces = {config_map.ns};
+  EXPECT_EQ(said(), fmt::format("ConfigMap {}/{} cannot be read", config_map.ns, config_map.name));
+  EXPECT_TRUE(fleet.index.assessment("n01")->would_break.view().empty()) << "nobody knows that";
+}
+
 // Conditions with a running timer count as not done yet (gpusharing_convergence_seconds): a node that has failed waits
 // for people.
 TEST(Conditions, OfAFailedNodeNameNothingThatIsWaitedFor) {
