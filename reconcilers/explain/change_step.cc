@@ -159,7 +159,7 @@ std::vector<NodeStep> steps_to(ReadingPass& pass, std::string_view policy, std::
     const NodeAssessment* a = index.find(name);
     const Node* node = pass.world().nodes.find(name);
     const bool meant = a != nullptr && node != nullptr && a->change && !a->change->failed && a->policy == policy &&
-                       fmt::format("{}/{}", index.installation_of(*a).id(), a->key.view()) == id;
+                       (id.empty() || fmt::format("{}/{}", index.installation_of(*a).id(), a->key.view()) == id);
     if (!meant || out.size() >= most) continue;
     out.push_back({name, phase_of(*a), change_step(pass, *node, *a), node->ready});
   }

@@ -26,7 +26,7 @@ struct NodeStep {
   bool ready = true;
 };
 // The steps of the nodes in a change to a revision of a key, by name; at most `most` of them. `id`:
-// "namespace/configmap/key".
+// "namespace/configmap/key"; empty: of all keys.
 [[nodiscard]] std::vector<NodeStep> steps_to(ReadingPass& pass, std::string_view policy, std::string_view id,
                                              std::size_t most);
 

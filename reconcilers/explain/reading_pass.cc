@@ -80,6 +80,17 @@ std::string ReadingPass::wait_of(const NodeAssessment& a) {
   return group == of_group.end() ? std::string() : group->second;
 }
 
+std::string ReadingPass::start_of(std::string_view policy) {
+  if (!pass_.index.record) return {};
+  for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
+    const bool waits = key.policy == policy && profile_rollout.tally.of(Phase::pending) > 0;
+    const RolloutView* rollout = waits ? views_.find(key) : nullptr;
+    if (rollout == nullptr) continue;
+    if (std::string start = start_after_settling(*rollout); !start.empty()) return start;
+  }
+  return {};
+}
+
 ReadingPass::Alone ReadingPass::alone(const NodeAssessment& a) const {
   const RolloutKey key = pass_.index.rollout_key_of(a);
   Alone out{true, true};

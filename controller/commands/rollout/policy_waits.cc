@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "controller/commands/rollout/view.h"
+#include "controller/commands/shared/text_table.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -80,7 +81,7 @@ std::vector<PolicyWait> waiting_policies(const World& world, const std::optional
   return out;
 }
 
-void print_waiting(const PolicyWait& wait, bool has_operator, std::ostream& out) {
+void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_operator, std::ostream& out) {
   const std::int64_t more = wait.count - std::ssize(wait.nodes);
   const std::string nodes = wait.nodes.empty() ? ""
                                                : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
@@ -89,6 +90,12 @@ void print_waiting(const PolicyWait& wait, bool has_operator, std::ostream& out)
   const bool stale = !has_operator && wait.reason == kRollingOut;
   out << printable(
       fmt::format("policy {} waits: {}{}{}\n", wait.policy, reason, stale ? "last reported: " : "", wait.message));
+  if (!outlook.start.empty() && has_operator) out << printable("  " + outlook.start) << "\n";
+  std::vector<TextRow> rows{{"  NODE", "STATE", "MESSAGE"}};
+  for (const NodeStep& step : outlook.steps)
+    rows.push_back({"  " + step.node, std::string(to_string(step.phase)), step.step});
+  if (rows.size() > 1) print_table(rows, out);
+  for (const std::string& command : outlook.next) out << printable("  next: " + command) << "\n";
   if (wait.reason == reason_of(Gate::paused) && wait.paused)
     out << printable(fmt::format("  next: gpu-sharing-operator rollout resume policy/{}\n", wait.policy));
   if (wait.reason == kRollingOut)

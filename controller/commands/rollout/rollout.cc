@@ -136,7 +136,7 @@ int show_status(RolloutCall& call) {
   }
   const bool goes_on = std::ranges::any_of(waiting, [](const PolicyWait& wait) { return wait.reason == kRollingOut; });
   if (shown.empty() && !goes_on) *call.out << "No rollout is in progress.\n";
-  for (const PolicyWait& wait : waiting) print_waiting(wait, !call.no_operator, *call.out);
+  for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !call.no_operator, *call.out);
   return wrong ? 1 : 0;
 }
 

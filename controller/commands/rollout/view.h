@@ -83,9 +83,15 @@ struct PolicyWait {
 // Of all policies, or of the one that is named, but for those in `except`.
 [[nodiscard]] std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
                                                        const std::set<std::string>& except);
+// What `rollout status` prints about a wait besides it.
+struct WaitOutlook {
+  std::string start;              // When nodes start; empty: that is not known.
+  std::vector<NodeStep> steps;    // Of the policy's nodes in a change.
+  std::vector<std::string> next;  // Commands that raise a full budget.
+};
 // With the command that ends the wait, if a person decides that. Without an operator the message is the last that one
 // wrote.
-void print_waiting(const PolicyWait& wait, bool has_operator, std::ostream& out);
+void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_operator, std::ostream& out);
 [[nodiscard]] nlohmann::ordered_json waiting_json(const PolicyWait& wait);
 
 // "[######..................]"

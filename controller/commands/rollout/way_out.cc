@@ -14,6 +14,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {
@@ -33,24 +34,27 @@ std::vector<std::string> of_the_stop(const World& world, const RolloutFacts& fac
 }
 
 // Raises each budget that has no slot left, for whoever decides that: the operator's message names the setting in
-// parentheses (rollout/budgets.h). Raising one of them alone changes nothing. Not while a node that holds a slot makes
-// progress: a wave that uses its budget is no trouble.
-std::vector<std::string> of_full_budgets(const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
+// parentheses (rollout/budgets.h). Raising one of them alone changes nothing.
+std::vector<std::string> raise_budgets(std::string_view message, std::string_view policy) {
   std::vector<std::string> out;
-  const bool all_wait =
-      !steps.empty() && std::ranges::all_of(steps, [](const NodeStep& step) { return step.phase == Phase::draining; });
-  if (facts.reason != kBudgetExhausted && !all_wait) return out;
   for (const std::string_view setting : {"maxUnavailable", "maxUnavailablePerGroup"}) {
-    if (!facts.message.contains(fmt::format("({})", setting))) continue;
-    out.push_back(
-        fmt::format("to raise spec.rollout.{}: kubectl edit sharingpolicies {}", setting, facts.rollout->policy));
+    if (!message.contains(fmt::format("({})", setting))) continue;
+    out.push_back(fmt::format("to raise spec.rollout.{}: kubectl edit sharingpolicies {}", setting, policy));
   }
-  if (facts.message.contains("(--cluster-max-unavailable)")) {
+  if (message.contains("(--cluster-max-unavailable)")) {
     out.emplace_back(
         "to raise cluster-max-unavailable: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values "
         "--set config.cluster-max-unavailable=VALUE");
   }
   return out;
+}
+
+// Not while a node that holds a slot makes progress: a wave that uses its budget is no trouble.
+std::vector<std::string> of_full_budgets(const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
+  const bool all_wait =
+      !steps.empty() && std::ranges::all_of(steps, [](const NodeStep& step) { return step.phase == Phase::draining; });
+  if (facts.reason != kBudgetExhausted && !all_wait) return {};
+  return raise_budgets(facts.message, facts.rollout->policy);
 }
 
 // After nodes have failed: what the whole rollout needs, once for all of them, for whoever decides that. Nodes that
@@ -125,6 +129,16 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
   }
   std::ranges::move(commands.lines(kMostOfNodes), std::back_inserter(out));
   std::ranges::move(of_failures(facts), std::back_inserter(out));
+  return out;
+}
+
+WaitOutlook outlook_of(ReadingPass& pass, const PolicyWait& wait) {
+  constexpr std::size_t kMostSteps = 20;
+  WaitOutlook out;
+  if (!wait.nodes.empty()) return out;  // It is about those alone.
+  out.steps = steps_to(pass, wait.policy, {}, kMostSteps);
+  if (wait.reason == kRollingOut) out.start = pass.start_of(wait.policy);
+  if (wait.reason == kBudgetExhausted) out.next = raise_budgets(wait.message, wait.policy);
   return out;
 }
 

@@ -17,4 +17,7 @@ namespace gso {
 [[nodiscard]] std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts,
                                                const std::vector<NodeStep>& steps);
 
+// Of a policy whose change has no rollout under way.
+[[nodiscard]] WaitOutlook outlook_of(ReadingPass& pass, const PolicyWait& wait);
+
 }  // namespace gso

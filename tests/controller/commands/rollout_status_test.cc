@@ -54,6 +54,12 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
       {"True", "RollingOut", "a01, a02 wait to start",
        "  to stop it: gpu-sharing-operator rollout pause policy/default\n"},
       {"False", "OutsideWindow", "the next maintenance window opens at 22:00", ""},
+      {"False", "BudgetExhausted",
+       "no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
+       "(--cluster-max-unavailable): a01 holds 1 of 1 slot",
+       "  next: to raise spec.rollout.maxUnavailable: kubectl edit sharingpolicies default\n"
+       "  next: to raise cluster-max-unavailable: helm upgrade RELEASE CHART --namespace NAMESPACE "
+       "--reset-then-reuse-values --set config.cluster-max-unavailable=VALUE\n"},
   };
   for (const auto& row : rows) {
     const Json condition{{"type", "Progressing"},

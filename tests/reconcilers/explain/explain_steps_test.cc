@@ -76,6 +76,7 @@ TEST(ChangeStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
   EXPECT_FALSE(steps[0].ready);
   EXPECT_THAT(steps[0].step, HasSubstr("the node is not Ready; pod plugin-a01"));
   EXPECT_TRUE(steps_to(pass, "default", "gpu-operator/mps-config/other", 9).empty());
+  EXPECT_EQ(steps_to(pass, "default", "", 9).size(), 1U) << "of all keys";
   fleet.annotate("a01", kHoldAnnotation, "true");
   fleet.index.refresh(fleet.world, fleet.settings);
   ReadingPass held(fleet.world, fleet.index, fleet.settings, fleet.now);
@@ -164,9 +165,13 @@ TEST(Waits, ANodeInTheSettleWindowIsShownWhenNodesStart) {
   fleet.settle();
   fleet.edit("any", "ts-8");
   const std::string start = k8s::format_time(fleet.now + std::chrono::seconds(10));
-  EXPECT_EQ(
-      shown_to_people(fleet).message,
-      "Settling: nodes start at " + start + " unless ConfigMap gpu-operator/mps-config or its DaemonSets change again");
+  const std::string said =
+      "nodes start at " + start + " unless ConfigMap gpu-operator/mps-config or its DaemonSets change again";
+  EXPECT_EQ(shown_to_people(fleet).message, "Settling: " + said);
+  fleet.index.refresh(fleet.world, fleet.settings);
+  ReadingPass pass(fleet.world, fleet.index, fleet.settings, fleet.now);
+  EXPECT_EQ(pass.start_of("default"), said) << "for `rollout status`";
+  EXPECT_EQ(pass.start_of("other"), "");
 }
 
 TEST(NextStep, AChangeThatCannotBeReadIsRemovedByAPersonWhoChecksTheNodeFirst) {
