@@ -312,7 +312,8 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
     if (!pauses)
       co_return call.refuse(fmt::format(
           "the SharingPolicy/SharingRollout CRDs are not installed in this cluster: only `rollout pause`, `resume` and "
-          "`diff` work without them. Install them: {}",
+          "`diff` work without them. A rollout in progress continues from the operator's record: `gpu-sharing-operator "
+          "status` shows its nodes. Install them: {}",
           kInstallCrds));
     code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
   } else if (const std::string unknown = unknown_policy(call.world, rollout.name); !unknown.empty()) {

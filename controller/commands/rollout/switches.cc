@@ -218,6 +218,29 @@ std::string policies_to_pause(const RolloutCall& call) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// The policies that are paused, as names of `resume`; empty: none is.
+std::string policies_to_resume(const World& world) {
+  std::set<std::string> names;
+  for (const auto& [key, policy] : world.policies.all()) {
+    if (policy->rollout.paused) names.insert("rollout resume policy/" + policy->meta.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// What to do where no rollout is in the state that the verb changes: the switch of a policy, if that is what is meant.
+std::string hint_of(const RolloutCall& call, const Switch& wanted) {
+  const RolloutOptions::Verb verb = call.options.verb;
+  if (verb == RolloutOptions::Verb::pause) {
+    const std::string names = policies_to_pause(call);
+    if (!names.empty()) return ". Nodes wait for a rollout that has not started yet. To stop it: " + names;
+  }
+  if (verb == RolloutOptions::Verb::resume) {
+    const std::string names = policies_to_resume(call.world);
+    if (!names.empty()) return ". A policy is paused. To resume it: " + names;
+  }
+  return wanted.hint;
+}
+
 }  // namespace
 
 asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
@@ -248,9 +271,7 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     code = co_await pause_policy(call, *policy, wanted.value);
     co_return code;
   }
-  const std::string to_pause = verb == RolloutOptions::Verb::pause ? policies_to_pause(*call) : std::string();
-  const std::string hint =
-      to_pause.empty() ? wanted.hint : ". Nodes wait for a rollout that has not started yet. To stop it: " + to_pause;
+  const std::string hint = hint_of(*call, wanted);
   const RolloutChoice choice{call->options.name, call->options.all, hint};
   const auto chosen = choose(call->world, choice, wanted.fits, wanted.none);
   // ConfigMaps that were paused while the operator's CRDs were not served, or by hand, are found as well.

@@ -186,10 +186,11 @@ k8s::Result<std::vector<RolloutFacts>> choose(const World& world, const RolloutC
     return k8s::fail(k8s::Reason::invalid, std::move(text));
   };
   if (!choice.name.empty() && named.empty()) {
-    return refuse(
-        policy ? fmt::format("policy {} has no SharingRollout; `rollout history` lists all SharingRollouts", *policy)
-               : fmt::format("SharingRollout {} does not exist; `rollout history` lists all SharingRollouts",
-                             choice.name));
+    const std::string history = "`rollout history` lists all SharingRollouts";
+    if (policy) return refuse(fmt::format("policy {} has no SharingRollout; {}", *policy, history));
+    const bool is_policy = world.policies.find(choice.name) != nullptr;
+    return refuse(fmt::format("SharingRollout {} does not exist; {}", choice.name,
+                              is_policy ? fmt::format("the SharingPolicy is policy/{}", choice.name) : history));
   }
   if (fitting.empty()) {
     return refuse(

@@ -34,7 +34,9 @@ TEST_F(RolloutCommand, NothingThatFitsIsUsageAndSaysWhatThereIs) {
   EXPECT_EQ(run(Verb::pause), 2);
   EXPECT_THAT(err.str(), HasSubstr("done (Completed)"));
   EXPECT_EQ(run(Verb::pause, "other"), 2);
-  EXPECT_THAT(err.str(), HasSubstr("SharingRollout other does not exist"));
+  EXPECT_THAT(err.str(), HasSubstr("SharingRollout other does not exist; `rollout history` lists all SharingRollouts"));
+  EXPECT_EQ(run(Verb::pause, "default"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("SharingRollout default does not exist; the SharingPolicy is policy/default"));
 }
 
 TEST_F(RolloutCommand, ARevisionThatHasComeBackIsUnderWayAndTheSwitchesOfItsOldRecordAreNotTurned) {
@@ -87,6 +89,14 @@ TEST_F(RolloutCommand, APolicyIsPausedAsAWholeAndAResumeOfItsRolloutNamesThat) {
   EXPECT_EQ(run(Verb::pause, "r"), 0) << err.str();
   EXPECT_EQ(run(Verb::resume, "r"), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("policy default is also paused. Resume it: rollout resume policy/default"));
+}
+
+TEST_F(RolloutCommand, AResumeWithoutANameNamesThePolicyThatIsPaused) {
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::resume), 2);
+  EXPECT_THAT(err.str(), HasSubstr("no rollout is paused by spec.paused. A policy is paused. To resume it: rollout "
+                                   "resume policy/default"));
+  EXPECT_EQ(run(Verb::resume, "policy/default"), 0) << err.str();
 }
 
 // A misspelt policy must not look like one that is paused.
