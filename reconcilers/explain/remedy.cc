@@ -140,8 +140,8 @@ std::string default_key_command(const World& world, const FleetIndex::Impl& inde
 
 std::string correct_key_command(const ObjectKey& config_map) {
   return fmt::format(
-      "kubectl edit configmap {} --namespace {}  # or see the text that was verified last: gpu-sharing-operator "
-      "rollout undo --dry-run",
+      "kubectl edit configmap {} --namespace {}  # or restore the text that was verified last, after a look: "
+      "gpu-sharing-operator rollout undo --dry-run",
       config_map.name, config_map.ns);
 }
 

@@ -176,6 +176,19 @@ std::string inline_text_before(const World& world, const SharingRollout& rollout
   return {};
 }
 
+// The command without --dry-run, for whoever likes what it would do.
+void print_how_to_undo(const RolloutCall& call, bool is_inline) {
+  std::string again = "gpu-sharing-operator rollout undo";
+  if (!call.options.name.empty()) again += " " + call.options.name;
+  if (!call.options.to_revision.empty()) again += " --to-revision " + call.options.to_revision;
+  if (is_inline) {
+    *call.out << "next: " << again << "\n";
+    return;
+  }
+  *call.out << "next: to write it into the ConfigMap: " << again << " --write-configmap\n"
+            << "next: to pause the rollout and print the text, for a ConfigMap from Git: " << again << "\n";
+}
+
 asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text) {
   if (text.empty()) co_return call->refuse("the text to go back to is not on record, so its effect cannot be shown");
   if (!call->options.json) {
@@ -221,6 +234,8 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
   const auto& kept = index.impl().record;
   const FleetRecord* record = kept ? &*kept : nullptr;
   const bool asked = !call->options.to_revision.empty();
+  if (record == nullptr && !asked && call->world.unsynced_namespaces.contains(call->settings.operator_namespace))
+    co_return call->refuse("the operator's record cannot be read (see `incomplete`): what was verified is not known");
   const k8s::Result<Undo> chosen =
       choose_undo(call->world, index, record, call->options.name, call->options.to_revision);
   if (!chosen) co_return call->refuse(chosen.error().message);
@@ -237,6 +252,7 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
   if (call->options.dry_run && !changes_key) {
     const std::string text = is_inline ? inline_text_before(call->world, *undo.rollout) : undo.text;
     code = co_await preview_undo(call, undo, text);
+    if (code == 0 && !call->options.json) print_how_to_undo(*call, is_inline);
     co_return code;
   }
   if (is_inline) {

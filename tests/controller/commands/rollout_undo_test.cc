@@ -99,6 +99,10 @@ TEST_F(RolloutCommand, UndoShowsWithDryRunWhatRestartsAndTheChangeItselfAndWrite
   EXPECT_THAT(out.str(), testing::ContainsRegex("gpu-1 .*" + verified));
   EXPECT_THAT(out.str(), HasSubstr("mps-config/any: sharing.timeSlicing.resources[nvidia.com/gpu].replicas 2 -> 4; "
                                    "nvidia.com/gpu 4 -> 8 on one node\n"));
+  EXPECT_THAT(out.str(), testing::EndsWith(
+                             "next: to write it into the ConfigMap: gpu-sharing-operator rollout undo "
+                             "--write-configmap\nnext: to pause the rollout and print the text, for a ConfigMap from "
+                             "Git: gpu-sharing-operator rollout undo\n"));
   EXPECT_EQ(get(config_map), before);
   EXPECT_FALSE(spec_of("r").value("paused", false));
   options.json = true;
@@ -211,6 +215,16 @@ TEST_F(RolloutCommand, UndoWithoutAnythingVerifiedSaysSo) {
   rollout("r", "Progressing", "v1-2");
   EXPECT_EQ(run(Verb::undo), 2);
   EXPECT_THAT(err.str(), HasSubstr("no verified revision is recorded for gpu-operator/mps-config key any"));
+}
+
+TEST_F(Undo, WithoutTheRightToReadTheRecordSaysSoAndNotThatNothingWasVerified) {
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "configmaps";
+  transport.faults().add(rule);
+  EXPECT_EQ(run(Verb::undo), 2);
+  EXPECT_THAT(err.str(), HasSubstr("the operator's record cannot be read (see `incomplete`)"));
+  EXPECT_FALSE(spec_of("r").value("paused", false));
 }
 
 struct OwnerCase {

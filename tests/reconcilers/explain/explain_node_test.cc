@@ -252,8 +252,8 @@ TEST(ExplainNode, TheDefaultThatNodesHaveLoadedIsSetAgain) {
 TEST(ExplainNode, AKeyThatIsNotThereIsNotLinted) {
   const NodeExplanation invalid = Explained(cluster("    sharing: [", "", R"(nvidia.com/gpu: "2")")).node("gpu-1");
   EXPECT_EQ(invalid.next,
-            "kubectl edit configmap plugin-config --namespace gpu-operator  # or see the text that was verified last: "
-            "gpu-sharing-operator rollout undo --dry-run");
+            "kubectl edit configmap plugin-config --namespace gpu-operator  # or restore the text that was verified "
+            "last, after a look: gpu-sharing-operator rollout undo --dry-run");
   EXPECT_EQ(invalid.strategy, "invalid");
   std::string missing = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
   missing.replace(missing.find("  any: |"), 8, "  other: |");
