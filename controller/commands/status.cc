@@ -272,6 +272,7 @@ void print_rollouts(const World& world, const std::vector<RolloutFacts>& rollout
     rows.push_back({rollout.meta.name, stop.is_set() ? stop.phase + " (recorded)" : phase, rollout.policy, rollout.key,
                     rollout.to_revision, progress});
   }
+  drop_columns(rows, width, {"TO", "KEY", "POLICY"});
   print_table(rows, out, width);
 }
 
@@ -338,6 +339,9 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
   if (status.no_operator) out << printable(status.no_operator->text()) << "\n\n";
   if (nodes.empty()) {
     out << (status.only.empty() ? "No node has GPUs.\n" : "No node matches --state, --policy and --selector.\n");
+    for (const std::string& name : status.only.policies) {
+      if (status.world.policies.find(name) == nullptr) out << printable(missing_policy(status.world, name)) << "\n";
+    }
   } else {
     print_nodes(nodes, form == OutputForm::wide, width, out);
     print_slices(nodes, form == OutputForm::wide ? 0 : width, out);

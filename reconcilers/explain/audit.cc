@@ -121,7 +121,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   }
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);
   ++out.plugins[plugin == nullptr ? "unknown" : plugin->version.to_string()];
-  ++out.profiles[std::string(a->profile_ref.view())];
+  ++out.profiles[shown.state == kUnknown ? "unknown" : std::string(a->profile_ref.view())];
   if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
   if (shown.state == kUnknown) return;  // What its profile should serve could not be read.
   add_outage(pass.world(), index, node, *a, shown, out);

@@ -139,6 +139,7 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
   const bool is_its_phase = phase == Phase::failed || phase == Phase::blocked;
   if (!written.empty() && is_its_phase) shown.message = written;
   if (shown.message.empty()) shown.message = a.would_break.view();
+  if (shown.message.empty() && !node.ready && phase != Phase::unmanaged) shown.message = kNotReadyText;
   return shown;
 }
 

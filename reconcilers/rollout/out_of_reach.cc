@@ -11,7 +11,7 @@ namespace gso {
 NodeOutOfReach node_out_of_reach(const NodeAssessment& a, const Node& node) {
   const std::string_view reason = excuse_of(a);
   if (reason.empty() || (reason == kNodesNotReady && a.change)) return {};
-  if (reason == kNodesNotReady) return {reason, "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable"};
+  if (reason == kNodesNotReady) return {reason, std::string(kNotReadyText)};
   return {reason, describe_holder(reason, node)};
 }
 

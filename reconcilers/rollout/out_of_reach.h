@@ -21,6 +21,10 @@ struct OutOfReach {
 };
 [[nodiscard]] OutOfReach out_of_reach_of(const RolloutView& rollout);
 
+// Of a node without a change, for people.
+inline constexpr std::string_view kNotReadyText =
+    "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable";
+
 // One node that is Pending or in a change: its reason there, and why. Empty: the operator can change it.
 struct NodeOutOfReach {
   std::string_view reason;

@@ -159,6 +159,14 @@ TEST(Waits, ANodeIsShownWhatItsOwnGroupWaitsFor) {
   EXPECT_EQ(waits("t02"), before);
 }
 
+TEST(Waits, ANodeThatIsNotReadySaysSoThoughItNeedsNoChange) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settle();
+  fleet.set_ready("a01", false);
+  EXPECT_EQ(shown_to_people(fleet).state, "UpToDate");
+  EXPECT_EQ(shown_to_people(fleet).message, "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable");
+}
+
 TEST(Waits, ANodeInTheSettleWindowIsShownWhenNodesStart) {
   FleetModel fleet(one_node("ts-4"));
   fleet.settings.settle = std::chrono::seconds(10);
