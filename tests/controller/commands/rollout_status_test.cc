@@ -269,6 +269,9 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
     return at == std::string::npos ? std::string() : out.str().substr(at);
   };
   EXPECT_EQ(next_for("PDBRefuses"), "  next: gpu-1: kubectl get poddisruptionbudgets --all-namespaces\n");
+  EXPECT_EQ(next_for("Forbidden"),
+            "  next: gpu-1: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
+            "eviction.enabled=true\n");
   EXPECT_EQ(next_for("WaitingForWorkloads"),
             "  next: gpu-1: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n");
   (void)plugin_pod();
