@@ -61,8 +61,8 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
     co_await clock->sleep_for(kPoll);
   }
   const Duration waited = std::chrono::floor<std::chrono::seconds>(clock->monotonic() - begun);
-  found->lines.emplace_back(
-      false, fmt::format("no leader within {}: {}", k8s::format_go_duration(std::max(timeout, waited)), why));
+  found->lines.emplace_back(false, fmt::format("no leader within {}: {}. Run: kubectl get pods --namespace {}",
+                                               k8s::format_go_duration(std::max(timeout, waited)), why, key.ns));
 }
 
 // Both, or neither: the operator does without them, but not with one.
