@@ -58,11 +58,11 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& 
     plan_changes_in_progress(pass);
     Slots slots(pass);
     plan_starts(pass, slots);
-    plan_standalone_mps(pass, slots);
+    const DaemonRollouts daemons = plan_standalone_mps(pass, slots);
     plan_paused_relabels(pass);
     plan_remediation(pass);
     plan_outcomes(pass);
-    plan_rollout_statuses(pass);
+    plan_rollout_statuses(pass, daemons);
   }
   return std::move(pass.plan);
 }

@@ -29,6 +29,7 @@
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
@@ -269,8 +270,9 @@ void print_rollouts(const World& world, const std::vector<RolloutFacts>& rollout
     if (facts.failed > 0) progress += fmt::format(", {} failed", facts.failed);
     const RecordedStop stop = recorded_stop(facts, world.policies.find(rollout.policy));
     const std::string phase = rollout.phase.empty() ? "-" : facts.shown_phase();
-    rows.push_back({rollout.meta.name, stop.is_set() ? stop.phase + " (recorded)" : phase, rollout.policy, rollout.key,
-                    rollout.to_revision, progress});
+    const bool of_template = !daemonset_of(rollout.config_map).empty();
+    rows.push_back({rollout.meta.name, stop.is_set() ? stop.phase + " (recorded)" : phase, rollout.policy,
+                    of_template ? rollout.config_map : rollout.key, rollout.to_revision, progress});
   }
   drop_columns(rows, width, {"TO", "KEY", "POLICY"});
   print_table(rows, out, width);

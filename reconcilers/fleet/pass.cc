@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/rollout_subject.h"
 
 namespace gso {
 
@@ -51,7 +52,10 @@ std::string rollout_name(const RolloutKey& key, std::string_view revision) {
   // The ConfigMap is part of the identity (two ConfigMaps can have equal keys), so the hash includes it.
   const std::string hash =
       short_hash(fmt::format("{}|{}|{}|{}", key.policy, key.config_map, key.key, revision)).substr(0, 10);
-  std::string head = fmt::format("{}-{}", sanitised(key.policy), sanitised(key.key.empty() ? "unshared" : key.key));
+  std::string_view subject = key.key.empty() ? "unshared" : std::string_view(key.key);
+  if (const std::string_view daemonset = daemonset_of(key.config_map); !daemonset.empty())
+    subject = daemonset.substr(daemonset.find('/') + 1);
+  std::string head = fmt::format("{}-{}", sanitised(key.policy), sanitised(subject));
   head = head.substr(0, kMaxName - hash.size() - 1);
   while (head.ends_with('-')) head.pop_back();
   return fmt::format("{}-{}", head, hash);

@@ -8,6 +8,7 @@
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/rollout_subject.h"
 
 namespace gso {
 namespace {
@@ -221,6 +222,12 @@ bool read_rollout_object(Fields& fields, Value value, SharingRollout& out) {
   return fields.object(value, "spec", [&](std::string_view key, Value inner) {
     if (key == "policy") return fields.text(inner, "spec.policy", out.policy);
     if (key == "configMap") return fields.text(inner, "spec.configMap", out.config_map);
+    if (key == "daemonSet") {
+      std::string daemonset;
+      if (!fields.text(inner, "spec.daemonSet", daemonset)) return false;
+      out.config_map = daemonset_subject(daemonset);
+      return true;
+    }
     if (key == "key") return fields.text(inner, "spec.key", out.key);
     if (key == "toRevision") return fields.text(inner, "spec.toRevision", out.to_revision);
     if (key == "profile") return fields.text(inner, "spec.profile", out.profile);

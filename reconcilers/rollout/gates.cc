@@ -105,11 +105,14 @@ std::string closed_by_selector(const RolloutView& rollout) {
   return selector_problem(rollout.policy);
 }
 
-std::string closed_by_person(const RolloutView& rollout) {
-  if (!switches_on(rollout).aborted) return {};
+std::string aborted_text(const SharingPolicy& policy) {
   return fmt::format(
       "the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator rollout start {}`",
-      rollout.policy.meta.name);
+      policy.meta.name);
+}
+
+std::string closed_by_person(const RolloutView& rollout) {
+  return switches_on(rollout).aborted ? aborted_text(rollout.policy) : "";
 }
 
 std::string closed_by_undo(const RolloutView& rollout) {
@@ -117,9 +120,10 @@ std::string closed_by_undo(const RolloutView& rollout) {
   return "rolled back by a person. Retry: `rollout start`";
 }
 
+constexpr const char* kPausedItself = "spec.paused of the rollout is set";
+
 std::string closed_by_own_pause(const RolloutView& rollout) {
-  if (!switches_on(rollout).paused) return {};
-  return "spec.paused of the rollout is set";
+  return switches_on(rollout).paused ? kPausedItself : "";
 }
 
 std::string closed_without_approval(const RolloutView& rollout) {
@@ -298,12 +302,14 @@ std::optional<WallTime> settled_at(const RolloutView& rollout) {
          std::chrono::ceil<std::chrono::milliseconds>(settle_time(rollout));
 }
 
-GateState closed_by_policy(PlanDraft& draft, const SharingPolicy& policy, bool approved) {
+GateState closed_by_people(PlanDraft& draft, const SharingPolicy& policy, const Switches& switches) {
   const PlannerSettings& settings = draft.s.settings;
+  if (switches.aborted) return {Gate::aborted, aborted_text(policy)};  // It has ended, whatever else holds it.
   if (std::string why = closed_by_mode_of(settings, policy); !why.empty()) return {Gate::observe, std::move(why)};
   if (std::string why = closed_by_pause_of(policy); !why.empty()) return {Gate::paused, std::move(why)};
   if (std::string why = selector_problem(policy); !why.empty()) return {Gate::paused, std::move(why)};
-  if (settings.mode_of(policy) == PolicyMode::approve && !approved) {
+  if (switches.paused) return {Gate::paused, kPausedItself};
+  if (settings.mode_of(policy) == PolicyMode::approve && !switches.approved) {
     return {Gate::approval, "the policy's mode is Approve, and nobody has approved this change"};
   }
   if (std::string why = closed_by_windows_of(draft, policy); !why.empty())

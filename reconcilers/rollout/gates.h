@@ -68,10 +68,11 @@ struct GateState {
 
 class RolloutView;
 class PlanDraft;
+struct Switches;
 
-// The first gate that a policy closes by itself: its mode, its pause, its selector, its maintenance windows. For
-// changes that have no SharingRollout; a person approves them where `approved` comes from.
-[[nodiscard]] GateState closed_by_policy(PlanDraft& draft, const SharingPolicy& policy, bool approved);
+// The first gate that a policy (its mode, its pause, its selector, its maintenance windows) or the switches of a
+// rollout close, without regard to what is rolled out.
+[[nodiscard]] GateState closed_by_people(PlanDraft& draft, const SharingPolicy& policy, const Switches& switches);
 
 // What a caller wants to do. GateRow says which gates prevent it.
 enum class GateUse : std::uint8_t {

@@ -6,23 +6,34 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
 
 void RolloutObjects::ensure(const RolloutView& rollout, const std::string& target) {
-  const RolloutKey& key = rollout.key;
+  constexpr std::size_t kMaxText = 64 << 10;  // A longer profile is left out: the object must fit into etcd.
+  std::string profile;
+  if (const ConfigMap* config_map = pass_.s.world.configmaps.find(rollout.installation.config_map_key())) {
+    const auto text = config_map->data.find(rollout.key.key);
+    if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText) profile = *text->second;
+  }
+  ensure(rollout.key, target, profile);
+}
+
+void RolloutObjects::ensure(const RolloutKey& key, const std::string& target, const std::string& profile) {
   const std::string name = rollout_name(key, target);
   if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(name) != nullptr || !made_.insert(name).second)
     return;
-  constexpr std::size_t kMaxText = 64 << 10;  // A longer profile is left out: the object must fit into etcd.
-  nlohmann::ordered_json spec = {
-      {"policy", key.policy}, {"configMap", key.config_map}, {"key", key.key}, {"toRevision", target}};
-  if (const ConfigMap* config_map = pass_.s.world.configmaps.find(rollout.installation.config_map_key())) {
-    const auto text = config_map->data.find(key.key);
-    if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText)
-      spec["profile"] = *text->second;
+  nlohmann::ordered_json spec = {{"policy", key.policy}};
+  if (const std::string_view daemonset = daemonset_of(key.config_map); !daemonset.empty()) {
+    spec["daemonSet"] = daemonset;
+  } else {
+    spec["configMap"] = key.config_map;
   }
+  spec["key"] = key.key;
+  spec["toRevision"] = target;
+  if (!profile.empty()) spec["profile"] = profile;
   nlohmann::ordered_json object = {
       {"apiVersion", kApiVersion}, {"kind", "SharingRollout"}, {"metadata", {{"name", name}}}};
   const auto kept = switches_to_restore(pass_, key, target);
@@ -35,7 +46,10 @@ void RolloutObjects::ensure(const RolloutView& rollout, const std::string& targe
   pass_.add(
       CreateObject{rollout_ref(name), object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)},
       kept ? "RolloutRestored" : "RolloutStarted",
-      fmt::format("Rolling out {} (key {}) to {} under policy {}", key.config_map, key.key, target, key.policy));
+      daemonset_of(key.config_map).empty()
+          ? fmt::format("Rolling out {} (key {}) to {} under policy {}", key.config_map, key.key, target, key.policy)
+          : fmt::format("Rolling out {} to {} under policy {}", describe_subject(key.config_map, key.key), target,
+                        key.policy));
 }
 
 }  // namespace gso

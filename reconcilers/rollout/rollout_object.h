@@ -16,6 +16,8 @@ class RolloutObjects {
   // Plans the SharingRollout of that revision, unless it exists, this pass has planned it already, or the CRDs are not
   // served. A stop that the record keeps for it is set in the new object.
   void ensure(const RolloutView& rollout, const std::string& target);
+  // The same of a rollout of another kind. `profile`: the text that it rolls out; empty: none, or too long.
+  void ensure(const RolloutKey& key, const std::string& target, const std::string& profile);
 
  private:
   Pass& pass_;

@@ -9,6 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/retry.h"
+#include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/failures.h"
@@ -99,9 +100,33 @@ bool is_replaced(const Pass& pass, const RolloutKey& key, std::string_view revis
   return is_valid(present) && present != revision;
 }
 
+// The DaemonSet whose template the rollout is of; null: it is gone, or the rollout is of a profile.
+const Operand* daemonset_in(const Pass& pass, const RolloutKey& key) {
+  const auto& all = pass.index.discovery.standalone;
+  const auto at = std::ranges::find_if(
+      all, [&](const Operand& one) { return daemonset_of(key.config_map) == k8s::to_string(one.key); });
+  return at == all.end() ? nullptr : &*at;
+}
+
+// What its nodes should run now; empty: it has no nodes, or that is unknown.
+std::string present_target(const Pass& pass, const RolloutKey& key) {
+  const auto at = pass.index.profile_rollouts.find(key);
+  if (at != pass.index.profile_rollouts.end()) return target_of(at->second);
+  const Operand* daemonset = daemonset_in(pass, key);
+  return daemonset == nullptr ? std::string() : daemonset->newest_hash;
+}
+
+bool is_left_template(const Pass& pass, const RolloutKey& key, std::string_view revision) {
+  const std::string_view name = daemonset_of(key.config_map);
+  const Operand* daemonset = daemonset_in(pass, key);
+  if (daemonset != nullptr) return !daemonset->newest_hash.empty() && daemonset->newest_hash != revision;
+  return !pass.s.world.unsynced_namespaces.contains(std::string(name.substr(0, name.find('/'))));
+}
+
 }  // namespace
 
 bool is_left(const Pass& pass, const RolloutKey& key, std::string_view revision) {
+  if (!daemonset_of(key.config_map).empty()) return is_left_template(pass, key, revision);
   const auto& profile_rollouts = pass.index.profile_rollouts;
   const auto at = profile_rollouts.find(key);
   if (at != profile_rollouts.end()) {
@@ -179,9 +204,7 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
   }
   for (const auto& [subject, entry] : known) {
     if (seen.contains(subject) || entry->left) continue;
-    const auto profile_rollout = pass.index.profile_rollouts.find({entry->policy, entry->config_map, entry->key});
-    const std::string target =
-        profile_rollout == pass.index.profile_rollouts.end() ? std::string() : target_of(profile_rollout->second);
+    const std::string target = present_target(pass, {entry->policy, entry->config_map, entry->key});
     const bool has_policy = policies.policies.contains(entry->policy);
     if (is_valid(target) && target != entry->revision) continue;
     if (policies.forgotten ? !has_policy || !world.policies_served : world.policies_served && !has_policy) continue;
@@ -196,9 +219,7 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
 
 bool holds_a_switch(const Pass& pass, const SharingRollout& rollout) {
   const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
-  const auto profile_rollout = pass.index.profile_rollouts.find(key);
-  if (profile_rollout != pass.index.profile_rollouts.end() && target_of(profile_rollout->second) == rollout.to_revision)
-    return true;
+  if (present_target(pass, key) == rollout.to_revision) return true;
   const bool on = rollout.paused || rollout.aborted || is_undone(rollout);
   return on && !is_left(pass, key, rollout.to_revision);
 }

@@ -35,9 +35,9 @@ inline constexpr std::string_view kInstallCrds = "kubectl apply --server-side -f
 
 // Whether a switch of this rollout is still in effect: then its object is not history.
 [[nodiscard]] bool holds_a_switch(const Pass& pass, const SharingRollout& rollout);
-// Another valid revision has replaced this one, or its policy is deleted and forgotten. While the policy governs no
-// node, its own key and the ConfigMap's text decide: nodes without their labels, a wrong selector or missing DaemonSets
-// end no attempt and clear no switches, nor does an invalid text.
+// Another valid revision, or template, has replaced this one, or its policy is deleted and forgotten. While the policy
+// governs no node, its own key and the ConfigMap's text decide: nodes without their labels, a wrong selector or missing
+// DaemonSets end no attempt and clear no switches, nor does an invalid text.
 [[nodiscard]] bool is_left(const Pass& pass, const RolloutKey& key, std::string_view revision);
 
 // Events for what was just deleted, and findings for as long as its stops are in effect.

@@ -1,11 +1,14 @@
 #include "reconcilers/standalone/daemon_nodes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/node_write.h"
+#include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/unserved_nodes.h"
 
 namespace gso {
@@ -30,7 +33,16 @@ bool DaemonNode::is_outdated() const {
 }
 
 RolloutKey DaemonNode::rollout() const {
-  return {policy->meta.name, daemonset == nullptr ? "" : "DaemonSet " + k8s::to_string(daemonset->key), ""};
+  return {policy->meta.name, daemonset == nullptr ? "" : daemonset_subject(k8s::to_string(daemonset->key)), ""};
+}
+
+std::string why_not_ready(const DaemonNode& node) {
+  if (node.pod == nullptr) return "it has no pod yet";
+  for (const ContainerStatus* container : node.pod->all_containers()) {
+    if (container->ready) continue;
+    if (const std::string_view said = container->last_message(); !said.empty()) return std::string(said);
+  }
+  return fmt::format("pod {} is not Ready", k8s::to_string(node.pod->meta.key()));
 }
 
 std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index) {

@@ -32,6 +32,8 @@ struct DaemonNode {
   [[nodiscard]] RolloutKey rollout() const;
   [[nodiscard]] std::pair<RolloutKey, std::string> group() const { return {rollout(), product}; }
 };
+// Why its pod does not serve, for people.
+[[nodiscard]] std::string why_not_ready(const DaemonNode& node);
 // `index` is up to date with `world`.
 [[nodiscard]] std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index);
 

@@ -9,9 +9,11 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/applying_deferral.h"
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/rollout_object.h"
+#include "reconcilers/rollout/stops.h"
 #include "reconcilers/standalone/daemon_evictions.h"
 #include "reconcilers/standalone/daemon_nodes.h"
+#include "reconcilers/standalone/daemon_rollouts.h"
 
 namespace gso {
 namespace {
@@ -36,22 +38,29 @@ struct Progress {
   std::string gate;                   // Why.
 };
 
-std::string why_not_ready(const DaemonNode& node) {
-  if (node.pod == nullptr) return "it has no pod yet";
-  for (const ContainerStatus* container : node.pod->all_containers()) {
-    if (container->ready) continue;
-    if (const std::string_view said = container->last_message(); !said.empty()) return std::string(said);
-  }
-  return fmt::format("pod {} is not Ready", k8s::to_string(node.pod->meta.key()));
+// It opens by itself within moments: nothing is reported.
+bool opens_soon(Gate gate) {
+  return gate == Gate::settling || gate == Gate::new_attempt;
 }
 
 class Standalone {
  public:
   Standalone(Pass& pass, Slots& slots)
-      : pass_(pass), slots_(slots), nodes_(read_daemon_nodes(pass.s.world, pass.index)), groups_(groups_of(nodes_)) {}
+      : pass_(pass),
+        slots_(slots),
+        nodes_(read_daemon_nodes(pass.s.world, pass.index)),
+        groups_(groups_of(nodes_)),
+        rollouts_(count_daemons(nodes_)) {}
 
-  void run() {
-    for (const DaemonNode& node : nodes_) report(node);
+  DaemonRollouts run() {
+    for (const DaemonNode& node : nodes_) {
+      report(node);
+      // A node of a template that is unknown has no rollout, and does not start.
+      if (const auto at = rollouts_.find(node.rollout()); at != rollouts_.end() && !gated_.contains(at->first)) {
+        gated_.emplace(at->first, &node);
+        at->second.gate = daemon_gate(pass_, node);
+      }
+    }
     for (const DaemonNode& node : nodes_) {
       if (pass_.s.world.nodes_being_written.contains(node.name())) {
         keep_timers(node.name());
@@ -62,9 +71,34 @@ class Standalone {
     }
     start_candidates();
     report_waiting();
+    for (const auto& [key, node] : gated_) finish(rollouts_.at(key), *node);
+    return std::move(rollouts_);
   }
 
  private:
+  // Null: the newest template is unknown.
+  DaemonRollout* rollout_of(const DaemonNode& node) {
+    const auto at = rollouts_.find(node.rollout());
+    return at == rollouts_.end() ? nullptr : &at->second;
+  }
+
+  // `node`: any of its nodes.
+  void finish(DaemonRollout& rollout, const DaemonNode& node) {
+    const RolloutKey key = node.rollout();
+    const RolloutSpec& spec = node.policy->rollout;
+    if (has_passed_canary(node))
+      rollout.wave = 1 + rollout.updated / std::max<std::int64_t>(1, spec.max_unavailable.of(rollout.total));
+    // A rollout that waits for an approval needs the object to approve.
+    const bool awaits = rollout.gate.gate == Gate::approval || switches_to_restore(pass_, key, rollout.target);
+    if (rollout.pending > 0 && awaits) objects_.ensure(key, rollout.target, {});
+    if (rollout.gate.is_open() && rollout.pending > 0 && is_stopped_by_failures(node)) {
+      rollout.gate = {
+          Gate::max_failures,
+          fmt::format("{} node{} failed. Correct the chart's standaloneMps values (helm upgrade), or the node",
+                      rollout.failed, rollout.failed == 1 ? "" : "s")};
+    }
+  }
+
   void keep_timers(const std::string& node) {
     for (const auto& [timer, since] : pass_.s.timers) {
       const bool waits = timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting;
@@ -139,7 +173,7 @@ class Standalone {
       progress_of(node).ready_since.push_back(node.pod->meta.creation_timestamp);
       return leave(node, "its new daemon is Ready");
     }
-    const GateState gate = closed_gate(node);
+    const GateState& gate = rollout_of(node)->gate;
     if (is_serving(*node.pod) && row_of(gate.gate).backs_out) return leave(node, gate.message);
     if (change.cordoned && !node.node->unschedulable) return defer(node, "a person uncordoned the node");
     drain(node);
@@ -162,11 +196,11 @@ class Standalone {
     if (!use.fresh) return;
     if (!patient) return defer(node, fmt::format("{} did not end within idleTimeout", use.names()));
     const std::string why = why_clients_stay(pass_, node, use);
-    pass_.finding(
-        why.empty() ? Severity::info : Severity::warning, node_ref(node.name()), kStandaloneMpsWaits,
-        fmt::format("the standalone MPS daemon is replaced once {} {} ended: {} would break with the daemon{}",
-                    use.names(), use.waiting.size() == 1 ? "has" : "have", use.waiting.size() == 1 ? "it" : "they",
-                    why));
+    const std::string waits = fmt::format(
+        "the standalone MPS daemon is replaced once {} {} ended: {} would break with the daemon{}", use.names(),
+        use.waiting.size() == 1 ? "has" : "have", use.waiting.size() == 1 ? "it" : "they", why);
+    note_waiting(*rollout_of(node), node.name(), kWaitingForWorkloads, waits);
+    pass_.finding(why.empty() ? Severity::info : Severity::warning, node_ref(node.name()), kStandaloneMpsWaits, waits);
     if (rollout.workloads == WorkloadMode::evict) evict_clients(pass_, node, nodes_, use);
   }
 
@@ -182,11 +216,14 @@ class Standalone {
     const Duration limit = node.policy->rollout.verify_timeout;
     const std::string hash = node.daemonset == nullptr ? "" : node.daemonset->newest_hash;
     if (!pass_.held_for({Timer::mps_starting, node.name(), hash}, limit)) return;
-    if (node.daemonset != nullptr) ++progress_of(node).failed;
-    pass_.finding(Severity::error, node_ref(node.name()), kStandaloneMpsFailed,
-                  fmt::format("the standalone MPS daemon is not Ready {} after its replacement: {}. The node keeps its "
-                              "cordon. Correct the chart's standaloneMps values, or the node",
-                              k8s::format_go_duration(limit), why_not_ready(node)));
+    const std::string what = fmt::format(
+        "the standalone MPS daemon is not Ready {} after its replacement: {}. The node keeps its cordon. "
+        "Correct the chart's standaloneMps values, or the node",
+        k8s::format_go_duration(limit), why_not_ready(node));
+    pass_.finding(Severity::error, node_ref(node.name()), kStandaloneMpsFailed, what);
+    if (node.daemonset == nullptr) return;
+    ++progress_of(node).failed;
+    if (DaemonRollout* rollout = rollout_of(node)) note_failed(*rollout, node.name(), what);
   }
 
   // --- Patches.
@@ -236,18 +273,6 @@ class Standalone {
 
   // --- Which node begins.
 
-  GateState closed_gate(const DaemonNode& node) {
-    const DaemonSet* daemonset = pass_.s.world.daemonsets.find(node.daemonset->key);
-    const bool approved =
-        daemonset != nullptr && daemonset->meta.annotations.get(kApprovedAnnotation) == node.daemonset->newest_hash;
-    GateState gate = closed_by_policy(pass_, *node.policy, approved);
-    if (gate.gate == Gate::approval) {
-      gate.message += fmt::format(": kubectl annotate daemonset --namespace {} {} {}={}", node.daemonset->key.ns,
-                                  node.daemonset->key.name, kApprovedAnnotation, node.daemonset->newest_hash);
-    }
-    return gate;
-  }
-
   // A node with an old pod.
   void consider(const DaemonNode& node) {
     const bool elsewhere = node.assessment != nullptr && (node.assessment->change || node.assessment->is_unreadable());
@@ -257,14 +282,12 @@ class Standalone {
     if (node.mark.deferred && pass_.s.now < *node.mark.deferred->deferred_until) {
       return pass_.look_again_in(*node.mark.deferred->deferred_until - pass_.s.now);
     }
-    GateState gate = closed_gate(node);
-    const WallTime settled =
-        node.daemonset->newest_since + std::chrono::ceil<WallTime::duration>(pass_.s.settings.settle);
-    if (gate.is_open() && pass_.s.now < settled) return pass_.look_again_in(settled - pass_.s.now);
+    const GateState& gate = rollout_of(node)->gate;
     if (gate.is_open()) return candidates_.push_back(&node);
+    if (opens_soon(gate.gate)) return;
     Progress& progress = progress_of(node);
     progress.waiting.push_back(node.name());
-    if (progress.gate.empty()) progress.gate = std::move(gate.message);
+    if (progress.gate.empty()) progress.gate = gate.message;
   }
 
   void start_candidates() {
@@ -292,13 +315,16 @@ class Standalone {
 
   void replace_watcher(const DaemonNode& node) {
     Progress& progress = progress_of(node);
-    if (progress.not_ready++ == 0) delete_pod(node);
+    if (progress.not_ready++ > 0) return;
+    objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
+    delete_pod(node);
   }
 
   void start(const DaemonNode& node) {
     if (!may_start(node)) return;
     if (!node.busy) slots_.take(node.rollout(), node.product);
     ++progress_of(node).in_change;
+    objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
     begin(node);
   }
 
@@ -306,12 +332,17 @@ class Standalone {
     const RolloutSpec& rollout = node.policy->rollout;
     const Progress& progress = progress_of(node);
     const bool proven = has_passed_canary(node);
-    const std::int64_t most_failures = proven ? std::max<std::int64_t>(1, rollout.max_failures) : 1;
-    if (progress.failed >= most_failures) return false;
+    if (is_stopped_by_failures(node)) return false;
     // Those that serve already are the canary, and soak.
     const std::int64_t canaries = progress.in_change + static_cast<std::int64_t>(progress.ready_since.size());
     if (!proven && canaries >= rollout.canary_nodes_per_group) return false;
     return node.busy || slots_.free(node.rollout(), node.product, *node.policy, groups_.at(node.group()));
+  }
+
+  [[nodiscard]] bool is_stopped_by_failures(const DaemonNode& node) {
+    const std::int64_t most =
+        has_passed_canary(node) ? std::max<std::int64_t>(1, node.policy->rollout.max_failures) : 1;
+    return progress_of(node).failed >= most;
   }
 
   // As many nodes as the canary has serve with the new template, for as long as it must soak.
@@ -345,12 +376,15 @@ class Standalone {
   DaemonGroups groups_;
   std::map<const Operand*, Progress> progress_;
   std::vector<const DaemonNode*> candidates_;
+  DaemonRollouts rollouts_;
+  std::map<RolloutKey, const DaemonNode*> gated_;  // One node of each rollout.
+  RolloutObjects objects_{pass_};
 };
 
 }  // namespace
 
-void plan_standalone_mps(Pass& pass, Slots& slots) {
-  if (pass.index.nodes_in(Bucket::standalone_mps).empty()) return;
+DaemonRollouts plan_standalone_mps(Pass& pass, Slots& slots) {
+  if (pass.index.nodes_in(Bucket::standalone_mps).empty()) return {};
   // A view with gaps proves nothing: what has been true until now is not taken as having ended.
   const bool complete = std::ranges::none_of(pass.index.discovery.standalone, [&](const Operand& daemon) {
     return pass.s.world.unsynced_namespaces.contains(daemon.key.ns);
@@ -359,6 +393,7 @@ void plan_standalone_mps(Pass& pass, Slots& slots) {
   for (const auto& [timer, since] : pass.s.timers) {
     if (timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting) pass.keep(timer);
   }
+  return {};
 }
 
 }  // namespace gso

@@ -25,11 +25,13 @@
 #pragma once
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/rollout/daemon_rollout.h"
 #include "reconcilers/rollout/slots.h"
 
 namespace gso {
 
-// `slots`: those that changes of profiles have taken in this pass are no longer free.
-void plan_standalone_mps(Pass& pass, Slots& slots);
+// `slots`: those that changes of profiles have taken in this pass are no longer free. The rollouts of templates, for
+// the status of their SharingRollouts.
+[[nodiscard]] DaemonRollouts plan_standalone_mps(Pass& pass, Slots& slots);
 
 }  // namespace gso

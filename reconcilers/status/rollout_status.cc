@@ -10,6 +10,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
@@ -17,6 +18,7 @@
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/policy_sum.h"
+#include "reconcilers/status/rollout_account.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -24,19 +26,6 @@ namespace gso {
 using Json = nlohmann::json;
 
 namespace {
-
-struct RolloutPhase {
-  std::string name;
-  std::string reason;
-  std::string message;
-  // Progressing, but nothing moves until somebody acts (standstill.h).
-  bool stands = false;
-  // progress_text(): part of the conditions, but not a reason for an Event.
-  std::string progress{};
-  [[nodiscard]] std::string said() const {
-    return message.empty() || progress.empty() ? message + progress : message + "; " + progress;
-  }
-};
 
 // The revision can be the one that the nodes run already.
 constexpr std::string_view kNewerTemplate =
@@ -185,12 +174,11 @@ void report_wave(Pass& pass, const RolloutView& view, const SharingRollout& roll
 Json nodes_of(const RolloutView& view) {
   const Pass& pass = view.pass;
   const std::set<std::string>& failed = view.failed();
-  constexpr std::size_t kMost = 50;
   Json out = Json::array();
   std::set<std::string> named;  // The list is a map by name: keep the first reason.
   auto add = [&](const std::string& name, std::string_view state, std::string_view reason, std::string_view message) {
-    if (out.size() >= kMost || !named.insert(name).second) return;
-    out.push_back({{"name", name}, {"state", state}, {"reason", reason}, {"message", cut_message(message)}});
+    if (out.size() >= kMostRolloutNodes || !named.insert(name).second) return;
+    out.push_back(rollout_node(name, state, reason, message));
   };
   for (const std::string& name : failed) {
     const Node* node = pass.s.world.nodes.find(name);
@@ -241,10 +229,8 @@ bool plan_new_attempt(Pass& pass, const RolloutView& view, const SharingRollout&
   const std::string& key = view.key.key;
   if (rollout.meta.deletion_timestamp || gate == Gate::settling || gate == Gate::key_not_projected) return true;
   if (gate != Gate::new_attempt && gate != Gate::approval) return false;
-  ObjectRef ref = rollout_ref(rollout.meta.name);
-  ref.uid = rollout.meta.uid;
-  pass.add(
-      DeleteObject{std::move(ref)}, reason_of(Gate::new_attempt),
+  replace_attempt(
+      pass, rollout,
       was_left(pass.index, rollout)
           ? fmt::format("key {} returns to {}, which another revision had replaced", key, rollout.to_revision)
           : fmt::format("the pods got a new template after key {} was rolled out to {}", key, rollout.to_revision));
@@ -272,18 +258,6 @@ void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
   status["conditions"] = std::move(conditions);
   pass.add(status_patch(rollout, status), "Superseded", std::string(kLeft));
 }
-
-// The next content of a SharingRollout's status.
-struct Account {
-  RolloutPhase phase{"Superseded", "Superseded",
-                     "the profile has changed again, or no node of the policy uses it any more"};
-  Json status = Json::object();  // The present status, updated where it differs.
-  bool left = false;             // is_left()
-  bool anew = false;             // RolloutView::anew
-  bool stopped = false;          // By people, failures or windows.
-  std::int64_t changing = 0;     // Nodes in progress,
-  std::int64_t settled = 0;      // and nodes that are done.
-};
 
 // counts.inProgress; null if the status has no counts.
 Json* counted_in_progress(Json& status) {
@@ -389,31 +363,56 @@ void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
   if (phase.name != rollout.phase) {
     const bool aborted = phase.reason == reason_of(Gate::aborted);
     const bool bad = (phase.name == "Failed" && !aborted) || phase.name == "RolledBack" || phase.reason == kMaxFailures;
+    const std::string& subject = rollout.key.empty() ? rollout.config_map : rollout.key;
     pass.event(patch.object, bad, phase.reason, "Rollout",
-               fmt::format("{} to {}: {}{}{}", rollout.key, rollout.to_revision, aborted ? phase.reason : phase.name,
+               fmt::format("{} to {}: {}{}{}", subject, rollout.to_revision, aborted ? phase.reason : phase.name,
                            phase.message.empty() ? "" : ": ", phase.message));
   }
   pass.add(std::move(patch), phase.name, phase.message);
 }
 
-void plan_status(Pass& pass, const SharingRollout& rollout) {
+// False if nothing must be written, or the DaemonSet's namespace cannot be read.
+bool account_of_template(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout, Account& account) {
+  const std::string_view name = daemonset_of(rollout.config_map);
+  if (pass.s.world.unsynced_namespaces.contains(std::string(name.substr(0, name.find('/'))))) return false;
+  const auto nodes = daemons.find({rollout.policy, rollout.config_map, rollout.key});
+  const bool wanted = nodes != daemons.end() && nodes->second.target == rollout.to_revision;
+  return wanted ? account_of_daemons(pass, nodes->second, rollout, account) : account_of_other(pass, rollout, account);
+}
+
+bool account_of_profile(Pass& pass, const RolloutKey& key, const SharingRollout& rollout, Account& account) {
+  RolloutView* view = find_rollout(pass, key);
+  const bool wanted = view != nullptr && view->target == rollout.to_revision;
+  return wanted ? account_of_target(pass, *view, rollout, account) : account_of_other(pass, rollout, account);
+}
+
+void plan_status(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout) {
   const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
   Account account;
   account.status = parse_status(rollout.status_json);
   account.left = is_left(pass, key, rollout.to_revision);
-  RolloutView* view = find_rollout(pass, key);
-  const bool wanted = view != nullptr && view->target == rollout.to_revision;
-  const bool differs =
-      wanted ? account_of_target(pass, *view, rollout, account) : account_of_other(pass, rollout, account);
+  const bool of_profile = daemonset_of(rollout.config_map).empty();
+  const bool differs = of_profile ? account_of_profile(pass, key, rollout, account)
+                                  : account_of_template(pass, daemons, rollout, account);
   if (differs) write_account(pass, rollout, std::move(account));
 }
 
 }  // namespace
 
-void plan_rollout_statuses(Pass& pass) {
+Json rollout_node(std::string_view name, std::string_view state, std::string_view reason, std::string_view message) {
+  return {{"name", name}, {"state", state}, {"reason", reason}, {"message", cut_message(message)}};
+}
+
+void replace_attempt(Pass& pass, const SharingRollout& rollout, std::string why) {
+  ObjectRef ref = rollout_ref(rollout.meta.name);
+  ref.uid = rollout.meta.uid;
+  pass.add(DeleteObject{std::move(ref)}, reason_of(Gate::new_attempt), std::move(why));
+}
+
+void plan_rollout_statuses(Pass& pass, const DaemonRollouts& daemons) {
   std::map<std::string_view, const SharingRollout*> sorted;
   for (const auto& [key, rollout] : pass.s.world.rollouts.all()) sorted.emplace(rollout->meta.name, rollout.get());
-  for (const auto& [name, rollout] : sorted) plan_status(pass, *rollout);
+  for (const auto& [name, rollout] : sorted) plan_status(pass, daemons, *rollout);
   trim_rollout_history(pass);
 }
 

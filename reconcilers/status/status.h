@@ -10,6 +10,7 @@
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/conditions.h"
+#include "reconcilers/rollout/daemon_rollout.h"
 
 namespace gso {
 
@@ -66,7 +67,7 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
 // The planners of policy.status and of the SharingRollouts' status.
 void plan_default_policy(Pass& pass);
 void plan_policy_statuses(Pass& pass);
-void plan_rollout_statuses(Pass& pass);
+void plan_rollout_statuses(Pass& pass, const DaemonRollouts& daemons);
 void trim_rollout_history(Pass& pass);
 void plan_findings(Pass& pass);
 // If the record cannot be read (FleetIndex::record_problem): a finding and an Event, and the status of every policy.

@@ -85,9 +85,11 @@ a_changed_value_is_rolled_after_the_clients() {
   client_runs
   "$build/controller/gpu-sharing-operator" status --kubeconfig "$cluster/admin.kubeconfig" --namespace "$namespace" >"$work/status" || true
   grep -E "gpu-sharing-operator-mps +run .* 2/3, in progress: $client_node" "$work/status"
+  await 30 rollout_says 'Progressing 2/3'
   kubectl delete pod client --namespace default --grace-period=0 --force
   await 120 daemons_run 3
   await 30 none_marked
+  await 30 rollout_says 'Completed 3/3'
   kill "$(<"$work/marks.pid")"
   rm "$work/marks.pid"
   labelled 3 run.nvidia-mps
@@ -95,6 +97,31 @@ a_changed_value_is_rolled_after_the_clients() {
   sort -u "$work/marks" | awk 'NF > 1 { print; bad = 1 } END { exit bad }'
   grep -q . "$work/marks"
 }
+# rollout_says 'PHASE UPDATED/TOTAL': the SharingRollout of the newest template, the only one.
+rollout_says() {
+  kubectl get sharingrollouts --output "jsonpath={range .items[?(@.spec.toRevision=='$(newest)')]}{.spec.daemonSet} {.status.phase} {.status.counts.updated}/{.status.counts.total}{'\\n'}{end}" |
+    tee /dev/stderr | grep -Fx "$namespace/gpu-sharing-operator-mps $1"
+}
+rollout_name() { kubectl get sharingrollouts --output "jsonpath={.items[?(@.spec.toRevision=='$(newest)')].metadata.name}" | grep .; }
+rollout() { "$build/controller/gpu-sharing-operator" rollout "$@" --kubeconfig "$cluster/admin.kubeconfig" --namespace "$namespace"; }
+it_is_paused_and_goes_back_where_it_came_from() {
+  a_client_runs
+  helm upgrade gpu-sharing-operator "$project/charts/gpu-sharing-operator" --namespace "$namespace" --timeout 60s --reuse-values \
+    --set standaloneMps.activeThreadPercentage=55
+  await 120 is_drained "$client_node"
+  rollout pause "$(rollout_name)"
+  await 60 none_marked
+  await 30 rollout_says 'Paused 2/3'
+  if rollout undo "$(rollout_name)" >"$work/undo" 2>&1; then return 1; fi
+  grep 'go back with `helm rollback`' "$work/undo"
+  # The former template returns before the last node has left it.
+  helm rollback gpu-sharing-operator --namespace "$namespace" --timeout 60s
+  kubectl delete pod client --namespace default --grace-period=0 --force
+  await 240 daemons_run 3
+  await 60 rollout_says 'Completed 3/3'
+  await 30 none_marked
+}
+
 clients_are_evicted_where_the_policy_says_so() {
   kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"workloads":"Evict","evictBarePods":true}}}'
   a_client_runs
@@ -159,6 +186,7 @@ check "without the plugin's daemon they get one" without_the_plugins_daemon_they
 check "the nodes say where clients find the daemon" nodes_say_where_the_daemon_is
 check "a client runs on one of them" a_client_runs
 check "a changed value is rolled node by node, after the clients" a_changed_value_is_rolled_after_the_clients
+check "its SharingRollout is paused, and a template that returns is a new attempt" it_is_paused_and_goes_back_where_it_came_from
 check "under workloads: Evict the clients are evicted" clients_are_evicted_where_the_policy_says_so
 check "an upgrade that changes no value restarts nothing" a_chart_upgrade_without_a_change_restarts_nothing
 check "a profile that would start a second daemon is Blocked" a_second_daemon_is_blocked

@@ -91,6 +91,49 @@ def a_new_template_reaches_every_node():
                                 [node for node in c.nodes() if c.cordoned(node)]), ([], []))
 
 
+def told(c):
+    """(DaemonSet, template, phase, updated, total) of each SharingRollout."""
+    return [(rollout["spec"].get("daemonSet"), rollout["spec"]["toRevision"], rollout.get("status", {}).get("phase"),
+             rollout.get("status", {}).get("counts", {}).get("updated"), rollout.get("status", {}).get("counts", {}).get("total"))
+            for rollout in c.rollouts()]
+
+
+@scenario
+def a_new_template_is_one_rollout():
+    """The chart's values change: one SharingRollout of the DaemonSet says how far the daemons are, and is Completed at the end."""
+    c, daemons = with_daemons()
+    expect("rollouts before", told(c), [])
+    daemons.template("new")
+    for _ in range(20):
+        c.after("1m")
+        daemons.react()
+    expect("rollouts", told(c), [(NAMESPACE + "/" + NAME, "new", "Completed", 3, 3)])
+    expect("writes of the next look", c.after("2m").actions, [])
+
+
+@scenario
+def a_paused_rollout_of_a_template_replaces_no_daemon():
+    """spec.paused of that SharingRollout: what waits is uncordoned, nothing is deleted; without it the rollout goes on."""
+    c, daemons = with_daemons()
+    for name in c.nodes():
+        c.consumer("job-" + name, name, resource=GPU)
+    daemons.template("new")
+    for _ in range(3):
+        c.after("1m")
+    c.switch(paused=True)
+    for name in c.nodes():
+        c.remove("Pod", "job-" + name, "team")
+    for _ in range(5):
+        c.after("2m")
+        daemons.react()
+    expect("(templates, cordons)", (set(daemons.pods().values()), [node for node in c.nodes() if c.cordoned(node)]), ({"old"}, []))
+    c.switch(paused=False)
+    for _ in range(20):
+        c.after("1m")
+        daemons.react()
+    expect("templates", set(daemons.pods().values()), {"new"})
+
+
 @scenario
 def a_daemon_that_is_not_ready_is_named():
     """Its init container says what is missing on n01: the finding StandaloneMPSRefused names the node."""

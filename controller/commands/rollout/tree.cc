@@ -13,6 +13,7 @@
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/node/node_phase.h"
 
 namespace gso {
@@ -97,14 +98,24 @@ class Tree {
         "{}  {}{}", painted(printable(rollout.meta.name), Paint::bold, screen_),
         painted(facts.shown_phase(), paint, screen_),
         runs ? "  running " + k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(now_ - *started)) : ""));
-    line(fmt::format("  {} key {} to {}, policy {}", rollout.config_map, rollout.key.empty() ? "(none)" : rollout.key,
-                     rollout.to_revision, rollout.policy));
+    line(daemonset_of(rollout.config_map).empty()
+             ? fmt::format("  {} key {} to {}, policy {}", rollout.config_map,
+                           rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision, rollout.policy)
+             : fmt::format("  {} to {}, policy {}", describe_subject(rollout.config_map, rollout.key),
+                           rollout.to_revision, rollout.policy));
     if (!facts.message.empty()) line(printable(fmt::format("  {}: {}", facts.reason, facts.message)));
     line(fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed",
                      progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
                      facts.pending, facts.blocked, facts.failed));
     if (!facts.finished()) line(facts.wave == 0 ? "  canary" : fmt::format("  wave {}", facts.wave));
-    add_nodes(rollout);
+    daemonset_of(rollout.config_map).empty() ? add_nodes(rollout) : add_daemons(facts);
+  }
+
+  // Of a template only the nodes that its SharingRollout names are known.
+  void add_daemons(const RolloutFacts& facts) {
+    for (const RolloutFacts::NodeRow& node : facts.nodes) {
+      branch(&node == &facts.nodes.back(), printable(fmt::format("{}  {}  {}", node.name, node.state, node.message)));
+    }
   }
 
   std::vector<TreeNode> nodes_of(const SharingRollout& rollout) {

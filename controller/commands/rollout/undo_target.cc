@@ -11,6 +11,7 @@
 
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -28,7 +29,9 @@ class UndoChoice {
         name_(std::move(name)),
         policy_(policy_of(name_)),
         revision_(std::move(revision)),
-        rollouts_(all_rollouts(world)) {}
+        rollouts_(all_rollouts(world)) {
+    std::erase_if(rollouts_, is_of_template);
+  }
 
   k8s::Result<Undo> run() {
     const k8s::Result<Key> key = chosen_key();
@@ -60,6 +63,9 @@ class UndoChoice {
     return name_.empty() || facts.rollout->meta.name == name_;
   }
 
+  // The chart's values have the text of a template.
+  static bool is_of_template(const RolloutFacts& facts) { return !daemonset_of(facts.rollout->config_map).empty(); }
+
   // --- Which key.
 
   k8s::Result<Key> chosen_key() {
@@ -68,6 +74,12 @@ class UndoChoice {
       const RolloutChoice choice{name_, true};
       const auto named = choose(world_, choice, any, "can be undone");
       if (!named) return std::unexpected(named.error());
+      if (!policy_ && is_of_template(named->front())) {
+        return k8s::fail(k8s::Reason::invalid,
+                         fmt::format("rollout {} is of {}: go back with `helm rollback`, or change the chart's "
+                                     "standaloneMps values",
+                                     name_, describe_subject(named->front().rollout->config_map, {})));
+      }
       if (!policy_) return key_of(*named->front().rollout);
     }
     if (!revision_.empty()) return only_one(keys_with(revision_), "have that revision in their history");
@@ -119,7 +131,7 @@ class UndoChoice {
   // Of the last rollout to the present revision where that is on record, else of the last one.
   k8s::Result<Key> key_of_last() {
     const RolloutChoice any{name_, true};
-    const auto ended = [](const RolloutFacts& facts) { return facts.phase != "Superseded"; };
+    const auto ended = [](const RolloutFacts& facts) { return facts.phase != "Superseded" && !is_of_template(facts); };
     const auto present = [&](const RolloutFacts& facts) { return ended(facts) && is_present(*facts.rollout); };
     const auto at_present = choose(world_, any, present, "leads to the present revision");
     if (at_present) return key_of(*at_present->front().rollout);

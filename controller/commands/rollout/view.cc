@@ -17,6 +17,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"
 
@@ -242,9 +243,8 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   out << fmt::format(
       "{}: {}\n", rollout.meta.name,
       outlook.stop.is_set() ? fmt::format("{} (recorded; {})", outlook.stop.phase, applies) : facts.shown_phase());
-  out << fmt::format("  {} {} (key {}) to {} under policy {}\n", facts.finished() ? "Rollout of" : "Rolling out",
-                     rollout.config_map, rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision,
-                     rollout.policy);
+  out << fmt::format("  {} {} to {} under policy {}\n", facts.finished() ? "Rollout of" : "Rolling out",
+                     describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
   out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}\n",
                      progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
                      facts.pending, facts.blocked, facts.failed,
@@ -290,6 +290,7 @@ void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostre
 void print_rollout_record(const RolloutFacts& facts, std::ostream& out) {
   print_rollout_history({facts}, out);
   if (!facts.message.empty()) out << fmt::format("{}: {}\n", facts.reason, facts.message);
+  if (!daemonset_of(facts.rollout->config_map).empty()) return;
   out << (facts.rollout->profile.empty() ? "the text of this rollout is not recorded\n"
                                          : "\n" + facts.rollout->profile);
 }
@@ -300,9 +301,11 @@ Json rollout_json(const RolloutFacts& facts) {
   for (const auto& node : facts.nodes) {
     nodes.push_back({{"name", node.name}, {"state", node.state}, {"reason", node.reason}, {"message", node.message}});
   }
+  const bool of_template = !daemonset_of(rollout.config_map).empty();
   return {{"name", rollout.meta.name},
           {"policy", rollout.policy},
-          {"configMap", rollout.config_map},
+          {"configMap", of_template ? "" : rollout.config_map},
+          {"daemonSet", daemonset_of(rollout.config_map)},
           {"key", rollout.key},
           {"toRevision", rollout.to_revision},
           {"phase", facts.phase},

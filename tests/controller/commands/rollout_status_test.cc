@@ -144,6 +144,28 @@ TEST_F(RolloutCommand, APolicyWithNothingToDoWaitsForNothing) {
   EXPECT_THAT(err.str(), HasSubstr("policy default has no SharingRollout"));
 }
 
+TEST_F(RolloutCommand, ARolloutOfATemplateNamesItsDaemonSetAndIsNotUndone) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingrollouts",
+       R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingRollout","metadata":{"name":"default-mps-1"},
+           "spec":{"policy":"default","daemonSet":"gso/mps","key":"","toRevision":"7c9d6b8f5"}})");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              HasSubstr("  Rolling out the template of DaemonSet gso/mps to 7c9d6b8f5 under policy default\n"));
+  RolloutOptions as_json;
+  as_json.verb = Verb::status;
+  as_json.json = true;
+  EXPECT_EQ(run_with(as_json), 0);
+  const Json shown = Json::parse(out.str())["rollouts"][0];
+  EXPECT_EQ(shown["daemonSet"], "gso/mps");
+  EXPECT_EQ(shown["configMap"], "");
+  EXPECT_EQ(run(Verb::undo, "default-mps-1"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("rollout default-mps-1 is of the template of DaemonSet gso/mps: go back with `helm "
+                                   "rollback`"));
+  EXPECT_EQ(run(Verb::undo), 2) << "no other rollout is there to undo";
+  EXPECT_EQ(run(Verb::pause, "default-mps-1"), 0) << err.str();
+  EXPECT_EQ(spec_of("default-mps-1")["paused"], true);
+}
+
 TEST_F(RolloutCommand, NoTimeIsGivenWhereWorkloadsDecide) {
   rollout("r", "Progressing", "v1-2");
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",

@@ -29,7 +29,7 @@ class StandaloneMps : public ::testing::Test {
     FleetSpec spec;
     spec.profiles = {{"any", profile}, {"mps", "mps-4"}};
     spec.nodes = alike_nodes(nodes);
-    spec.crds = false;  // The settings are the policy.
+    spec.crds = crds;
     for (NodeSpec& node : spec.nodes) {
       node.labels["team.example/mps"] = "true";
       if (const auto other = products.find(node.name); other != products.end()) node.product = other->second;
@@ -163,6 +163,7 @@ class StandaloneMps : public ::testing::Test {
   std::string approved;
   std::string report;                           // The termination message of new pods' init containers; empty: none.
   std::map<std::string, std::string> products;  // Of nodes with another one.
+  bool crds = false;                            // Else the settings are the policy.
   bool broken = false;                          // New pods do not become Ready.
   bool interrupts = false;
   int most_in_change = 0;
