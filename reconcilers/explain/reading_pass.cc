@@ -80,15 +80,16 @@ std::string ReadingPass::wait_of(const NodeAssessment& a) {
   return group == of_group.end() ? std::string() : group->second;
 }
 
-std::string ReadingPass::start_of(std::string_view policy) {
-  if (!pass_.index.record) return {};
+std::map<std::string, std::string> ReadingPass::settling() {
+  std::map<std::string, std::string> out;
+  if (!pass_.index.record) return out;
   for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
-    const bool waits = key.policy == policy && profile_rollout.tally.of(Phase::pending) > 0;
-    const RolloutView* rollout = waits ? views_.find(key) : nullptr;
+    if (profile_rollout.tally.of(Phase::pending) == 0) continue;
+    const RolloutView* rollout = views_.find(key);
     if (rollout == nullptr) continue;
-    if (std::string start = start_after_settling(*rollout); !start.empty()) return start;
+    if (std::string start = start_after_settling(*rollout); !start.empty()) out.emplace(key.policy, std::move(start));
   }
-  return {};
+  return out;
 }
 
 ReadingPass::Alone ReadingPass::alone(const NodeAssessment& a) const {

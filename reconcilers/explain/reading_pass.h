@@ -3,7 +3,6 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/rollout/change_steps.h"
@@ -33,14 +32,14 @@ class ReadingPass {
   // What a node that needs a change waits for with the other nodes of its group, as far as that can be known without
   // the operator's lists of workloads; empty: it is not, or the node can start.
   [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);
-  // "nodes start at 13:00:33Z unless …": a change of the policy waits for its inputs to settle; empty: none does.
-  [[nodiscard]] std::string start_of(std::string_view policy);
   // Whether the status of its rollout, or without one that of its policy, can speak of no other group than the node's.
   struct Alone {
     bool in_rollout = false;
     bool in_policy = false;
   };
   [[nodiscard]] Alone alone(const NodeAssessment& assessment) const;
+  // By policy: when nodes start whose rollout waits for its inputs to settle, for people.
+  [[nodiscard]] std::map<std::string, std::string> settling();
 
  private:
   Timers timers_;

@@ -50,6 +50,12 @@ void read_waits(const std::string& policy, const Json& status, std::vector<Polic
   }
 }
 
+// That nodes are under way to start says less than when they do.
+void note_settling(const std::pair<const std::string, std::string>& start, std::vector<PolicyWait>& waits) {
+  std::erase_if(waits, [](const PolicyWait& wait) { return wait.reason == kRollingOut; });
+  waits.insert(waits.begin(), {start.first, std::string(reason_of(Gate::settling)), start.second, {}, 0});
+}
+
 // A pause that no operator has written into the status yet takes the place of what the status says.
 void note_recorded_pause(const SharingPolicy& policy, std::vector<PolicyWait>& waits) {
   const std::string_view paused = reason_of(Gate::paused);
@@ -62,23 +68,29 @@ void note_recorded_pause(const SharingPolicy& policy, std::vector<PolicyWait>& w
 
 }  // namespace
 
-std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
+std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<std::string>& policy,
                                          const std::set<std::string>& except) {
   std::map<std::string_view, const SharingPolicy*> sorted;
-  for (const auto& [key, object] : world.policies.all()) {
+  for (const auto& [key, object] : pass.world().policies.all()) {
     const bool meant = !policy || key.name == *policy;
     if (meant && !except.contains(key.name)) sorted.emplace(object->meta.name, object.get());
   }
+  const std::map<std::string, std::string> settling = pass.settling();
   std::vector<PolicyWait> out;
   for (const auto& [name, object] : sorted) {
     const Json status = Json::parse(object->status_json, nullptr, false);
     std::vector<PolicyWait> waits;
     if (status.is_object()) read_waits(std::string(name), status, waits);
+    if (const auto start = settling.find(std::string(name)); start != settling.end()) note_settling(*start, waits);
     note_recorded_pause(*object, waits);
     for (PolicyWait& wait : waits) wait.paused = object->rollout.paused;
     std::ranges::move(waits, std::back_inserter(out));
   }
   return out;
+}
+
+bool PolicyWait::goes_on() const {
+  return reason == kRollingOut || reason == reason_of(Gate::settling);
 }
 
 void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_operator, std::ostream& out) {
@@ -87,10 +99,10 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
                                                : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
                                                              more > 0 ? fmt::format(" and {} more", more) : "");
   const std::string reason = wait.reason == kRollingOut ? "" : fmt::format("{}{}: ", wait.reason, nodes);
-  const bool stale = !has_operator && wait.reason == kRollingOut;
-  out << printable(
-      fmt::format("policy {} waits: {}{}{}\n", wait.policy, reason, stale ? "last reported: " : "", wait.message));
-  if (!outlook.start.empty() && has_operator) out << printable("  " + outlook.start) << "\n";
+  const std::string_view stale = has_operator || !wait.goes_on() ? ""
+                                 : wait.reason == kRollingOut    ? "last reported: "
+                                                                 : "if an operator runs, ";
+  out << printable(fmt::format("policy {} waits: {}{}{}\n", wait.policy, reason, stale, wait.message));
   std::vector<TextRow> rows{{"  NODE", "STATE", "MESSAGE"}};
   for (const NodeStep& step : outlook.steps)
     rows.push_back({"  " + step.node, std::string(to_string(step.phase)), step.step});
@@ -98,7 +110,7 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
   for (const std::string& command : outlook.next) out << printable("  next: " + command) << "\n";
   if (wait.reason == reason_of(Gate::paused) && wait.paused)
     out << printable(fmt::format("  next: gpu-sharing-operator rollout resume policy/{}\n", wait.policy));
-  if (wait.reason == kRollingOut)
+  if (wait.goes_on())
     out << printable(fmt::format("  to stop it: gpu-sharing-operator rollout pause policy/{}\n", wait.policy));
   if (wait.reason == kConfigInvalid) out << "  next: gpu-sharing-operator audit\n";
 }

@@ -65,12 +65,13 @@ constexpr const char* kPolicies = "sharingpolicies";
 
 // What keeps policies from a rollout, of those that have none among `under_way`. A rollout that is named answers for
 // itself.
-std::vector<PolicyWait> waits_of(const RolloutCall& call, const std::vector<RolloutFacts>& under_way) {
+std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
+                                 const std::vector<RolloutFacts>& under_way) {
   const std::optional<std::string> policy = policy_of(call.options.name);
   if (!call.options.name.empty() && !policy) return {};
   std::set<std::string> busy;
   for (const RolloutFacts& facts : under_way) busy.insert(facts.rollout->policy);
-  return waiting_policies(call.world, policy, busy);
+  return waiting_policies(pass, policy, busy);
 }
 
 // The completion that the operator has estimated; empty: it has not, or the end is unknown.
@@ -95,17 +96,17 @@ int show_status(RolloutCall& call) {
   if (unfinished) {
     shown = *unfinished;
   }
-  const std::vector<PolicyWait> waiting = waits_of(call, shown);
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  ReadingPass pass(call.world, index, call.settings, call.clock->now());
+  const std::vector<PolicyWait> waiting = waits_of(pass, call, shown);
   if (shown.empty() && named) {
     const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
     if (!any && waiting.empty()) return call.refuse(any.error().message);
     if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
   constexpr std::size_t kMostSteps = 20;
-  FleetIndex index;
-  index.note_everything_changed();
-  index.refresh(call.world, call.settings);
-  ReadingPass pass(call.world, index, call.settings, call.clock->now());
   bool wrong = call.no_operator && call.no_operator->was_running;
   Json document{{"version", kJsonVersion},
                 {"operator", call.no_operator ? call.no_operator->field() : ""},
@@ -134,7 +135,7 @@ int show_status(RolloutCall& call) {
     *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return wrong ? 1 : 0;
   }
-  const bool goes_on = std::ranges::any_of(waiting, [](const PolicyWait& wait) { return wait.reason == kRollingOut; });
+  const bool goes_on = std::ranges::any_of(waiting, &PolicyWait::goes_on);
   if (shown.empty() && !goes_on) *call.out << "No rollout is in progress.\n";
   for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !call.no_operator, *call.out);
   return wrong ? 1 : 0;

@@ -68,7 +68,7 @@ class Tree {
     }
     const std::optional<std::string> policy = policy_of(scope_.name);
     if (scope_.name.empty() || policy) {
-      for (const PolicyWait& wait : waiting_policies(world_, policy, busy))
+      for (const PolicyWait& wait : waiting_policies(pass_, policy, busy))
         line(fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message));
     }
     return out_.empty() ? "No rollout is in progress.\n" : out_;

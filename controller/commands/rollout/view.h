@@ -14,6 +14,7 @@
 
 #include "k8sclient/value/error.h"
 #include "reconcilers/explain/change_step.h"
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
@@ -79,13 +80,15 @@ struct PolicyWait {
   std::vector<std::string> nodes;  // Those that it is about, the first few; none: all that wait.
   std::int64_t count = 0;          // Of them all.
   bool paused = false;             // spec.rollout.paused of the policy is set.
+  // Nodes start by themselves.
+  [[nodiscard]] bool goes_on() const;
 };
-// Of all policies, or of the one that is named, but for those in `except`.
-[[nodiscard]] std::vector<PolicyWait> waiting_policies(const World& world, const std::optional<std::string>& policy,
+// Of all policies, or of the one that is named, but for those in `except`. A change that waits for its inputs to settle
+// is in no status, because that would be two writes more for each edit: `pass` knows when it starts.
+[[nodiscard]] std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<std::string>& policy,
                                                        const std::set<std::string>& except);
 // What `rollout status` prints about a wait besides it.
 struct WaitOutlook {
-  std::string start;              // When nodes start; empty: that is not known.
   std::vector<NodeStep> steps;    // Of the policy's nodes in a change.
   std::vector<std::string> next;  // Commands that raise a full budget.
 };

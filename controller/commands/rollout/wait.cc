@@ -148,7 +148,7 @@ std::vector<std::string> progress_lines(const World& world, FleetIndex& index, c
         facts.blocked, facts.failed));
   }
   if (!name.empty() && !policy_of(name)) return out;
-  for (const PolicyWait& wait : waiting_policies(world, policy_of(name), busy))
+  for (const PolicyWait& wait : waiting_policies(pass, policy_of(name), busy))
     out.push_back(fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message));
   return out;
 }

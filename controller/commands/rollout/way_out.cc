@@ -145,7 +145,6 @@ WaitOutlook outlook_of(ReadingPass& pass, const PolicyWait& wait) {
   WaitOutlook out;
   if (!wait.nodes.empty()) return out;  // It is about those alone.
   out.steps = steps_to(pass, wait.policy, {}, kMostSteps);
-  if (wait.reason == kRollingOut) out.start = pass.start_of(wait.policy);
   if (wait.reason == kBudgetExhausted) out.next = raise_budgets(wait.message, wait.policy);
   return out;
 }
