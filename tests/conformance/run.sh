@@ -18,7 +18,7 @@ logs=$project/build/test-results/conformance
 jobs=${GSO_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first.
 all_parts=(bad-input kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
-  quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps leaving chart pod-mutation kubectl-commands sequences playground custom-resources)
+  quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps leaving label-owners seed-commands chart pod-mutation kubectl-commands sequences playground custom-resources)
 # Only when named: it builds a Go program and measures, which nothing should do beside it.
 named_parts=(fleet-bench)
 if [[ ${1:-} == --list ]]; then
@@ -114,6 +114,19 @@ leaving() {
   up
   "$here/controlplane/build.sh" helm >/dev/null
   timeout 600 "$here/leaving_test.sh" "$cluster" "$build"
+}
+
+label-owners() {
+  up
+  "$here/controlplane/build.sh" helm >/dev/null
+  timeout 600 "$here/label_owners_test.sh" "$cluster" "$build"
+}
+
+# The commands of documents that people follow.
+seed-commands() {
+  up
+  "$here/controlplane/build.sh" helm >/dev/null
+  timeout 900 "$here/seed_commands_test.sh" "$cluster" "$build"
 }
 
 # Slices for pending pods, with the real scheduler.
