@@ -178,7 +178,7 @@ std::vector<RecordedFailures> failing_machines(const Pass& pass, const std::vect
 namespace {
 
 // The failure under a policy that is deleted by now and governs nothing. It counts until this policy has a failure of
-// its own for the revision, which outcomes.cc records from this one, or the revision was verified after all.
+// its own for the revision, which failure_records.cc records from this one, or the revision was verified after all.
 const FleetRecord::Failure* inherited_failure(const Pass& pass, const RolloutKey& key, std::string_view target) {
   const FleetRecord& record = *pass.index.record;
   if (record.last_verified(key.config_map, key.key) == target) return nullptr;

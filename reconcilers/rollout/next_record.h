@@ -1,0 +1,47 @@
+// The record after this pass: what plan_outcomes() adds to it, in one write.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reconcilers/fleet/pass.h"
+
+namespace gso {
+
+// Copied at the first change, because a record can hold thousands of nodes.
+class NextRecord {
+ public:
+  // The pass has a record.
+  explicit NextRecord(const Pass& pass) : before_(*pass.index.record) {}
+
+  FleetRecord& change(std::string_view reason, const std::string& message) {
+    if (!next_) next_ = before_;
+    reason_ = reason;
+    message_ += (message_.empty() ? "" : "; ") + message;
+    return *next_;
+  }
+  // The same for entries that are not outcomes: they are added to a write that is due anyway and use its reason.
+  FleetRecord& note(std::string_view reason, const std::string& message) {
+    const std::string_view due = reason_;
+    FleetRecord& next = change(reason, message);
+    if (!due.empty()) reason_ = due;
+    return next;
+  }
+
+  [[nodiscard]] bool is_due() const { return next_.has_value(); }
+  // As it is by now.
+  [[nodiscard]] const FleetRecord& present() const { return next_ ? *next_ : before_; }
+  // For entries that need no write of their own; is_due().
+  [[nodiscard]] FleetRecord& due() { return *next_; }
+  [[nodiscard]] std::string_view reason() const { return reason_; }
+  [[nodiscard]] const std::string& message() const { return message_; }
+
+ private:
+  const FleetRecord& before_;
+  std::optional<FleetRecord> next_;
+  std::string_view reason_;
+  std::string message_;
+};
+
+}  // namespace gso
