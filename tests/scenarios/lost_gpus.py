@@ -89,15 +89,15 @@ def a_machine_whose_only_gpu_died_fails_with_that_reason():
     expect_that("the machine had 1 GPU before" in message, "the message to say what the machine had", message)
 
 
-def rebooted_under_a_paused_edit(gpus_left):
+def rebooted_under_a_paused_edit(gpus_left, pause=("11m",) * 3):
     """The plugin chart, and an edit that waits: n01 reboots, reads the edit, and shows it with so many of its 8 GPUs."""
     c = fleet_of("standalone")
     c.policy(rollout={"paused": True})
     c.edit(any=ts(8))
     c.after("1m")
     c.reboot("n01", gpus=gpus_left)
-    for _ in range(3):
-        c.after("11m")
+    for look in pause:
+        c.after(look)
     before = c.uids("n01")
     c.policy(rollout={"paused": False})
     run = c.converge()
@@ -114,6 +114,12 @@ def without_gfd_a_machine_that_read_an_edit_and_lost_gpus_is_reported_and_not_re
     degraded = rebooted_under_a_paused_edit(4)
     expect("Degraded", degraded.get("status"), "True")
     expect_that("n01" in degraded["message"], "n01 in Degraded", degraded)
+
+
+@scenario
+def without_gfd_a_machine_that_lost_gpus_under_an_edit_is_not_restarted_while_its_rollout_is_under_way():
+    """The pause ends before n01 is recorded: what it shows is no reason for another restart then either."""
+    expect("Degraded", rebooted_under_a_paused_edit(4, pause=["2m"]).get("status"), "True")
 
 
 @scenario

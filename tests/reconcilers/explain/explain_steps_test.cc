@@ -129,6 +129,22 @@ TEST(ChangeStep, ANodeThatNeedsAChangeNamesAStopThatTheOperatorHasNotSeenYet) {
   EXPECT_EQ(shown_to_people(fleet).message, "Paused: spec.rollout.paused of the policy is set");
 }
 
+// The status still names the pods that the node waited for before the pause.
+TEST(ChangeStep, AStopThatIsNewerThanTheStatusIsNamedBeforeThePodsOfTheStatus) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settle();
+  fleet.edit("any", "ts-8");
+  (void)fleet.tick();
+  SharingRollout rollout;
+  rollout.meta.name = "r";
+  rollout.phase = "Progressing";
+  rollout.status_json = R"({"nodes":[{"name":"a01","state":"Waiting","message":"waits for team/train"}]})";
+  fleet.world.rollouts.apply(rollout);
+  ASSERT_EQ(shown_to_people(fleet).message, "waits for team/train");
+  fleet.policy(kPaused);
+  EXPECT_EQ(shown_to_people(fleet).message, "Paused: spec.rollout.paused of the policy is set");
+}
+
 // Two groups in one rollout, each behind its own canary: a node names what its own group waits for.
 TEST(Waits, ANodeIsShownWhatItsOwnGroupWaitsFor) {
   FleetSpec spec;

@@ -19,7 +19,7 @@ class NodesBeingWritten : public testing::Test {
  protected:
   FleetModel& fleet(std::int64_t budget, std::int64_t canaries) {
     FleetSpec spec;
-    spec.profiles = {{"any", "mps-4"}};
+    spec.profiles = {{"any", "mps-4"}, {"same", "mps-4"}};
     spec.nodes = alike_nodes(4);
     fleet_ = std::make_unique<FleetModel>(spec);
     fleet_->settings.cluster_max_unavailable = {100, true};
@@ -94,6 +94,15 @@ TEST_F(NodesBeingWritten, ACanaryThatIsHandedOverIsTheCanary) {
   ASSERT_EQ(nodes_of(start).size(), 1U);
   hand_over(start, nodes_of(start).front());
   expect_nothing_for(60);
+}
+
+// A person has moved its label, and what it shows is recorded on the node, beside every rollout.
+TEST_F(NodesBeingWritten, NoOtherReconcilerWritesToItEither) {
+  fleet(1, 0).label("n01", std::string(kConfigLabel), "same");
+  fleet_->world.nodes_being_written["n01"] = nullptr;
+  expect_nothing_for(300);
+  answer("n01");
+  EXPECT_EQ(nodes_of(next_plan()), std::vector<std::string>{"n01"});
 }
 
 TEST_F(NodesBeingWritten, TheOthersGoOnBesideIt) {

@@ -43,16 +43,16 @@ TEST(Remediation, AStuckPodThatTheChangeReplacesIsDeletedOnce) {
   }
 }
 
-// GFD's sidecar fails without a message, every 20 s: each time it runs for four seconds, and its pod is Ready
-// meanwhile. `recovers`: from the first run on it goes on to run. The seconds after which the pod is deleted; -1:
-// within five minutes it is not.
-int deleted_after(bool recovers) {
+// A sidecar, GFD's unless another component is named, fails without a message, every 20 s: each time it runs for four
+// seconds, and its pod is Ready meanwhile. `recovers`: from the first run on it goes on to run. The seconds after which
+// the pod is deleted; -1: within five minutes it is not.
+int deleted_after(bool recovers, const char* component = "gfd") {
   FleetSpec spec;
   spec.profiles = {{"any", "ts-4"}};
   spec.nodes = alike_nodes(1);
   FleetModel fleet(spec);
   fleet.settle();
-  Pod pod = *fleet.pods("n01", "gfd").front();
+  Pod pod = *fleet.pods("n01", component).front();
   int deleted = -1;
   int second = 0;
   fleet.on_plan = [&](const Plan& plan) {
@@ -88,6 +88,11 @@ TEST(Remediation, APodWhoseContainerRunsForAMomentBetweenItsCrashesIsStuckAllThe
 
 TEST(Remediation, APodWhoseContainerRunsAgainIsLeftAlone) {
   EXPECT_EQ(deleted_after(true), -1);
+}
+
+// The GPUs are in use or can be: only a rollout replaces such a pod, with a slot and after the workloads.
+TEST(Remediation, APluginWhoseNodeServesIsLeftAloneHoweverItsSidecarFails) {
+  EXPECT_EQ(deleted_after(false, "plugin"), -1);
 }
 
 }  // namespace
