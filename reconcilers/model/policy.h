@@ -104,7 +104,7 @@ struct SharingPolicy {
 struct SharingRollout {
   k8s::ObjectMeta meta;
   std::string policy;
-  std::string config_map;  // "namespace/name" of the ConfigMap that the plugin mounts.
+  std::string config_map;  // "namespace/name" of the ConfigMap that the plugin mounts (or rollout_subject.h).
   std::string key;
   std::string to_revision;
   std::string profile;  // The text that it rolls out; empty if it was longer than 64 KiB.
