@@ -9,6 +9,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/timer_order.h"
 #include "reconcilers/node/hand_over.h"
 #include "reconcilers/partitioning/observed.h"
 #include "reconcilers/partitioning/partitioning.h"
@@ -311,9 +312,7 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
   plan.append(rollouts.take_plan());
   leave_out_nodes_being_written(plan, world);
   plan.drop_repeated_findings();
-  std::ranges::sort(plan.timers);
-  const auto repeated = std::ranges::unique(plan.timers);
-  plan.timers.erase(repeated.begin(), repeated.end());
+  put_in_order(plan.timers);
   return plan;
 }
 

@@ -269,7 +269,7 @@ void FleetLoop::note_nodes_being_written() {
 // nullopt while the operands, or the operator's record about them, are unknown.
 std::optional<Plan> FleetLoop::make_plan() {
   const MonoTime begun = parts_.clock->monotonic();
-  const Timers timers = held_since_.timers(parts_.clock->now(), begun);
+  const Timers& timers = held_since_.timers(parts_.clock->now(), begun);
   const std::map<std::string, std::string> refused = parts_.executor->refused_writes();
   const Snapshot snapshot{
       *parts_.world, parts_.clock->now(),     timers, parts_.consumers->listings(), *parts_.settings,

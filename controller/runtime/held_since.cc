@@ -2,40 +2,50 @@
 #include "controller/runtime/held_since.h"
 
 #include <algorithm>
-#include <utility>
+#include <chrono>
 
 namespace gso {
+namespace {
 
-// Thousands of timers run while a fleet changes: both sides are in order, so they are walked together, and what runs on
-// keeps its memory.
+using std::chrono::milliseconds;
+
+// Less is what reading two clocks one after the other, and a clock that is being adjusted, make between two passes.
+constexpr milliseconds kJump{5};
+
+}  // namespace
+
+// Thousands of timers run while a fleet changes, and the next pass names nearly all of them again: each keeps its place
+// and its time, unless the wall clock has been set since.
+void HeldSince::follow_wall_clock(k8s::WallTime wall, k8s::MonoTime now) const {
+  const auto jump = (wall - wall_) - std::chrono::duration_cast<milliseconds>(now - now_);
+  if (std::chrono::abs(jump) < kJump) return;
+  for (auto& [timer, since] : since_) since += jump;
+  wall_ = wall;
+  now_ = now;
+}
+
 void HeldSince::observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now) {
-  std::map<TimerKey, k8s::MonoTime> next;
-  auto known = since_.begin();
+  follow_wall_clock(wall, now);
+  const auto in_milliseconds = [](k8s::Duration d) { return std::chrono::duration_cast<milliseconds>(d); };
+  auto running = since_.begin();
   for (const TimerKey& timer : plan.timers) {
-    while (known != since_.end() && known->first < timer) ++known;
-    if (known != since_.end() && known->first == timer) {
-      const auto running = known++;
-      next.insert(next.end(), since_.extract(running));
+    while (running != since_.end() && running->first < timer) running = since_.erase(running);
+    if (running != since_.end() && running->first == timer) {
+      ++running;
       continue;
     }
-    k8s::MonoTime start = first_look_ ? now - credit_ : now;
+    k8s::WallTime start = first_look_ ? wall - in_milliseconds(credit_) : wall;
     const auto stored = plan.timer_starts.find(timer);
-    if (first_look_ && stored != plan.timer_starts.end()) {
-      const k8s::Duration age = std::max<k8s::Duration>(wall - stored->second, k8s::Duration::zero());
-      start = std::min(start, now - age);
-    }
-    next.emplace_hint(next.end(), timer, start);
+    if (first_look_ && stored != plan.timer_starts.end()) start = std::min({start, stored->second, wall});
+    since_.emplace_hint(running, timer, start);
   }
-  since_ = std::move(next);
+  since_.erase(running, since_.end());
   if (plan.timers_complete) first_look_ = false;
 }
 
-Timers HeldSince::timers(k8s::WallTime now, k8s::MonoTime monotonic) const {
-  Timers out;
-  for (const auto& [timer, since] : since_) {
-    out.emplace_hint(out.end(), timer, now - std::chrono::duration_cast<std::chrono::milliseconds>(monotonic - since));
-  }
-  return out;
+const Timers& HeldSince::timers(k8s::WallTime wall, k8s::MonoTime now) const {
+  follow_wall_clock(wall, now);
+  return since_;
 }
 
 void HeldSince::reset() {

@@ -2,7 +2,6 @@
 // relative to now, so that a jump of the wall clock shortens no soak.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -21,17 +20,22 @@ class HeldSince {
   // all of them (Plan::timers_complete): soaks and deadlines outlive a start during which the stores sync one after the
   // other.
   void observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now);
-  // Snapshot::timers at this moment.
-  [[nodiscard]] Timers timers(k8s::WallTime now, k8s::MonoTime monotonic) const;
+  // Snapshot::timers at this moment: valid until the next call of either.
+  [[nodiscard]] const Timers& timers(k8s::WallTime wall, k8s::MonoTime now) const;
   // This replica did not lead for a while: every timer starts again, without credit except for stored times.
   void reset();
   // No complete plan has been observed since the start or the last reset().
   [[nodiscard]] bool first_look() const { return first_look_; }
 
  private:
+  void follow_wall_clock(k8s::WallTime wall, k8s::MonoTime now) const;
+
   k8s::Duration credit_;
   bool first_look_ = true;
-  std::map<TimerKey, k8s::MonoTime> since_;
+  // Starts, by the wall clock as it went until `wall_`, when the clock since boot showed `now_`.
+  mutable Timers since_;
+  mutable k8s::WallTime wall_{};
+  mutable k8s::MonoTime now_{};
 };
 
 }  // namespace gso

@@ -197,6 +197,19 @@ TEST(HeldSinceTest, CreditIsForTheFirstPassOnlyAndAJumpOfTheWallClockShortensNot
   EXPECT_EQ(held_since.timers(sim.clock.now(), sim.clock.monotonic()).at(kOne), sim.clock.now());
 }
 
+// Two clocks are never read in one moment, and the wall clock is adjusted all the time.
+TEST(HeldSinceTest, AClockThatIsAdjustedSlowlyIsFollowed) {
+  Sim sim;
+  HeldSince held_since;
+  held_since.observe(naming({"one"}), sim.clock.now(), sim.clock.monotonic());
+  for (int i = 0; i < 100; ++i) {
+    sim.clock.jump_wall_clock(1ms);
+    sim.clock.run_for(1s);
+    const auto age = sim.clock.now() - held_since.timers(sim.clock.now(), sim.clock.monotonic()).at(kOne);
+    EXPECT_LT(std::chrono::abs(age - (i + 1) * 1s), 5ms);
+  }
+}
+
 TEST(HeldSinceTest, AStoredStartCountsOnlyAtTheFirstLookAndNeverLiesInTheFuture) {
   Sim sim;
   HeldSince held_since;
