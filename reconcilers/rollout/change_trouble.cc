@@ -26,10 +26,10 @@ constexpr std::size_t kMostLookedAt = 200;  // Of the nodes that load a profile 
 
 // What prevents the next step of a node in progress, while no deadline runs. The step is asked for its row without a
 // stop and without blocking pods: neither matters for the row once a pod of the node has been deleted.
-std::optional<ChangeTrouble> obstacle_of(Pass& pass, const NodeView& view) {
-  const NodeAssessment& a = view.facts;
+std::optional<ChangeTrouble> obstacle_of(Pass& pass, const Node& node, const NodeAssessment& a) {
   if (a.phase != Phase::restarting) return std::nullopt;
-  const std::string& name = view.node.meta.name;
+  const std::string& name = node.meta.name;
+  const NodeView view = view_of(pass, node, a);
   std::optional<KaiHindrance> hindrance;
   const auto kai_hinders = [&] { return hindrance = kai_hindrance(pass, name, a); };
   const Step next = step({view, pass.index.policy(pass.s.world, a.policy.view()),
@@ -95,9 +95,8 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
   }
   const Node* node = pass.s.world.nodes.find(name);
   if (node == nullptr) return std::nullopt;
-  const NodeView view = view_of(pass, *node, a);
   if (a.in_change()) {
-    if (auto obstacle = obstacle_of(pass, view)) return obstacle;
+    if (auto obstacle = obstacle_of(pass, *node, a)) return obstacle;
     if (!a.ready) {
       return ChangeTrouble{std::string(kNodesNotReady),
                            "Node is NotReady during its change: the operator waits for up to verifyTimeout",
@@ -105,7 +104,7 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
     }
   }
   if (a.phase == Phase::draining || a.matches() || !a.ready) return std::nullopt;
-  const NodePods now = staying(a, view.pods);
+  const NodePods now = staying(a, sort_pods(pass.index.installation_of(a), pass.index.pods_of(name)));
   if (std::string why = failing_container(now); !why.empty()) {
     return ChangeTrouble{std::move(why), fmt::format("{}; {}", shown_difference(a), first_problem(now)),
                          Kind::container};

@@ -3,7 +3,9 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "reconcilers/cluster/config_map_times.h"
@@ -248,15 +250,16 @@ void find_early_texts(Pass& pass) {
 // finding of their own (node_step.h).
 void find_failing_pods(Pass& pass) {
   if (pass.rollouts == nullptr) return;
-  report_first(pass.index.nodes_in(Bucket::changing), [&](const std::string& name) {
-    const NodeAssessment& a = *pass.index.find(name);
-    RolloutView* rollout = find_rollout(pass, pass.index.rollout_key_of(a));
-    if (rollout == nullptr) return false;
-    const auto trouble = rollout->troubles().find(name);
-    if (trouble == rollout->troubles().end() || trouble->second.kind != ChangeTrouble::Kind::container) return false;
-    pass.finding(Severity::warning, node_ref(name), trouble->second.reason, trouble->second.message);
-    return true;
-  });
+  std::map<std::string_view, const ChangeTrouble*> failing;
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
+    if (profile_rollout.tally.changing == 0) continue;
+    for (const auto& [name, trouble] : rollout_of(pass, key).troubles()) {
+      const bool fails = trouble.kind == ChangeTrouble::Kind::container;
+      if (fails && pass.index.nodes_in(Bucket::changing).contains(name)) failing.emplace(name, &trouble);
+    }
+  }
+  for (const auto& [name, trouble] : failing | std::views::take(kMost))
+    pass.finding(Severity::warning, node_ref(std::string(name)), trouble->reason, trouble->message);
 }
 
 // Before the record exists nothing is Blocked, but a policy's mistake is reported anyway.
