@@ -1,5 +1,8 @@
 #include "k8sclient/value/interned.h"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <unordered_set>
 
 namespace k8s {
@@ -21,8 +24,41 @@ struct EntryEqual {
   }
 };
 
+// The texts that were asked for last. Nodes of a fleet have nearly the same labels, so most of a Node's texts are
+// here, and are found by a few of their bytes instead of a hash of all of them.
+class Recent {
+ public:
+  [[nodiscard]] const Interned::Entry* find(std::string_view text) const {
+    const Interned::Entry* const entry = slots_[slot_of(text)];
+    return entry != nullptr && entry->text == text ? entry : nullptr;
+  }
+  void note(const Interned::Entry& entry) { slots_[slot_of(entry.text)] = &entry; }
+  void forget(const Interned::Entry& entry) {
+    const Interned::Entry*& slot = slots_[slot_of(entry.text)];
+    if (slot == &entry) slot = nullptr;
+  }
+
+ private:
+  static constexpr int kBits = 11;
+
+  // By its length, and its first and last bytes: keys with one prefix differ in their last ones.
+  static std::size_t slot_of(std::string_view text) {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    const std::size_t most = std::min(text.size(), sizeof first);
+    std::memcpy(&first, text.data(), most);
+    std::memcpy(&last, text.data() + text.size() - most, most);
+    constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
+    const std::uint64_t mixed = ((first ^ text.size()) * kOdd) ^ (last + (last >> 32U));
+    return static_cast<std::size_t>((mixed * kOdd) >> (64 - kBits));
+  }
+
+  std::array<const Interned::Entry*, std::size_t{1} << kBits> slots_{};
+};
+
 struct Pool {
   std::unordered_set<Interned::Entry, EntryHash, EntryEqual> entries;  // Node-based: addresses are stable.
+  Recent recent;
   std::size_t bytes = 0;
 };
 
@@ -37,17 +73,23 @@ Pool& pool() {
 Interned::Interned(std::string_view text) {
   if (text.empty()) return;
   Pool& p = pool();
-  auto it = p.entries.find(text);
-  if (it == p.entries.end()) {
-    it = p.entries.emplace(text).first;
-    p.bytes += text.size();
+  const Entry* entry = p.recent.find(text);
+  if (entry == nullptr) {
+    auto it = p.entries.find(text);
+    if (it == p.entries.end()) {
+      it = p.entries.emplace(text).first;
+      p.bytes += text.size();
+    }
+    entry = &*it;
+    p.recent.note(*entry);
   }
-  entry_ = acquire(&*it);
+  entry_ = acquire(entry);
 }
 
 void Interned::forget(const Entry& entry) noexcept {
   Pool& p = pool();
   p.bytes -= entry.text.size();
+  p.recent.forget(entry);
   p.entries.erase(p.entries.find(std::string_view(entry.text)));
 }
 

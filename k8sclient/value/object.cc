@@ -30,7 +30,9 @@ auto position(auto& entries, std::string_view key) {
 }  // namespace
 
 void StringMap::set(std::string_view key, std::string_view value) {
-  auto it = position(entries_, key);
+  // The API server writes a map's keys in order.
+  const bool is_last = entries_.empty() || entries_.back().key.view() < key;
+  auto it = is_last ? entries_.end() : position(entries_, key);
   if (it != entries_.end() && it->key == key) {
     it->value = Interned(value);
   } else {

@@ -151,6 +151,25 @@ TEST(Interned, equal_texts_share_one_entry_that_its_last_user_frees) {
   EXPECT_EQ(Interned::pool_bytes(), bytes);
 }
 
+// Their length, first and last bytes are the same.
+TEST(Interned, texts_that_look_alike_take_each_others_place_and_stay_what_they_are) {
+  const std::string one = "aaaaaaaa1bbbbbbbb";
+  const std::string other = "aaaaaaaa2bbbbbbbb";
+  const std::size_t bytes = Interned::pool_bytes();
+  for (int i = 0; i < 3; ++i) {
+    const Interned a(one);
+    const Interned b(other);
+    EXPECT_EQ(a.view(), one);
+    EXPECT_EQ(b.view(), other);
+    EXPECT_EQ(Interned(one), a);
+    EXPECT_EQ(Interned(other), b);
+  }
+  EXPECT_EQ(Interned::pool_bytes(), bytes);
+  EXPECT_EQ(Interned(other).view(), other) << "after its entry was freed";
+  EXPECT_EQ(Interned("a").view(), "a");
+  EXPECT_EQ(Interned(std::string_view("a\0", 2)).view().size(), 2U) << "not the entry of a shorter text";
+}
+
 TEST(Interned, the_empty_text_takes_no_entry_and_order_is_that_of_the_texts) {
   const std::size_t bytes = Interned::pool_bytes();
   EXPECT_TRUE(Interned("").empty());
