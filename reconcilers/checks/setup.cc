@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/cluster/nfd_labels.h"
 #include "reconcilers/model/identity.h"
 #include "reconcilers/model/labels.h"
 
@@ -133,7 +133,7 @@ void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Op
   setup.autoscaler = autoscaler_of(node);
   setup.mps_capable = node.meta.labels.get(kMpsCapable);
   setup.nfd_serves = nfd_serves(node);
-  setup.nfd_owns_mps_capable = setup.gfd == nullptr && nfd_owned(node).contains(std::string(kMpsCapable));
+  setup.nfd_owns_mps_capable = setup.gfd == nullptr && nfd_owns(node, kMpsCapable);
 }
 
 }  // namespace gso

@@ -9,24 +9,46 @@
 #include <utility>
 
 #include "k8sclient/value/time.h"
+#include "reconcilers/cluster/nfd_labels.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
 
-std::set<std::string> nfd_owned(const Node& node) {
-  std::set<std::string> out;
+namespace {
+
+// Calls `use` with each label that NFD's annotations list, as its prefix and its name, until that returns true.
+template <class Use>
+bool any_of_nfd(const Node& node, const Use& use) {
   for (const auto& entry : node.meta.annotations) {
     if (!entry.key.view().ends_with(kFeatureLabels)) continue;
     std::string_view rest = entry.value.view();
     while (!rest.empty()) {
       const auto comma = rest.find(',');
-      std::string item(rest.substr(0, comma));
+      const std::string_view item = rest.substr(0, comma);
       rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
       if (item.empty()) continue;
-      out.insert(item.find('/') == std::string::npos ? "feature.node.kubernetes.io/" + item : std::move(item));
+      const bool whole = item.find('/') != std::string_view::npos;
+      if (use(whole ? std::string_view() : "feature.node.kubernetes.io/", item)) return true;
     }
   }
+  return false;
+}
+
+}  // namespace
+
+std::set<std::string> nfd_owned(const Node& node) {
+  std::set<std::string> out;
+  any_of_nfd(node, [&](std::string_view prefix, std::string_view name) {
+    out.insert(std::string(prefix).append(name));
+    return false;
+  });
   return out;
+}
+
+bool nfd_owns(const Node& node, std::string_view label) {
+  return any_of_nfd(node, [&](std::string_view prefix, std::string_view name) {
+    return label.size() == prefix.size() + name.size() && label.starts_with(prefix) && label.ends_with(name);
+  });
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "reconcilers/cluster/nfd_labels.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -107,7 +108,7 @@ LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const L
   LabelChange change;
   if (!operator_owns_labels(node, gfd, rules.settings)) return change;
   const std::string key(kMpsCapable);
-  if (nfd_owned(node).contains(key) || is_owner_unknown(node)) return change;
+  if (nfd_owns(node, key) || is_owner_unknown(node)) return change;
   OwnedLabels owned = owned_labels(node);
   write_label(node, key, capable ? "true" : "false", rules.now, owned, change);
   keep_owned(node, owned, change);
@@ -188,14 +189,13 @@ namespace {
 
 // The first label that no component corrects; empty: none.
 std::string label_left_behind(const Node& node, const NodeAssessment& a, bool verifies) {
-  const std::set<std::string> of_nfd = nfd_owned(node);
   for (const auto& [key, value] : a.expectation->labels) {
     const auto actual = node.meta.labels.get(key);
-    if (!actual || *actual == value || (!verifies && !of_nfd.contains(key))) continue;
+    if (!actual || *actual == value || (!verifies && !nfd_owns(node, key))) continue;
     return fmt::format(
         "label {} is {}, and what the node serves needs {}: no GPU Feature Discovery runs there. {}", key, *actual,
         value,
-        of_nfd.contains(key)
+        nfd_owns(node, key)
             ? "Node Feature Discovery's annotation still lists the label, so the operator does not write "
               "it: install GPU Feature Discovery, or delete its NodeFeature and the annotation's entry"
             : "The operator only verifies labels of this node: correct or remove the label");
