@@ -43,6 +43,11 @@ std::size_t count_actions(const Plan& plan) {
       std::count_if(plan.actions.begin(), plan.actions.end(), [](const auto& action) { return !is_event(action); }));
 }
 
+// Of a node being written.
+bool is_same(const std::shared_ptr<const PatchNode>& before, const std::shared_ptr<const PatchNode>& now) {
+  return before == now || (before != nullptr && now != nullptr && *before == *now);
+}
+
 // The ConfigMaps of nos's device plugin, which only partitioning reads.
 void leave_out_nos(std::vector<WatchScope>& scopes, const World& world) {
   for (const PluginInstallation& nos : discover(world).of_nos) {
@@ -193,7 +198,7 @@ void FleetLoop::note_sync() {
 
 void FleetLoop::note_late(const Execution& result) {
   parts_.consumers->note_evictions(result);
-  wake(Duration::zero());
+  note_change();  // While a fleet changes, many end so one after the other.
 }
 
 boost::asio::awaitable<void> FleetLoop::pass() {
@@ -258,7 +263,7 @@ void FleetLoop::note_nodes_being_written() {
   NodesBeingWritten& before = parts_.world->nodes_being_written;
   for (const auto& [node, change] : now) {
     const auto known = before.find(node);
-    if (known == before.end() || known->second != change) parts_.index->note_node_changed(node);
+    if (known == before.end() || !is_same(known->second, change)) parts_.index->note_node_changed(node);
   }
   for (const auto& [node, change] : before) {
     if (!now.contains(node)) parts_.index->note_node_changed(node);
@@ -375,7 +380,7 @@ void FleetLoop::report_findings(const Plan& plan, const Execution& execution) {
 void FleetLoop::finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed) {
   const bool waiting = !parts_.expectations->current();
   const bool acted = count_actions(plan) > 0;
-  const bool quiet = !acted && !waiting && !consumers_listed && !parts_.lookups->busy();
+  const bool quiet = !acted && !waiting && !consumers_listed && !parts_.executor->is_busy() && !parts_.lookups->busy();
   parts_.view->idle = quiet;
   note_convergence(plan, quiet);
   parts_.log->debug("Pass ended", {{"actions", count_actions(plan)},

@@ -37,6 +37,8 @@ class ChainPool {
   boost::asio::awaitable<void> add(Chain chain, Run run);
   // A chain of that subject waits or runs.
   [[nodiscard]] bool has(const std::string& subject) const;
+  // Some chain has not begun.
+  [[nodiscard]] bool some_wait() const { return !waiting_.empty(); }
   // Takes back the chains that have not begun, in order.
   std::vector<Chain> take_back();
 

@@ -12,6 +12,7 @@
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/node_write.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
 
@@ -62,6 +63,7 @@ Executor::Executor(Parts parts, ExecutorOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       backoff_(backoff_settings()),
+      chain_ended_(parts_.clock->make_signal()),
       workers_(parts_.clock),
       reservations_(parts_.clock),
       pool_(parts_.clock, parts_.places) {
@@ -86,18 +88,19 @@ void Execution::add(Execution&& other) {
                 std::make_move_iterator(other.events.end()));
 }
 
-boost::asio::awaitable<Execution> Executor::execute(Plan plan) {
+boost::asio::awaitable<Execution> Executor::execute(const Plan& plan) {
   auto run = std::make_shared<Run>();
-  run->ended = parts_.clock->make_signal();
+  run->full = plan.actions.size() >= PlanDraft::kMostActions;
   run->result = std::exchange(late_, {});
-  if (options_.state_in_memory) keep_state_in_memory(plan);
-  run->schedule = arrange(plan);
+  std::vector<PlannedAction> actions = plan.actions;
+  if (options_.state_in_memory) keep_state_in_memory(actions);
+  run->schedule = arrange(actions);
   const std::vector<Finding>& clashes = run->schedule.findings;
   run->result.findings.insert(run->result.findings.end(), clashes.begin(), clashes.end());
-  forget_what_is_over(plan);
+  forget_what_is_over(actions);
   report_remembered(run);
   if (options_.dry_run) {
-    note_dry_run(plan);
+    note_dry_run(actions);
     co_return std::move(run->result);
   }
   for (const Chain& chain : run->schedule.subjects) {
@@ -135,8 +138,8 @@ bool Executor::is_state(const ObjectKey& config_map) const {
 
 // Takes writes of the state ConfigMap out of the plan, and into the view: planners then read it as if it were there.
 // Its versions are lower than any that a server gives, so that a real one always wins.
-void Executor::keep_state_in_memory(Plan& plan) {
-  std::erase_if(plan.actions, [&](const PlannedAction& planned) {
+void Executor::keep_state_in_memory(std::vector<PlannedAction>& actions) {
+  std::erase_if(actions, [&](const PlannedAction& planned) {
     const auto* write = std::get_if<WriteConfigMap>(&planned.action);
     if (write == nullptr || !is_state(write->config_map)) return false;
     const ConfigMap* now = parts_.world->configmaps.find(write->config_map);
@@ -167,19 +170,25 @@ boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
     std::vector<Chain> none;
     co_await add_to_pool(run, std::move(chain), std::move(none));
   }
-  // As long as one after the other ends: only those that are slower than the others are left behind.
-  bool one_ended = true;
-  while (run->beside > 0 && one_ended && !crashed_) {
-    const std::size_t before = run->beside;
-    const MonoTime deadline = parts_.clock->monotonic() + options_.patience;
-    while (run->beside == before && parts_.clock->monotonic() < deadline) co_await run->ended->wait_until(deadline);
-    one_ended = run->beside < before;
-  }
+  co_await wait_for_nodes(run);
   if (!pool_.failure().empty()) throw std::runtime_error(pool_.failure());  // A bug: do not ignore it.
   // The next pass plans anew what has found no place: by then the view of it would be old.
   for (const Chain& chain : pool_.take_back()) {
     --run->beside;
     defer(run, "no-place", chain.steps.size(), std::nullopt);  // ended_late() asks for that pass.
+  }
+}
+
+// As long as one after the other ends: only those that are slower than the others are left behind. While more is to be
+// planned, none of those that have begun is waited for.
+boost::asio::awaitable<void> Executor::wait_for_nodes(RunPtr run) {
+  const auto waits = [this, &run] { return run->beside > 0 && !crashed_ && (pool_.some_wait() || !run->full); };
+  bool one_ended = true;
+  while (waits() && one_ended) {
+    const std::uint64_t before = chains_ended_;
+    const MonoTime deadline = parts_.clock->monotonic() + options_.patience;
+    while (chains_ended_ == before && parts_.clock->monotonic() < deadline) co_await chain_ended_->wait_until(deadline);
+    one_ended = chains_ended_ > before;
   }
 }
 
@@ -202,7 +211,8 @@ boost::asio::awaitable<void> Executor::run_beside(RunPtr run, Chain chain, std::
     Run* run;
     ~Leaves() {
       --run->beside;
-      run->ended->notify();
+      ++executor->chains_ended_;
+      executor->chain_ended_->notify();
       if (!run->left) return;
       executor->parts_.ended_late(run->result);
       executor->late_.add(std::exchange(run->result, {}));
@@ -340,7 +350,7 @@ std::optional<Duration> Executor::status_wait(const PlannedAction& planned) cons
   return passed < options_.status_interval ? std::optional(options_.status_interval - passed) : std::nullopt;
 }
 
-boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, PlannedAction planned) {
+boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, const PlannedAction& planned) {
   const std::optional<Duration> wait = not_before(planned);
   if (wait) {
     defer(run, std::holds_alternative<PatchStatus>(planned.action) ? "status-rate" : "backoff", 1, wait);
@@ -366,12 +376,12 @@ void Executor::defer(const RunPtr& run, const char* cause, std::size_t count, st
 }
 
 // Pod names do not repeat: entries that are neither pending nor wanted would be kept forever.
-void Executor::forget_what_is_over(const Plan& plan) {
+void Executor::forget_what_is_over(const std::vector<PlannedAction>& actions) {
   if (remembered() == 0) return;
   const MonoTime now = parts_.clock->monotonic();
   std::erase_if(statuses_, [&](const auto& entry) { return now - entry.second.at >= options_.status_interval; });
   std::set<std::string> planned;
-  for (const PlannedAction& action : plan.actions) {
+  for (const PlannedAction& action : actions) {
     planned.insert(subject_of(action));
     if (!action.node.empty()) planned.insert(read_of_node(action.node));
   }
@@ -396,9 +406,9 @@ void Executor::report_remembered(const RunPtr& run) {
   }
 }
 
-void Executor::note_dry_run(const Plan& plan) {
+void Executor::note_dry_run(const std::vector<PlannedAction>& actions) {
   std::set<std::string> lines;
-  for (const PlannedAction& planned : plan.actions) {
+  for (const PlannedAction& planned : actions) {
     if (std::holds_alternative<RecordEvent>(planned.action)) continue;
     std::string line = print(planned);
     if (!dry_run_logged_.contains(line)) parts_.log->info("Would act (dry run)", {{"action", line}});

@@ -7,6 +7,9 @@
 //  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
 //    go on beside the next passes. nodes_being_written() names it until the stores show the result, and nothing is sent
 //    to it twice. What became of it is in the result of the next execute().
+//  - A plan that is full (PlanDraft::kMostActions) has left nodes for the next one: execute() returns once all of its
+//    chains have begun, so that the server need not wait for that plan. Their answers are reported like those of a slow
+//    node.
 //  - Every write passes the gate (lease and renew deadline) just before it is handed to the transport, and has ended
 //    before another leader may act.
 //  - Before the first disruptive action of a node it reads the Node live. When that differs from the view that the
@@ -108,15 +111,17 @@ class Executor {
   };
   Executor(Parts parts, ExecutorOptions options);
 
-  // Executes the plan; returns when every request has been answered, except for nodes whose answers take longer than
-  // `patience`. Not to be called again before. Events of the plan are not sent here: they are in `plan` for the
-  // recorder.
-  boost::asio::awaitable<Execution> execute(Plan plan);
+  // Executes the plan, which must live until this returns: when every request has been answered, except for nodes that
+  // are left behind (see above). Not to be called again before. Events of the plan are not sent here: they are in
+  // `plan` for the recorder.
+  boost::asio::awaitable<Execution> execute(const Plan& plan);
   // For World::nodes_being_written: nodes with actions that have begun, or whose result the stores do not show yet.
   [[nodiscard]] NodesBeingWritten nodes_being_written();
   // All actions have ended; false: some have not by the deadline.
   boost::asio::awaitable<bool> finish(MonoTime deadline);
 
+  // Actions of nodes go on beside the passes.
+  [[nodiscard]] bool is_busy() const { return !pool_.running().empty(); }
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool crashed() const { return crashed_; }
   // Writes for a node's change that are planned still and were answered by 403: by node, with the missing right.
@@ -150,8 +155,8 @@ class Executor {
     bool records_ok = true;
     std::map<std::string, std::shared_ptr<const Node>> planned_from;  // Nodes to disrupt, as the plan saw them.
     std::size_t beside = 0;                                           // Chains in the pool.
+    bool full = false;                                                // Of the plan: more is to be planned.
     bool left = false;  // execute() has returned; `result` gathers what ends later.
-    std::unique_ptr<k8s::Signal> ended;
   };
   using RunPtr = std::shared_ptr<Run>;
   // Chains that a few workers share.
@@ -164,17 +169,19 @@ class Executor {
   // Runs all of them, and returns when they have ended.
   boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain> chains, TaskGroup* tasks);
   boost::asio::awaitable<void> work(std::shared_ptr<Work> work);
-  // Gives the chains of nodes, and the last look at reservations, to the pool, and waits for them for `patience`.
+  // Gives the chains of nodes, and the last look at reservations, to the pool, and waits for them.
   boost::asio::awaitable<void> run_nodes(RunPtr run);
+  boost::asio::awaitable<void> wait_for_nodes(RunPtr run);
   boost::asio::awaitable<void> add_to_pool(RunPtr run, Chain chain, std::vector<Chain> reservations);
   boost::asio::awaitable<void> run_beside(RunPtr run, Chain chain, std::vector<Chain> reservations);
   boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
   boost::asio::awaitable<void> collect_reservations(RunPtr run, std::vector<Chain> reservations);
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
-  boost::asio::awaitable<Outcome> perform(RunPtr run, PlannedAction planned);
-  boost::asio::awaitable<k8s::Result<std::string>> send(PlannedAction planned);
-  boost::asio::awaitable<k8s::Result<std::string>> send_object(Action action, k8s::WriteOptions options);
-  boost::asio::awaitable<k8s::Result<std::string>> send_pod(Action action, k8s::WriteOptions options);
+  // Of an action that its chain keeps until this returns.
+  boost::asio::awaitable<Outcome> perform(RunPtr run, const PlannedAction& planned);
+  boost::asio::awaitable<k8s::Result<std::string>> send(const PlannedAction& planned);
+  boost::asio::awaitable<k8s::Result<std::string>> send_object(const Action& action, k8s::WriteOptions options);
+  boost::asio::awaitable<k8s::Result<std::string>> send_pod(const Action& action, k8s::WriteOptions options);
 
   [[nodiscard]] std::optional<Duration> not_before(const PlannedAction& planned);
   [[nodiscard]] std::optional<Duration> status_wait(const PlannedAction& planned) const;
@@ -187,11 +194,11 @@ class Executor {
   void give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
   void report(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
   void report_remembered(const RunPtr& run);
-  void forget_what_is_over(const Plan& plan);
+  void forget_what_is_over(const std::vector<PlannedAction>& actions);
   void forget(const std::string& subject);
   void defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait);
-  void note_dry_run(const Plan& plan);
-  void keep_state_in_memory(Plan& plan);
+  void note_dry_run(const std::vector<PlannedAction>& actions);
+  void keep_state_in_memory(std::vector<PlannedAction>& actions);
   [[nodiscard]] bool is_state(const ObjectKey& config_map) const;  // The state ConfigMap, or a shard of the record.
   [[nodiscard]] std::string apply_body(const WriteConfigMap& write) const;
   [[nodiscard]] std::string status_body(const PatchStatus& patch) const;
@@ -217,10 +224,12 @@ class Executor {
   std::uint64_t writes_ = 0;
   std::uint64_t remembered_ = 0;  // Versions of the state that is kept in memory.
   bool crashed_ = false;
-  Execution late_;          // Of actions that ended after their execute() had returned.
-  TaskGroup workers_;       // Of records and statuses.
-  TaskGroup reservations_;  // Of the deletions that a last look has confirmed.
-  ChainPool pool_;          // Of nodes, and the last look.
+  Execution late_;                            // Of actions that ended after their execute() had returned.
+  std::uint64_t chains_ended_ = 0;            // Of the pool.
+  std::unique_ptr<k8s::Signal> chain_ended_;  // Notified by the chains of all plans.
+  TaskGroup workers_;                         // Of records and statuses.
+  TaskGroup reservations_;                    // Of the deletions that a last look has confirmed.
+  ChainPool pool_;                            // Of nodes, and the last look.
 };
 
 // `phase` of a status text; empty without one (executor_results.cc).

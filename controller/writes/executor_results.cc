@@ -77,7 +77,7 @@ std::string phase_of_status(const std::string& status_json) {
   return phase != status.end() && phase->is_string() ? phase->get<std::string>() : std::string();
 }
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send(PlannedAction planned) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send(const PlannedAction& planned) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
   options.metadata_only = true;  // The expectations need its version only.
@@ -103,7 +103,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send(PlannedAction pl
   co_return answer;
 }
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(Action action, k8s::WriteOptions options) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(const Action& action, k8s::WriteOptions options) {
   const k8s::Gvr pods{"", "v1", "pods"};
   k8s::DeleteOptions preconditions;
   k8s::Result<void> answer;
@@ -126,7 +126,8 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(Action actio
   co_return std::string();
 }
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Action action, k8s::WriteOptions options) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(const Action& action,
+                                                                       k8s::WriteOptions options) {
   k8s::Writer* client = parts_.client;
   const ObjectRef target = target_of(action);
   const k8s::Gvr resource = resource_of(target);

@@ -143,12 +143,12 @@ bool Chain::disruptive() const {
   return std::any_of(steps.begin(), steps.end(), [](const PlannedAction& step) { return step.disruptive; });
 }
 
-Schedule arrange(const Plan& plan) {
+Schedule arrange(const std::vector<PlannedAction>& actions) {
   Schedule out;
   std::unordered_map<std::string, std::size_t> records;
   std::unordered_map<std::string, std::size_t> subjects;
   std::unordered_map<std::string, std::size_t> statuses;
-  for (const PlannedAction& planned : plan.actions) {
+  for (const PlannedAction& planned : actions) {
     if (const auto* event = std::get_if<RecordEvent>(&planned.action)) {
       out.events.push_back(*event);
     } else if (std::holds_alternative<PatchNode>(planned.action)) {

@@ -31,7 +31,7 @@ struct Schedule {
   std::vector<Finding> findings;
 };
 
-[[nodiscard]] Schedule arrange(const Plan& plan);
+[[nodiscard]] Schedule arrange(const std::vector<PlannedAction>& actions);
 // The actions in the same order, one by one: `plan` prints what the operator would do in the order in which it would.
 // Events have no order of their own: they stay between the actions of their subjects.
 [[nodiscard]] std::vector<PlannedAction> in_execution_order(std::vector<PlannedAction> actions);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
@@ -63,12 +64,16 @@ TEST_F(ExecutorTest, RecordsComeFirstThenEachNodeInOrderStatusesLast) {
   EXPECT_EQ(done.succeeded, 4U);
 }
 
+std::vector<PlannedAction> patches_of(std::size_t nodes, const std::string& prefix) {
+  std::vector<PlannedAction> actions;
+  for (std::size_t i = 0; i < nodes; ++i) actions.push_back(patch(prefix + std::to_string(i), {{"a", "1"}}));
+  return actions;
+}
+
 TEST_F(ExecutorTest, AsManyRequestsAreUnansweredAsThereArePlaces) {
   script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 50ms); };
-  std::vector<PlannedAction> actions;
-  for (int i = 0; i < 100; ++i) actions.push_back(patch("node" + std::to_string(i), {{"a", "1"}}));
-  const Execution done = execute(std::move(actions));
-  EXPECT_EQ(done.succeeded, 100U);
+  const Execution done = execute(patches_of(50, "node"));
+  EXPECT_EQ(done.succeeded, 50U);
   EXPECT_EQ(transport.most_in_flight, 16);
   places = 3;
   transport.most_in_flight = 0;
@@ -122,14 +127,38 @@ TEST_F(SlowNodes, ALateEvictionIsKnownBeforeTheNextPlan) {
 
 TEST_F(SlowNodes, NodesForWhichNoPlaceIsFreeArePlannedAgain) {
   script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
-  std::vector<PlannedAction> actions;
-  for (int i = 0; i < 20; ++i) actions.push_back(patch("node" + std::to_string(i), {{"a", "1"}}));
-  const Execution done = execute(std::move(actions));
+  const Execution done = execute(patches_of(20, "node"));
   EXPECT_EQ(writes().size(), 16U);
   EXPECT_EQ(done.deferred, 4U);
   EXPECT_EQ(executor->nodes_being_written().size(), 16U);
   EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 10s)));
   EXPECT_EQ(ended_late, 16);
+}
+
+// The server has something to do while that plan is made.
+TEST_F(SlowNodes, WhileAFullPlanIsAnsweredTheNextOneIsMade) {
+  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 100ms); };
+  const Execution full = execute(patches_of(PlanDraft::kMostActions, "first-"));
+  EXPECT_EQ(writes().size(), PlanDraft::kMostActions) << "all have begun";
+  EXPECT_EQ(full.succeeded, 48U);
+  EXPECT_EQ(full.deferred, 0U);
+  EXPECT_TRUE(executor->is_busy());
+  EXPECT_EQ(executor->nodes_being_written().size(), 12U) << "the last of 16 side by side; no store has the others";
+
+  const Execution rest = execute(patches_of(20, "second-"));
+  EXPECT_EQ(transport.most_in_flight, 16);
+  EXPECT_EQ(ended_late, 12);
+  EXPECT_EQ(rest.succeeded, 20U);
+  EXPECT_FALSE(executor->is_busy());
+  EXPECT_EQ(execute({}).succeeded, 12U) << "the last of the full plan";
+}
+
+TEST_F(SlowNodes, AFullPlanWaitsForNoSlowNode) {
+  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
+  const Execution done = execute(patches_of(PlanDraft::kMostActions, "node"));
+  EXPECT_EQ(writes().size(), 16U);
+  EXPECT_EQ(done.deferred, PlanDraft::kMostActions - 16U) << "planned again";
+  EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 10s)));
 }
 
 TEST_F(SlowNodes, FinishSaysWhetherAnythingIsStillUnanswered) {
