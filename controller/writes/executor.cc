@@ -263,7 +263,7 @@ boost::asio::awaitable<void> Executor::work(std::shared_ptr<Work> work) {
 
 boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
   const std::size_t total = chain.steps.size();
-  if (chain.disruptive() && run->records_ok && !chain.node.empty()) {
+  if (chain.disruptive() && !chain.is_preconditioned() && run->records_ok && !chain.node.empty()) {
     const bool holds = co_await view_of_node_holds(run, chain.node);
     if (!holds) {
       defer(run, "stale-view", total, std::nullopt);
@@ -298,7 +298,8 @@ boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
   }
 }
 
-// Reads the Node live before it is disrupted: `hold`, a cordon or a label may have arrived a moment ago.
+// Reads the Node live before it is disrupted: `hold`, a cordon or a label may have arrived a moment ago. For most
+// changes the server looks: their first step is a patch with the version that was planned from.
 boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::string node) {
   const std::shared_ptr<const Node> planned_from = run->planned_from[node];
   const ObjectRef target{"v1", "Node", "", node, ""};

@@ -12,8 +12,9 @@
 //    node.
 //  - Every write passes the gate (lease and renew deadline) just before it is handed to the transport, and has ended
 //    before another leader may act.
-//  - Before the first disruptive action of a node it reads the Node live. When that differs from the view that the
-//    plan was made from, nothing disruptive is sent; the store gets the live object and the pass is asked for again.
+//  - Before the first disruptive action of a node it reads the Node live, unless that action is a patch with the
+//    resourceVersion of the view: then the server compares. When the Node differs from the view that the plan was made
+//    from, nothing disruptive is sent; the store gets the live object and the pass is asked for again.
 //  - Reservation pods of KAI are deleted right after a last look at fresh lists has confirmed them, with uid and
 //    resourceVersion as preconditions; such a request is sent once, and again only after another look.
 //  - No pod of a protected namespace (protected_namespaces.h) is evicted, whatever the plan has.

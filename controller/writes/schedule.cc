@@ -143,6 +143,12 @@ bool Chain::disruptive() const {
   return std::any_of(steps.begin(), steps.end(), [](const PlannedAction& step) { return step.disruptive; });
 }
 
+bool Chain::is_preconditioned() const {
+  const auto first = std::ranges::find_if(steps, &PlannedAction::disruptive);
+  const auto* patch = first == steps.end() ? nullptr : std::get_if<PatchNode>(&first->action);
+  return patch != nullptr && patch->resource_version.has_value();
+}
+
 Schedule arrange(const std::vector<PlannedAction>& actions) {
   Schedule out;
   std::unordered_map<std::string, std::size_t> records;

@@ -20,6 +20,8 @@ struct Chain {
   std::string node;     // Empty when no node is concerned.
   std::vector<PlannedAction> steps;
   [[nodiscard]] bool disruptive() const;
+  // Its first disruptive step is refused by the server unless the Node is as the plan saw it.
+  [[nodiscard]] bool is_preconditioned() const;
 };
 
 struct Schedule {

@@ -70,6 +70,35 @@ std::vector<PlannedAction> patches_of(std::size_t nodes, const std::string& pref
   return actions;
 }
 
+PlannedAction begin_change(const std::string& node) {
+  PlannedAction begins = patch(node, {{"gpusharing.dev/state", "Updating"}}, "sharing.rollout");
+  std::get<PatchNode>(begins.action).resource_version = "1";
+  begins.disruptive = true;
+  return begins;
+}
+
+TEST_F(ExecutorTest, APatchWithTheVersionThatWasPlannedFromNeedsNoReadBeforeIt) {
+  const Execution done = execute({begin_change("n1"), drop_pod("n1", "p1", "u1")});
+  EXPECT_THAT(transport.lines(),
+              ElementsAre("PATCH /api/v1/nodes/n1", "DELETE /api/v1/namespaces/gpu-operator/pods/p1"));
+  EXPECT_EQ(done.succeeded, 2U);
+
+  PlannedAction of_any_version = begin_change("n2");
+  std::get<PatchNode>(of_any_version.action).resource_version.reset();
+  execute({of_any_version});
+  EXPECT_THAT(transport.lines(), ElementsAre("GET /api/v1/nodes/n2", "PATCH /api/v1/nodes/n2"));
+}
+
+// `hold`, a cordon or a label has arrived a moment ago.
+TEST_F(ExecutorTest, NothingIsDeletedOnANodeThatTheServerKnowsOtherwise) {
+  script["PATCH"] = [] { return ScriptedAnswer::status(409, "Conflict", "the object has been modified"); };
+  const Execution done = execute({begin_change("n1"), drop_pod("n1", "p1", "u1")});
+  EXPECT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n1"));
+  EXPECT_EQ(done.failed, 1U);
+  EXPECT_EQ(done.deferred, 1U);
+  EXPECT_TRUE(executor->nodes_being_written().contains("n1")) << "until it has been read";
+}
+
 TEST_F(ExecutorTest, AsManyRequestsAreUnansweredAsThereArePlaces) {
   script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 50ms); };
   const Execution done = execute(patches_of(50, "node"));
