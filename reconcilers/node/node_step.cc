@@ -36,6 +36,10 @@ TimerKey verifying_timer(const std::string& node, const NodeChange& change) {
   return {Timer::verifying, node, list_of(change)};
 }
 
+TimerKey in_part_timer(const std::string& node, const NodeChange& change) {
+  return {Timer::verifying, node, change.to + "/in-part"};
+}
+
 TimerKey shown_timer(const std::string& node, const NodeChange& change) {
   return {Timer::shown, node, list_of(change)};
 }
@@ -178,6 +182,7 @@ bool ChangeStep::c5_new_target() {
   if (!moved_on || !(facts_.label || any_listed_left(change_, pods_, false))) return false;
   if (!has_stood_for_a_second()) return true;
   const ChangePlan next = next_plan();
+  if (all_replaced() && serves_beside_workloads(next)) return true;
   go_on(next, pods_to_replace(view_, next));
   return true;
 }
@@ -220,10 +225,7 @@ bool ChangeStep::c7_list_older() {
   if (is_hindered_by_kai(false)) return true;
   if (!has_stood_for_a_second()) return true;
   const ChangePlan next = next_plan();
-  if (!expired_ && would_wait_for_workloads(next)) {
-    if (serves_what_it_read() && has_shown_it() && knows_rejected()) finish("Verified");
-    return true;
-  }
+  if (serves_beside_workloads(next)) return true;
   go_on(next, content_.older_pods(next));
   return true;
 }
@@ -301,6 +303,7 @@ void keep_timers(const NodeView& view, const RolloutSpec& rollout, std::optional
   ages.keep(reloading_timer(name, change));
   ages.keep(unchanged_timer(name, change.to));
   ages.keep(shown_timer(name, change));
+  ages.keep(in_part_timer(name, change));
 }
 
 }  // namespace gso

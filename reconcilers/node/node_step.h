@@ -64,9 +64,8 @@
 //       is invalid, an obstacle appeared,
 //       or KAI uses the GPUs
 //   C5  a new target appeared (or under    The pods are listed again, also new ones that may have read the former text,
-//       OnDelete, before the new pods are  one second after the edit; then C6
-//       Ready, another template), and
-//       listed pods or the label remain
+//       OnDelete, before the new pods are  one second after the edit; then C6. If only the label remains, and that
+//       would Ready, another template), and      wait for workloads: as in C7 listed pods or the label remain
 //   C6  first pods or the label remain     Waits for the workloads or evicts them, if losing these pods disturbs them;
 //                                          then writes the label and deletes the first pods. If the change is untouched
 //                                          and a person uncordons the node, or idleTimeout passes: leaves the change
@@ -74,8 +73,9 @@
 //                                          it leaves the change after verifyTimeout, also if workloads remain
 //   C7  the same, but all listed           Pods that cannot have read the new text are listed, not before one second
 //       pods are gone, and the new ones    after the edit, and only while KAI uses no GPU of the node and the node is
-//       are not Ready with what they read  Ready; then C6. If that would wait for workloads (WaitForIdle), not before
-//                                          verifyTimeout: until then it leaves the change as in C10 once its pods serve
+//       are not Ready with what they read  Ready; then C6. If that would wait for workloads (WaitForIdle), it leaves
+//                                          the change as in C10 once its pods serve, however late; but if only its
+//                                          plugin serves for verifyTimeout, they are listed
 //   C8  first pods are still terminating   Waits; Failed after verifyTimeout
 //   C9  last pods remain                   Deletes them once the node, MPS and the first pods are Ready; Failed after
 //                                          verifyTimeout

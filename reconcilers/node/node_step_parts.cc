@@ -142,6 +142,17 @@ bool ChangeStep::would_wait_for_workloads(const ChangePlan& next) {
   return true;
 }
 
+// While its plugin serves, workloads can come to the node without end: it is cordoned if its other pods do not come up.
+bool ChangeStep::serves_in_part_for_long() {
+  return serving(Component::plugin) && ages_.held_for(in_part_timer(name(), change_), rollout_.verify_timeout);
+}
+
+bool ChangeStep::serves_beside_workloads(const ChangePlan& next) {
+  if (serves_in_part_for_long() || !would_wait_for_workloads(next)) return false;
+  if (serves_what_it_read() && has_shown_it() && knows_rejected()) finish("Verified");
+  return true;
+}
+
 // The node waits for no pod of a DaemonSet and no static pod: those that use its GPUs lose them when the first pods go.
 void ChangeStep::report_daemonset_pods() {
   if (!steps_for(change_.kind).disruptive || !any_deletable(first_)) return;
@@ -225,7 +236,9 @@ bool ChangeStep::are_pods_newer() const {
 }
 
 bool ChangeStep::loaded_the_present() const {
-  if (same_target_ || are_pods_newer()) return true;
+  if (same_target_) return true;
+  if (facts_.label) return false;  // They have read the key of the present label.
+  if (are_pods_newer()) return true;
   return !verify_target().ok && facts_.verified.ok;
 }
 

@@ -13,6 +13,9 @@
 
 namespace gso {
 
+// While only its plugin serves, beside workloads (C7).
+[[nodiscard]] TimerKey in_part_timer(const std::string& node, const NodeChange& change);
+
 class ChangeStep {
  public:
   explicit ChangeStep(const StepInput& input);
@@ -68,9 +71,12 @@ class ChangeStep {
   // --- Workloads.
 
   bool is_drained(Drain drain);
-  // The node would keep its slot while it waits for its workloads (WaitForIdle). Its new pods get the time that a start
-  // takes to show what they have read instead: then it gives the slot to a node that is idle. Also reports it.
+  // With a new list the node would keep its slot while it waits for its workloads (WaitForIdle). Also reports it.
   bool would_wait_for_workloads(const ChangePlan& next);
+  // Instead it leaves the change once its new pods show what they have read, however late, and gives the slot to a node
+  // that is idle.
+  bool serves_beside_workloads(const ChangePlan& next);
+  bool serves_in_part_for_long();
   void report_daemonset_pods();
 
   // Moves the node to the back of the queue, like a node whose workloads did not end.

@@ -1,5 +1,5 @@
 """A node that is half-way in its change and would wait for a Job, while idle nodes could use its slot."""
-from scenario import expect, expect_that, fleet, mps, one, scenario, ts
+from scenario import CONFIG_LABEL, expect, expect_that, fleet, mps, one, scenario, ts
 
 ONE_AT_A_TIME = {"maxUnavailable": 1, "canary": {"nodesPerGroup": 0}}
 
@@ -62,6 +62,70 @@ def a_node_whose_pods_never_come_up_beside_its_job_still_gets_the_edit():
     for _ in range(15):
         c.after("2m")
     expect("what the node shows", sharing(c)[busy], ("mps", 16))
+
+
+@scenario
+def a_node_whose_pods_come_up_late_beside_its_job_gives_the_slot_to_idle_nodes():
+    """Its pods get Ready only after verifyTimeout, as with a large image: it serves what they have read, and idle nodes go
+    first."""
+    c, busy, idle = edited_to_mps_beside_a_job()
+    for _ in range(10):
+        c.after("2m")
+    c.get_ready(busy)
+    for _ in range(15):
+        c.after("2m")
+    expect("what the idle nodes show", {name: sharing(c)[name] for name in idle}, dict.fromkeys(idle, ("mps", 16)))
+    expect("what the busy node shows", sharing(c)[busy], ("time-slicing", 12))
+    c.end("job-" + busy)
+    for _ in range(10):
+        c.after("2m")
+    expect("what the busy node shows in the end", sharing(c)[busy], ("mps", 16))
+
+
+def moved_twice_beside_a_job():
+    """A policy moves its nodes, each with a Job, to more time slices, which a label brings beside a Job. Seconds after the
+    first label is written, it names a key with MPS instead, for which nodes must be idle."""
+    c = fleet(4, ts(4), more={"six": ts(6), "shared": mps(8)}, rollout=dict(ONE_AT_A_TIME), version="v0.18.0",
+              options=["--cluster-max-unavailable", "1"])
+    for name in c.nodes():
+        c.consumer("job-" + name, name)
+    c.policy(profile={"configMapKey": "six"})
+    moved = []
+    for _ in range(4):
+        c.after("1m" if not moved else "1s")
+        moved = [name for name in c.nodes() if c.labels(name).get(CONFIG_LABEL) == "six"]
+        if moved:
+            break
+    c.policy(profile={"configMapKey": "shared"})
+    for _ in range(3):
+        c.after("5s")
+    return c, one(moved)
+
+
+@scenario
+def a_node_whose_key_moves_twice_beside_its_job_gives_the_slot_to_idle_nodes():
+    """It serves the first key beside its Job and is queued again; the other nodes, which become idle, go first."""
+    c, busy = moved_twice_beside_a_job()
+    idle = [name for name in c.nodes() if name != busy]
+    c.end(*["job-" + name for name in idle])
+    for _ in range(15):
+        c.after("2m")
+    expect("what the idle nodes show", {name: sharing(c)[name] for name in idle}, dict.fromkeys(idle, ("mps", 16)))
+    expect("what the busy node shows", sharing(c)[busy], ("time-slicing", 12))
+    c.end("job-" + busy)
+    for _ in range(10):
+        c.after("2m")
+    expect("what the busy node shows in the end", sharing(c)[busy], ("mps", 16))
+
+
+@scenario
+def a_node_whose_key_moves_twice_while_it_is_idle_changes_to_the_second_at_once():
+    """The neighbour: its Job ends in between, and it is not queued again."""
+    c, busy = moved_twice_beside_a_job()
+    c.end("job-" + busy)
+    for _ in range(6):
+        c.after("1m")
+    expect("what it shows", sharing(c)[busy], ("mps", 16))
 
 
 def waits_for_the_label_of_its_policy():

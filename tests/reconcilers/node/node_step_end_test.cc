@@ -134,7 +134,7 @@ TEST_F(SupersededStep, C7_NotWhileKaiMayUseTheNode) {
 }
 
 // The text became one that needs an idle node, and a Job runs there.
-TEST_F(SupersededStep, C7_NotWhileItWouldWaitForWorkloadsAndTheNewPodsHaveTimeLeft) {
+TEST_F(SupersededStep, C7_NotWhileItWouldWaitForWorkloads) {
   aim_at(kMpsFour);
   const Step unlisted = take();
   EXPECT_EQ(actions(unlisted), Actions{}) << "its consumers are not listed yet";
@@ -145,8 +145,39 @@ TEST_F(SupersededStep, C7_NotWhileItWouldWaitForWorkloadsAndTheNewPodsHaveTimeLe
   EXPECT_EQ(actions(taken), Actions{});
   ASSERT_EQ(reasons(taken), Actions{"WaitingForWorkloads"});
   EXPECT_NE(taken.plan.findings.front().message.find("team/train-0"), std::string::npos);
+}
+
+// Its plugin serves and its GFD does not come up: further Jobs could start there.
+TEST_F(SupersededStep, C7_BesideWorkloadsItIsListedIfOnlyItsPluginServesForLong) {
+  aim_at(kMpsFour);
+  list_consumers({"train-0"});
+  pod("new-gfd").ready = false;
+  ran_for(Timer::verifying, minutes(9));
+  EXPECT_EQ(actions(take()), Actions{});
   ran_for(Timer::verifying, minutes(10));
-  EXPECT_EQ(actions(take()), Actions{"into(Superseded) cordon"}) << "they do not come up: the text might mend them";
+  EXPECT_EQ(actions(take()), Actions{"into(Superseded) cordon"});
+  pod("new-plugin").ready = false;
+  EXPECT_EQ(actions(take()), Actions{}) << "no workload can come to it";
+}
+
+// The label of the former key has just been written, and the policy names another key, which needs an idle node.
+TEST_F(SupersededStep, C5_BesideWorkloadsANodeWhoseKeyMovesAgainLeavesOnceItHasShownTheFormer) {
+  aim_at(kMpsFour);
+  change.pods = {};
+  change.touched = true;
+  facts.label = Interned("mps");
+  list_consumers({"train-0"});
+  const Step waits = take();
+  EXPECT_EQ(waits.row, StepRow::c5);
+  EXPECT_EQ(actions(waits), Actions{}) << "its sidecars reload";
+  node.allocatable[Interned("nvidia.com/gpu")] = node.capacity[Interned("nvidia.com/gpu")] = 8;
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), Actions{"out(Verified)"});
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), "v1-other");
+  consumers.clear();
+  list_consumers({});
+  EXPECT_EQ(actions(take()), Actions{"into(Superseded) cordon"});
 }
 
 TEST_F(SupersededStep, C7_BesideWorkloadsItLeavesOnceItHasShownWhatItRead) {

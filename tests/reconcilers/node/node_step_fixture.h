@@ -145,8 +145,9 @@ class NodeStep : public testing::Test {
     }
     for (const auto& [timer, age] : ran) {
       for (const TimerKey& key : {draining_timer("n1", change), verifying_timer("n1", change),
-                                  shown_timer("n1", change), reloading_timer("n1", change),
-                                  unchanged_timer("n1", change.to), TimerKey{Timer::not_ready, "n1", change.to}}) {
+                                  TimerKey{Timer::verifying, "n1", change.to + "/in-part"}, shown_timer("n1", change),
+                                  reloading_timer("n1", change), unchanged_timer("n1", change.to),
+                                  TimerKey{Timer::not_ready, "n1", change.to}}) {
         if (key.timer == timer) timers[key] = now - std::chrono::duration_cast<std::chrono::milliseconds>(age);
       }
     }
