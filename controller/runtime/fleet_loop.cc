@@ -15,6 +15,7 @@
 #include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/killed_daemons.h"
+#include "reconcilers/rollout/recorded_timers.h"
 
 namespace gso {
 namespace {
@@ -274,7 +275,13 @@ void FleetLoop::note_nodes_being_written() {
 // nullopt while the operands, or the operator's record about them, are unknown.
 std::optional<Plan> FleetLoop::make_plan() {
   const MonoTime begun = parts_.clock->monotonic();
-  const Timers& timers = held_since_.timers(parts_.clock->now(), begun);
+  const Timers& running = held_since_.timers(parts_.clock->now(), begun);
+  Timers after_observing;  // Of the first look alone: the timers of a large fleet are not copied in every pass.
+  if (only_observed_ && held_since_.first_look()) {
+    after_observing = running;
+    after_observing.merge(released_timers(*parts_.world, parts_.clock->now()));
+  }
+  const Timers& timers = after_observing.empty() ? running : after_observing;
   const std::map<std::string, std::string> refused = parts_.executor->refused_writes();
   const Snapshot snapshot{
       *parts_.world, parts_.clock->now(),     timers, parts_.consumers->listings(), *parts_.settings,

@@ -92,6 +92,8 @@ class FleetLoop {
   void note_scopes_changed();
   // This replica does not lead any more: timers start again when it leads the next time.
   void note_lost_lead() { held_since_.reset(); }
+  // Nobody has changed a node until now (max-mode Observe): the deadlines of changes in progress start now.
+  void note_only_observed() { only_observed_ = true; }
 
   // Every store that planners read has synced, or they can work without it.
   [[nodiscard]] bool synced() const;
@@ -125,6 +127,7 @@ class FleetLoop {
   FleetLoopOptions options_;
   Workqueue queue_;
   HeldSince held_since_;
+  bool only_observed_ = false;
   std::unique_ptr<k8s::Signal> timer_;  // Ends resync() at a stop.
   std::set<std::string> reported_findings_;
   std::optional<MonoTime> unsettled_since_;

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+constexpr std::string_view kObserve = "Observe";
 constexpr double kJitterFactor = 1.2;  // client-go's JitterFactor.
 
 std::string text_at(const Json& object, const char* key) {
@@ -225,10 +226,24 @@ std::string LeaderElector::next_record() const {
   spec["renewTime"] = now;
   if (!held || observed_.acquire_time.empty()) spec["acquireTime"] = now;
   spec["leaseTransitions"] = exists_ && !held ? observed_.transitions + 1 : observed_.transitions;
+  Json& metadata = lease["metadata"];
+  if (options_.only_observes) {
+    metadata["annotations"][std::string(kMaxModeAnnotation)] = kObserve;
+  } else if (metadata.contains("annotations")) {
+    metadata["annotations"].erase(std::string(kMaxModeAnnotation));
+  }
   return lease.dump();
 }
 
+bool LeaderElector::says_observe() const {
+  const Json lease = exists_ ? Json::parse(observed_json_, nullptr, false) : Json();
+  const Json::json_pointer annotations("/metadata/annotations");
+  return lease.contains(annotations) && text_at(lease[annotations], kMaxModeAnnotation.data()) == kObserve;
+}
+
 boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {
+  const bool takes_over = !create && !holds_record();
+  const bool after_observer = takes_over && says_observe();
   const std::string body = next_record();
   k8s::WriteOptions options;
   options.deadline = attempt_deadline();
@@ -240,6 +255,7 @@ boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {
     answer = co_await client_->update(kLeases, options_.lease, body, options);
   }
   if (answer) {
+    if (takes_over) follows_observer_ = after_observer;
     observe(*answer);
     last_renew_ = begun;
     note_success();

@@ -19,6 +19,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
@@ -37,7 +38,12 @@ struct LeaderElectionOptions {
   Duration renew_deadline = std::chrono::seconds(10);
   Duration retry_period = std::chrono::seconds(2);
   std::uint64_t seed = 0;  // Of the jitter.
+  // The Lease says so while this replica holds it: the one that leads next must know, and nothing else is written
+  // under max-mode Observe.
+  bool only_observes = false;
 };
+// Of the Lease, "Observe": its holder writes no change of a node.
+inline constexpr std::string_view kMaxModeAnnotation = "gpusharing.dev/max-mode";
 
 // client-go's relations: lease_duration > renew_deadline > 1.2 * retry_period, all positive, lease_duration at least
 // one second (the Lease counts in seconds); identity and lease named. Errors: `invalid`, naming both sides.
@@ -86,6 +92,8 @@ class LeaderElector {
   // Why the last attempt failed, until one succeeds.
   [[nodiscard]] const std::optional<k8s::Error>& problem() const { return problem_; }
   [[nodiscard]] const LeaseRecord& observed() const { return observed_; }
+  // The replica that led before this one, if there was one, only observed.
+  [[nodiscard]] bool follows_observer() const { return follows_observer_; }
 
  private:
   boost::asio::awaitable<bool> try_acquire_or_renew();
@@ -96,6 +104,7 @@ class LeaderElector {
   void note_failure(k8s::Error error);
   void note_success();
   [[nodiscard]] bool holds_record() const { return observed_.holder == options_.identity; }
+  [[nodiscard]] bool says_observe() const;
   [[nodiscard]] bool record_expired() const;
   [[nodiscard]] MonoTime attempt_deadline() const;
   [[nodiscard]] std::string next_record() const;
@@ -113,6 +122,7 @@ class LeaderElector {
   bool leading_ = false;
   bool exists_ = false;  // The Lease has been read or written; observed_json_ is its last known text.
   bool fresh_ = false;   // observed_json_ carries a resourceVersion that may still be current.
+  bool follows_observer_ = false;
   std::string observed_json_;
   LeaseRecord observed_;
   MonoTime observed_at_;  // When observed_ last changed, as we saw it.

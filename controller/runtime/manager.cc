@@ -142,11 +142,13 @@ void Manager::make_elector() {
   election.renew_deadline = options_.renew_deadline;
   election.retry_period = options_.retry_period;
   election.seed = runtime_.seed;
+  election.only_observes = settings_.rollouts == PolicyMode::observe;
   LeaderElectionEvents events;
   events.started_leading = [this] {
     log_->info("Became leader", {{"identity", options_.identity}});
     view_->leading = true;
     record_leader();
+    if (elector_->follows_observer()) loop_->note_only_observed();
     loop_->wake(Duration::zero());
   };
   events.stopped_leading = [this] { stopped_leading(); };

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "reconcilers/cluster/machine_text.h"
+#include "reconcilers/node/node_change.h"
 #include "reconcilers/rollout/node_states.h"
 
 namespace gso {
@@ -88,6 +89,14 @@ void run_hold_timers(Pass& pass) {
   }
 }
 
+Timers released_timers(const World& world, WallTime now) {
+  Timers out;
+  for (const auto& [key, node] : world.nodes.all()) {
+    if (const auto change = change_of(*node); change != nullptr) out.emplace(released_timer(key.name, *change), now);
+  }
+  return out;
+}
+
 std::optional<WallTime> released_since(const Pass& pass, const std::string& node, const NodeChange& change) {
   if (!was_held(pass, node, change)) return std::nullopt;
   const TimerKey timer = released_timer(node, change);
@@ -118,7 +127,9 @@ bool has_recorded_move(const Pass& pass, const std::string& node) {
 }
 
 std::optional<Timers> update_timers(const Pass& pass) {
-  if (pass.s.timers.empty()) return std::nullopt;  // The first pass of an operator: what the record has seeds them.
+  // The first pass of an operator, which may know at most that holds have ended: what the record has seeds the timers.
+  const auto is_release = [](const auto& timer) { return timer.first.timer == Timer::released; };
+  if (std::ranges::all_of(pass.s.timers, is_release)) return std::nullopt;
   const Timers& known = pass.index.record->timers;
   Timers running;
   bool due = false;

@@ -23,6 +23,8 @@ namespace gso {
 // started later.
 [[nodiscard]] TimerKey released_timer(const std::string& node, const NodeChange& change);
 void run_hold_timers(Pass& pass);
+// The latter of all nodes in a change, which start now: nobody has acted on them until now.
+[[nodiscard]] Timers released_timers(const World& world, WallTime now);
 // Since when nobody holds the node any more; nullopt: nobody has held it during this change.
 [[nodiscard]] std::optional<WallTime> released_since(const Pass& pass, const std::string& node,
                                                      const NodeChange& change);

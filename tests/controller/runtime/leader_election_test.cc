@@ -61,7 +61,7 @@ struct LeaseServer {
 
 // One candidate with a connection of its own.
 struct Candidate {
-  Candidate(Sim& sim, LeaseServer& server, std::string name, std::uint64_t seed = 1)
+  Candidate(Sim& sim, LeaseServer& server, std::string name, std::uint64_t seed = 1, bool only_observes = false)
       : transport(&sim.clock,
                   [&server, this](const k8s::HttpRequest& r) {
                     return unplugged ? ScriptedAnswer::broken() : server.answer(r);
@@ -71,6 +71,7 @@ struct Candidate {
     options.lease = {"gpu-sharing-operator", "gpu-sharing-operator"};
     options.identity = std::move(name);
     options.seed = seed;
+    options.only_observes = only_observes;
     LeaderElectionEvents events;
     events.started_leading = [this] { observed.emplace_back("started"); };
     events.stopped_leading = [this] { observed.emplace_back("stopped"); };
@@ -118,6 +119,27 @@ TEST_F(LeaderElectionTest, TheHolderRenewsEveryRetryPeriodWithOneRequestOnTheLea
             "PUT /apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
   EXPECT_EQ(server.lease["spec"]["acquireTime"], "2026-01-01T00:00:00.000000Z") << "kept over renewals";
   EXPECT_TRUE(one.elector->may_write());
+}
+
+// Under max-mode Observe the Lease is all that an operator writes.
+TEST_F(LeaderElectionTest, TheOneAfterAnObserverKnowsThatNobodyHasChangedNodes) {
+  Candidate observer{sim, server, "observer", 3, true};
+  const auto lead_until_released = [&](Candidate& candidate) {
+    sim.start(candidate.elector->run());
+    sim.clock.run_for(10s);
+    EXPECT_TRUE(candidate.elector->leading());
+    const bool says_so = server.lease["metadata"]["annotations"].contains(std::string(kMaxModeAnnotation));
+    candidate.elector->stop();
+    sim.start(candidate.elector->release());
+    sim.clock.run_for(1s);
+    return says_so;
+  };
+  EXPECT_TRUE(lead_until_released(observer));
+  EXPECT_FALSE(observer.elector->follows_observer());
+  EXPECT_FALSE(lead_until_released(one));
+  EXPECT_TRUE(one.elector->follows_observer());
+  EXPECT_FALSE(lead_until_released(two));
+  EXPECT_FALSE(two.elector->follows_observer());
 }
 
 TEST_F(LeaderElectionTest, TheSecondCandidateStandsByAndTakesOverOnlyAfterTheLeaseDuration) {
