@@ -48,6 +48,20 @@ TEST_F(ExpectationsTest, TheViewIsNotCurrentUntilTheStoreShowsTheWrite) {
   EXPECT_TRUE(expectations.current());
 }
 
+// It may take as long as its grace period until the pod is gone.
+TEST_F(ExpectationsTest, ADeletionIsSeenAsSoonAsThePodTerminates) {
+  Pod pod;
+  pod.meta.ns = k8s::Interned("gpu-operator");
+  pod.meta.name = "p1";
+  pod.meta.uid = "u1";
+  world.operand_pods.apply(pod);
+  execute({drop_pod("n1", "p1", "u1")});
+  EXPECT_FALSE(expectations.current());
+  pod.meta.deletion_timestamp = sim.clock.now();
+  world.operand_pods.apply(pod);
+  EXPECT_TRUE(expectations.current());
+}
+
 // Somebody else wrote to the node as well, and the watch brought both writes at once.
 TEST_F(ExpectationsTest, ALaterVersionThanTheOneThatWasWrittenShowsTheWriteToo) {
   execute({patch("n1", {{"a", "1"}})});

@@ -48,6 +48,14 @@ TEST_F(ExecutorTest, AllPartsForOneNodeBecomeOnePatchWithTheResourceVersionThatA
     "spec":{"unschedulable":true}})"));
 }
 
+// As `kubectl uncordon` does: a value of false would be a difference for tools that compare objects with files.
+TEST_F(ExecutorTest, AnUncordonRemovesTheField) {
+  PlannedAction uncordon = patch("n1", {}, "sharing.rollout");
+  std::get<PatchNode>(uncordon.action).unschedulable = false;
+  execute({uncordon});
+  EXPECT_EQ(Json::parse(transport.seen.back().request.body)["spec"], Json::parse(R"({"unschedulable":null})"));
+}
+
 TEST_F(ExecutorTest, TwoReconcilersThatWantDifferentValuesAreAFinding) {
   const Execution done = execute({patch("n1", {{"a", "1"}}, "x"), patch("n1", {{"a", "2"}}, "y")});
   ASSERT_EQ(done.findings.size(), 1U);
