@@ -230,6 +230,42 @@ void print_what_holds(RolloutCall& call, const std::string& policy) {
   }
 }
 
+// An aborted or undone rollout stays so: its object goes, and the operator begins a new one. The number of those that
+// were deleted; nullopt: one could not be deleted, which is reported.
+asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, std::string policy) {
+  int deleted = 0;
+  const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", kRollouts};
+  const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
+  for (const RolloutFacts& facts : rollouts) {
+    const SharingRollout& rollout = *facts.rollout;
+    if (rollout.policy != policy || (!rollout.aborted && !facts.undone())) continue;
+    k8s::DeleteOptions preconditions;
+    preconditions.uid = rollout.meta.uid;
+    const k8s::ObjectKey key{"", rollout.meta.name};
+    const k8s::WriteOptions options;
+    const k8s::Result<void> removed = co_await call->client->remove(gvr, key, preconditions, options);
+    if (!removed && removed.error().reason != k8s::Reason::not_found) {
+      (void)call->refuse(removed.error().message);
+      co_return std::nullopt;
+    }
+    ++deleted;
+    *call->out << fmt::format("Deleted the {} rollout record {}\n", rollout.aborted ? "aborted" : "undone",
+                              rollout.meta.name);
+    if (rollout.paused)
+      *call->out << fmt::format("  {0} is still paused: gpu-sharing-operator rollout resume {0}\n", rollout.meta.name);
+  }
+  co_return deleted;
+}
+
+asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, WallTime now,
+                                      std::optional<std::string> baseline) {
+  Json body;
+  body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(now);
+  if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
+  const std::string text = body.dump();
+  co_return co_await patch_sharing_object(call, kPolicies, policy, text);
+}
+
 asio::awaitable<int> start(RolloutCall* call) {
   const std::string name = call->options.name.empty() ? std::string(kDefaultPolicy)
                                                       : policy_of(call->options.name).value_or(call->options.name);
@@ -239,9 +275,9 @@ asio::awaitable<int> start(RolloutCall* call) {
   if (call->options.adopt && !baseline) {
     co_return call->refuse("--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
   }
-  const std::string retry = k8s::format_micro_time(call->clock->now());
+  const WallTime asked = call->clock->now();
   if (call->options.dry_run) {
-    retry_in_world(*call, name, retry, baseline);
+    retry_in_world(*call, name, k8s::format_micro_time(asked), baseline);
     const std::optional<GivenText> no_text;
     const int code = co_await preview(call, no_text, name);
     if (!call->options.json) print_what_holds(*call, name);
@@ -249,28 +285,17 @@ asio::awaitable<int> start(RolloutCall* call) {
   }
   // The policy first: the record forgets an abort by its annotation. A rollout that is deleted before that would be
   // made again as it was.
-  Json body;
-  body["metadata"]["annotations"][std::string(kRetryAnnotation)] = retry;
-  if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
-  const std::string text = body.dump();
-  const bool done = co_await patch_sharing_object(call, kPolicies, name, text);
+  bool done = co_await ask_for_attempt(call, name, asked, baseline);
   if (!done) co_return 2;
-  // An aborted or undone rollout stays so: its object goes, and the operator begins a new one.
-  const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", kRollouts};
-  const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
-  for (const RolloutFacts& facts : rollouts) {
-    const SharingRollout& rollout = *facts.rollout;
-    if (rollout.policy != name || (!rollout.aborted && !facts.undone())) continue;
-    k8s::DeleteOptions preconditions;
-    preconditions.uid = rollout.meta.uid;
-    const k8s::ObjectKey key{"", rollout.meta.name};
-    const k8s::WriteOptions options;
-    const k8s::Result<void> removed = co_await call->client->remove(gvr, key, preconditions, options);
-    if (!removed && removed.error().reason != k8s::Reason::not_found) co_return call->refuse(removed.error().message);
-    *call->out << fmt::format("Deleted the {} rollout record {}\n", rollout.aborted ? "aborted" : "undone",
-                              rollout.meta.name);
-    if (rollout.paused)
-      *call->out << fmt::format("  {0} is still paused: gpu-sharing-operator rollout resume {0}\n", rollout.meta.name);
+  const std::optional<int> deleted = co_await delete_stopped(call, name);
+  if (!deleted) co_return 2;
+  // An operator that saw such a stop for the first time together with the annotation takes it for one that came after
+  // it. None is there any more: another value ends it.
+  if (*deleted > 0) {
+    const WallTime later = std::max<WallTime>(call->clock->now(), asked + std::chrono::milliseconds(1));
+    const std::optional<std::string> adopted_already;
+    done = co_await ask_for_attempt(call, name, later, adopted_already);
+    if (!done) co_return 2;
   }
   *call->out << fmt::format(
       "Retrying failed and deferred nodes of policy {}{}\n", name,

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "controller/commands/rollout/verbs.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record_text.h"
@@ -27,6 +31,34 @@ TEST_F(RolloutCommand, UndoOfAnInlineProfileIsOneAnnotation) {
   const Json object = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r");
   EXPECT_EQ(object["metadata"]["annotations"]["gpusharing.dev/undo"], "true");
   EXPECT_FALSE(object["spec"].value("paused", false));
+}
+
+// An operator that has not looked since the undo can see it together with the first value, and takes it for an undo of
+// that attempt.
+TEST_F(RolloutCommand, AStartRightAfterAnUndoAsksOnceMoreWhenTheUndoneRolloutIsGone) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       policy("p", R"({"profile":{"inline":{"strategy":"mps","replicas":4}}})"));
+  InlineProfile profile;
+  profile.strategy = "mps";
+  profile.replicas = 4;
+  rollout("r", "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
+  ASSERT_EQ(run(Verb::undo), 0) << err.str();
+  std::vector<std::string> writes;
+  std::set<std::string> asked;
+  server.add_audit_listener([&](const sim::AuditEntry& entry) {
+    writes.push_back(entry.verb + " " + entry.gvr.resource);
+    if (entry.verb == "patch") asked.insert((*entry.after)["metadata"]["annotations"]["gpusharing.dev/retry"]);
+  });
+  ASSERT_EQ(run(Verb::start, "policy/p"), 0) << err.str();
+  EXPECT_THAT(writes, testing::ElementsAre("patch sharingpolicies", "delete sharingrollouts", "patch sharingpolicies"));
+  EXPECT_EQ(asked.size(), 2U) << "two values";
+}
+
+TEST_F(RolloutCommand, AStartWithoutAStopAsksOnce) {
+  int patches = 0;
+  server.add_audit_listener([&](const sim::AuditEntry& entry) { patches += entry.verb == "patch" ? 1 : 0; });
+  ASSERT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_EQ(patches, 1);
 }
 
 class Undo : public RolloutCommand {
