@@ -106,9 +106,11 @@ rollout_name() { kubectl get sharingrollouts --output "jsonpath={.items[?(@.spec
 rollout() { "$build/controller/gpu-sharing-operator" rollout "$@" --kubeconfig "$cluster/admin.kubeconfig" --namespace "$namespace"; }
 it_is_paused_and_goes_back_where_it_came_from() {
   a_client_runs
+  sleep 15  # Until no list of workloads is left that says that the node is idle.
   helm upgrade gpu-sharing-operator "$project/charts/gpu-sharing-operator" --namespace "$namespace" --timeout 60s --reuse-values \
     --set standaloneMps.activeThreadPercentage=55
-  await 120 is_drained "$client_node"
+  await 240 daemons_run 2
+  await 60 is_drained "$client_node"
   rollout pause "$(rollout_name)"
   await 60 none_marked
   await 30 rollout_says 'Paused 2/3'
