@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "reconcilers/cluster/sharing_labels.h"
 #include "reconcilers/model/identity.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/device_list.h"
@@ -156,11 +157,6 @@ std::int64_t NodeExpectation::total() const {
 }
 
 namespace {
-
-bool is_sharing_label(std::string_view key) {
-  return key == kMpsCapable || key.ends_with(".replicas") || key.ends_with(".sharing-strategy") ||
-         key.ends_with(".product");
-}
 
 // One resource, by GFD's and the plugin's rules (expected.h has them in full, for known devices).
 void add_resource(const Profile& profile, std::string_view resource, std::int64_t count, std::string_view product,

@@ -10,6 +10,7 @@
 
 #include "k8sclient/value/time.h"
 #include "reconcilers/cluster/nfd_labels.h"
+#include "reconcilers/cluster/sharing_labels.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -153,7 +154,12 @@ std::string read_all(std::string_view text, OwnedLabels& out) {
   const Json* labels = labels_of(root, problem);
   if (labels == nullptr) return problem;
   for (const auto& [label, entry] : labels->items()) {
-    if (read_owned(entry, out[label])) continue;
+    OwnedLabel owned;
+    const bool is_read = read_owned(entry, owned);
+    // Whatever else somebody has written there is none of the operator's: it can have written no other label.
+    const bool can_be = is_sharing_label(label) || label == kConfigLabel || !owned.policy.empty();
+    if (is_read && can_be) out.emplace(label, std::move(owned));
+    if (is_read) continue;
     return fmt::format(
         "label {} must have its previous value, null, or an object with before, value, policy and rewrites",
         std::string_view(label).substr(0, 64));

@@ -10,6 +10,7 @@
 
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/sharing_labels.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
@@ -137,7 +138,13 @@ class Leaving {
       const std::optional<std::string>& before = owned.before;
       if (key == profile_label || foreign.contains(key)) continue;
       const auto now = node.meta.labels.get(key);
-      if (key == kMpsCapable && now == "true" && before != "true") {
+      if (!is_sharing_label(key) && key != kConfigLabel) {
+        if (!now) continue;
+        out.kept.push_back(
+            fmt::format("node {}: label {} is left as it is ({}): annotation {} names it, but no device plugin of the "
+                        "node selects its profile by it",
+                        node.meta.name, key, *now, kOwnedAnnotation));
+      } else if (key == kMpsCapable && now == "true" && before != "true") {
         out.kept.push_back(fmt::format("node {}: label {} is kept: the MPS control daemon would stop without it",
                                        node.meta.name, key));
       } else if (owned.is_changed(now)) {

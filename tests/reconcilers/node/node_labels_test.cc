@@ -76,10 +76,10 @@ Node after(Node node, const LabelChange& change) {
 }
 
 TEST(OwnedLabels, AreReadBackAsTheyWereWritten) {
-  const OwnedLabels owned{{"a", {std::nullopt, "", "", {}}},
-                          {"b", {"1", "", "", {}}},
+  const OwnedLabels owned{{"nvidia.com/gpu.product", {std::nullopt, "", "", {}}},
+                          {"nvidia.com/gpu.replicas", {"1", "", "", {}}},
                           {"c", {"x", "p", "slices", {}}},
-                          {"d", {"1", "", "2", {*k8s::parse_rfc3339("2026-03-02T08:00:00Z")}}}};
+                          {"nvidia.com/mps.capable", {"1", "", "2", {*k8s::parse_rfc3339("2026-03-02T08:00:00Z")}}}};
   Node node;
   node.meta.annotations.set(kOwnedAnnotation, print_owned(owned));
   EXPECT_EQ(owned_labels(node), owned);
@@ -95,10 +95,14 @@ TEST(OwnedLabels, OfAnEarlierReleaseAreRead) {
   const auto eight = *k8s::parse_rfc3339("2026-03-02T08:00:00Z");
   const Case cases[] = {
       {R"({})", {}},
-      {R"({"a":null,"b":"1"})", {{"a", {std::nullopt, "", "", {}}}, {"b", {"1", "", "", {}}}}},
-      {R"({"a":{"before":null,"value":"4"}})", {{"a", {std::nullopt, "", "4", {}}}}},
-      {R"({"a":{"before":"x","policy":"p","value":"slices"}})", {{"a", {"x", "p", "slices", {}}}}},
-      {R"({"a":{"before":"x","value":"4","rewrites":["2026-03-02T08:00:00Z"]}})", {{"a", {"x", "", "4", {eight}}}}},
+      {R"({"nvidia.com/gpu.product":null,"nvidia.com/gpu.replicas":"1"})",
+       {{"nvidia.com/gpu.product", {std::nullopt, "", "", {}}}, {"nvidia.com/gpu.replicas", {"1", "", "", {}}}}},
+      {R"({"nvidia.com/gpu.product":{"before":null,"value":"4"}})",
+       {{"nvidia.com/gpu.product", {std::nullopt, "", "4", {}}}}},
+      {R"({"nvidia.com/gpu.product":{"before":"x","policy":"p","value":"slices"}})",
+       {{"nvidia.com/gpu.product", {"x", "p", "slices", {}}}}},
+      {R"({"nvidia.com/gpu.product":{"before":"x","value":"4","rewrites":["2026-03-02T08:00:00Z"]}})",
+       {{"nvidia.com/gpu.product", {"x", "", "4", {eight}}}}},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.text);
@@ -107,6 +111,27 @@ TEST(OwnedLabels, OfAnEarlierReleaseAreRead) {
     EXPECT_EQ(owned_labels(node), c.owned);
     EXPECT_FALSE(is_owner_unknown(node));
   }
+}
+
+// By mistake or malice: only what the operator can have written is its own.
+TEST(OwnedLabels, OfOthersAreIgnored) {
+  Node node;
+  node.meta.labels.set("topology.kubernetes.io/zone", "a");
+  node.meta.labels.set("nvidia.com/gpu.present", "true");
+  node.meta.labels.set("example.com/x.replicas", "3");
+  node.meta.annotations.set(kOwnedAnnotation, R"({"v":1,"labels":{
+      "topology.kubernetes.io/zone":{"before":null,"value":"a"},
+      "nvidia.com/gpu.present":{"before":null,"value":"true"},
+      "example.com/x.replicas":null,
+      "nvidia.com/mig-1g.5gb.replicas":{"before":null,"value":"2"}}})");
+  EXPECT_FALSE(is_owner_unknown(node));
+  EXPECT_EQ(owned_labels(node).size(), 1U);
+  NodeExpectation expectation;
+  expectation.labels = {{"nvidia.com/gpu.replicas", "4"}};
+  const LabelChange change = label_change_to(node, expectation, false, kRules);
+  EXPECT_TRUE(change.remove.empty());
+  ASSERT_TRUE(change.owned);
+  EXPECT_EQ(change.owned->size(), 1U) << "the others are dropped with the next write";
 }
 
 TEST(OwnedLabels, ThatCannotBeReadAreNeitherChangedNorForgotten) {
@@ -192,15 +217,16 @@ TEST(LabelModeOfANode, IsItsAnnotationUnlessTheOperatorWritesNoLabelAtAll) {
 
 TEST(OwnedLabels, OfAnAnnotationThatNamesOnlyTheValueBeforeAreReadToo) {
   Node node;
-  node.meta.annotations.set(kOwnedAnnotation,
-                            R"({"a":null,"b":"1","c":{"before":"1","rewrites":["2026-01-02T12:00:00Z"],"value":"4"}})");
+  node.meta.annotations.set(
+      kOwnedAnnotation,
+      R"({"nvidia.com/gpu.product":null,"nvidia.com/gpu.replicas":"1","nvidia.com/mps.capable":{"before":"1","rewrites":["2026-01-02T12:00:00Z"],"value":"4"}})");
   const OwnedLabels owned = owned_labels(node);
-  EXPECT_EQ(owned.at("a"), OwnedLabel({}, {}, {}, {}));
-  EXPECT_EQ(owned.at("b"), OwnedLabel("1", {}, {}, {}));
-  EXPECT_EQ(owned.at("c"), OwnedLabel("1", {}, "4", {kNoon}));
+  EXPECT_EQ(owned.at("nvidia.com/gpu.product"), OwnedLabel({}, {}, {}, {}));
+  EXPECT_EQ(owned.at("nvidia.com/gpu.replicas"), OwnedLabel("1", {}, {}, {}));
+  EXPECT_EQ(owned.at("nvidia.com/mps.capable"), OwnedLabel("1", {}, "4", {kNoon}));
   EXPECT_EQ(
       print_owned(owned),
-      R"({"labels":{"a":null,"b":"1","c":{"before":"1","rewrites":["2026-01-02T12:00:00Z"],"value":"4"}},"v":1})");
+      R"({"labels":{"nvidia.com/gpu.product":null,"nvidia.com/gpu.replicas":"1","nvidia.com/mps.capable":{"before":"1","rewrites":["2026-01-02T12:00:00Z"],"value":"4"}},"v":1})");
 }
 
 TEST(OwnedLabels, ThatAnotherClientHasChangedStayWithItWhenTheProfileNoLongerHasThem) {
