@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <iterator>
+#include <string_view>
 
 #include "reconcilers/cluster/machine_text.h"
 #include "reconcilers/node/node_change.h"
@@ -17,7 +18,11 @@ namespace {
 constexpr Duration kWorthAWrite = std::chrono::minutes(1);
 
 // The kinds that the record keeps.
-constexpr Timer kRecorded[] = {Timer::loading, Timer::drifting, Timer::held, Timer::released, Timer::daemonset_stalls};
+constexpr Timer kRecorded[] = {Timer::loading,  Timer::drifting,         Timer::held,
+                               Timer::released, Timer::daemonset_stalls, Timer::soaking};
+
+// Precedes the DaemonSet in the scope of such a timer; the scopes of the others of that kind are products.
+constexpr std::string_view kDaemonSet = "DaemonSet ";
 
 bool is_of_a_node(Timer timer) {
   return timer != Timer::daemonset_stalls && std::ranges::find(kRecorded, timer) != std::end(kRecorded);
@@ -48,6 +53,8 @@ bool loads_for_long(const Pass& pass, const std::string& name) {
 std::optional<TimerKey> recorded_key(const World& world, const TimerKey& timer) {
   if (timer.timer == Timer::daemonset_stalls) return timer;
   if (!is_of_a_node(timer.timer)) return std::nullopt;
+  // The start of a SharingRollout's soak is with its canary.
+  if (timer.timer == Timer::soaking && !is_daemon_soaking(timer)) return std::nullopt;
   const auto machine = machine_of(world, timer.subject);
   if (!machine) return std::nullopt;
   return TimerKey{timer.timer, *machine, timer.scope};
@@ -77,6 +84,15 @@ TimerKey held_timer(const std::string& node, const NodeChange& change) {
 
 TimerKey released_timer(const std::string& node, const NodeChange& change) {
   return {Timer::released, node, change.to};
+}
+
+TimerKey daemon_soaking_timer(const std::string& node, const Operand& daemonset) {
+  return {Timer::soaking, node,
+          fmt::format("{}{}/{}", kDaemonSet, k8s::to_string(daemonset.key), daemonset.newest_hash)};
+}
+
+bool is_daemon_soaking(const TimerKey& timer) {
+  return timer.timer == Timer::soaking && timer.scope.starts_with(kDaemonSet);
 }
 
 void run_hold_timers(Pass& pass) {

@@ -32,6 +32,11 @@ void run_hold_timers(Pass& pass);
 [[nodiscard]] std::optional<WallTime> recorded_release(const Pass& pass, const std::string& node,
                                                        const NodeChange& change);
 
+// Runs while the node's standalone MPS daemon serves with the DaemonSet's newest template and might be a canary of it.
+// It is of the kind `soaking`, whose other timers are of SharingRollouts.
+[[nodiscard]] TimerKey daemon_soaking_timer(const std::string& node, const Operand& daemonset);
+[[nodiscard]] bool is_daemon_soaking(const TimerKey& timer);
+
 // The record has a timer of a node that loads a profile after its label was moved, for any revision.
 [[nodiscard]] bool has_recorded_move(const Pass& pass, const std::string& node);
 // Since when the timer has run according to the record, in the first look of an operator; nullopt: the record does not

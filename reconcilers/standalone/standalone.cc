@@ -4,11 +4,16 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
+#include <tuple>
+#include <utility>
 
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/applying_deferral.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/standalone/daemon_evictions.h"
@@ -32,15 +37,22 @@ constexpr std::string_view kDeleted = "StandaloneMPSRestart";
 struct Progress {
   std::int64_t in_change = 0;
   std::int64_t failed = 0;
-  std::int64_t not_ready = 0;         // Of pods that only watch the host's daemon.
-  std::vector<WallTime> ready_since;  // Creation of each pod that serves with it.
-  std::vector<std::string> waiting;   // Nodes that a closed gate holds.
-  std::string gate;                   // Why.
+  std::int64_t not_ready = 0;              // Of pods that only watch the host's daemon.
+  std::vector<const DaemonNode*> serving;  // Their pods serve with it.
+  std::vector<WallTime> soaking_since;     // Since when the first of these have served without a gap, as many as are
+                                           // canaries; later ones follow a canary that has passed.
+  std::vector<std::string> waiting;        // Nodes that a closed gate holds.
+  std::string gate;                        // Why.
 };
 
 // It opens by itself within moments: nothing is reported.
 bool opens_soon(Gate gate) {
   return gate == Gate::settling || gate == Gate::new_attempt;
+}
+
+// Timers that must not start again because a node is not looked at in one pass.
+bool is_timer_of_daemon(const TimerKey& timer) {
+  return timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting || is_daemon_soaking(timer);
 }
 
 class Standalone {
@@ -69,6 +81,7 @@ class Standalone {
         look_at(node);
       }
     }
+    soak();
     start_candidates();
     report_waiting();
     for (const auto& [key, node] : gated_) finish(rollouts_.at(key), *node);
@@ -101,8 +114,7 @@ class Standalone {
 
   void keep_timers(const std::string& node) {
     for (const auto& [timer, since] : pass_.s.timers) {
-      const bool waits = timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting;
-      if (waits && timer.subject == node) pass_.keep(timer);
+      if (is_timer_of_daemon(timer) && timer.subject == node) pass_.keep(timer);
     }
   }
 
@@ -151,7 +163,7 @@ class Standalone {
   void count_current(const DaemonNode& node) {
     if (node.pod == nullptr) return;
     if (is_serving(*node.pod)) {
-      progress_of(node).ready_since.push_back(node.pod->meta.creation_timestamp);
+      progress_of(node).serving.push_back(&node);
     } else if (node.daemonset->watches_host) {
       ++progress_of(node).not_ready;
     }
@@ -170,7 +182,7 @@ class Standalone {
     if (node.pod == nullptr || node.pod->meta.deletion_timestamp) return await_start(node);
     if (!node.is_outdated()) {
       if (!is_serving(*node.pod)) return await_start(node);
-      progress_of(node).ready_since.push_back(node.pod->meta.creation_timestamp);
+      progress_of(node).serving.push_back(&node);
       return leave(node, "its new daemon is Ready");
     }
     const GateState& gate = rollout_of(node)->gate;
@@ -334,7 +346,7 @@ class Standalone {
     const bool proven = has_passed_canary(node);
     if (is_stopped_by_failures(node)) return false;
     // Those that serve already are the canary, and soak.
-    const std::int64_t canaries = progress.in_change + static_cast<std::int64_t>(progress.ready_since.size());
+    const std::int64_t canaries = progress.in_change + static_cast<std::int64_t>(progress.serving.size());
     if (!proven && canaries >= rollout.canary_nodes_per_group) return false;
     return node.busy || slots_.free(node.rollout(), node.product, *node.policy, groups_.at(node.group()));
   }
@@ -345,11 +357,35 @@ class Standalone {
     return progress_of(node).failed >= most;
   }
 
+  // Canaries soak while they serve: the first pods that do, of each DaemonSet that is not through. A pod that is
+  // replaced begins anew, whatever the timer says.
+  void soak() {
+    std::map<const Operand*, std::int64_t> canaries;
+    for (const DaemonNode& node : nodes_) {
+      if (!node.is_outdated()) continue;
+      std::int64_t& most = canaries[node.daemonset];
+      most = std::max(most, node.policy->rollout.canary_nodes_per_group);
+    }
+    for (const auto& [daemonset, most] : canaries) {
+      std::vector<std::tuple<WallTime, std::string, TimerKey>> order;
+      for (const DaemonNode* node : progress_[daemonset].serving) {
+        TimerKey timer = daemon_soaking_timer(node->name(), *daemonset);
+        const WallTime since = pass_.ages.since(timer, recorded_since(pass_, timer));
+        order.emplace_back(std::max(since, node->pod->meta.creation_timestamp), node->name(), std::move(timer));
+      }
+      std::ranges::sort(order);
+      for (const auto& [since, name, timer] : order | std::views::take(most)) {
+        pass_.ages.run(timer, recorded_since(pass_, timer));
+        progress_[daemonset].soaking_since.push_back(since);
+      }
+    }
+  }
+
   // As many nodes as the canary has serve with the new template, for as long as it must soak.
   [[nodiscard]] bool has_passed_canary(const DaemonNode& node) {
     const RolloutSpec& rollout = node.policy->rollout;
     std::int64_t proven = 0;
-    for (const WallTime since : progress_of(node).ready_since) {
+    for (const WallTime since : progress_of(node).soaking_since) {
       const WallTime until = since + std::chrono::ceil<WallTime::duration>(rollout.canary_soak);
       if (until <= pass_.s.now) {
         ++proven;
@@ -391,7 +427,7 @@ DaemonRollouts plan_standalone_mps(Pass& pass, Slots& slots) {
   });
   if (complete) return Standalone(pass, slots).run();
   for (const auto& [timer, since] : pass.s.timers) {
-    if (timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting) pass.keep(timer);
+    if (is_timer_of_daemon(timer)) pass.keep(timer);
   }
   return {};
 }

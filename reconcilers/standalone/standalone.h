@@ -20,7 +20,9 @@
 //                                                workloads: Interrupt
 //   S9  its pod is old                           deletes it
 // A node without the mark begins if its pod is old and serves the DaemonSet's former template, nobody holds it, it is
-// in no other change, and gate, settling, canary, failures and budgets allow it; idle nodes first. The pods that only
+// in no other change, and gate, settling, canary, failures and budgets allow it; idle nodes first. Canaries soak from
+// the moment at which the operator sees them serve, and from the start after each gap; the record keeps that moment
+// (rollout/recorded_timers.h). The pods that only
 // watch a daemon of the host are replaced without a drain, one at a time: no client connects to them.
 #pragma once
 

@@ -107,6 +107,12 @@ class StandaloneMps : public ::testing::Test {
     }
     return nullptr;
   }
+  void set_ready(const std::string& node, bool ready) {
+    Pod changed = *pod_on(node);
+    changed.ready = ready;
+    changed.containers.front().ready = ready;
+    fleet->world.operand_pods.apply(changed);
+  }
   [[nodiscard]] std::string hash_on(const std::string& node) const {
     const Pod* pod = pod_on(node);
     return pod == nullptr ? "" : std::string(pod->meta.labels.get(kRevisionHashLabel).value_or(""));

@@ -52,6 +52,28 @@ TEST_F(StandaloneMps, LetTheCanarySoakBeforeTheOthers) {
   EXPECT_EQ(on("new"), 3);
 }
 
+// Pods need minutes to become Ready, and one that has been away has proven nothing.
+TEST_F(StandaloneMps, LetTheCanarySoakFromTheMomentAtWhichItServes) {
+  begin(3);
+  fleet->settings.rollout.canary_soak = 2min;
+  broken = true;
+  new_template("new");
+  run(5min);
+  ASSERT_EQ(on("new"), 1);
+  broken = false;
+  const std::string canary = hash_on("n01") == "new" ? "n01" : hash_on("n02") == "new" ? "n02" : "n03";
+  set_ready(canary, true);
+  run(100s);
+  EXPECT_EQ(on("new"), 1);
+  set_ready(canary, false);
+  run(10s);
+  set_ready(canary, true);
+  run(100s);
+  EXPECT_EQ(on("new"), 1);
+  run(2min);
+  EXPECT_EQ(on("new"), 3);
+}
+
 TEST_F(StandaloneMps, WaitForGpuClientsAndTakeIdleNodesFirst) {
   begin(2);
   fleet->use("n01", "trainer", std::string(kGpuResource), 1);
