@@ -1,4 +1,5 @@
-// The checks of single Kubernetes objects: policy.cc, selector.cc, config_map.cc, pods.cc, misspelt.cc.
+// The checks of single Kubernetes objects: policy.cc, selector.cc, config_map.cc, pods.cc, extended_resources.cc,
+// misspelt.cc.
 #pragma once
 
 #include <span>
@@ -33,7 +34,8 @@ struct ConfigMapEntry {
 // data's, then binaryData's.
 [[nodiscard]] std::vector<ConfigMapEntry> entries_of(const DocumentValue& config_map);
 
-// A ConfigMap with profiles, apart from the profiles themselves: keys that no node label can name.
+// A ConfigMap with profiles, apart from the profiles themselves: keys that the API server
+// refuses, and keys that no node label can name.
 void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics);
 
 // A part of the operator's own record, whose JSON also reads like a profile.
@@ -51,6 +53,10 @@ struct PodTemplate {
 // A Pod, or the template of pods that stands at `path`: KAI's rules (check_pod), and those of pods.cc.
 void check_pod_at(const DocumentValue& pod, const std::string& path, const KaiPodRules& rules,
                   std::vector<Diagnostic>& diagnostics);
+
+// What a container of a Pod, which stands at `path`, requests of extended resources.
+void check_extended_resources(const DocumentValue& container, const std::string& path,
+                              std::vector<Diagnostic>& diagnostics);
 
 // lint_kai() or lint_pods() can say more about the Pod if other objects are among the input.
 [[nodiscard]] bool needs_other_objects(const DocumentValue& pod);

@@ -1,6 +1,8 @@
 // ConfigMaps that hold profiles.
 #include <algorithm>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +14,27 @@
 #include "reconcilers/model/labels.h"
 
 namespace gso {
+
+namespace {
+
+// k8s.io/apimachinery/pkg/util/validation, IsConfigMapKey. Empty: the API server accepts the key.
+std::string config_map_key_problem(std::string_view key) {
+  constexpr std::size_t kMostCharacters = 253;
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+  };
+  if (!key.empty() && key.size() <= kMostCharacters && std::ranges::all_of(key, allowed) && key != "." &&
+      !key.starts_with("..")) {
+    return {};
+  }
+  return fmt::format(
+      "the API server refuses the key \"{}\": a key of a ConfigMap has at most {} letters, digits, '-', '_' and '.', "
+      "is not '.', and does not begin with '..'",
+      key, kMostCharacters);
+}
+
+}  // namespace
 
 bool is_record(const DocumentValue& config_map) {
   const DocumentValue* data = config_map.find("data");
@@ -72,7 +95,10 @@ void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& 
           fmt::format("data also has the key \"{}\", and the API server refuses the ConfigMap; keep one of the two",
                       key));
     }
-    if (std::string problem = key_label_problem(key); !problem.empty()) {
+    if (std::string problem = config_map_key_problem(key); !problem.empty()) {
+      add(Diagnostic::Severity::error, "KeyRefused", (entry.binary ? "binaryData." : "data.") + key,
+          entry.member->key_at, std::move(problem));
+    } else if (problem = key_label_problem(key); !problem.empty()) {
       add(Diagnostic::Severity::warning, "KeyNoLabelValue", (entry.binary ? "binaryData." : "data.") + key,
           entry.member->key_at, std::move(problem));
     }

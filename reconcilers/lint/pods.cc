@@ -54,6 +54,7 @@ class GpuPodCheck {
         pipe_directory(*spec, containers->items[i], path);
         slices(*spec, containers->items[i], path);
         several(containers->items[i], path);
+        check_extended_resources(containers->items[i], path, found_);
       }
     }
   }

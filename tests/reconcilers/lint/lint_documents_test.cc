@@ -21,6 +21,27 @@ using namespace lint_test;
 
 const std::string kGood = "version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 4}]}}\n";
 
+// k8s.io/apimachinery/pkg/util/validation, IsConfigMapKey.
+TEST(LintDocuments, AKeyThatNoConfigMapCanHaveIsAnError) {
+  const auto of_key = [](const std::string& key) {
+    Codes out;
+    for (const LintedDocument& document :
+         lint("kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\ndata: {'" + key + "': '" +
+              "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}'}\n")) {
+      const Codes found = codes(document);
+      out.insert(out.end(), found.begin(), found.end());
+    }
+    return out;
+  };
+  for (const std::string& key : {std::string("a/b"), std::string("a b"), std::string("."), std::string(".."),
+                                 std::string("..x"), std::string(254, 'x'), std::string("é")}) {
+    EXPECT_EQ(of_key(key), Codes{"KeyRefused"}) << key;
+  }
+  EXPECT_EQ(of_key("a.b-c_D"), Codes{});
+  EXPECT_EQ(of_key(".x"), Codes{"KeyNoLabelValue"}) << "the API server takes it";
+  EXPECT_EQ(of_key(std::string(253, 'x')), Codes{"KeyNoLabelValue"});
+}
+
 // As for the plugin, and for the value of a ConfigMap's key.
 TEST(LintDocuments, AnEmptyDocumentBeforeAProfileIsTheOneThatCounts) {
   const auto documents = lint("---\n---\n" + kGood);
@@ -111,7 +132,7 @@ TEST(LintDocuments, EveryKeyOfAConfigMapIsAProfile) {
   const auto documents = lint(
       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: profiles}\ndata:\n  good: |\n    version: v1\n  bad: |-\n    "
       "version: v1\n    sharing:\n"
-      "      timeSlicing: {}\n  empty: \"\"\n  'no label!': ''\n  number: 4\n");
+      "      timeSlicing: {}\n  empty: \"\"\n  'no-label-': ''\n  number: 4\n");
   ASSERT_EQ(documents.size(), 6u);
   EXPECT_EQ(documents[0].kind, "ConfigMap");
   EXPECT_EQ(codes(documents[0]), Codes{"KeyNoLabelValue"});

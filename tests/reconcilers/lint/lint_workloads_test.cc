@@ -30,6 +30,42 @@ std::string asks(const std::string& limits) {
   return ", resources: {limits: {" + limits + "}}";
 }
 
+// As the API server says about extended resources: kubernetes/kubernetes, pkg/apis/core/validation.
+TEST(LintWorkloads, AmountsThatTheApiServerRefusesAreErrors) {
+  struct Case {
+    std::string resources;
+    Codes codes;
+  };
+  const Case cases[] = {
+      {"limits: {nvidia.com/gpu: 1}", {}},
+      {"limits: {nvidia.com/gpu: '0'}", {}},
+      {"limits: {nvidia.com/gpu: 1000m}", {}},
+      {"limits: {nvidia.com/gpu: 1e0}", {}},
+      {"limits: {nvidia.com/gpu: 1k}", {}},
+      {"limits: {nvidia.com/gpu: 1Ki}", {}},
+      {"limits: {nvidia.com/gpu: 2.0}", {}},
+      {"limits: {nvidia.com/gpu: 500m}", {"ResourceNotWhole"}},
+      {"limits: {nvidia.com/gpu: 0.5}", {"ResourceNotWhole"}},
+      {"limits: {nvidia.com/gpu: 1.5k, nvidia.com/mig-1g.5gb: 15e-1}", {"ResourceNotWhole"}},
+      {"limits: {nvidia.com/gpu: -1}", {"ResourceNotWhole"}},
+      {"limits: {nvidia.com/gpu: one}", {"ResourceNotWhole"}},
+      {"limits: {nvidia.com/gpu: ''}", {"ResourceNotWhole"}},
+      {"limits: {nvidia.com/gpu: true}", {"ResourceNotWhole"}},
+      {"limits: {nvidia.com/gpu: 1x}", {"ResourceNotWhole"}},
+      {"limits: {cpu: 500m, memory: 1.5Gi, hugepages-2Mi: 1.5Mi}", {}},
+      {"limits: {nvidia.com/gpu: 1}, requests: {nvidia.com/gpu: 1000m}", {}},
+      {"limits: {nvidia.com/gpu: 2}, requests: {nvidia.com/gpu: 1}", {"RequestUnlikeLimit"}},
+      {"requests: {nvidia.com/gpu: 1}", {"RequestUnlikeLimit"}},
+      {"limits: {cpu: 2}, requests: {cpu: 1, memory: 1Gi}", {}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.resources);
+    const auto documents = lint(pod("", "", ", resources: {" + c.resources + "}"));
+    ASSERT_EQ(documents.size(), 1u);
+    EXPECT_EQ(codes(documents[0]), c.codes);
+  }
+}
+
 TEST(LintWorkloads, PodsOfTheGuidesAreCheckedAsTheyStandThere) {
   const std::string pipe = ", env: [{name: CUDA_MPS_PIPE_DIRECTORY, value: ";
   const std::string sound = "hostIPC: true, securityContext: {runAsUser: 1000}, ";

@@ -1,0 +1,150 @@
+// Extended resources (nvidia.com/gpu, …) of containers, as the API server validates them: whole numbers, and requests
+// that equal the limits. Source: kubernetes/kubernetes, pkg/apis/core/validation (ValidateContainerResourceName,
+// validateResourceQuantityValue, ValidateResourceRequirements), pkg/apis/core/v1/helper (IsExtendedResourceName), and
+// apimachinery/pkg/api/resource for quantities.
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/profile/go_numbers.h"
+
+namespace gso {
+namespace {
+
+// What a quantity's suffix multiplies by, as a fraction.
+struct Factor {
+  long double times = 1;
+  long double by = 1;
+};
+
+std::optional<Factor> factor_of(std::string_view suffix) {
+  if (suffix.empty()) return Factor{};
+  if (suffix == "m") return Factor{1, 1e3L};
+  if (suffix == "u") return Factor{1, 1e6L};
+  if (suffix == "n") return Factor{1, 1e9L};
+  constexpr std::string_view kLetters = "kMGTPE";
+  const bool binary = suffix.size() == 2 && suffix[1] == 'i';
+  const auto power = binary && suffix[0] == 'K' ? 0 : kLetters.find(suffix[0]);
+  if ((suffix.size() == 1 || binary) && power != std::string_view::npos && !(binary && suffix[0] == 'k'))
+    return Factor{std::pow(binary ? 1024.0L : 1000.0L, static_cast<long double>(power + 1)), 1};
+  const auto exponent = suffix[0] == 'e' || suffix[0] == 'E' ? parse_go_int(suffix.substr(1), 10) : std::nullopt;
+  if (!exponent || std::abs(*exponent) > 1000) return std::nullopt;
+  const auto digits = static_cast<long double>(std::abs(*exponent));
+  return *exponent < 0 ? Factor{1, std::pow(10.0L, digits)} : Factor{std::pow(10.0L, digits), 1};
+}
+
+// nullopt: no quantity. The digits are read as a whole number and divided once, so that 1.5 and 1500m are equal.
+std::optional<long double> parse_quantity(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  long double digits = 0;
+  long double by = 1;
+  bool any = false;
+  bool point = false;
+  while (!text.empty()) {
+    const char c = text.front();
+    if (c == '.' && !point) {
+      point = true;
+    } else if (c >= '0' && c <= '9') {
+      any = true;
+      digits = digits * 10 + (c - '0');
+      if (point) by *= 10;
+    } else {
+      break;
+    }
+    text.remove_prefix(1);
+  }
+  const auto factor = any ? factor_of(text) : std::nullopt;
+  if (!factor) return std::nullopt;
+  const long double value = digits * factor->times / (by * factor->by);
+  return negative ? -value : value;
+}
+
+bool is_extended(std::string_view resource) {
+  return resource.find('/') != std::string_view::npos && resource.find("kubernetes.io/") == std::string_view::npos &&
+         !resource.starts_with("requests.");
+}
+
+class ResourcesCheck {
+ public:
+  ResourcesCheck(const DocumentValue& resources, std::string path, std::vector<Diagnostic>& found)
+      : limits_(resources.find("limits")),
+        requests_(resources.find("requests")),
+        path_(std::move(path)),
+        found_(found) {}
+
+  void run() {
+    amounts(limits_, "limits");
+    amounts(requests_, "requests");
+    if (requests_ == nullptr) return;
+    for (const DocumentMember& request : requests_->members) {
+      if (is_extended(request.key)) equal(request);
+    }
+  }
+
+ private:
+  void add(std::string code, std::string_view list, const DocumentMember& at, std::string message) {
+    found_.push_back({Severity::error, std::move(code), fmt::format("{}.{}[{}]", path_, list, at.key), at.value.at.line,
+                      at.value.at.column, std::move(message)});
+  }
+
+  // nullopt: it has been reported. Null counts as 0.
+  static std::optional<long double> amount_of(const DocumentValue& value) {
+    if (value.is_null()) return 0;
+    const bool is_text = value.is_string() || value.kind == DocumentValue::Kind::number;
+    return is_text ? parse_quantity(value.text) : std::nullopt;
+  }
+
+  void amounts(const DocumentValue* list, std::string_view name) {
+    if (list == nullptr) return;
+    for (const DocumentMember& member : list->members) {
+      if (!is_extended(member.key)) continue;
+      const auto amount = amount_of(member.value);
+      if (amount && *amount >= 0 && std::floor(*amount) == *amount) continue;
+      const bool is_text = member.value.is_string() || member.value.kind == DocumentValue::Kind::number;
+      add("ResourceNotWhole", name, member,
+          fmt::format("{} of {}: the API server accepts only whole numbers of 0 or more, because devices cannot be "
+                      "divided by a request",
+                      is_text ? member.value.text : std::string(kind_name(member.value.kind)), member.key));
+    }
+  }
+
+  void equal(const DocumentMember& request) {
+    const DocumentValue* limit = limits_ == nullptr ? nullptr : limits_->find(request.key);
+    const auto wanted = amount_of(request.value);
+    if (limit == nullptr) {
+      add("RequestUnlikeLimit", "requests", request,
+          fmt::format("{} is requested and has no limit, which the API server refuses: write the number under limits; "
+                      "the request then follows",
+                      request.key));
+      return;
+    }
+    const auto most = amount_of(*limit);
+    if (!wanted || !most || *wanted == *most) return;
+    add("RequestUnlikeLimit", "requests", request,
+        fmt::format("{} of {} are requested and the limit is {}: the API server wants both to be equal; write the "
+                    "limit alone",
+                    request.value.text, request.key, limit->text));
+  }
+
+  const DocumentValue* limits_;
+  const DocumentValue* requests_;
+  std::string path_;
+  std::vector<Diagnostic>& found_;
+};
+
+}  // namespace
+
+void check_extended_resources(const DocumentValue& container, const std::string& path,
+                              std::vector<Diagnostic>& diagnostics) {
+  const DocumentValue* resources = container.find("resources");
+  if (resources != nullptr) ResourcesCheck(*resources, path + ".resources", diagnostics).run();
+}
+
+}  // namespace gso
