@@ -21,6 +21,7 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/pod.h"
+#include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/message_text.h"
 
@@ -88,6 +89,9 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
       rows.push_back({"  " + row.what, row.expected, row.observed, row.fits() ? "" : "differs"});
     print_table(rows, out);
   }
+  std::vector<std::string> slices;
+  for (const GpuBar& bar : e.slices) slices.push_back(to_string(bar));
+  print_lines("slices (# used, - free)", slices, out);
   print_lines("notes", e.notes, out);
   print_lines("operands", e.operands, out);
   print_lines("GPU pods", e.consumers, out);
@@ -145,8 +149,8 @@ int answer(const Question& question, ClusterView& view, std::ostream& out, std::
   const bool assumed = assume_baseline(view.world, index, question.settings, question.now);
   const Timers timers;
   const Snapshot snapshot{view.world, question.now, timers, view.consumers, question.settings};
-  const std::vector<Finding> findings = all_findings(snapshot, index);
   if (question.target.pod) {
+    const std::vector<Finding> findings = findings_and_slices(snapshot, index);
     const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, findings, question.pod_json);
     if (!pod) {
       err << kCommand << ": " << pod.error().message << "\n";
@@ -155,6 +159,7 @@ int answer(const Question& question, ClusterView& view, std::ostream& out, std::
     print(*pod, view, question.form, out);
     return pod->hindered() ? 1 : 0;
   }
+  const std::vector<Finding> findings = all_findings(snapshot, index);
   std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
   if (!node) {
     err << fmt::format("{}: node {} not found; a pod is named NAMESPACE/POD\n", kCommand, question.target.key.name);
@@ -317,6 +322,8 @@ Command make_explain_command() {
         ->required()
         ->expected(1, 2);
     add_manifests(app, explain->files);
+    // One file for each -f: the words after it are what is explained.
+    app.get_option("--file")->allow_extra_args(false);
     add_output(app, explain->form, {"text", "json", "yaml"});
     add_connection(app, settings);
     app.footer(

@@ -22,6 +22,7 @@
 #include "controller/commands/status_watch.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/slices.h"
@@ -150,24 +151,6 @@ std::vector<RolloutFacts> rollouts_of(const World& world) {
     return facts.finished() && !(last && governed);
   });
   std::ranges::sort(out, {}, [](const RolloutFacts& facts) { return facts.rollout->meta.name; });
-  return out;
-}
-
-// {"10": 2}: by size in GiB.
-Json counts_json(const SliceCounts& slices) {
-  Json out = Json::object();
-  for (const auto& [gigabytes, count] : slices) out[std::to_string(gigabytes)] = count;
-  return out;
-}
-
-Json slices_json(const std::vector<GpuBar>& bars) {
-  Json out = Json::array();
-  for (const GpuBar& bar : bars) {
-    out.push_back({{"gpu", bar.gpu},
-                   {"memoryMiB", bar.memory_mib},
-                   {"used", counts_json(bar.slices.used)},
-                   {"free", counts_json(bar.slices.free)}});
-  }
   return out;
 }
 

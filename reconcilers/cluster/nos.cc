@@ -52,9 +52,16 @@ std::string nos_label(const Node& node) {
 }
 
 std::string nos_in_charge(const Node& node) {
+  // Only node.partitioning writes it. Whether that is switched on is a setting of the operator, and no object shows it.
+  if (node.meta.annotations.contains(kPartitioningAnnotation)) {
+    return fmt::format(
+        "the operator cuts the GPUs of this node into slices for the pods that wait (label {}), and no SharingPolicy "
+        "applies",
+        nos_label(node));
+  }
   return fmt::format(
-      "nos partitions the GPUs of this node (label {}): the operator skips the node, and no SharingPolicy applies. "
-      "Remove the label to let the operator manage the node",
+      "the GPUs of this node are cut into slices (label {}): by the operator where partitioning is switched on (chart "
+      "value modes.partitioning), otherwise by nos. No SharingPolicy applies while the node has the label",
       nos_label(node));
 }
 

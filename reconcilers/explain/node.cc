@@ -273,6 +273,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   ReadingPass pass(snapshot, index);
   out.shown = shown_state(pass, *node);
   const bool unknown = out.shown.state == kUnknown;
+  out.slices = slice_bars(*node);
   if (a == nullptr && is_partitioned_by_nos(*node)) out.provider = provider_of_nos(index.impl().discovery, *node);
   if (a != nullptr) {
     const PluginInstallation& installation = index.impl().installation_of(*a);

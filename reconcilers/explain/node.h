@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reconcilers/explain/shown_state.h"
+#include "reconcilers/explain/slices.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
@@ -49,6 +50,7 @@ struct NodeExplanation {
     std::map<std::string, std::int64_t> requests;
   };
   std::vector<NodePod> pods;
+  std::vector<GpuBar> slices;          // Of a node whose GPUs are partitioned.
   std::vector<std::string> notes;      // Cordons, holds, a change in progress: for people.
   std::vector<std::string> operands;   // "plugin: nvidia-…-x7k2p Running, ready"
   std::vector<std::string> consumers;  // "team-a/train-0: nvidia.com/gpu=1"

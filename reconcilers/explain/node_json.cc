@@ -1,6 +1,7 @@
 #include "reconcilers/explain/node_json.h"
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "reconcilers/checks/catalogue.h"
@@ -8,6 +9,27 @@
 namespace gso {
 
 using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json counts_json(const SliceCounts& slices) {
+  Json out = Json::object();
+  for (const auto& [gigabytes, count] : slices) out[std::to_string(gigabytes)] = count;
+  return out;
+}
+
+}  // namespace
+
+Json slices_json(const std::vector<GpuBar>& bars) {
+  Json out = Json::array();
+  for (const GpuBar& bar : bars) {
+    out.push_back({{"gpu", bar.gpu},
+                   {"memoryMiB", bar.memory_mib},
+                   {"used", counts_json(bar.slices.used)},
+                   {"free", counts_json(bar.slices.free)}});
+  }
+  return out;
+}
 
 Json explanation_json(const NodeExplanation& e) {
   Json rows = Json::array();
@@ -46,6 +68,7 @@ Json explanation_json(const NodeExplanation& e) {
           {"loaded", e.loaded},
           {"target", e.target},
           {"shows", std::move(rows)},
+          {"slices", slices_json(e.slices)},
           {"notes", e.notes},
           {"operands", e.operands},
           {"consumers", e.consumers},

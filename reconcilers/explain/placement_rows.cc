@@ -11,6 +11,7 @@
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/slice_resource.h"
 
 namespace gso {
 namespace {
@@ -65,6 +66,12 @@ std::string no_gpus(const AskedPod& /*asked*/, const Candidates& at) {
 }
 
 std::string not_served(const AskedPod& /*asked*/, const Candidates& at) {
+  if (const auto gigabytes = slice_gigabytes(at.best.resource)) {
+    return fmt::format(
+        "no node that the pod selects has a slice of {} GiB: partitioning cuts them on the nodes that have its label, "
+        "once the scheduler has found no node for the pod",
+        *gigabytes);
+  }
   return fmt::format("no node that the pod selects offers {}: no device plugin serves it, or it has another name",
                      at.best.resource);
 }

@@ -83,7 +83,7 @@ class PodQuestions {
       if (asked_.fraction) {
         waits_for_kai();
       } else {
-        explain_placement(s_, index_, asked_, out_);
+        explain_placement(s_, index_, asked_, awaited_slices(findings, pod), out_);
       }
     } else if (pod.phase == "Failed") {
       rejected();
@@ -101,7 +101,7 @@ class PodQuestions {
       const bool of_node =
           finding.object.kind == "Node" && finding.object.name == pod.node_name.view() &&
           (finding.reason == kKaiMismatch || finding.reason == kKaiClaimedTwice || finding.reason == kKaiOnSharedNode);
-      if ((mine && finding.reason != kKaiPodStuck) || of_node)
+      if ((mine && finding.reason != kKaiPodStuck && !is_of_awaited_slices(finding)) || of_node)
         add(finding.severity, finding.reason, finding.message, "");
     }
   }

@@ -65,8 +65,10 @@ struct Cure {
 // `kubectl get` of the workload, or of the pod if it has none.
 [[nodiscard]] std::string show_template(const AskedPod& asked);
 
-// Why the pod has no node, according to what the GPU nodes offer.
-void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked, PodExplanation& out);
+// Why the pod has no node, according to what the GPU nodes offer. `slices`: what is said about slices that it waits
+// for; no node offers these before they are cut.
+void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked,
+                       const std::optional<PodCause>& slices, PodExplanation& out);
 
 // The scheduler's message about a pod that it has not placed; empty: no message.
 [[nodiscard]] std::string scheduler_says(const AskedPod& asked);

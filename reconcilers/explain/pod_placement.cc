@@ -220,7 +220,8 @@ bool refuses_request(const FleetIndex& index, const Node& node, const AskedPod& 
   return plugin != nullptr && request_refusal(a->profile->profile(), plugin->version, original, most).has_value();
 }
 
-void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked, PodExplanation& out) {
+void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked,
+                       const std::optional<PodCause>& slices, PodExplanation& out) {
   if (auto held = before_scheduling(snapshot, asked)) {
     out.causes.push_back(*std::move(held));
     return;
@@ -251,6 +252,10 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
   if (const auto room = all.find(Obstacle::none); room != all.end()) {
     out.causes.push_back(not_placed(asked, row_of(Obstacle::none).text(asked, room->second), where_of(room->second),
                                     room->second.nodes.front()));
+    return;
+  }
+  if (slices) {
+    out.causes.push_back(*slices);
     return;
   }
   // The nearest first. Nodes that the pod does not select are no candidates where it selects others.

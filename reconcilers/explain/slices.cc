@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/partitioning/node_slices.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 namespace {
@@ -50,6 +55,45 @@ std::string to_string(const GpuBar& bar) {
                      describe(bar.slices.free));
 }
 
+namespace {
+
+constexpr std::string_view kOfSlices[] = {kSlicePlanned, kSliceUnavailable, kSliceTooLarge, kSliceRequestRefused};
+
+}  // namespace
+
+bool is_of_awaited_slices(const Finding& finding) {
+  return finding.object.kind == "Pod" && std::ranges::find(kOfSlices, finding.reason) != std::end(kOfSlices);
+}
+
+std::vector<Finding> findings_and_slices(const Snapshot& snapshot, FleetIndex& index) {
+  Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+  std::erase_if(plan.findings, is_of_awaited_slices);  // The Events say the same, and more.
+  for (const PlannedAction& planned : plan.actions) {
+    const auto* event = std::get_if<RecordEvent>(&planned.action);
+    if (event == nullptr) continue;
+    Finding said{event->warning ? Severity::error : Severity::warning, event->regarding, event->reason, event->note};
+    if (!is_of_awaited_slices(said)) continue;
+    if (said.reason != kSliceRequestRefused) said.message.insert(0, "the pod ");  // That one begins with a container.
+    plan.findings.push_back(std::move(said));
+  }
+  return std::move(plan.findings);
+}
+
+std::optional<PodCause> awaited_slices(const std::vector<Finding>& findings, const Pod& pod) {
+  const auto said = std::ranges::find_if(findings, [&](const Finding& finding) {
+    return is_of_awaited_slices(finding) && finding.object.name == pod.meta.name &&
+           finding.object.ns == pod.meta.ns.view();
+  });
+  if (said == findings.end()) return std::nullopt;
+  PodCause out{said->severity, said->reason, said->message, "gpu-sharing-operator status"};
+  if (said->reason == kSlicePlanned) {
+    out.options = {
+        "wait: with partitioning switched on (chart value modes.partitioning), the node has the slices in a few "
+        "minutes; docs/partitioning.md has the steps"};
+  }
+  return out;
+}
+
 std::vector<PodCause> slice_limits(const SlicePod& pod) {
   std::vector<PodCause> out;
   for (const SliceRequest& request : pod.requests) {
@@ -60,12 +104,13 @@ std::vector<PodCause> slice_limits(const SlicePod& pod) {
     cause.text = fmt::format(
         "container {} gets a slice of {} GiB: its processes together can allocate that much memory of one GPU "
         "(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT). nvidia-smi and the total of cudaMemGetInfo show the whole GPU, so a "
-        "server "
-        "that reserves a share of the GPU's memory must reserve a share of the slice instead",
+        "server that reserves a share of the GPU's memory must reserve a share of the slice instead",
         request.container, request.gigabytes);
-    cause.command =
-        fmt::format("kubectl exec {} --namespace {} --container {} -- printenv CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
-                    pod.meta.name, pod.meta.ns.view(), request.container);
+    if (pod.phase == "Running") {
+      cause.command =
+          fmt::format("kubectl exec {} --namespace {} --container {} -- printenv CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+                      pod.meta.name, pod.meta.ns.view(), request.container);
+    }
     out.push_back(std::move(cause));
   }
   return out;

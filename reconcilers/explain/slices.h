@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,16 @@ struct GpuBar {
 // "GPU 0 [######----....] 40.0 GiB; used: 2 x 10 GiB; free: none"
 [[nodiscard]] std::string to_string(const GpuBar& bar);
 
-// What each container of the pod that requests a slice can allocate. Empty for other pods.
+// What every reconciler finds now, and the Events about slices that pods hear. `index` is refreshed.
+[[nodiscard]] std::vector<Finding> findings_and_slices(const Snapshot& snapshot, FleetIndex& index);
+// What is planned for a pod that waits for slices, or why nothing is, by those findings; nullopt: it waits for none, or
+// no scheduler has called it unschedulable yet.
+[[nodiscard]] std::optional<PodCause> awaited_slices(const std::vector<Finding>& findings, const Pod& pod);
+// The finding is about slices that a pod waits for: awaited_slices() says it.
+[[nodiscard]] bool is_of_awaited_slices(const Finding& finding);
+
+// What each container of the pod that requests a slice can allocate, and how to see it in a pod that runs. Empty for
+// other pods.
 [[nodiscard]] std::vector<PodCause> slice_limits(const SlicePod& pod);
 
 }  // namespace gso

@@ -62,8 +62,9 @@ TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
   Explained explained(cluster(kSliced, ", nos.nebuly.com/gpu-partitioning: mps", R"(nvidia.com/gpu: "2")"));
   const NodeExplanation out = explained.node("gpu-1");
   EXPECT_EQ(out.shown.state, "PartitionedByNos");
-  EXPECT_THAT(out.shown.message, HasSubstr("nos partitions the GPUs of this node (label "
-                                           "nos.nebuly.com/gpu-partitioning=mps): the operator skips the node"));
+  EXPECT_THAT(out.shown.message, HasSubstr("the GPUs of this node are cut into slices (label "
+                                           "nos.nebuly.com/gpu-partitioning=mps): by the operator where partitioning "
+                                           "is switched on (chart value modes.partitioning), otherwise by nos"));
   EXPECT_EQ(out.provider, "nos");
   EXPECT_EQ(out.policy, "");
   EXPECT_EQ(out.next, "");

@@ -59,9 +59,18 @@ TEST(ExplainSlices, ANodeWithoutTheLabelOrWithASenselessReportHasNoBars) {
   EXPECT_THAT(bars(partitioned(R"(nos.nebuly.com/status-gpu-0-10gb-used: "9")")), IsEmpty()) << "90 GiB on 40";
 }
 
-std::string pod(const std::string& containers) {
+TEST(ExplainSlices, ANodeIsShownWithItsBarsAndWithWhoPartitionsIt) {
+  const NodeExplanation told =
+      Explained(partitioned(R"(nos.nebuly.com/status-gpu-0-10gb-used: "2", gpusharing.dev/partitioning: '{"v":1}')"))
+          .node("gpu-1");
+  ASSERT_EQ(told.slices.size(), 2u);
+  EXPECT_THAT(to_string(told.slices[0]), HasSubstr("used: 2 x 10 GiB"));
+  EXPECT_THAT(told.shown.message, HasSubstr("the operator cuts the GPUs of this node into slices"));
+}
+
+std::string pod(const std::string& containers, const std::string& phase = "Running") {
   return R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"train","namespace":"team","uid":"u1"},"spec":{"nodeName":"gpu-1","containers":[)" +
-         containers + R"(]},"status":{"phase":"Running"}})";
+         containers + R"(]},"status":{"phase":")" + phase + R"("}})";
 }
 std::string container(const std::string& name, const std::string& limit) {
   return R"({"name":")" + name + R"(","image":"i","resources":{"limits":{)" + limit + "}}}";
@@ -81,6 +90,33 @@ TEST(ExplainSlices, EachContainerIsToldItsLimitAndThatNvidiaSmiShowsTheWholeGpu)
   }
   EXPECT_THAT(limits, ElementsAre("container main gets a slice of 10 GiB", "container draft gets a slice of 4 GiB"));
   EXPECT_FALSE(told.hindered());
+}
+
+TEST(ExplainSlices, ACommandInsideThePodIsNamedOnlyWhileItRuns) {
+  for (const auto& [phase, runs] : {std::pair("Pending", false), std::pair("Running", true)}) {
+    const PodExplanation told =
+        Explained(partitioned("")).pod(pod(container("main", R"("nvidia.com/gpu-10gb":"1")"), phase));
+    EXPECT_EQ(std::ranges::any_of(told.causes,
+                                  [](const PodCause& cause) { return cause.command.starts_with("kubectl exec"); }),
+              runs)
+        << phase;
+  }
+}
+
+// As the planner's Events say it.
+TEST(ExplainSlices, AWaitingPodIsToldWhatIsPlannedForIt) {
+  Pod waiting;
+  waiting.meta.name = "w";
+  waiting.meta.ns = k8s::Interned("team");
+  const ObjectRef of_pod{"v1", "Pod", "team", "w", ""};
+  EXPECT_FALSE(awaited_slices({{Severity::warning, of_pod, "KAIPodStuck", "x"}}, waiting));
+  EXPECT_FALSE(awaited_slices({{Severity::error, {"v1", "Pod", "other", "w", ""}, "SlicePlanned", "x"}}, waiting));
+  const auto planned = awaited_slices({{Severity::warning, of_pod, "SlicePlanned", "the pod needs it"}}, waiting);
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(planned->code, "SlicePlanned");
+  EXPECT_EQ(planned->text, "the pod needs it");
+  EXPECT_EQ(planned->options.size(), 1u);
+  EXPECT_TRUE(awaited_slices({{Severity::error, of_pod, "SliceTooLarge", "x"}}, waiting)->options.empty());
 }
 
 TEST(ExplainSlices, AUserWithoutRightsOnNodesIsToldTheLimitToo) {
