@@ -104,6 +104,12 @@ class AfterObserve : public ManagerTest {
 };
 
 TEST_F(AfterObserve, TheDeadlinesOfAChangeInProgressStartAgain) {
+  OneOperator before{sim, server, "before"};  // It records the fleet.
+  before.start(sim);
+  ASSERT_TRUE(eventually([&] { return before.view->synced && before.view->leading; }));
+  run(1min);
+  before.stop->notify();
+  ASSERT_TRUE(eventually([&] { return before.result.has_value(); }));
   a.options.max_mode = PolicyMode::observe;
   a.start(sim);
   ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->leading; }));
