@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The commands of two documents that people follow, line by line and with kubectl: MPS in kind under the GPU Operator, and
-# KAI's page about MPS, whose two lines with a colon in place of `=` and a boolean in place of text cannot work. (The third,
-# nos's page, is in partitioning_test.sh.) The operator is at work, under the chart's own ServiceAccount.
+# KAI's page about MPS, whose two lines with a colon in place of `=` and a boolean in place of text cannot work. (Of the
+# third, nos's page, partitioning_test.sh asks for the pods.) The operator is at work, under the chart's own ServiceAccount.
 #
 #   seed_commands_test.sh CLUSTER_DIR BUILD_DIR     a running cluster without a fleet, a built tree
 #
