@@ -36,6 +36,7 @@ constexpr std::string_view kDeleted = "StandaloneMPSRestart";
 // What the pods of one DaemonSet show of its newest template.
 struct Progress {
   std::int64_t in_change = 0;
+  std::int64_t canaries = 0;  // Nodes in a change, or with such a pod: also while that does not serve for a moment.
   std::int64_t failed = 0;
   std::int64_t not_ready = 0;              // Of pods that only watch the host's daemon.
   std::vector<const DaemonNode*> serving;  // Their pods serve with it.
@@ -336,6 +337,7 @@ class Standalone {
     if (!may_start(node)) return;
     if (!node.busy) slots_.take(node.rollout(), node.product);
     ++progress_of(node).in_change;
+    ++progress_of(node).canaries;
     objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
     begin(node);
   }
@@ -345,9 +347,7 @@ class Standalone {
     const Progress& progress = progress_of(node);
     const bool proven = has_passed_canary(node);
     if (is_stopped_by_failures(node)) return false;
-    // Those that serve already are the canary, and soak.
-    const std::int64_t canaries = progress.in_change + static_cast<std::int64_t>(progress.serving.size());
-    if (!proven && canaries >= rollout.canary_nodes_per_group) return false;
+    if (!proven && progress.canaries >= rollout.canary_nodes_per_group) return false;
     return node.busy || slots_.free(node.rollout(), node.product, *node.policy, groups_.at(node.group()));
   }
 
@@ -362,6 +362,8 @@ class Standalone {
   void soak() {
     std::map<const Operand*, std::int64_t> canaries;
     for (const DaemonNode& node : nodes_) {
+      const bool is_new = node.pod != nullptr && !node.is_outdated();
+      if (node.daemonset != nullptr && (node.in_change() || is_new)) ++progress_of(node).canaries;
       if (!node.is_outdated()) continue;
       std::int64_t& most = canaries[node.daemonset];
       most = std::max(most, node.policy->rollout.canary_nodes_per_group);
