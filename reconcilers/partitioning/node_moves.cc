@@ -93,7 +93,8 @@ class Follower {
     const bool recent = by_operator && is_recent(node);
     const std::optional<WallTime> stored = recent ? std::optional(node.mark.moved) : std::nullopt;
     const bool overdue = draft_.ages.held_for(timer, draft_.s.settings.partitioning.confirm_timeout, stored);
-    const bool since_move = recent && draft_.ages.since(timer, stored) <= node.mark.moved + kStartsAfterMove;
+    const bool since_move = by_operator && node.mark.moved <= draft_.s.now + kStartsAfterMove &&
+                            draft_.ages.since(timer, stored) <= node.mark.moved + kStartsAfterMove;
     standing.why = fmt::format("its label names the key {}, and it does not report those slices yet", node.key);
     if (overdue && since_move && node.left_alone.empty() && has_way_back(node, cache_)) {
       return take_back(node, fmt::format("node {} did not show the slices of key {} in time", node.name, node.key));
@@ -124,7 +125,7 @@ class Follower {
                false, node.name);
   }
 
-  // The node can still be in the move that its annotation tells of. That a move has succeeded is written nowhere; one
+  // The node can still be in the move that its annotation reports. That a move has succeeded is written nowhere; one
   // that failed has been taken back by then, unless no operator ran all the time. A time a little in the future is that
   // of another clock; one far in the future says nothing.
   [[nodiscard]] bool is_recent(const PartitionedNode& node) const {

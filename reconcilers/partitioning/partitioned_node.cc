@@ -88,7 +88,7 @@ std::string config_map_obstacle(const World& world, const PartitionedNode& node)
   return {};
 }
 
-// Why slices of several sizes cannot be had from the plugins that select the node; empty: they can.
+// Why the plugins that select the node offer no slices of several sizes; empty: they do.
 std::string plugin_obstacle(const Discovery& discovery, const PartitionedNode& node) {
   if (node.installation == nullptr)
     return "no DaemonSet of nos's device plugin selects it, and slices of several sizes need that plugin";

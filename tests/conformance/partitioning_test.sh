@@ -162,7 +162,7 @@ releases_a_node() {
   node=$(partitioned_node)
   kubectl delete pods --namespace default large small --grace-period=0 --force
   kubectl label node "$node" nos.nebuly.com/gpu-partitioning-
-  await 20 released "$node"
+  await 150 released "$node"  # Two minutes after its label is gone.
 }
 released() {
   local left

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""docs/labels.md against reconcilers/model/labels.h: each key of the code is on the page, no page or command of docs has a key of ours that
+"""docs/labels.md against reconcilers/model/labels.h and the key of the Lease in controller/runtime/leader_election.h: each key of the code is on the page, no page or command of docs has a key of ours that
 the code does not have, and the annotations of Nodes are those that `cleanup` removes. Prints "N passed, N failed"."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CODE = (ROOT / "reconcilers/model/labels.h").read_text(encoding="utf-8")
+CODE = "".join((ROOT / path).read_text(encoding="utf-8") for path in ("reconcilers/model/labels.h", "controller/runtime/leader_election.h"))
 PAGE = (ROOT / "docs/labels.md").read_text(encoding="utf-8")
 # Of no object: the API's version, the reporter of Events, and names of resources.
 NO_KEYS = {"gpusharing.dev/v1alpha1", "gpusharing.dev/gpu-sharing-operator", "nvidia.com/gpu"}

@@ -182,7 +182,9 @@ TEST_F(ManagerTest, ANamespaceThatCannotBeReadIsReportedByEventAndTheRestIsReady
 TEST_F(ManagerTest, ARecordThatCannotBeReadIsReportedByEventAndByTheReadinessProbe) {
   create_plugin("gpu-operator");
   a.transport.faults().add(always(sim::Fault::forbidden, "configmaps"));
-  Manager manager(runtime_of(a, sim), a.options, sim.io.get_executor());
+  Runtime runtime = runtime_of(a, sim);
+  runtime.instance = "pod-1";
+  Manager manager(std::move(runtime), a.options, sim.io.get_executor());
   manager.start();
   run(1min);
   EXPECT_FALSE(manager.ready().ok);

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"

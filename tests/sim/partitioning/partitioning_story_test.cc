@@ -198,7 +198,7 @@ TEST(PartitioningStory, ANodeThatLosesTheLabelIsReleased) {
   story.end("a");
   story.pass(1min);
   story.label(node, kPartitioningLabel, std::nullopt);
-  EXPECT_TRUE(story.eventually([&] { return story.label_of(node, kConfigLabel).empty(); }, 1min)) << story.record();
+  EXPECT_TRUE(story.eventually([&] { return story.label_of(node, kConfigLabel).empty(); }, 3min)) << story.record();
   EXPECT_TRUE(story.hears(node, "PartitioningReleased", "is removed")) << story.record();
   story.expect_silence();
   EXPECT_TRUE(story.keys().empty()) << "no node needs the key";
