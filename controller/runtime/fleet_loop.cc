@@ -224,21 +224,21 @@ boost::asio::awaitable<void> FleetLoop::pass() {
   const Plan& plan = parts_.view->last_plan;  // Until the next pass.
   held_since_.observe(plan, parts_.clock->now(), parts_.clock->monotonic());
   parts_.lookups->want(plan.kai_wanted);
-  Execution execution = co_await parts_.executor->execute(plan);
+  Execution execution = co_await parts_.executor->execute(plan.actions);
   if (execution.crashed) {
     parts_.on_fatal({k8s::Reason::cancelled, 0, "crash point"});
     co_return;
   }
   parts_.consumers->note_evictions(execution);
-  const bool listed = co_await list_consumers(plan);
+  const bool listed = co_await list_consumers(plan.consumers_wanted);
   report(plan, execution);
   finish_pass(plan, execution, listed);
 }
 
 // True if there are new listings.
-boost::asio::awaitable<bool> FleetLoop::list_consumers(const Plan& plan) {
-  if (plan.consumers_wanted.empty() || stopping_) co_return false;
-  const NodeConsumersReader::Outcome outcome = co_await parts_.consumers->refresh(plan.consumers_wanted);
+boost::asio::awaitable<bool> FleetLoop::list_consumers(std::set<std::string> wanted) {
+  if (wanted.empty() || stopping_) co_return false;
+  const NodeConsumersReader::Outcome outcome = co_await parts_.consumers->refresh(std::move(wanted));
   if (outcome.failed) queue_.add_rate_limited(kFleet);
   co_return outcome.listed;
 }

@@ -115,7 +115,7 @@ class FleetLoop {
   [[nodiscard]] std::optional<Plan> make_plan();
   [[nodiscard]] bool is_complete(const k8s::Gvr& gvr) const;
   void measure_reconciler(const Reconciler& reconciler, const Plan* part, Duration took);
-  boost::asio::awaitable<bool> list_consumers(const Plan& plan);
+  boost::asio::awaitable<bool> list_consumers(std::set<std::string> wanted);
   // Its end.
   void report(const Plan& plan, Execution& execution);
   void add_refusals(Execution& execution) const;

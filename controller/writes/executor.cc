@@ -88,11 +88,10 @@ void Execution::add(Execution&& other) {
                 std::make_move_iterator(other.events.end()));
 }
 
-boost::asio::awaitable<Execution> Executor::execute(const Plan& plan) {
+boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> actions) {
   auto run = std::make_shared<Run>();
-  run->full = plan.actions.size() >= PlanDraft::kMostActions;
+  run->full = actions.size() >= PlanDraft::kMostActions;
   run->result = std::exchange(late_, {});
-  std::vector<PlannedAction> actions = plan.actions;
   if (options_.state_in_memory) keep_state_in_memory(actions);
   run->schedule = arrange(actions);
   const std::vector<Finding>& clashes = run->schedule.findings;
@@ -272,9 +271,10 @@ boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
   }
   bool refused = false;
   for (std::size_t i = 0; i < total; ++i) {
-    const PlannedAction& planned = chain.steps[i];
-    const bool eviction = std::holds_alternative<EvictPod>(planned.action);
-    if (planned.disruptive && !run->records_ok) {
+    const auto planned = std::make_shared<const PlannedAction>(std::move(chain.steps[i]));
+    const Action& action = planned->action;
+    const bool eviction = std::holds_alternative<EvictPod>(action);
+    if (planned->disruptive && !run->records_ok) {
       defer(run, "record", total - i, std::nullopt);
       co_return;
     }
@@ -289,9 +289,9 @@ boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
     }
     if (outcome == Outcome::stopped) {
       if (i + 1 < total) defer(run, "earlier-failure", total - i - 1, std::nullopt);
-      const bool record = std::holds_alternative<CreateObject>(planned.action) ||
-                          std::holds_alternative<WriteConfigMap>(planned.action) ||
-                          std::holds_alternative<PatchFinalizers>(planned.action);
+      const bool record = std::holds_alternative<CreateObject>(action) ||
+                          std::holds_alternative<WriteConfigMap>(action) ||
+                          std::holds_alternative<PatchFinalizers>(action);
       if (record) run->records_ok = false;
       co_return;
     }
@@ -351,10 +351,10 @@ std::optional<Duration> Executor::status_wait(const PlannedAction& planned) cons
   return passed < options_.status_interval ? std::optional(options_.status_interval - passed) : std::nullopt;
 }
 
-boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, const PlannedAction& planned) {
-  const std::optional<Duration> wait = not_before(planned);
+boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, Planned planned) {
+  const std::optional<Duration> wait = not_before(*planned);
   if (wait) {
-    defer(run, std::holds_alternative<PatchStatus>(planned.action) ? "status-rate" : "backoff", 1, wait);
+    defer(run, std::holds_alternative<PatchStatus>(planned->action) ? "status-rate" : "backoff", 1, wait);
     co_return Outcome::stopped;
   }
   parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(++in_flight_));
@@ -364,10 +364,10 @@ boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, const Pl
     ++run->result.sent;
     ++writes_;
     if (parts_.view) parts_.view->writes = writes_;
-    if (parts_.hooks.crash_after_write && parts_.hooks.crash_after_write(writes_, planned)) crashed_ = true;
+    if (parts_.hooks.crash_after_write && parts_.hooks.crash_after_write(writes_, *planned)) crashed_ = true;
   }
   if (crashed_) co_return Outcome::stopped;
-  co_return answer ? succeed(run, planned, *answer) : fail(run, planned, answer.error());
+  co_return answer ? succeed(run, *planned, *answer) : fail(run, *planned, answer.error());
 }
 
 void Executor::defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait) {

@@ -112,10 +112,9 @@ class Executor {
   };
   Executor(Parts parts, ExecutorOptions options);
 
-  // Executes the plan, which must live until this returns: when every request has been answered, except for nodes that
-  // are left behind (see above). Not to be called again before. Events of the plan are not sent here: they are in
-  // `plan` for the recorder.
-  boost::asio::awaitable<Execution> execute(const Plan& plan);
+  // Executes a plan's actions; returns when every request has been answered, except for nodes that are left behind (see
+  // above). Not to be called again before. Events are not sent here: they are in the plan for the recorder.
+  boost::asio::awaitable<Execution> execute(std::vector<PlannedAction> actions);
   // For World::nodes_being_written: nodes with actions that have begun, or whose result the stores do not show yet.
   [[nodiscard]] NodesBeingWritten nodes_being_written();
   // All actions have ended; false: some have not by the deadline.
@@ -178,11 +177,12 @@ class Executor {
   boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
   boost::asio::awaitable<void> collect_reservations(RunPtr run, std::vector<Chain> reservations);
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
-  // Of an action that its chain keeps until this returns.
-  boost::asio::awaitable<Outcome> perform(RunPtr run, const PlannedAction& planned);
-  boost::asio::awaitable<k8s::Result<std::string>> send(const PlannedAction& planned);
-  boost::asio::awaitable<k8s::Result<std::string>> send_object(const Action& action, k8s::WriteOptions options);
-  boost::asio::awaitable<k8s::Result<std::string>> send_pod(const Action& action, k8s::WriteOptions options);
+  // Shared by the functions on its way to the client: copying the patch of a Node for each costs as much as sending it.
+  using Planned = std::shared_ptr<const PlannedAction>;
+  boost::asio::awaitable<Outcome> perform(RunPtr run, Planned planned);
+  boost::asio::awaitable<k8s::Result<std::string>> send(Planned planned);
+  boost::asio::awaitable<k8s::Result<std::string>> send_object(Planned planned, k8s::WriteOptions options);
+  boost::asio::awaitable<k8s::Result<std::string>> send_pod(Planned planned, k8s::WriteOptions options);
 
   [[nodiscard]] std::optional<Duration> not_before(const PlannedAction& planned);
   [[nodiscard]] std::optional<Duration> status_wait(const PlannedAction& planned) const;

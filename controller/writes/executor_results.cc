@@ -77,33 +77,34 @@ std::string phase_of_status(const std::string& status_json) {
   return phase != status.end() && phase->is_string() ? phase->get<std::string>() : std::string();
 }
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send(const PlannedAction& planned) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send(Planned planned) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
   options.metadata_only = true;  // The expectations need its version only.
   options.max_retries = 0;       // What is refused is planned again; meanwhile its place is another node's.
-  const bool once = is_reservation_deletion(planned);
+  const bool once = is_reservation_deletion(*planned);
   int attempts = 0;
-  options.before_send = [this, &planned, once, attempts]() mutable -> k8s::Result<void> {
+  options.before_send = [this, planned, once, attempts]() mutable -> k8s::Result<void> {
     if (once && attempts++ > 0)
       return k8s::fail(k8s::Reason::unavailable, "not deleted yet; it is checked again before the next attempt");
     if (crashed_) return k8s::fail(k8s::Reason::cancelled, "stopped");
     k8s::Result<void> allowed = parts_.gate.check();
-    if (allowed && parts_.hooks.before_write) parts_.hooks.before_write(planned);
+    if (allowed && parts_.hooks.before_write) parts_.hooks.before_write(*planned);
     return allowed;
   };
   const bool pod =
-      std::holds_alternative<DeletePod>(planned.action) || std::holds_alternative<EvictPod>(planned.action);
+      std::holds_alternative<DeletePod>(planned->action) || std::holds_alternative<EvictPod>(planned->action);
   k8s::Result<std::string> answer = k8s::fail(k8s::Reason::cancelled, "");
   if (pod) {
-    answer = co_await send_pod(planned.action, options);
+    answer = co_await send_pod(planned, options);
   } else {
-    answer = co_await send_object(planned.action, options);
+    answer = co_await send_object(planned, options);
   }
   co_return answer;
 }
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(const Action& action, k8s::WriteOptions options) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(Planned planned, k8s::WriteOptions options) {
+  const Action& action = planned->action;
   const k8s::Gvr pods{"", "v1", "pods"};
   k8s::DeleteOptions preconditions;
   k8s::Result<void> answer;
@@ -126,8 +127,8 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(const Action
   co_return std::string();
 }
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(const Action& action,
-                                                                       k8s::WriteOptions options) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Planned planned, k8s::WriteOptions options) {
+  const Action& action = planned->action;
   k8s::Writer* client = parts_.client;
   const ObjectRef target = target_of(action);
   const k8s::Gvr resource = resource_of(target);

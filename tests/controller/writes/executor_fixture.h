@@ -110,7 +110,7 @@ class ExecutorTest : public testing::Test {
     Plan plan;
     plan.actions = std::move(actions);
     transport.seen.clear();
-    return sim.run(executor->execute(plan));
+    return sim.run(executor->execute(plan.actions));
   }
   std::vector<std::string> writes() const {
     std::vector<std::string> out;
