@@ -95,7 +95,8 @@ void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& b
   for (const WantedSlices& each : wanted) {
     const Move move = move_to(each);
     wanted_keys_[move.node->config_map->meta.key()].insert(move.key);
-    if (move.key == move.node->key) {
+    const bool awaits_plugin = lacks_present_label(*move.node->node) && !is_selected(*move.node);
+    if (move.key == move.node->key && !awaits_plugin) {
       draft_.finding(
           Severity::warning, node_ref(move.node->name), kPartitioningSkipped,
           fmt::format("node {} is not changed: somebody edited key {} of ConfigMap {}, which its label names. "
@@ -126,7 +127,7 @@ void Actuation::move_label(const Move& move) {
   const PartitionedNode& node = *move.node;
   PartitioningMark mark;
   mark.key = move.key;
-  if (node.named) mark.good = node.key;
+  if (node.named && node.key != move.key) mark.good = node.key;
   mark.moved = std::chrono::floor<std::chrono::seconds>(draft_.s.now);
   const bool first = node.mark.key.empty();
   // A key of the operator can stand there where its annotation was removed by hand: it is no label of somebody else.

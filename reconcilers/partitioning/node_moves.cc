@@ -38,18 +38,14 @@ bool has_way_back(const PartitionedNode& node, PlanningCache& cache) {
   return good && keeps_pods(node, *good);
 }
 
-// The plugin's DaemonSet selects the node with the labels that it has.
-bool is_selected(const PartitionedNode& node) {
-  return node.installation != nullptr && node.installation->find(Component::plugin, *node.node) != nullptr;
-}
-
 class Follower {
  public:
   Follower(PlanDraft& draft, PlanningCache& cache) : draft_(draft), cache_(cache) {}
 
   NodeStanding follow(const PartitionedNode& node, NodeMoves& out) {
     NodeStanding standing;
-    standing.carries = node.slices.all();
+    // Without the plugin nobody offers the free slices of a report: it is left from a time when it ran there.
+    standing.carries = is_selected(node) ? node.slices.all() : node.slices.used();
     standing.serves = node.readable && node.schedulable();
     standing.why = why_unchangeable(node);
     if (!node.readable) return standing;
@@ -212,6 +208,10 @@ bool fits_gpus(const PartitionedNode& node, const Geometry& geometry, const Part
     return gpu.first < static_cast<std::int64_t>(node.slices.gpus.size()) &&
            gigabytes_of(gpu.second) <= capacity_of_gpu(node.slices, settings);
   });
+}
+
+bool is_selected(const PartitionedNode& node) {
+  return node.installation != nullptr && node.installation->find(Component::plugin, *node.node) != nullptr;
 }
 
 bool lacks_present_label(const Node& node) {

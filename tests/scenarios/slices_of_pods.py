@@ -151,6 +151,25 @@ def a_node_with_the_former_label_is_served():
 
 
 @scenario
+def a_node_that_was_released_and_gets_the_former_label_is_served():
+    """The agent's report of before still stands there: no plugin offers those slices, so the node gets its label, and pods run."""
+    c = served(10)
+    c.end_pod("p0")
+    c.react()
+    c.set_label("n01", NOS, None)
+    for _ in range(3):
+        c.after("2m")
+    expect("the profile label of the released node", c.label("n01"), None)
+    c.set_label("n01", NOS_BEFORE, "mps")
+    c.wait_for_slice("a", 10)
+    for _ in range(4):
+        c.after("2m")
+    expect("the label that the plugin selects by", c.label("n01", NOS), "mps")
+    c.schedule()
+    expect("pods that run", sorted(c.assigned), ["a"])
+
+
+@scenario
 def the_present_label_comes_back_where_the_owner_left_the_former_one():
     """A script resets labels and takes nos.nebuly.com away, which the operator had set: the plugin leaves, so it is set again."""
     c = served(10, spelling=NOS_BEFORE)
