@@ -163,11 +163,44 @@ releases_a_node() {
   kubectl delete pods --namespace default large small --grace-period=0 --force
   kubectl label node "$node" nos.nebuly.com/gpu-partitioning-
   await 150 released "$node"  # Two minutes after its label is gone.
+  echo "$node" >"$work/released"
 }
 released() {
   local left
   left=$(kubectl get node "$1" --output 'jsonpath={.metadata.labels.nvidia\.com/device-plugin\.config}{.metadata.annotations.gpusharing\.dev/partitioning}')
   [[ -z $left ]] || { echo "$left"; return 1; }
+}
+
+# The page "Getting started with MPS partitioning" as it stands there: the label of nos's first releases, and its pod. The
+# other node has a free slice of that size, and is cordoned so that this one needs a new one.
+pages_commands_work() {
+  local node other
+  node=$(<"$work/released")
+  other=$(kubectl get nodes --output name | sed 's|^node/||' | grep -vx "$node")
+  kubectl cordon "$other"
+  kubectl label nodes "$node" "nos.nebuly.ai/gpu-partitioning=mps"
+  kubectl apply -f - <<EOF
+apiVersion: v1
+kind: Pod
+metadata:
+  name: mps-partitioning-example
+spec:
+  hostIPC: true # (2)
+  securityContext:
+    runAsUser: 1000 # (3)
+  containers:
+    - name: sleepy
+      image: "busybox:latest"
+      command: ["sleep", "120"]
+      resources:
+        limits:
+          nvidia.com/gpu-10gb: 1 # (1)
+EOF
+  await 120 runs mps-partitioning-example
+  kubectl get pod mps-partitioning-example --output 'jsonpath={.spec.nodeName}' | grep -x "$node"
+  kubectl get node "$node" --output 'jsonpath={.metadata.labels.nvidia\.com/device-plugin\.config}' | grep '^gso-'
+  kubectl delete pod mps-partitioning-example --grace-period=0 --force
+  kubectl uncordon "$other"
 }
 
 # The last step: the key of nos that no label names any more is of no use to anybody.
@@ -234,6 +267,7 @@ check "the pod that ran was not disturbed" client_was_not_disturbed
 check "it falls silent" falls_silent
 check "a key of nos that no label names is removed by hand, and nothing changes" unused_keys_of_nos_go_by_hand
 check "a node that loses the label is released" releases_a_node
+check "the commands of nos's page work as they stand there" pages_commands_work
 check "its rights grow by what is used, and nothing was refused" grows_by_what_is_used
 check "admission grows by one label" admission_grows_by_one_label
 check "back to nos: switched off it leaves labels, keys and pods as they are" goes_back_to_nos
