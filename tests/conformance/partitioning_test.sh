@@ -201,6 +201,8 @@ EOF
   kubectl get node "$node" --output 'jsonpath={.metadata.labels.nvidia\.com/device-plugin\.config}' | grep '^gso-'
   kubectl delete pod mps-partitioning-example --grace-period=0 --force
   kubectl uncordon "$other"
+  kubectl label nodes "$node" "nos.nebuly.ai/gpu-partitioning-"
+  await 60 released "$node"
 }
 
 # The last step: the key of nos that no label names any more is of no use to anybody.
