@@ -95,8 +95,7 @@ void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& b
   for (const WantedSlices& each : wanted) {
     const Move move = move_to(each);
     wanted_keys_[move.node->config_map->meta.key()].insert(move.key);
-    const bool awaits_plugin = lacks_present_label(*move.node->node) && !is_selected(*move.node);
-    if (move.key == move.node->key && !awaits_plugin) {
+    if (move.key == move.node->key && !move.node->awaits_label()) {
       draft_.finding(
           Severity::warning, node_ref(move.node->name), kPartitioningSkipped,
           fmt::format("node {} is not changed: somebody edited key {} of ConfigMap {}, which its label names. "
@@ -130,7 +129,7 @@ void Actuation::move_label(const Move& move) {
   if (node.named && node.key != move.key) mark.good = node.key;
   mark.moved = std::chrono::floor<std::chrono::seconds>(draft_.s.now);
   const bool first = node.mark.key.empty();
-  // A key of the operator can stand there where its annotation was removed by hand: it is no label of somebody else.
+  // Where a person removed the operator's annotation, the label can name a key of the operator: no one else set it.
   mark.before = first ? (node.key_of_operator ? std::string() : node.key) : node.mark.before;
   // A move that failed counts until one has succeeded since.
   mark.failures = node.mark.failed.empty() ? 0 : node.mark.failures;
@@ -147,20 +146,22 @@ void Actuation::move_label(const Move& move) {
              false, node.name);
 }
 
-bool Actuation::add_key(const PartitionedNode& node, const std::string& key, const std::string& text) {
+void Actuation::add_key(const PartitionedNode& node, const std::string& key, const std::string& text,
+                        const std::string& what) {
   const ObjectKey where = node.config_map->meta.key();
   PatchConfigMap& patch = patches_[where];
   std::size_t bytes = 0;
   for (const auto& [other, content] : patch.set) bytes += other.size() + content.size();
   if (has_room(*node.config_map, key, text, bytes)) {
     patch.set.emplace(key, text);
-    return true;
+    std::string& written = written_[where];
+    written += (written.empty() ? "" : ", ") + what;
+    return;
   }
   draft_.finding(Severity::warning, config_map_ref(where), kPartitioningSkipped,
                  fmt::format("ConfigMap {} has no room for further keys (1 MiB): node {} and others wait until old "
                              "keys are removed",
                              k8s::to_string(where), node.name));
-  return false;
 }
 
 void Actuation::restore_keys() {
@@ -177,10 +178,7 @@ void Actuation::restore_keys() {
                       kConfigLabel, node.name, node.key, k8s::to_string(where)));
       continue;
     }
-    if (!add_key(node, node.key, text)) continue;
-    std::string& written = written_[where];
-    written += fmt::format("{}key {} of node {} was gone and is written again", written.empty() ? "" : ", ", node.key,
-                           node.name);
+    add_key(node, node.key, text, fmt::format("key {} of node {} was gone and is written again", node.key, node.name));
   }
 }
 
@@ -196,10 +194,9 @@ void Actuation::write_keys(const std::vector<Move>& missing, const std::string& 
       closed[where] = idle || waited;
     }
     if (!closed[where]) continue;
-    if (!add_key(*move.node, move.key, move.text)) continue;
-    std::string& written = written_[where];
-    written += fmt::format("{}node {} gets {} ({} before)", written.empty() ? "" : ", ", move.node->name, move.slices,
-                           describe(total_of(move.node->slices.all())));
+    add_key(*move.node, move.key, move.text,
+            fmt::format("node {} gets {} ({} before)", move.node->name, move.slices,
+                        describe(total_of(move.node->slices.all()))));
   }
 }
 

@@ -59,7 +59,8 @@ class Actuation {
   };
   [[nodiscard]] Move move_to(const WantedSlices& wanted) const;
   [[nodiscard]] bool is_being_written(const WantedSlices& wanted) const;
-  [[nodiscard]] bool add_key(const PartitionedNode& node, const std::string& key, const std::string& text);
+  // Writes the key into the node's ConfigMap, if that has room for it; `what`: for people.
+  void add_key(const PartitionedNode& node, const std::string& key, const std::string& text, const std::string& what);
   void move_label(const Move& move);
   void write_keys(const std::vector<Move>& missing, const std::string& batch);
 

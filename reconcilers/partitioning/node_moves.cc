@@ -6,9 +6,9 @@
 #include <chrono>
 #include <utility>
 
-#include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/partitioning/release.h"
 
 namespace gso {
 
@@ -20,8 +20,6 @@ constexpr Duration kLongestPause = std::chrono::hours(4);
 // A node that showed its slices and has stopped to do so later was not harmed by the move: this is how late after the
 // move the trouble can begin and still be the move's.
 constexpr Duration kStartsAfterMove = std::chrono::minutes(2);
-// Labels can be away for a moment, such as while a script sets all of them anew.
-constexpr Duration kLabelGrace = std::chrono::minutes(2);
 
 Duration pause_after(std::int64_t failures) {
   Duration out = kFirstPause;
@@ -45,7 +43,7 @@ class Follower {
   NodeStanding follow(const PartitionedNode& node, NodeMoves& out) {
     NodeStanding standing;
     // Without the plugin nobody offers the free slices of a report: it is left from a time when it ran there.
-    standing.carries = is_selected(node) ? node.slices.all() : node.slices.used();
+    standing.carries = node.selected ? node.slices.all() : node.slices.used();
     standing.serves = node.readable && node.schedulable();
     standing.why = why_unchangeable(node);
     if (!node.readable) return standing;
@@ -53,7 +51,7 @@ class Follower {
     const bool harms = node.named && node.mark.key == node.key && is_recent(node) && !keeps_pods(node, *node.named);
     if (harms && node.left_alone.empty() && has_way_back(node, cache_)) {
       take_back(node, fmt::format("pods of node {} use slices that key {} does not have", node.name, node.key));
-    } else if (lacks_present_label(*node.node) && !is_selected(node)) {
+    } else if (node.awaits_label()) {
       follow_unlabelled(node, standing);
     } else if (!node.confirmed()) {
       follow_move(node, standing, out);
@@ -108,9 +106,7 @@ class Follower {
     if (!node.mark.labelled) return;
     standing.why = fmt::format("the label {}, by which its device plugin selects, was removed", kNosPartitioning);
     if (!node.left_alone.empty()) return;
-    if (!draft_.held_for({Timer::leaving, node.name, std::string(kNosPartitioning)}, kLabelGrace) ||
-        !draft_.takes_more())
-      return;
+    if (!has_lost_label(draft_, node.name) || !draft_.takes_more()) return;
     PatchNode patch;
     patch.name = node.name;
     patch.set.emplace(kNosPartitioning, "mps");
@@ -208,14 +204,6 @@ bool fits_gpus(const PartitionedNode& node, const Geometry& geometry, const Part
     return gpu.first < static_cast<std::int64_t>(node.slices.gpus.size()) &&
            gigabytes_of(gpu.second) <= capacity_of_gpu(node.slices, settings);
   });
-}
-
-bool is_selected(const PartitionedNode& node) {
-  return node.installation != nullptr && node.installation->find(Component::plugin, *node.node) != nullptr;
-}
-
-bool lacks_present_label(const Node& node) {
-  return !node.meta.labels.contains(kNosPartitioning) && is_partitioned_by_nos(node);
 }
 
 }  // namespace gso

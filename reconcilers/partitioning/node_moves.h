@@ -32,10 +32,4 @@ struct NodeMoves {
 [[nodiscard]] bool fits_gpus(const PartitionedNode& node, const Geometry& geometry,
                              const PartitioningSettings& settings);
 
-// The plugin's DaemonSet selects the node with the labels that it has.
-[[nodiscard]] bool is_selected(const PartitionedNode& node);
-
-// The label nos.nebuly.com/gpu-partitioning that the plugin selects by is missing: the node has its former name.
-[[nodiscard]] bool lacks_present_label(const Node& node);
-
 }  // namespace gso

@@ -58,13 +58,6 @@ const SlicePod* user_of_whole_gpus(const PartitionedNode& node) {
   return found == node.pods.end() ? nullptr : *found;
 }
 
-// The plugin selects by the present name of the label, which a node with the former one gets with its first profile.
-Node labelled_for_nos(const Node& node) {
-  Node out = node;
-  out.meta.labels.set(kNosPartitioning, "mps");
-  return out;
-}
-
 void leave_alone(PartitionedNode& out, std::string_view reason, std::string why) {
   out.reason = reason;
   out.left_alone = std::move(why);
@@ -92,9 +85,9 @@ std::string config_map_obstacle(const World& world, const PartitionedNode& node)
 std::string plugin_obstacle(const Discovery& discovery, const PartitionedNode& node) {
   if (node.installation == nullptr)
     return "no DaemonSet of nos's device plugin selects it, and slices of several sizes need that plugin";
-  const Operand* plugin = node.installation->find(Component::plugin, labelled_for_nos(*node.node));
+  const Operand* plugin = node.plugin;
   // nos's plugin ended with 0.13. The official one has MPS from 0.15 on, and ends at nos's profiles.
-  if (plugin != nullptr && plugin->version.known && !plugin->version.known_below(0, 15, 0)) {
+  if (plugin->version.known && !plugin->version.known_below(0, 15, 0)) {
     return fmt::format(
         "DaemonSet {} selects it and runs {} of the device plugin, which is not nos's (0.13), and slices of several "
         "sizes need that one",
@@ -163,7 +156,10 @@ PartitionedNode read_node(const World& world, const Discovery& discovery, const 
   out.name = node.meta.name;
   out.node = &node;
   out.slices = read_slices(node);
-  out.installation = nos_plugin_of(discovery, node);
+  const NosPlugin nos = nos_plugin_of(discovery, node);
+  out.installation = nos.installation;
+  out.plugin = nos.plugin;
+  out.selected = nos.selected;
   if (out.installation != nullptr) out.config_map = world.configmaps.find(out.installation->config_map_key());
   read_key(out, cache);
   out.mark = mark_of(node);
@@ -195,16 +191,31 @@ bool PartitionedNode::confirmed() const {
   return !named || (*named == slices.all() && (!key_of_operator || is_registered(*node, *named)));
 }
 
+bool PartitionedNode::awaits_label() const {
+  return !selected && lacks_present_label(*node);
+}
+
 bool PartitionedNode::schedulable() const {
   return node->ready && !node->unschedulable && !node->meta.deletion_timestamp;
 }
 
-const PluginInstallation* nos_plugin_of(const Discovery& discovery, const Node& node) {
-  const Node shown = labelled_for_nos(node);
-  const auto found = std::ranges::find_if(discovery.of_nos, [&](const PluginInstallation& installation) {
-    return installation.find(Component::plugin, shown) != nullptr;
-  });
-  return found == discovery.of_nos.end() ? nullptr : &*found;
+NosPlugin nos_plugin_of(const Discovery& discovery, const Node& node) {
+  // The plugin selects by the present name of the label, which a node with the former one gets with its first profile.
+  std::optional<Node> labelled;
+  if (node.meta.labels.get(kNosPartitioning) != "mps") {
+    labelled = node;
+    labelled->meta.labels.set(kNosPartitioning, "mps");
+  }
+  for (const PluginInstallation& installation : discovery.of_nos) {
+    const Operand* plugin = installation.find(Component::plugin, labelled ? *labelled : node);
+    if (plugin == nullptr) continue;
+    return {&installation, plugin, !labelled || installation.find(Component::plugin, node) != nullptr};
+  }
+  return {};
+}
+
+bool lacks_present_label(const Node& node) {
+  return !node.meta.labels.contains(kNosPartitioning) && is_partitioned_by_nos(node);
 }
 
 std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery,

@@ -23,6 +23,8 @@ struct PartitionedNode {
   const Node* node = nullptr;  // Lives as long as the World does not change.
   NodeSlices slices;
   const PluginInstallation* installation = nullptr;  // Of nos's device plugin; null: none selects the node.
+  const Operand* plugin = nullptr;                   // Its DaemonSet that does.
+  bool selected = false;                             // With the labels that the node has: NosPlugin.
   const ConfigMap* config_map = nullptr;             // That installation's; null: it is missing or was not read.
   std::string key;                                   // The label nvidia.com/device-plugin.config; empty: none.
   std::optional<Geometry> named;  // The slices of that key; nullopt: no such key, or not in the format of nos's plugin.
@@ -38,6 +40,9 @@ struct PartitionedNode {
   // The report shows the slices that the label's key holds, and after a move of the operator the kubelet does too; or
   // the label names no such key.
   [[nodiscard]] bool confirmed() const;
+  // The label nos.nebuly.com/gpu-partitioning that the plugin selects by is missing: the node has its former name, and
+  // no plugin runs there.
+  [[nodiscard]] bool awaits_label() const;
   // Pods can be scheduled to it: it is Ready, not cordoned and not being deleted.
   [[nodiscard]] bool schedulable() const;
 };
@@ -47,8 +52,15 @@ struct PartitionedNode {
                                                                   const std::set<std::string>& names,
                                                                   PlanningCache& cache);
 
-// The installation of nos's device plugin that selects the node, whichever name of the label the node has; nullptr:
-// none.
-[[nodiscard]] const PluginInstallation* nos_plugin_of(const Discovery& discovery, const Node& node);
+// nos's device plugin for a node, whichever name of the label the node has.
+struct NosPlugin {
+  const PluginInstallation* installation = nullptr;  // Null: none selects the node.
+  const Operand* plugin = nullptr;                   // Its DaemonSet that does.
+  bool selected = false;  // Also with the labels that the node has: it might have the former name of the label alone.
+};
+[[nodiscard]] NosPlugin nos_plugin_of(const Discovery& discovery, const Node& node);
+
+// The label nos.nebuly.com/gpu-partitioning that the plugin selects by is missing: the node has its former name.
+[[nodiscard]] bool lacks_present_label(const Node& node);
 
 }  // namespace gso

@@ -17,9 +17,6 @@ namespace gso {
 
 namespace {
 
-// Nodes change labels for a moment, such as while a script sets all of them anew.
-constexpr Duration kReleaseGrace = std::chrono::minutes(2);
-
 // nos names its keys after the node and the second of its plan.
 // Source: nebuly-ai/nos at 12e0a72, internal/partitioning/mps/partitioner.go.
 bool is_key_of_nos(std::string_view node, std::string_view key) {
@@ -60,6 +57,10 @@ PatchNode restoring_patch(const Node& node) {
   return patch;
 }
 
+bool has_lost_label(PlanDraft& draft, const std::string& node) {
+  return draft.held_for({Timer::leaving, node, std::string(kNosPartitioning)}, std::chrono::minutes(2));
+}
+
 void release_left(PlanDraft& draft, const Discovery& discovery, const std::set<std::string>& left) {
   for (const std::string& name : left) {
     const Node* node = draft.s.world.nodes.find(name);
@@ -68,7 +69,7 @@ void release_left(PlanDraft& draft, const Discovery& discovery, const std::set<s
       draft.finding(Severity::warning, node_ref(name), kPartitioningSkipped, unreadable_mark_text(name, mark.problem));
       continue;
     }
-    const PluginInstallation* installation = nos_plugin_of(discovery, *node);
+    const PluginInstallation* installation = nos_plugin_of(discovery, *node).installation;
     const std::string_view holder = installation != nullptr ? holder_of(*node, *installation)
                                     : is_held(*node)        ? std::string_view(kHeld)
                                                             : std::string_view();
@@ -78,7 +79,7 @@ void release_left(PlanDraft& draft, const Discovery& discovery, const std::set<s
                                 kNosPartitioning, describe_holder(holder, *node)));
       continue;
     }
-    if (!draft.held_for({Timer::leaving, name, std::string(kNosPartitioning)}, kReleaseGrace)) continue;
+    if (!has_lost_label(draft, name)) continue;
     if (!draft.takes_more()) return;
     add_release(draft, restoring_patch(*node), fmt::format("the label {} was removed", kNosPartitioning));
   }

@@ -23,8 +23,12 @@ inline constexpr std::string_view kPartitioningReleased = "PartitioningReleased"
 // written is restored only while the node is labelled: no other plugin knows it.
 [[nodiscard]] PatchNode restoring_patch(const Node& node);
 
-// Adds the patches of nodes whose label has been gone for two minutes and that nobody holds; `left` are the names of
-// those without the label.
+// To be asked in every pass in which the label that nos's plugin selects by is missing: it has been for two minutes.
+// Nodes change labels for a moment, such as while a script sets all of them anew.
+[[nodiscard]] bool has_lost_label(PlanDraft& draft, const std::string& node);
+
+// Adds the patches of nodes that have lost their label and that nobody holds; `left` are the names of those without
+// the label.
 void release_left(PlanDraft& draft, const Discovery& discovery, const std::set<std::string>& left);
 // The same for nodes whose owner has removed the former name of the label.
 void release_withdrawn(PlanDraft& draft, const std::vector<PartitionedNode>& nodes);
