@@ -1,9 +1,7 @@
 // Extended resources (nvidia.com/gpu, …) of containers, as the API server validates them: whole numbers, and requests
 // that equal the limits. Source: kubernetes/kubernetes, pkg/apis/core/validation (ValidateContainerResourceName,
-// validateResourceQuantityValue, ValidateResourceRequirements), pkg/apis/core/v1/helper (IsExtendedResourceName), and
-// apimachinery/pkg/api/resource for quantities.
+// validateResourceQuantityValue, ValidateResourceRequirements), pkg/apis/core/v1/helper (IsExtendedResourceName).
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,59 +10,10 @@
 #include <fmt/format.h>
 
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/profile/go_numbers.h"
+#include "reconcilers/model/quantity.h"
 
 namespace gso {
 namespace {
-
-// What a quantity's suffix multiplies by, as a fraction.
-struct Factor {
-  long double times = 1;
-  long double by = 1;
-};
-
-std::optional<Factor> factor_of(std::string_view suffix) {
-  if (suffix.empty()) return Factor{};
-  if (suffix == "m") return Factor{1, 1e3L};
-  if (suffix == "u") return Factor{1, 1e6L};
-  if (suffix == "n") return Factor{1, 1e9L};
-  constexpr std::string_view kLetters = "kMGTPE";
-  const bool binary = suffix.size() == 2 && suffix[1] == 'i';
-  const auto power = binary && suffix[0] == 'K' ? 0 : kLetters.find(suffix[0]);
-  if ((suffix.size() == 1 || binary) && power != std::string_view::npos && !(binary && suffix[0] == 'k'))
-    return Factor{std::pow(binary ? 1024.0L : 1000.0L, static_cast<long double>(power + 1)), 1};
-  const auto exponent = suffix[0] == 'e' || suffix[0] == 'E' ? parse_go_int(suffix.substr(1), 10) : std::nullopt;
-  if (!exponent || std::abs(*exponent) > 1000) return std::nullopt;
-  const auto digits = static_cast<long double>(std::abs(*exponent));
-  return *exponent < 0 ? Factor{1, std::pow(10.0L, digits)} : Factor{std::pow(10.0L, digits), 1};
-}
-
-// nullopt: no quantity. The digits are read as a whole number and divided once, so that 1.5 and 1500m are equal.
-std::optional<long double> parse_quantity(std::string_view text) {
-  const bool negative = text.starts_with('-');
-  if (negative || text.starts_with('+')) text.remove_prefix(1);
-  long double digits = 0;
-  long double by = 1;
-  bool any = false;
-  bool point = false;
-  while (!text.empty()) {
-    const char c = text.front();
-    if (c == '.' && !point) {
-      point = true;
-    } else if (c >= '0' && c <= '9') {
-      any = true;
-      digits = digits * 10 + (c - '0');
-      if (point) by *= 10;
-    } else {
-      break;
-    }
-    text.remove_prefix(1);
-  }
-  const auto factor = any ? factor_of(text) : std::nullopt;
-  if (!factor) return std::nullopt;
-  const long double value = digits * factor->times / (by * factor->by);
-  return negative ? -value : value;
-}
 
 bool is_extended(std::string_view resource) {
   return resource.find('/') != std::string_view::npos && resource.find("kubernetes.io/") == std::string_view::npos &&

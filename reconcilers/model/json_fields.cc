@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "k8sclient/value/json_scratch.h"
+#include "reconcilers/model/quantity.h"
 
 namespace gso::json {
 
@@ -110,31 +111,14 @@ bool Fields::time(Value value, std::string_view field, std::optional<k8s::WallTi
 
 namespace {
 
-// Multiplier of a quantity's suffix, or 0.
-double suffix_value(std::string_view suffix) {
-  if (suffix.empty()) return 1;
-  if (suffix == "m") return 1e-3;
-  if (suffix == "u") return 1e-6;
-  if (suffix == "n") return 1e-9;
-  constexpr std::string_view kLetters = "kMGTPE";
-  const bool binary = suffix.size() == 2 && suffix[1] == 'i';
-  const char letter = binary && suffix[0] == 'K' ? 'k' : suffix[0];
-  const auto power = kLetters.find(letter);
-  if ((suffix.size() != 1 && !binary) || power == std::string_view::npos) return 0;
-  return std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
-}
-
-std::optional<std::int64_t> parse_quantity(std::string_view text) {
+// Rounded up, as the scheduler counts.
+std::optional<std::int64_t> whole_quantity(std::string_view text) {
   std::int64_t whole = 0;
   const char* end = text.data() + text.size();
   if (auto [rest, code] = std::from_chars(text.data(), end, whole); code == std::errc{} && rest == end) return whole;
-  double number = 0;
-  auto [rest, code] = std::from_chars(text.data(), end, number);
-  if (code != std::errc{}) return std::nullopt;
-  const double factor = suffix_value({rest, static_cast<std::size_t>(end - rest)});
-  const double value = std::ceil(number * factor);
-  if (factor == 0 || !(std::abs(value) < 9e18)) return std::nullopt;
-  return static_cast<std::int64_t>(value);
+  const auto value = parse_quantity(text);
+  if (!value || !(std::abs(*value) < 9e18L)) return std::nullopt;
+  return static_cast<std::int64_t>(std::ceil(*value));
 }
 
 }  // namespace
@@ -147,7 +131,7 @@ bool Fields::quantity(Value value, std::string_view field, std::int64_t& out) {
   std::string_view read;
   if (!view(value, field, read)) return false;
   if (type == json_type::null) return true;
-  const auto parsed = parse_quantity(read);
+  const auto parsed = whole_quantity(read);
   if (!parsed) return fail(field, "a quantity such as 8 or 2k");
   out = *parsed;
   return true;
