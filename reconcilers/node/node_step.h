@@ -65,7 +65,8 @@
 //       or KAI uses the GPUs
 //   C5  a new target appeared (or under    The pods are listed again, also new ones that may have read the former text,
 //       OnDelete, before the new pods are  one second after the edit; then C6. If only the label remains, and that
-//       would Ready, another template), and      wait for workloads: as in C7 listed pods or the label remain
+//       Ready, another template), and      would wait for workloads: as in C7
+//       listed pods or the label remain
 //   C6  first pods or the label remain     Waits for the workloads or evicts them, if losing these pods disturbs them;
 //                                          then writes the label and deletes the first pods. If the change is untouched
 //                                          and a person uncordons the node, or idleTimeout passes: leaves the change
