@@ -2,6 +2,8 @@
 // planner of standalone/ fills it, and status/ writes it.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -33,6 +35,11 @@ struct DaemonRollout {
   };
   std::vector<Row> nodes;
 };
+// Why it stops after nodes have failed, and what to do.
+[[nodiscard]] inline std::string why_failed(const DaemonRollout& rollout) {
+  return fmt::format("{} node{} failed. Correct the chart's standaloneMps values (helm upgrade), or the node",
+                     rollout.failed, rollout.failed == 1 ? "" : "s");
+}
 using DaemonRollouts = std::map<RolloutKey, DaemonRollout>;
 
 }  // namespace gso

@@ -106,10 +106,7 @@ class Standalone {
     const bool awaits = rollout.gate.gate == Gate::approval || switches_to_restore(pass_, key, rollout.target);
     if (rollout.pending > 0 && awaits) objects_.ensure(key, rollout.target, {});
     if (rollout.gate.is_open() && rollout.pending > 0 && is_stopped_by_failures(node)) {
-      rollout.gate = {
-          Gate::max_failures,
-          fmt::format("{} node{} failed. Correct the chart's standaloneMps values (helm upgrade), or the node",
-                      rollout.failed, rollout.failed == 1 ? "" : "s")};
+      rollout.gate = {Gate::max_failures, why_failed(rollout)};
     }
   }
 

@@ -27,9 +27,7 @@ RolloutPhase daemon_phase_of(const DaemonRollout& daemons) {
   if (const std::string phase(row_of(gate.gate).phase); !phase.empty() && daemons.pending > 0)
     return {phase, gate.reason(), gate.message};
   if (left == 0) {
-    return {"Failed", std::string(kVerificationFailed),
-            fmt::format("{} node{} failed. Correct the chart's standaloneMps values (helm upgrade), or the node",
-                        daemons.failed, daemons.failed == 1 ? "" : "s")};
+    return {"Failed", std::string(kVerificationFailed), why_failed(daemons)};
   }
   if (!gate.is_open()) return {"Progressing", gate.reason(), gate.message};
   return {"Progressing", std::string(kRollingOut), {}};

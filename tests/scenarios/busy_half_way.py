@@ -26,14 +26,19 @@ def edited_to_mps_beside_a_job():
     return c, busy, idle
 
 
+def expect_idle_nodes_change(c, idle):
+    """Within half an hour, although another node waits beside its Job."""
+    for _ in range(15):
+        c.after("2m")
+    expect("what the idle nodes show", {name: sharing(c)[name] for name in idle}, dict.fromkeys(idle, ("mps", 16)))
+
+
 @scenario
 def a_node_whose_pods_come_up_beside_its_job_gives_the_slot_to_idle_nodes():
     """Its new pods show what they have read: it serves that beside its Job, is queued again, and the idle nodes go first."""
     c, busy, idle = edited_to_mps_beside_a_job()
     c.get_ready(busy)
-    for _ in range(15):
-        c.after("2m")
-    expect("what the idle nodes show", {name: sharing(c)[name] for name in idle}, dict.fromkeys(idle, ("mps", 16)))
+    expect_idle_nodes_change(c, idle)
     expect("what the busy node shows", sharing(c)[busy], ("time-slicing", 12))
     expect("the Job of the busy node", c.get("Pod", "job-" + busy, "team")["status"]["phase"], "Running")
     c.end("job-" + busy)
@@ -72,9 +77,7 @@ def a_node_whose_pods_come_up_late_beside_its_job_gives_the_slot_to_idle_nodes()
     for _ in range(10):
         c.after("2m")
     c.get_ready(busy)
-    for _ in range(15):
-        c.after("2m")
-    expect("what the idle nodes show", {name: sharing(c)[name] for name in idle}, dict.fromkeys(idle, ("mps", 16)))
+    expect_idle_nodes_change(c, idle)
     expect("what the busy node shows", sharing(c)[busy], ("time-slicing", 12))
     c.end("job-" + busy)
     for _ in range(10):
@@ -108,9 +111,7 @@ def a_node_whose_key_moves_twice_beside_its_job_gives_the_slot_to_idle_nodes():
     c, busy = moved_twice_beside_a_job()
     idle = [name for name in c.nodes() if name != busy]
     c.end(*["job-" + name for name in idle])
-    for _ in range(15):
-        c.after("2m")
-    expect("what the idle nodes show", {name: sharing(c)[name] for name in idle}, dict.fromkeys(idle, ("mps", 16)))
+    expect_idle_nodes_change(c, idle)
     expect("what the busy node shows", sharing(c)[busy], ("time-slicing", 12))
     c.end("job-" + busy)
     for _ in range(10):
@@ -150,9 +151,7 @@ def a_node_whose_pods_were_restarted_before_its_label_moved_gives_way_to_an_idle
     c, waiting = waits_for_the_label_of_its_policy()
     idle = [name for name in c.nodes() if name != waiting]
     c.end(*["job-" + name for name in idle])
-    for _ in range(15):
-        c.after("2m")
-    expect("what the idle nodes show", {name: sharing(c)[name] for name in idle}, dict.fromkeys(idle, ("mps", 16)))
+    expect_idle_nodes_change(c, idle)
     expect("what the busy node shows", sharing(c)[waiting], ("mps", 8))
 
 

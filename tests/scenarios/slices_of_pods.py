@@ -49,19 +49,27 @@ def a_key_that_is_still_there_is_not_written_again():
     expect("writes", [a for a in c.after("2m").actions if a["action"] == "PatchConfigMap"], [])
 
 
+def two_gpus_in_halves(used_by, gpu):
+    """n01 with slices of 20 and 19 GiB on each of two GPUs. Only that pod, a or b, has one: 20 GiB of that GPU. A pod waits for 39 GiB."""
+    c = SliceCluster()
+    c.slice_node("n01", gpus=2)
+    sizes = {"a": 20, "b": 20, "x": 19, "y": 19}
+    for name, size in sizes.items():
+        c.wait_for_slice(name, size)
+    c.partition()
+    c.bind(used_by, "n01", [gpu])
+    for name in sizes:
+        if name != used_by:
+            c.end_pod(name)
+    c.react()
+    c.wait_for_slice("big", 39)
+    return c
+
+
 @scenario
 def a_slice_that_a_pod_took_a_moment_ago_stays():
     """A pod ended on GPU 0 and another one was bound on GPU 1 five seconds ago; the agent reports every ten: GPU 1 keeps it."""
-    c = SliceCluster()
-    c.slice_node("n01", gpus=2)
-    for name, size in (("a", 20), ("b", 20), ("x", 19), ("y", 19)):
-        c.wait_for_slice(name, size)
-    c.partition()
-    c.bind("a", "n01", [0])
-    for name in ("b", "x", "y"):
-        c.end_pod(name)
-    c.react()
-    c.wait_for_slice("big", 39)
+    c = two_gpus_in_halves("a", 0)
     c.after("2m")  # The key for it.
     c.wait("2m")
     c.slice_nodes["n01"]["agent"] = False
@@ -75,18 +83,7 @@ def a_slice_that_a_pod_took_a_moment_ago_stays():
 @scenario
 def a_slice_that_a_pod_took_before_the_last_report_stays():
     """The neighbour: the agent has reported since, and GPU 0 is the one that is cut."""
-    c = SliceCluster()
-    c.slice_node("n01", gpus=2)
-    c.wait_for_slice("a", 20)
-    c.wait_for_slice("b", 20)
-    c.wait_for_slice("x", 19)
-    c.wait_for_slice("y", 19)
-    c.partition()
-    c.bind("b", "n01", [1])
-    for name in ("a", "x", "y"):
-        c.end_pod(name)
-    c.react()
-    c.wait_for_slice("big", 39)
+    c = two_gpus_in_halves("b", 1)
     c.partition()
     expect("slices", c.slices("n01")[0], {39: 1})
 

@@ -106,7 +106,6 @@ int show_status(RolloutCall& call) {
     if (!any && waiting.empty()) return call.refuse(any.error().message);
     if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
-  constexpr std::size_t kMostSteps = 20;
   bool wrong = call.no_operator && call.no_operator->was_running;
   Json document{{"version", kJsonVersion},
                 {"operator", call.no_operator ? call.no_operator->field() : ""},
@@ -121,7 +120,7 @@ int show_status(RolloutCall& call) {
     document["rollouts"].push_back(rollout_json(facts));
     document["rollouts"].back()["estimatedCompletion"] = estimate;
     const SharingRollout& rollout = *facts.rollout;
-    const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps);
+    const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
     Json& in_progress = document["rollouts"].back()["inProgress"] = Json::array();
     for (const NodeStep& step : steps) in_progress.push_back({{"name", step.node}, {"step", step.step}});
     RecordedStop stop = stop_of(facts);

@@ -1,6 +1,7 @@
 // SharingRollouts as people ask for them: which one is meant, and how it is shown. Pure functions over a World.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
@@ -87,6 +88,8 @@ struct PolicyWait {
 // is in no status, because that would be two writes more for each edit: `pass` knows when it starts.
 [[nodiscard]] std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<std::string>& policy,
                                                        const std::set<std::string>& except);
+// The most nodes in a change that `rollout status` lists for a rollout or a wait.
+inline constexpr std::size_t kMostListedSteps = 20;
 // What `rollout status` prints about a wait besides it.
 struct WaitOutlook {
   std::vector<NodeStep> steps;    // Of the policy's nodes in a change.

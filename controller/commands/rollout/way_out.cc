@@ -141,10 +141,9 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
 }
 
 WaitOutlook outlook_of(ReadingPass& pass, const PolicyWait& wait) {
-  constexpr std::size_t kMostSteps = 20;
   WaitOutlook out;
   if (!wait.nodes.empty()) return out;  // It is about those alone.
-  out.steps = steps_to(pass, wait.policy, {}, kMostSteps);
+  out.steps = steps_to(pass, wait.policy, {}, kMostListedSteps);
   if (wait.reason == kBudgetExhausted) out.next = raise_budgets(wait.message, wait.policy);
   return out;
 }

@@ -20,13 +20,21 @@ using testing::Not;
 using Verb = RolloutOptions::Verb;
 using Json = nlohmann::json;
 
-TEST_F(RolloutCommand, UndoOfAnInlineProfileIsOneAnnotation) {
-  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
-       policy("p", R"({"profile":{"inline":{"strategy":"mps","replicas":4}}})"));
-  InlineProfile profile;
-  profile.strategy = "mps";
-  profile.replicas = 4;
-  rollout("r", "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
+class InlineProfileUndo : public RolloutCommand {
+ protected:
+  // By policy p: rollout r, in progress.
+  void roll_out_inline_profile() {
+    post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+         policy("p", R"({"profile":{"inline":{"strategy":"mps","replicas":4}}})"));
+    InlineProfile profile;
+    profile.strategy = "mps";
+    profile.replicas = 4;
+    rollout("r", "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
+  }
+};
+
+TEST_F(InlineProfileUndo, IsOneAnnotation) {
+  roll_out_inline_profile();
   EXPECT_EQ(run(Verb::undo), 0) << err.str();
   const Json object = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r");
   EXPECT_EQ(object["metadata"]["annotations"]["gpusharing.dev/undo"], "true");
@@ -35,13 +43,8 @@ TEST_F(RolloutCommand, UndoOfAnInlineProfileIsOneAnnotation) {
 
 // An operator that has not looked since the undo can see it together with the first value, and takes it for an undo of
 // that attempt.
-TEST_F(RolloutCommand, AStartRightAfterAnUndoAsksOnceMoreWhenTheUndoneRolloutIsGone) {
-  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
-       policy("p", R"({"profile":{"inline":{"strategy":"mps","replicas":4}}})"));
-  InlineProfile profile;
-  profile.strategy = "mps";
-  profile.replicas = 4;
-  rollout("r", "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
+TEST_F(InlineProfileUndo, IsEndedByAStartRightAfterItThatAsksOnceMoreWhenTheUndoneRolloutIsGone) {
+  roll_out_inline_profile();
   ASSERT_EQ(run(Verb::undo), 0) << err.str();
   std::vector<std::string> writes;
   std::set<std::string> asked;

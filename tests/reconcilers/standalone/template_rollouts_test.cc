@@ -103,7 +103,7 @@ TEST_F(TemplateRollouts, ArePausedAndResumed) {
   run(200s);
   EXPECT_LT(before, 3);
   EXPECT_EQ(on("new"), before);
-  EXPECT_EQ(in_change(), 0);  // A node that only waits is given back.
+  EXPECT_EQ(in_change(), 0);  // The operator uncordons nodes that only wait.
   EXPECT_EQ(phase_of("new"), "Paused");
   turn("new", "paused", false);
   fleet->release("n01");
