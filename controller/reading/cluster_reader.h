@@ -41,9 +41,9 @@ struct ClusterView {
 // be wrong. The operator's own record is not part of it.
 [[nodiscard]] std::string coverage_gap(const World& world, const PlannerSettings& settings);
 
-// One list of all pods (those without a word of GPUs are dropped as they come), besides read_world(). If pods cannot be
-// listed across namespaces, consumers and reservations are unknown; `incomplete` says so, and no planner concludes
-// anything about them.
+// One list of all pods (those without a word of GPUs, on nodes that are not partitioned, are dropped as they come),
+// besides read_world(). If pods cannot be listed across namespaces, consumers and reservations are unknown;
+// `incomplete` says so, and no planner concludes anything about them.
 boost::asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock* clock, PlannerSettings settings,
                                                        ClusterView* view);
 

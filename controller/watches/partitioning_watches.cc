@@ -21,7 +21,7 @@ k8s::Gvr resource_of(Kind kind) {
   return {"", "v1", "pods"};
 }
 
-// Pods that ask for no resource of nvidia.com change no plan; most pods of a cluster are such pods.
+// A pod without a node that asks for no resource of nvidia.com changes no plan. One on a labelled node uses its CPUs.
 bool asks_for_gpus(std::string_view json) {
   return json.find("nvidia.com/") != std::string_view::npos;
 }
@@ -78,7 +78,8 @@ std::shared_ptr<ScopedWatch> PartitioningWatches::open_one(const PartitioningSco
   if (scope.kind == Kind::leases) {
     watch->fill(&partitioning.leases, &lease_counts_, &project_partitioner_lease);
   } else {
-    watch->fill(&partitioning.pods, &pod_counts_, &project_slice_pod, &asks_for_gpus);
+    watch->fill(&partitioning.pods, &pod_counts_, &project_slice_pod,
+                scope.kind == Kind::pending_pods ? &asks_for_gpus : nullptr);
   }
   start(scope, watch, resource_of(scope.kind), std::move(options));
   return watch;

@@ -112,26 +112,32 @@ bool Fields::time(Value value, std::string_view field, std::optional<k8s::WallTi
 namespace {
 
 // Rounded up, as the scheduler counts.
-std::optional<std::int64_t> whole_quantity(std::string_view text) {
+std::optional<std::int64_t> whole_quantity(std::string_view text, std::int64_t parts) {
   std::int64_t whole = 0;
   const char* end = text.data() + text.size();
-  if (auto [rest, code] = std::from_chars(text.data(), end, whole); code == std::errc{} && rest == end) return whole;
+  const auto [rest, code] = std::from_chars(text.data(), end, whole);
+  if (parts == 1 && code == std::errc{} && rest == end) return whole;
   const auto value = parse_quantity(text);
-  if (!value || !(std::abs(*value) < 9e18L)) return std::nullopt;
-  return static_cast<std::int64_t>(std::ceil(*value));
+  if (!value || !(std::abs(*value) < 9e18L / static_cast<long double>(parts))) return std::nullopt;
+  return static_cast<std::int64_t>(std::ceil(*value * static_cast<long double>(parts)));
 }
 
 }  // namespace
 
-bool Fields::quantity(Value value, std::string_view field, std::int64_t& out) {
+bool Fields::quantity(Value value, std::string_view field, std::int64_t& out, std::int64_t parts) {
   json_type type{};
   if (!ok()) return false;
   if (auto code = value.type().get(type); code != simdjson::SUCCESS) return invalid_json(field, code);
-  if (type == json_type::number) return number(value, field, out);
+  if (type == json_type::number && parts == 1) return number(value, field, out);
   std::string_view read;
-  if (!view(value, field, read)) return false;
+  if (type == json_type::number) {
+    read = value.raw_json_token();
+    read = read.substr(0, read.find_last_not_of(" \t\r\n") + 1);
+  } else if (!view(value, field, read)) {
+    return false;
+  }
   if (type == json_type::null) return true;
-  const auto parsed = whole_quantity(read);
+  const auto parsed = whole_quantity(read, parts);
   if (!parsed) return fail(field, "a quantity such as 8 or 2k");
   out = *parsed;
   return true;

@@ -102,6 +102,14 @@ struct Taint {
   friend bool operator==(const Taint&, const Taint&) = default;
 };
 
+// What the kubelet offers to all pods together, beside extended resources. 0: unknown.
+struct NodeRoom {
+  std::int64_t memory = 0;  // Bytes.
+  std::int32_t cpu = 0;     // Thousandths of a CPU.
+  std::int32_t pods = 0;
+  friend bool operator==(const NodeRoom&, const NodeRoom&) = default;
+};
+
 struct Node {
   ObjectMeta meta;  // All labels (selectors may name any); annotations: the operator's, NFD's feature-labels, and
                     // nvidia/nos/kai ones.
@@ -112,6 +120,7 @@ struct Node {
   // removes keys.
   ResourceCounts capacity;
   ResourceCounts allocatable;
+  NodeRoom room;
   friend bool operator==(const Node&, const Node&) = default;
 };
 // A person makes the operator skip the node: gpusharing.dev/hold=true, as an annotation or as a label.

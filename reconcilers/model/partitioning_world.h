@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,7 +32,15 @@ struct SliceRequest {
   friend bool operator==(const SliceRequest&, const SliceRequest&) = default;
 };
 
-// A pod as partitioning sees it. Every pod of a partitioned node is one, also without a slice.
+// What a pod asks for beside extended resources, as the scheduler counts it: with its init containers and its overhead.
+struct PodNeeds {
+  std::int64_t cpu = 0;     // Thousandths of a CPU.
+  std::int64_t memory = 0;  // Bytes.
+  friend bool operator==(const PodNeeds&, const PodNeeds&) = default;
+};
+
+// A pod as partitioning sees it. Every pod of a partitioned node is one, also without a slice. One that asks for
+// nothing of nvidia.com has no labels, owners and rules of its own about nodes.
 struct SlicePod {
   ObjectMeta meta;  // With its labels and without annotations.
   Interned node_name;
@@ -39,9 +48,11 @@ struct SlicePod {
   Interned nominated_node;
   std::int32_t priority = 0;
   bool unschedulable = false;       // PodScheduled is False with the reason Unschedulable.
+  std::optional<WallTime> bound;    // Since when PodScheduled is True; nullopt: it is not, or the time is unknown.
   RareList<SliceRequest> requests;  // Of each container that asks for slices, init containers included.
   RareList<std::int64_t> slices;    // What the scheduler counts: the size in GiB of every slice, ascending.
-  bool uses_whole_gpus = false;     // Requests nvidia.com/gpu, or another nvidia.com resource that is no slice.
+  PodNeeds needs;
+  bool uses_whole_gpus = false;  // Requests nvidia.com/gpu, or another nvidia.com resource that is no slice.
   RareList<StringMap::Entry> node_selector;
   RareList<std::vector<NodeSelectorRequirement>> affinity_terms;  // Required node affinity: OR of ANDs.
   RareList<Toleration> tolerations;

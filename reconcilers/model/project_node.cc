@@ -1,5 +1,6 @@
 // Node and ConfigMap: JSON -> projected value.
 #include <algorithm>
+#include <limits>
 
 #include "k8sclient/value/base64.h"
 #include "reconcilers/model/json_fields.h"
@@ -31,18 +32,36 @@ bool read_taint(Fields& fields, Value value, Taint& taint) {
   });
 }
 
-bool read_gpu_resources(Fields& fields, Value value, std::string_view field, ResourceCounts& out) {
-  return fields.object(value, field, [&](std::string_view key, Value inner) {
-    if (!key.starts_with("nvidia.com/")) return true;
-    std::int64_t& count = out[Interned(key)];
-    return fields.quantity(inner, field, count);
+bool read_gpu_resource(Fields& fields, std::string_view key, Value value, std::string_view field, ResourceCounts& out) {
+  if (!key.starts_with("nvidia.com/")) return true;
+  std::int64_t& count = out[Interned(key)];
+  return fields.quantity(value, field, count);
+}
+
+bool read_small(Fields& fields, Value value, std::string_view field, std::int64_t parts, std::int32_t& out) {
+  std::int64_t read = 0;
+  if (!fields.quantity(value, field, read, parts)) return false;
+  out = static_cast<std::int32_t>(std::clamp<std::int64_t>(read, 0, std::numeric_limits<std::int32_t>::max()));
+  return true;
+}
+
+bool read_allocatable(Fields& fields, Value value, Node& node) {
+  return fields.object(value, "status.allocatable", [&](std::string_view key, Value inner) {
+    if (key == "cpu") return read_small(fields, inner, "status.allocatable.cpu", 1000, node.room.cpu);
+    if (key == "pods") return read_small(fields, inner, "status.allocatable.pods", 1, node.room.pods);
+    if (key == "memory") return fields.quantity(inner, "status.allocatable.memory", node.room.memory);
+    return read_gpu_resource(fields, key, inner, "status.allocatable", node.allocatable);
   });
 }
 
 bool read_node_status(Fields& fields, Value value, Node& node) {
   return fields.object(value, "status", [&](std::string_view key, Value inner) {
-    if (key == "capacity") return read_gpu_resources(fields, inner, "status.capacity", node.capacity);
-    if (key == "allocatable") return read_gpu_resources(fields, inner, "status.allocatable", node.allocatable);
+    if (key == "capacity") {
+      return fields.object(inner, "status.capacity", [&](std::string_view resource, Value count) {
+        return read_gpu_resource(fields, resource, count, "status.capacity", node.capacity);
+      });
+    }
+    if (key == "allocatable") return read_allocatable(fields, inner, node);
     if (key == "conditions") {
       return fields.array(inner, "status.conditions", [&](Value item) { return read_ready(fields, item, node.ready); });
     }

@@ -18,14 +18,56 @@ using json::Fields;
 using json::Value;
 
 using SliceCounts = std::map<std::int64_t, std::int64_t>;  // By size.
+constexpr std::int64_t kMilli = 1000;
 
-// A container's requests of nvidia.com resources.
+// What one container, or the pod itself, asks for.
+struct Requests {
+  SliceCounts slices;
+  PodNeeds needs;
+};
+
 struct ContainerRequests {
   std::string name;
-  SliceCounts slices;
+  Requests requests;
   bool whole_gpus = false;
   bool sidecar = false;
 };
+
+// `resources` of a container or of a pod: `requests`, and `limits` where those are missing, as the API server fills
+// them in. `see` is given each extended resource.
+template <class See>
+bool read_resources(Fields& fields, Value value, PodNeeds& needs, See see) {
+  PodNeeds limits;
+  bool any_cpu = false;
+  bool any_memory = false;
+  const bool read = fields.object(value, "resources", [&](std::string_view side, Value list) {
+    if (side != "limits" && side != "requests") return true;
+    const bool requested = side == "requests";
+    PodNeeds& into = requested ? needs : limits;
+    return fields.object(list, "resources.limits", [&](std::string_view resource, Value count) {
+      if (resource == "cpu") {
+        any_cpu = any_cpu || requested;
+        return fields.quantity(count, "resources.limits.cpu", into.cpu, kMilli);
+      }
+      if (resource == "memory") {
+        any_memory = any_memory || requested;
+        return fields.quantity(count, "resources.limits.memory", into.memory);
+      }
+      return see(resource, count);
+    });
+  });
+  if (!any_cpu) needs.cpu = limits.cpu;
+  if (!any_memory) needs.memory = limits.memory;
+  return read;
+}
+
+bool read_list(Fields& fields, Value value, std::string_view field, PodNeeds& needs) {
+  return fields.object(value, field, [&](std::string_view resource, Value count) {
+    if (resource == "cpu") return fields.quantity(count, field, needs.cpu, kMilli);
+    if (resource == "memory") return fields.quantity(count, field, needs.memory);
+    return true;
+  });
+}
 
 bool read_container(Fields& fields, Value value, ContainerRequests& out) {
   return fields.object(value, "spec.containers", [&](std::string_view key, Value inner) {
@@ -37,40 +79,45 @@ bool read_container(Fields& fields, Value value, ContainerRequests& out) {
       return true;
     }
     if (key != "resources") return true;
-    return fields.object(inner, "resources", [&](std::string_view side, Value list) {
-      // Extended resources have equal requests and limits; one of the two is enough for the API server.
-      if (side != "limits" && side != "requests") return true;
-      return fields.object(list, "resources.limits", [&](std::string_view resource, Value count) {
-        if (!resource.starts_with("nvidia.com/")) return true;
-        std::int64_t wanted = 0;
-        if (!fields.quantity(count, "resources.limits", wanted)) return false;
-        const auto gigabytes = slice_gigabytes(resource);
-        if (gigabytes && wanted > 0) out.slices[*gigabytes] = wanted;
-        if (!gigabytes && wanted > 0) out.whole_gpus = true;
-        return true;
-      });
+    // Extended resources have equal requests and limits; one of the two is enough for the API server.
+    return read_resources(fields, inner, out.requests.needs, [&](std::string_view resource, Value count) {
+      if (!resource.starts_with("nvidia.com/")) return true;
+      std::int64_t wanted = 0;
+      if (!fields.quantity(count, "resources.limits", wanted)) return false;
+      const auto gigabytes = slice_gigabytes(resource);
+      if (gigabytes && wanted > 0) out.requests.slices[*gigabytes] = wanted;
+      if (!gigabytes && wanted > 0) out.whole_gpus = true;
+      return true;
     });
   });
 }
 
-void add(SliceCounts& sum, const SliceCounts& counts) {
-  for (const auto& [gigabytes, count] : counts) sum[gigabytes] += count;
+void add(Requests& sum, const Requests& more) {
+  for (const auto& [gigabytes, count] : more.slices) sum.slices[gigabytes] += count;
+  sum.needs.cpu += more.needs.cpu;
+  sum.needs.memory += more.needs.memory;
+}
+
+void raise_to(Requests& out, const Requests& least) {
+  for (const auto& [gigabytes, count] : least.slices) out.slices[gigabytes] = std::max(out.slices[gigabytes], count);
+  out.needs.cpu = std::max(out.needs.cpu, least.needs.cpu);
+  out.needs.memory = std::max(out.needs.memory, least.needs.memory);
 }
 
 // As the scheduler counts (k8s.io/component-helpers, resource.PodRequests): a sidecar runs beside everything that
 // starts after it, and other init containers run one after the other before the main containers.
-SliceCounts counted_slices(const std::vector<ContainerRequests>& inits, const std::vector<ContainerRequests>& mains) {
-  SliceCounts sidecars;
-  SliceCounts largest_step;
+Requests counted(const std::vector<ContainerRequests>& inits, const std::vector<ContainerRequests>& mains) {
+  Requests sidecars;
+  Requests largest_step;
   for (const ContainerRequests& init : inits) {
-    SliceCounts step = sidecars;
-    add(step, init.slices);
+    Requests step = sidecars;
+    add(step, init.requests);
     if (init.sidecar) sidecars = step;
-    for (const auto& [gigabytes, count] : step) largest_step[gigabytes] = std::max(largest_step[gigabytes], count);
+    raise_to(largest_step, step);
   }
-  SliceCounts out = std::move(sidecars);
-  for (const ContainerRequests& main : mains) add(out, main.slices);
-  for (const auto& [gigabytes, count] : largest_step) out[gigabytes] = std::max(out[gigabytes], count);
+  Requests out = std::move(sidecars);
+  for (const ContainerRequests& main : mains) add(out, main.requests);
+  raise_to(out, largest_step);
   return out;
 }
 
@@ -83,15 +130,22 @@ void keep_requests(const std::vector<ContainerRequests>& inits, const std::vecto
   for (const auto* list : {&inits, &mains}) {
     for (const ContainerRequests& container : *list) {
       pod.uses_whole_gpus = pod.uses_whole_gpus || container.whole_gpus;
-      for (const auto& [gigabytes, count] : container.slices) requests.push_back({container.name, gigabytes, count});
+      for (const auto& [gigabytes, count] : container.requests.slices)
+        requests.push_back({container.name, gigabytes, count});
     }
   }
+  const Requests all = counted(inits, mains);
+  pod.needs = all.needs;
   std::vector<std::int64_t> slices;
-  for (const auto& [gigabytes, count] : counted_slices(inits, mains)) {
+  for (const auto& [gigabytes, count] : all.slices) {
     slices.insert(slices.end(), static_cast<std::size_t>(std::min(count, kMostSlices)), gigabytes);
   }
   pod.requests = std::move(requests);
   pod.slices = std::move(slices);
+}
+
+bool asks_for_gpus(const SlicePod& pod) {
+  return !pod.requests.empty() || pod.uses_whole_gpus;
 }
 
 bool read_spec(Fields& fields, Value value, SlicePod& pod) {
@@ -100,6 +154,8 @@ bool read_spec(Fields& fields, Value value, SlicePod& pod) {
   std::vector<Toleration> tolerations;
   std::vector<std::vector<NodeSelectorRequirement>> affinity;
   std::map<std::string, std::string> selector;
+  PodNeeds overhead;
+  std::optional<PodNeeds> of_pod;  // spec.resources: in place of the sum over the containers, where it names one.
   const bool read = fields.object(value, "spec", [&](std::string_view key, Value inner) {
     const auto containers = [&](std::vector<ContainerRequests>& into) {
       return fields.array(inner, "spec.containers",
@@ -109,6 +165,10 @@ bool read_spec(Fields& fields, Value value, SlicePod& pod) {
     if (key == "priority") return fields.number(inner, "spec.priority", pod.priority);
     if (key == "containers") return containers(mains);
     if (key == "initContainers") return containers(inits);
+    if (key == "overhead") return read_list(fields, inner, "spec.overhead", overhead);
+    if (key == "resources") {
+      return read_resources(fields, inner, of_pod.emplace(), [](std::string_view, Value) { return true; });
+    }
     if (key == "nodeSelector") return fields.string_map(inner, "spec.nodeSelector", selector);
     if (key == "affinity") return json::read_node_affinity(fields, inner, affinity);
     if (key == "tolerations") {
@@ -119,6 +179,11 @@ bool read_spec(Fields& fields, Value value, SlicePod& pod) {
     return true;
   });
   keep_requests(inits, mains, pod);
+  if (of_pod && of_pod->cpu > 0) pod.needs.cpu = of_pod->cpu;
+  if (of_pod && of_pod->memory > 0) pod.needs.memory = of_pod->memory;
+  pod.needs.cpu += overhead.cpu;
+  pod.needs.memory += overhead.memory;
+  if (!asks_for_gpus(pod)) return read;
   std::vector<StringMap::Entry> labels;
   for (const auto& [label, wanted] : selector) labels.push_back({Interned(label), Interned(wanted)});
   pod.node_selector = std::move(labels);
@@ -128,17 +193,21 @@ bool read_spec(Fields& fields, Value value, SlicePod& pod) {
 }
 
 // One of status.conditions.
-bool read_condition(Fields& fields, Value value, bool& unschedulable) {
+bool read_condition(Fields& fields, Value value, SlicePod& pod) {
   std::string type;
   std::string status;
   std::string reason;
+  std::optional<WallTime> since;
   const bool read = fields.object(value, "status.conditions", [&](std::string_view key, Value inner) {
     if (key == "type") return fields.text(inner, "status.conditions.type", type);
     if (key == "status") return fields.text(inner, "status.conditions.status", status);
     if (key == "reason") return fields.text(inner, "status.conditions.reason", reason);
+    if (key == "lastTransitionTime") return fields.time(inner, "status.conditions.lastTransitionTime", since);
     return true;
   });
-  if (type == "PodScheduled") unschedulable = status == "False" && reason == "Unschedulable";
+  if (type != "PodScheduled") return read;
+  pod.unschedulable = status == "False" && reason == "Unschedulable";
+  pod.bound = status == "True" ? since : std::nullopt;
   return read;
 }
 
@@ -156,11 +225,11 @@ k8s::Result<SlicePod> project_slice_pod(std::string_view text) {
       if (field == "phase") return fields.text(inner, "status.phase", pod.phase);
       if (field == "nominatedNodeName") return fields.text(inner, "status.nominatedNodeName", pod.nominated_node);
       if (field != "conditions") return true;
-      return fields.array(inner, "status.conditions",
-                          [&](Value item) { return read_condition(fields, item, pod.unschedulable); });
+      return fields.array(inner, "status.conditions", [&](Value item) { return read_condition(fields, item, pod); });
     });
   });
   if (!read) return std::unexpected(read.error());
+  if (!asks_for_gpus(pod)) pod.meta.labels = {};
   return pod;
 }
 

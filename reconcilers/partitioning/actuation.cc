@@ -67,7 +67,8 @@ std::map<std::size_t, PendingKey> pending_keys(const Snapshot& snapshot, const s
     if (!is_profile_key_of(node->name, key, *text->second)) continue;
     const std::optional<Geometry>& geometry = cache.profile(text->second);
     const auto index = static_cast<std::size_t>(node - nodes.begin());
-    if (!geometry || !keeps_pods(*node, *geometry) || !fits_gpus(*node, *geometry, snapshot.settings.partitioning))
+    if (!geometry || !keeps_pods(*node, *geometry) || might_cut_bound_slices(*node, *geometry) ||
+        !fits_gpus(*node, *geometry, snapshot.settings.partitioning))
       continue;
     if (const auto known = oldest.find(index); known != oldest.end() && known->second <= at->second) continue;
     oldest[index] = at->second;

@@ -102,6 +102,11 @@ void add_slices(SliceCounts& slices, std::int64_t gigabytes, std::int64_t by) {
   if (at->second <= 0) slices.erase(at);
 }
 
+std::int64_t count_of(const SliceCounts& slices, std::int64_t gigabytes) {
+  const auto at = slices.find(gigabytes);
+  return at == slices.end() ? 0 : at->second;
+}
+
 std::string describe(const SliceCounts& slices) {
   std::string out;
   for (const auto& [gigabytes, count] : slices)
@@ -121,9 +126,7 @@ bool contains(const Geometry& whole, const Geometry& part) {
   return std::ranges::all_of(part, [&](const auto& gpu) {
     const auto at = whole.find(gpu.first);
     return std::ranges::all_of(gpu.second, [&](const auto& slices) {
-      if (at == whole.end()) return false;
-      const auto found = at->second.find(slices.first);
-      return found != at->second.end() && found->second >= slices.second;
+      return at != whole.end() && count_of(at->second, slices.first) >= slices.second;
     });
   });
 }

@@ -17,6 +17,8 @@ using SliceCounts = std::map<std::int64_t, std::int64_t>;  // Size in GiB -> how
 [[nodiscard]] std::int64_t gigabytes_of(const SliceCounts& slices);
 // `by` can be negative; a count that becomes 0 or less is removed.
 void add_slices(SliceCounts& slices, std::int64_t gigabytes, std::int64_t by);
+// 0 if there are none of that size.
+[[nodiscard]] std::int64_t count_of(const SliceCounts& slices, std::int64_t gigabytes);
 // "2 x 10 GiB, 1 x 20 GiB"; "none" if there are none. For people.
 [[nodiscard]] std::string describe(const SliceCounts& slices);
 

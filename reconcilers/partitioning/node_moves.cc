@@ -33,7 +33,7 @@ bool has_way_back(const PartitionedNode& node, PlanningCache& cache) {
   const auto at = node.config_map->data.find(node.mark.good);
   if (at == node.config_map->data.end() || !at->second) return false;
   const std::optional<Geometry>& good = cache.profile(at->second);
-  return good && keeps_pods(node, *good);
+  return good && keeps_pods(node, *good) && !might_cut_bound_slices(node, *good);
 }
 
 class Follower {
@@ -197,6 +197,18 @@ bool keeps_pods(const PartitionedNode& node, const Geometry& geometry) {
     const auto at = there.find(slices.first);
     return at != there.end() && at->second >= slices.second;
   });
+}
+
+bool might_cut_bound_slices(const PartitionedNode& node, const Geometry& geometry) {
+  for (std::size_t g = 0; g < node.slices.gpus.size(); ++g) {
+    const GpuSlices& gpu = node.slices.gpus[g];
+    const auto planned = geometry.find(static_cast<std::int64_t>(g));
+    for (const auto& [gigabytes, free] : gpu.free) {
+      const std::int64_t wanted = planned == geometry.end() ? 0 : count_of(planned->second, gigabytes);
+      if (wanted < count_of(gpu.used, gigabytes) + std::min(free, node.bound_slices(gigabytes))) return true;
+    }
+  }
+  return false;
 }
 
 bool fits_gpus(const PartitionedNode& node, const Geometry& geometry, const PartitioningSettings& settings) {

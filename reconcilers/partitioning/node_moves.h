@@ -28,6 +28,10 @@ struct NodeMoves {
 // the bound pods that the report does not show yet.
 [[nodiscard]] bool keeps_pods(const PartitionedNode& node, const Geometry& geometry);
 
+// `geometry` gives up a free slice that one of the bound pods might have: it is not known yet on which GPU those are
+// whose slices the report does not show, or that were bound a moment ago.
+[[nodiscard]] bool might_cut_bound_slices(const PartitionedNode& node, const Geometry& geometry);
+
 // The GPUs that the node has can carry `geometry`: a machine can come back with other GPUs under the same name.
 [[nodiscard]] bool fits_gpus(const PartitionedNode& node, const Geometry& geometry,
                              const PartitioningSettings& settings);

@@ -19,7 +19,8 @@ class Packer {
         need_(node.gpus.size()),
         dropped_(node.gpus.size() * sizes.size()),
         dropped_gigabytes_(node.gpus.size()),
-        surplus_(sizes.size()) {
+        surplus_(sizes.size()),
+        bound_(node.taken) {
     SizeCounts supply(sizes.size());
     for (const PackGpu& gpu : node.gpus) {
       for (std::size_t t = 0; t < sizes.size(); ++t) supply[t] += gpu.free[t];
@@ -31,6 +32,7 @@ class Packer {
       surplus_[t] = std::max(left, 0);
       for (std::int32_t i = 0; i < missing; ++i) missing_.push_back(t);
     }
+    for (std::size_t t = 0; t < node.just_taken.size(); ++t) bound_[t] += node.just_taken[t];
     for (std::size_t g = 0; g < node.gpus.size(); ++g) need_[g] = -node.gpus[g].room;
     adds_.resize(missing_.size());
   }
@@ -56,7 +58,7 @@ class Packer {
     const std::int32_t free = node_.gpus[g].free[t];
     if (free == 0) return 0;
     // It is not known on which GPU the slices are that bound pods have taken: each might have all of them.
-    return std::max(std::min(free - std::min(free, node_.taken[t]), surplus_[t] + dropped(g, t)), 0);
+    return std::max(std::min(free - std::min(free, bound_[t]), surplus_[t] + dropped(g, t)), 0);
   }
 
   // False: no placement exists. Of the slices that are missing, the largest k are each at least as large as the k-th,
@@ -233,6 +235,7 @@ class Packer {
   SizeCounts dropped_;                           // By GPU and size: free slices that are given up.
   std::vector<std::int64_t> dropped_gigabytes_;  // By GPU: what these make up.
   SizeCounts surplus_;                           // Free slices of the node that nothing needs and nothing has given up.
+  SizeCounts bound_;                             // Free slices that bound pods have taken, or might have.
   std::vector<std::size_t> missing_;             // Slices to be added, by decreasing size.
   std::vector<std::size_t> adds_;                // The GPU of each.
   std::vector<char> sums_;                       // Of least_drop(), kept for its memory.

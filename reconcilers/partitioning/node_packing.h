@@ -22,7 +22,10 @@ struct PackGpu {
 
 struct PackNode {
   std::vector<PackGpu> gpus;
-  SizeCounts taken;         // So many free slices belong to bound pods that the report does not show yet.
+  SizeCounts taken;  // So many free slices belong to bound pods that the report does not show yet.
+  // So many more might: pods that were bound a moment ago, which the report shows or not. They stay, and serve other
+  // pods all the same. Empty: none.
+  SizeCounts just_taken;
   bool changeable = false;  // Otherwise it only has its free slices.
   bool busy = false;        // It has used slices.
   friend bool operator==(const PackNode&, const PackNode&) = default;

@@ -43,7 +43,7 @@ std::string official_alternative(const Discovery& discovery, const PartitionedNo
                   k8s::to_string(plugin->key));
   std::vector<const SlicePod*> admitted;
   std::ranges::copy_if(pods, std::back_inserter(admitted),
-                       [&](const SlicePod* pod) { return Admission(*pod).admits(*node.node); });
+                       [&](const SlicePod* pod) { return Admission(*pod).admits(node); });
   if (const auto replicas = nearest_replicas(node.slices, admitted, settings)) {
     out += fmt::format(
         ". The nearest profile for the pods that wait is sharing.mps.resources: [{{name: nvidia.com/gpu, replicas: "

@@ -44,6 +44,17 @@ SliceCounts unreported_of(const PartitionedNode& node) {
   return out;
 }
 
+// A time in the future is that of a clock that is ahead: the pod is certainly new.
+void find_just_bound(PartitionedNode& node, WallTime now) {
+  for (const SlicePod* pod : node.pods) {
+    if (!pod->bound || pod->slices.empty()) continue;
+    const Duration left = kReportDelay - (now - *pod->bound);
+    if (left <= Duration::zero()) continue;
+    for (const std::int64_t gigabytes : pod->slices) add_slices(node.just_bound, gigabytes, 1);
+    node.report_due = std::max(node.report_due, left);
+  }
+}
+
 // CUDA's MPS with memory limits needs Volta (compute capability 7.0) or newer. A missing label is fine.
 bool is_before_volta(const Node& node) {
   const auto label = node.meta.labels.get(kComputeMajor);
@@ -150,8 +161,8 @@ void read_key(PartitionedNode& out, PlanningCache& cache) {
   out.key_of_operator = is_profile_key_of(out.name, out.key, *at->second);
 }
 
-PartitionedNode read_node(const World& world, const Discovery& discovery, const Node& node, const PodsByNode& pods,
-                          PlanningCache& cache) {
+PartitionedNode read_node(const World& world, WallTime now, const Discovery& discovery, const Node& node,
+                          const PodsByNode& pods, PlanningCache& cache) {
   PartitionedNode out;
   out.name = node.meta.name;
   out.node = &node;
@@ -164,7 +175,10 @@ PartitionedNode read_node(const World& world, const Discovery& discovery, const 
   read_key(out, cache);
   out.mark = mark_of(node);
   if (const auto at = pods.find(out.name); at != pods.end()) out.pods = at->second;
-  if (out.slices.problem.empty()) out.unreported = unreported_of(out);
+  if (out.slices.problem.empty()) {
+    out.unreported = unreported_of(out);
+    find_just_bound(out, now);
+  }
   find_obstacle(world, discovery, out);
   return out;
 }
@@ -195,6 +209,25 @@ bool PartitionedNode::awaits_label() const {
   return !selected && lacks_present_label(*node);
 }
 
+std::int64_t PartitionedNode::bound_slices(std::int64_t gigabytes) const {
+  return count_of(unreported, gigabytes) + count_of(just_bound, gigabytes);
+}
+
+bool PartitionedNode::has_room_for(const SlicePod& pod) const {
+  PodNeeds needs = pod.needs;
+  std::int64_t count = 1;
+  for (const SlicePod* other : pods) {
+    if (other->priority < pod.priority) continue;
+    needs.cpu += other->needs.cpu;
+    needs.memory += other->needs.memory;
+    ++count;
+  }
+  const auto fits = [](std::int64_t wanted, std::int64_t there) { return there == 0 || wanted <= there; };
+  // As the scheduler, which looks at no resource that the pod does not ask for.
+  return (pod.needs.cpu == 0 || fits(needs.cpu, node->room.cpu)) &&
+         (pod.needs.memory == 0 || fits(needs.memory, node->room.memory)) && fits(count, node->room.pods);
+}
+
 bool PartitionedNode::schedulable() const {
   return node->ready && !node->unschedulable && !node->meta.deletion_timestamp;
 }
@@ -218,13 +251,13 @@ bool lacks_present_label(const Node& node) {
   return !node.meta.labels.contains(kNosPartitioning) && is_partitioned_by_nos(node);
 }
 
-std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery,
+std::vector<PartitionedNode> read_partitioned_nodes(const World& world, WallTime now, const Discovery& discovery,
                                                     const std::set<std::string>& names, PlanningCache& cache) {
   std::vector<PartitionedNode> out;
   if (names.empty()) return out;
   const PodsByNode pods = bound_pods(world);
   for (const std::string& name : names) {
-    if (const Node* node = world.nodes.find(name)) out.push_back(read_node(world, discovery, *node, pods, cache));
+    if (const Node* node = world.nodes.find(name)) out.push_back(read_node(world, now, discovery, *node, pods, cache));
   }
   return out;
 }

@@ -2,6 +2,7 @@
 // device plugin and ConfigMap that serve it, and whether it can be planned for.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,7 +34,11 @@ struct PartitionedNode {
   std::vector<const SlicePod*> pods;  // Bound to it and not finished. By namespace and name.
   // Slices of its pods that the report does not show as used yet: so many of its free slices are not free.
   SliceCounts unreported;
-  bool readable = false;  // Its report makes sense, and its GPUs can carry slices.
+  // Slices of its pods that were bound less than kReportDelay ago. The report might show them or not, also where the
+  // numbers agree: a pod that has ended since is still in it. Each GPU keeps so many of its free slices.
+  SliceCounts just_bound;
+  Duration report_due{0};  // In how long `just_bound` is empty again, if no other pod comes.
+  bool readable = false;   // Its report makes sense, and its GPUs can carry slices.
   // Why it is left alone: the reason of the finding, and a sentence. Empty: it is not.
   std::string_view reason;
   std::string left_alone;
@@ -43,12 +48,22 @@ struct PartitionedNode {
   // The label nos.nebuly.com/gpu-partitioning that the plugin selects by is missing: the node has its former name, and
   // no plugin runs there.
   [[nodiscard]] bool awaits_label() const;
+  // Free slices of that size that bound pods have taken, or might have: none of them is known to be free.
+  [[nodiscard]] std::int64_t bound_slices(std::int64_t gigabytes) const;
+  // It has the CPUs, the memory and the place for one more pod like this, beside its pods of the same or a higher
+  // priority: those of a lower one can be preempted. What is unknown counts as enough.
+  [[nodiscard]] bool has_room_for(const SlicePod& pod) const;
   // Pods can be scheduled to it: it is Ready, not cordoned and not being deleted.
   [[nodiscard]] bool schedulable() const;
 };
 
+// Within this time after a pod was bound, nos's gpu-agent reports the slices that it uses: the agent looks every 10 s,
+// after the kubelet has admitted the pod.
+inline constexpr Duration kReportDelay = std::chrono::seconds(30);
+
 // The labelled nodes of these names (FleetIndex has them, so that a pass does not look at every node), by name.
-[[nodiscard]] std::vector<PartitionedNode> read_partitioned_nodes(const World& world, const Discovery& discovery,
+[[nodiscard]] std::vector<PartitionedNode> read_partitioned_nodes(const World& world, WallTime now,
+                                                                  const Discovery& discovery,
                                                                   const std::set<std::string>& names,
                                                                   PlanningCache& cache);
 

@@ -52,7 +52,7 @@ class Partitioning {
       if (node != nullptr) (is_partitioned_by_nos(*node) ? labelled : left).insert(name);
     }
     release_left(draft_, discovery_, left);
-    nodes_ = read_partitioned_nodes(draft_.s.world, discovery_, labelled, cache_);
+    nodes_ = read_partitioned_nodes(draft_.s.world, draft_.s.now, discovery_, labelled, cache_);
     if (nodes_.empty() && discovery_.of_nos.empty()) return;
     if (!view_is_complete()) return keep_timers(draft_);
     waiting_ = pending_pods(draft_.s.world);
@@ -61,6 +61,7 @@ class Partitioning {
     release_withdrawn(draft_, nodes_);
     moves_ = follow_moves(draft_, nodes_, cache_);
     sort_pods();
+    await_reports();
     plan();
     report_planned(draft_, nodes_, moves_.standings, pods_, plan_);
     act();
@@ -111,6 +112,14 @@ class Partitioning {
     return std::ranges::any_of(nodes_, [&](const PartitionedNode& node) {
       return node.readable && fits_when_empty(node.slices, pod, draft_.s.settings.partitioning);
     });
+  }
+
+  // Slices that pods have just taken are spared by this look. The next one, once they are reported, might need them.
+  void await_reports() {
+    if (pods_.empty()) return;
+    for (const PartitionedNode& node : nodes_) {
+      if (!node.just_bound.empty()) draft_.look_again_in(node.report_due);
+    }
   }
 
   // First with the keys that are on their way, then without those that have become useless.

@@ -69,11 +69,12 @@ std::string describe_refusal(const SlicePod& pod) {
 }
 
 Admission::Admission(const SlicePod& pod)
-    : selector_(pod.node_selector.begin(), pod.node_selector.end()),
+    : pod_(&pod),
+      selector_(pod.node_selector.begin(), pod.node_selector.end()),
       terms_(pod.affinity_terms.begin(), pod.affinity_terms.end()),
       tolerations_(pod.tolerations.begin(), pod.tolerations.end()) {}
 
-bool Admission::admits(const Node& node) const {
+bool Admission::follows_rules(const Node& node) const {
   const bool selected = std::ranges::all_of(selector_, [&](const StringMap::Entry& wanted) {
     return node.meta.labels.get(wanted.key.view()) == wanted.value.view();
   });
@@ -84,7 +85,7 @@ bool Admission::admits(const Node& node) const {
 }
 
 std::string admission_signature(const SlicePod& pod) {
-  std::string out;
+  std::string out = fmt::format("r:{} {} {};", pod.needs.cpu, pod.needs.memory, pod.priority);
   for (const StringMap::Entry& wanted : pod.node_selector)
     out += fmt::format("s:{}={};", wanted.key.view(), wanted.value.view());
   for (const auto& term : pod.affinity_terms) {
@@ -101,6 +102,15 @@ std::string admission_signature(const SlicePod& pod) {
                        toleration.effect.view());
   }
   return out;
+}
+
+std::string describe_needs(const PodNeeds& needs) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  std::string out;
+  if (needs.cpu > 0) out = fmt::format("{} CPUs", static_cast<double>(needs.cpu) / 1000);
+  if (needs.memory > 0)
+    out += fmt::format("{}{} MiB of memory", out.empty() ? "" : " and ", (needs.memory + kMiB - 1) / kMiB);
+  return out.empty() ? "a place for one more pod" : out;
 }
 
 std::string describe_need(const SlicePod& pod) {

@@ -40,12 +40,16 @@ class Hypothesis {
       return static_cast<std::size_t>(std::ranges::lower_bound(sizes_, gigabytes) - sizes_.begin());
     };
     packed_.taken.resize(sizes_.size());
+    packed_.just_taken.resize(sizes_.size());
     packed_.changeable = true;
     for (std::size_t t = 0; t < plan.sizes.size(); ++t) {
       packed_.taken[at(plan.sizes[t])] = plan.demand[index][t];
     }
     for (const auto& [gigabytes, count] : node.unreported) {
       if (known.contains(gigabytes)) packed_.taken[at(gigabytes)] += static_cast<std::int32_t>(count);
+    }
+    for (const auto& [gigabytes, count] : node.just_bound) {
+      if (known.contains(gigabytes)) packed_.just_taken[at(gigabytes)] = static_cast<std::int32_t>(count);
     }
     for (std::size_t g = 0; g < node.slices.gpus.size(); ++g) {
       PackGpu gpu{plan.packing[index].rooms[g], SizeCounts(sizes_.size())};
@@ -125,14 +129,24 @@ class Reporter {
     const Admission admission(pod);
     std::optional<Alternative> nearest;
     std::size_t admitting = 0;
+    std::size_t crowded = 0;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
-      if (!standings_[n].serves || !admission.admits(*nodes_[n].node)) continue;
+      if (!standings_[n].serves || !admission.follows_rules(*nodes_[n].node)) continue;
+      if (!nodes_[n].has_room_for(pod)) {
+        ++crowded;
+        continue;
+      }
       ++admitting;
       if (++hypotheses_ > kMostHypotheses) break;
       const auto used = Hypothesis(nodes_[n], plan_, n, pod).given_up();
       if (!used) continue;
       if (nearest && gigabytes_of(*used) >= gigabytes_of(nearest->used)) continue;
       nearest = Alternative{n, *used};
+    }
+    if (admitting == 0 && crowded > 0) {
+      return fmt::format(
+          "none of the nodes that admit it ({}) has {} left beside its pods of the same or a higher priority", crowded,
+          describe_needs(pod.needs));
     }
     if (admitting == 0) {
       return fmt::format(

@@ -48,7 +48,7 @@ PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<
       const Admission admission(*pod);
       std::vector<std::size_t>& admitted = out.admissions.emplace_back();
       for (std::size_t n = 0; n < nodes.size(); ++n) {
-        if (standings[n].serves && admission.admits(*nodes[n].node)) admitted.push_back(n);
+        if (standings[n].serves && admission.admits(nodes[n])) admitted.push_back(n);
       }
     }
     out.pods.push_back({pod->priority, {pod->slices.begin(), pod->slices.end()}, at->second});
@@ -79,9 +79,12 @@ PackNode pack_node_of(const PartitionedNode& node, const NodeStanding& standing,
     out.busy = out.busy || !node.slices.gpus[g].used.empty();
   }
   out.taken.resize(sizes.size());
-  for (const auto& [gigabytes, count] : node.unreported) {
-    const std::size_t at = index_of(sizes, gigabytes);
-    if (at < sizes.size() && sizes[at] == gigabytes) out.taken[at] = static_cast<std::int32_t>(count);
+  out.just_taken.resize(sizes.size());
+  for (const auto& [counts, into] : {std::pair(&node.unreported, &out.taken), {&node.just_bound, &out.just_taken}}) {
+    for (const auto& [gigabytes, count] : *counts) {
+      const std::size_t at = index_of(sizes, gigabytes);
+      if (at < sizes.size() && sizes[at] == gigabytes) (*into)[at] = static_cast<std::int32_t>(count);
+    }
   }
   out.changeable = standing.changeable;
   return out;
@@ -134,7 +137,7 @@ SliceCounts idle_slices(const PartitionedNode& node, const SlicePlan& plan, std:
   for (std::size_t t = 0; t < plan.sizes.size(); ++t) {
     std::int64_t free = -plan.demand[index][t];
     for (const SizeCounts& gpu : plan.packing[index].free) free += gpu[t];
-    if (const auto at = node.unreported.find(plan.sizes[t]); at != node.unreported.end()) free -= at->second;
+    free -= count_of(node.unreported, plan.sizes[t]);
     if (free > 0) out[plan.sizes[t]] = free;
   }
   return out;
@@ -147,8 +150,7 @@ Geometry without_idle(const PartitionedNode& node, const Geometry& geometry, Sli
     for (auto& [gigabytes, count] : idle) {
       const auto free = there.free.find(gigabytes);
       if (free == there.free.end()) continue;
-      const auto bound = node.unreported.find(gigabytes);
-      const std::int64_t removable = free->second - (bound == node.unreported.end() ? 0 : bound->second);
+      const std::int64_t removable = free->second - node.bound_slices(gigabytes);
       const std::int64_t removed = std::clamp<std::int64_t>(removable, 0, count);
       add_slices(gpu->second, gigabytes, -removed);
       count -= removed;
