@@ -17,6 +17,7 @@
 #include "reconcilers/rollout/baseline.h"
 #include "reconcilers/rollout/change_walk.h"
 #include "reconcilers/rollout/gang_peers.h"
+#include "reconcilers/rollout/label_contest.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/outcomes.h"
@@ -78,14 +79,16 @@ void report_contested(Pass& pass, const std::string& name, const LabelChange& ch
 
 Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
   Pass pass(snapshot, fleet.impl(), kNodeLabels, &rollouts);
+  run_labelling_timers(pass);
   for (const std::string& name : pass.index.nodes_in(Bucket::label_work)) {
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
-    const LabelChange change = label_change(*node, *a, {snapshot.settings, snapshot.now});
+    const LabelChange change = settled_label_change(pass, *node, *a);
     report_contested(pass, name, change);
     if (change.empty()) continue;
     if (!pass.takes_more()) break;
+    note_label_write(pass, *node, change);
     PatchNode patch;
     patch.name = name;
     add_to(patch, change);

@@ -41,6 +41,7 @@ constexpr auto kNames = std::to_array<Name>({
     {Timer::kai_turn, "kai-turn"},
     {Timer::mps_draining, "mps-draining"},
     {Timer::mps_starting, "mps-starting"},
+    {Timer::labelling, "labelling"},
     {Timer::settled, "settled"},
     {Timer::key_text, "key-text"},
     {Timer::projecting, "projecting"},
@@ -82,7 +83,7 @@ std::string to_string(const TimerKey& key) {
 
 bool shows_progress(Timer timer) {
   return timer != Timer::settled && timer != Timer::key_text && timer != Timer::unchanged &&
-         timer != Timer::slices_idle && timer != Timer::partitioner_lease;
+         timer != Timer::labelling && timer != Timer::slices_idle && timer != Timer::partitioner_lease;
 }
 
 }  // namespace gso

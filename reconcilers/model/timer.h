@@ -43,6 +43,7 @@ enum class Timer : std::uint8_t {
   kai_turn,      // Its next reservation to be deleted; scope: the pod's uid.
   mps_draining,  // Waits for its GPU clients before its standalone MPS daemon is replaced; scope: the new template.
   mps_starting,  // Its standalone MPS daemon was replaced, and is not Ready; scope: the new template.
+  labelling,     // Got sharing labels that its annotation did not call the operator's; scope: as label_contest.h says.
   // --- Of a ConfigMap ("namespace/name") or of what mounts it.
   settled,      // Nothing that restarted pods would load has changed; scope: signature.
   key_text,     // A key has had its present text; scope: key and a hash of the text.
@@ -54,7 +55,8 @@ enum class Timer : std::uint8_t {
   differing,         // The DaemonSets of one installation differ from their ClusterPolicy; scope: how.
   mixed_config,      // The DaemonSets of one installation mount different ConfigMaps.
   // --- Of a rollout.
-  soaking,    // Subject: SharingRollout; scope: product whose canary is verified.
+  soaking,    // Subject: SharingRollout; scope: product whose canary is verified. Or a node whose standalone MPS daemon
+              // might be a canary (daemon_soaking_timer()).
   unsettled,  // Subject: ConfigMap; scope: policy and key whose rollout waits for inputs to settle.
   // --- Of KAI: subject and scope as the reconciler says.
   kai_orphan,

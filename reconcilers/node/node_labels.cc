@@ -17,21 +17,32 @@ void keep_owned(const Node& node, OwnedLabels owned, LabelChange& change) {
   if (owned != owned_labels(node)) change.owned = std::move(owned);
 }
 
+// The label's entry; a new one remembers the present value. Second: it is new.
+std::pair<OwnedLabel*, bool> own(const Node& node, const std::string& key, OwnedLabels& owned) {
+  const auto actual = node.meta.labels.get(key);
+  const auto [entry, is_new] =
+      owned.try_emplace(key, OwnedLabel{actual ? std::optional(std::string(*actual)) : std::nullopt, {}, {}, {}});
+  return {&entry->second, is_new};
+}
+
 // Sets the label unless it has that value, or another client keeps changing it.
-void write_label(const Node& node, const std::string& key, const std::string& value, std::optional<WallTime> now,
+void write_label(const Node& node, const std::string& key, const std::string& value, const LabelRules& rules,
                  OwnedLabels& owned, LabelChange& change) {
   const auto actual = node.meta.labels.get(key);
   if (actual == value) return;
-  const auto [entry, is_new] =
-      owned.try_emplace(key, OwnedLabel{actual ? std::optional(std::string(*actual)) : std::nullopt, {}, {}, {}});
-  OwnedLabel& label = entry->second;
-  if (now && !is_new && label.is_changed(actual)) {
-    if (*now < label.next_rewrite()) {
+  if (const auto refused = rules.contested.find(key); refused != rules.contested.end() && !owned.contains(key)) {
+    change.contested.insert(*refused);
+    return;
+  }
+  const auto [entry, is_new] = own(node, key, owned);
+  OwnedLabel& label = *entry;
+  if (rules.now && !is_new && label.is_changed(actual)) {
+    if (*rules.now < label.next_rewrite()) {
       change.contested.emplace(key, label.next_rewrite());
       return;
     }
     if (label.rewrites.size() >= kMostRewrites) label.rewrites.erase(label.rewrites.begin());
-    label.rewrites.push_back(std::chrono::floor<std::chrono::seconds>(*now));
+    label.rewrites.push_back(std::chrono::floor<std::chrono::seconds>(*rules.now));
   }
   label.value = value;
   change.set[key] = value;
@@ -66,7 +77,7 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
     return change;
   }
   for (const auto& [key, value] : expectation.labels) {
-    if (!of_nfd.contains(key)) write_label(node, key, value, rules.now, owned, change);
+    if (!of_nfd.contains(key)) write_label(node, key, value, rules, owned, change);
   }
   for (auto it = owned.begin(); it != owned.end();) {
     // The policies own the label that selects the profile.
@@ -110,7 +121,7 @@ LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const L
   const std::string key(kMpsCapable);
   if (nfd_owns(node, key) || is_owner_unknown(node)) return change;
   OwnedLabels owned = owned_labels(node);
-  write_label(node, key, capable ? "true" : "false", rules.now, owned, change);
+  write_label(node, key, capable ? "true" : "false", rules, owned, change);
   keep_owned(node, owned, change);
   return change;
 }
@@ -140,7 +151,10 @@ LabelChange policy_label(const Node& node, std::string_view key, const NodeAsses
   OwnedLabels owned = owned_labels(node);
   // A value that another client set since then becomes the recorded previous value.
   if (!label_writer(node, key)) owned.erase(std::string(key));
-  write_label(node, std::string(key), value, std::nullopt, owned, change);
+  if (node.meta.labels.get(key) != value) {
+    own(node, std::string(key), owned);
+    change.set[std::string(key)] = value;
+  }
   OwnedLabel& label = owned[std::string(key)];
   label.policy = std::string(assessment.policy.view());
   label.value = value;

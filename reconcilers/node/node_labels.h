@@ -30,6 +30,9 @@ struct LabelChange {
 struct LabelRules {
   const PlannerSettings& settings;
   std::optional<WallTime> now;
+  // Labels that another client keeps taking away together with the annotation gpusharing.dev/owned, and when the
+  // operator is next allowed to set them (rollout/label_contest.h).
+  std::map<std::string, WallTime> contested = {};
 };
 
 // The label change of a settled node. Empty for a node that is in a change (the planner of the rollout adds the labels

@@ -11,6 +11,7 @@
 #include "reconcilers/node/drift.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/label_contest.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/policy_sum.h"
 
@@ -96,15 +97,14 @@ class PolicyStatuses {
     }
   }
 
-  // Only a label that the operator has written before can be contested.
   void add_contested() {
     for (const std::string& name : pass_.index.nodes_in(Bucket::label_work)) {
       const Node* node = pass_.s.world.nodes.find(name);
       const NodeAssessment* a = pass_.index.find(name);
-      if (node == nullptr || a == nullptr || !node->meta.annotations.contains(kOwnedAnnotation)) continue;
+      if (node == nullptr || a == nullptr || !might_be_contested(pass_, *node)) continue;
       auto it = sums_.find(std::string(a->policy.view()));
       if (it == sums_.end()) continue;
-      const LabelChange change = label_change(*node, *a, {pass_.s.settings, pass_.s.now});
+      const LabelChange change = settled_label_change(pass_, *node, *a);
       for (const auto& [label, until] : change.contested) it->second.contested[label].insert(name);
     }
   }

@@ -41,22 +41,8 @@ def the_label_that_the_plugin_selects_by_is_not_removed():
 
 
 @scenario
-def a_client_that_strips_labels_and_annotations_ends_the_writing():
-    """Another client takes away the label and the operator's annotation every ten minutes for a day: three writes, then a word."""
-    c = without_gfd()
-    writes = 0
-    for _ in range(100):
-        c.labels("n01").pop("nvidia.com/gpu.replicas", None)
-        c.annotations("n01").pop(OWNED, None)
-        c.touch(c.node("n01"))
-        writes += len(c.after("10m").patched("n01"))
-    expect_that(writes <= 8, "at most a few writes in 17 hours", writes)
-    expect_that("n01" in c.ticks[-1].found_on("LabelContested"), "the finding LabelContested", c.ticks[-1].all_findings)
-
-
-@scenario
 def a_client_that_strips_a_label_ends_the_writing():
-    """The neighbour: the annotation stays, and the operator stops after three times and says so."""
+    """Another client takes away the label every ten minutes for a day: three writes, then a word."""
     c = without_gfd()
     writes = 0
     for _ in range(100):

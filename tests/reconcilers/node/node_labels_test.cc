@@ -464,6 +464,31 @@ TEST_F(LabelsWithoutGfd, ThatAnotherClientKeepsChangingAreOneConditionAndOneEven
   EXPECT_THAT(fleet->policy_status("default"), HasSubstr("NotContested"));
 }
 
+TEST_F(LabelsWithoutGfd, ThatAnotherClientTakesAwayWithTheAnnotationAreContestedToo) {
+  const auto strip = [&] {
+    fleet->label("n01", kReplicas, std::nullopt);
+    fleet->annotate("n01", kOwnedAnnotation, std::nullopt);
+    fleet->tick();
+    fleet->tick();
+  };
+  for (int i = 0; i < 30; ++i) strip();
+  EXPECT_EQ(writes, 3);
+  EXPECT_THAT(events, ElementsAre("LabelContested SharingPolicy"));
+  EXPECT_TRUE(reasons().contains("LabelContested"));
+  fleet->advance(hours(24));
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->label_of("n01", kReplicas), "4") << "it tries again";
+  EXPECT_FALSE(reasons().contains("LabelContested"));
+}
+
+TEST_F(LabelsWithoutGfd, ThatAreTakenAwayOnceAreSetAgain) {
+  fleet->label("n01", kReplicas, std::nullopt);
+  fleet->annotate("n01", kOwnedAnnotation, std::nullopt);
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->label_of("n01", kReplicas), "4");
+  EXPECT_EQ(writes, 1);
+}
+
 TEST_F(LabelsWithoutGfd, AreNotWrittenOnANodeThatIsOnlyVerified) {
   fleet->annotate("n01", kLabelModeAnnotation, "verify");
   fleet->label("n01", kReplicas, "7");

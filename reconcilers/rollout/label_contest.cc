@@ -1,0 +1,142 @@
+#include "reconcilers/rollout/label_contest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/model/labels.h"
+
+namespace gso {
+namespace {
+
+constexpr std::string_view kWritten = "written";
+constexpr std::string_view kSet = "set";
+// A write that the store never shows, because a webhook changes it, counts after this time like one that it has shown.
+constexpr Duration kLongestWrite = std::chrono::hours(1);
+
+struct LabelWrite {
+  std::string_view state;  // kWritten or kSet.
+  std::size_t number = 0;  // Of those of its node, from 1.
+  std::set<std::string_view> labels;
+  WallTime since{};
+};
+
+// Views into the timer.
+LabelWrite parse(const TimerKey& timer, WallTime since) {
+  std::string_view text = timer.scope;
+  const auto next = [&](char end) {
+    const std::string_view part = text.substr(0, text.find(end));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    return part;
+  };
+  LabelWrite out;
+  out.state = next(' ');
+  out.since = since;
+  const std::string_view number = next(' ');
+  std::from_chars(number.data(), number.data() + number.size(), out.number);
+  while (!text.empty()) out.labels.insert(next(','));
+  return out;
+}
+
+TimerKey timer_of(const std::string& node, std::string_view state, std::size_t number,
+                  const std::set<std::string_view>& labels) {
+  return {Timer::labelling, node, fmt::format("{} {} {}", state, number, fmt::join(labels, ","))};
+}
+
+// Of one node, in no order.
+std::vector<LabelWrite> writes_to(const Pass& pass, const std::string& node) {
+  std::vector<LabelWrite> out;
+  for (auto at = pass.s.timers.lower_bound({Timer::labelling, node, ""});
+       at != pass.s.timers.end() && at->first.timer == Timer::labelling && at->first.subject == node; ++at) {
+    out.push_back(parse(at->first, at->second));
+  }
+  return out;
+}
+
+// Those of the last kMostRewrites writes that all contained them -> when the first of these has stopped to count.
+std::map<std::string, WallTime> contested_labels(const Pass& pass, const std::string& node) {
+  std::map<std::string_view, std::vector<WallTime>> times;
+  for (const LabelWrite& write : writes_to(pass, node)) {
+    if (write.state != kSet) continue;
+    for (const std::string_view label : write.labels) times[label].push_back(write.since);
+  }
+  std::map<std::string, WallTime> out;
+  for (const auto& [label, since] : times) {
+    if (since.size() < kMostRewrites) continue;
+    const WallTime first = *std::ranges::min_element(since);
+    out.emplace(label, std::chrono::ceil<std::chrono::milliseconds>(first + kRewriteWindow));
+  }
+  return out;
+}
+
+// The labels that the change sets and that the node's annotation does not call the operator's. Views into the change.
+std::set<std::string_view> unowned_labels(const Node& node, const LabelChange& change) {
+  std::set<std::string_view> out;
+  if (change.set.empty()) return out;
+  const OwnedLabels owned = owned_labels(node);
+  for (const auto& [label, value] : change.set) {
+    if (!owned.contains(label)) out.insert(label);
+  }
+  return out;
+}
+
+// The store does not show these labels: they must still be set.
+bool is_unseen(const Pass& pass, const Node& node, const LabelWrite& write) {
+  const NodeAssessment* a = pass.index.find(node.meta.name);
+  if (a == nullptr || !pass.index.nodes_in(Bucket::label_work).contains(node.meta.name)) return false;
+  const LabelChange change = settled_label_change(pass, node, *a);
+  return std::ranges::any_of(write.labels,
+                             [&](std::string_view label) { return change.set.contains(std::string(label)); });
+}
+
+}  // namespace
+
+LabelChange settled_label_change(const Pass& pass, const Node& node, const NodeAssessment& assessment) {
+  return label_change(node, assessment, {pass.s.settings, pass.s.now, contested_labels(pass, node.meta.name)});
+}
+
+void run_labelling_timers(Pass& pass) {
+  for (auto at = pass.s.timers.lower_bound({Timer::labelling, "", ""});
+       at != pass.s.timers.end() && at->first.timer == Timer::labelling; ++at) {
+    const auto& [timer, since] = *at;
+    const Node* node = pass.s.world.nodes.find(timer.subject);
+    if (node == nullptr) continue;
+    const LabelWrite write = parse(timer, since);
+    const Duration age = pass.s.now - since;
+    if (write.state == kSet) {
+      if (age < kRewriteWindow) pass.keep(timer);
+    } else if (age < kLongestWrite && is_unseen(pass, *node, write)) {
+      pass.keep(timer);
+    } else {
+      pass.run(timer_of(timer.subject, kSet, write.number, write.labels));
+    }
+  }
+}
+
+void note_label_write(Pass& pass, const Node& node, const LabelChange& change) {
+  const std::set<std::string_view> labels = unowned_labels(node, change);
+  if (labels.empty()) return;
+  std::set<std::size_t> taken;
+  for (const LabelWrite& write : writes_to(pass, node.meta.name)) {
+    if (write.state == kWritten) return;  // The same write, once more.
+    if (pass.s.now - write.since < kRewriteWindow) taken.insert(write.number);
+  }
+  std::size_t number = 1;
+  while (taken.contains(number)) ++number;
+  pass.run(timer_of(node.meta.name, kWritten, number, labels));
+}
+
+bool might_be_contested(const Pass& pass, const Node& node) {
+  return node.meta.annotations.contains(kOwnedAnnotation) || !writes_to(pass, node.meta.name).empty();
+}
+
+}  // namespace gso

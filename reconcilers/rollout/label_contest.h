@@ -1,0 +1,27 @@
+// Sharing labels that another client keeps taking away together with the annotation gpusharing.dev/owned, in which the
+// operator counts how often it has set a label again. The node then looks as if the operator had never labelled it, so
+// these writes are remembered beside it, as timers of the kind `labelling`, until the operator ends.
+//
+// The scope of such a timer is "set N LABEL,LABEL" once the store shows those labels: the N-th of the last writes to
+// that node, which counts for kRewriteWindow; and "written N LABEL,LABEL" before that.
+#pragma once
+
+#include <string>
+
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/node/node_labels.h"
+
+namespace gso {
+
+// label_change() of a settled node. A label that the last kMostRewrites writes to the node contained is contested.
+[[nodiscard]] LabelChange settled_label_change(const Pass& pass, const Node& node, const NodeAssessment& assessment);
+
+// Names the timers that continue. Once in a pass.
+void run_labelling_timers(Pass& pass);
+// This change of the node's labels is being written.
+void note_label_write(Pass& pass, const Node& node, const LabelChange& change);
+
+// Whether the labels of the node can be contested: the operator has written some that it does not own, or owns some.
+[[nodiscard]] bool might_be_contested(const Pass& pass, const Node& node);
+
+}  // namespace gso
