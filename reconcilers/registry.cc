@@ -54,6 +54,7 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& 
   Pass pass(snapshot, fleet.impl(), kSharingRollout, &rollouts);
   plan_baseline(pass);
   if (pass.index.record) {
+    plan_options_text(pass);
     plan_finalizers(pass);
     plan_managed_keys(pass);
     plan_capacity_warnings(pass);

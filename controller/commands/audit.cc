@@ -16,6 +16,7 @@
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/sarif.h"
 #include "controller/commands/shared/session.h"
+#include "controller/config/operator_options.h"
 #include "controller/reading/manifests.h"
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/audit.h"
@@ -160,7 +161,7 @@ void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
 int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime now, OutputForm form, std::ostream& out) {
   FleetIndex index;
   index.note_everything_changed();
-  PlannerSettings settings = given;
+  PlannerSettings settings = settings_of_operator(view.world, given);
   const bool assumed = assume_baseline(view.world, index, settings, now);
   if (assumed) {
     // No operator has ever run here: nothing writes what only the operator would write.

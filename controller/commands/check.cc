@@ -15,6 +15,7 @@
 
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/session.h"
+#include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/operator_lease.h"
@@ -172,13 +173,14 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
                                 Findings* found) {
   World world;
   std::vector<std::string> incomplete;
-  const PlannerSettings settings = options.planner_settings();
+  PlannerSettings settings = options.planner_settings();
   SharingKinds kinds;
   const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &kinds);
   if (!read) {
     found->unreachable = read.error();
     co_return;
   }
+  settings = settings_of_operator(world, settings);
   found->lines.emplace_back(
       true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(), world.daemonsets.size()));
   for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);

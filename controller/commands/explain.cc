@@ -15,6 +15,7 @@
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/text_table.h"
+#include "controller/config/operator_options.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/manifests.h"
 #include "reconcilers/checks/catalogue.h"
@@ -143,7 +144,8 @@ struct Question {
   k8s::WallTime now{};
 };
 
-int answer(const Question& question, ClusterView& view, std::ostream& out, std::ostream& err) {
+int answer(Question question, ClusterView& view, std::ostream& out, std::ostream& err) {
+  question.settings = settings_of_operator(view.world, question.settings);
   FleetIndex index;
   index.note_everything_changed();
   const bool assumed = assume_baseline(view.world, index, question.settings, question.now);

@@ -20,6 +20,7 @@
 #include "controller/commands/shared/stop_signals.h"
 #include "controller/commands/status_daemons.h"
 #include "controller/commands/status_watch.h"
+#include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/node_json.h"
@@ -280,10 +281,10 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
     const k8s::WallTime now = clock->now();
     const FleetStatus fleet{look.world,
                             look.index,
-                            settings,
+                            look.settings,
                             now,
                             look.incomplete,
-                            kai_findings(look.world, look.index, settings, now),
+                            kai_findings(look.world, look.index, look.settings, now),
                             look.no_operator,
                             only,
                             pages,
@@ -357,6 +358,7 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
     *err << kCommand << ": " << read.error().message << "\n";
     co_return 2;
   }
+  settings = settings_of_operator(world, settings);
   const std::optional<NoOperator> none = co_await find_no_operator(client, clock, lease);
   FleetIndex index;
   index.note_everything_changed();

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/config/operator_options.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/cluster_watches.h"
@@ -217,11 +218,13 @@ class FleetView {
     world_.policies_served = cluster_.policies_served();
     const bool forbidden = cluster_.forbidden({"nvidia.com", "v1", "clusterpolicies"}).has_value();
     if (std::exchange(world_.clusterpolicies_forbidden, forbidden) != forbidden) index_.note_everything_changed();
-    index_.refresh(world_, watch_.settings);
-    if (watch_.assumes_baseline) (void)assume_baseline(world_, index_, watch_.settings, watch_.clock->now());
+    const PlannerSettings settings = settings_of_operator(world_, watch_.settings);
+    index_.refresh(world_, settings);
+    if (watch_.assumes_baseline) (void)assume_baseline(world_, index_, settings, watch_.clock->now());
     std::ostringstream view;
     const std::vector<std::string> missing = incomplete();
-    const FleetVerdict verdict = watch_.show({world_, index_, missing, no_operator_, record_is_assumed()}, view);
+    const FleetVerdict verdict =
+        watch_.show({world_, index_, settings, missing, no_operator_, record_is_assumed()}, view);
     if (view.str() != shown_) {
       if (!shown_.empty()) out << watch_.before_each;
       shown_ = view.str();

@@ -22,7 +22,8 @@ namespace gso {
 // One look at the fleet: complete but for what `incomplete` names.
 struct FleetLook {
   const World& world;
-  FleetIndex& index;  // Refreshed.
+  FleetIndex& index;                // Refreshed.
+  const PlannerSettings& settings;  // Those of the operator (settings_of_operator()).
   const std::vector<std::string>& incomplete;
   const std::optional<NoOperator>& no_operator;
   bool assumed = false;  // FleetWatch::assumes_baseline, and the fleet has no record.

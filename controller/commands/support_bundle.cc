@@ -21,6 +21,7 @@
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/tar_archive.h"
 #include "controller/commands/status.h"
+#include "controller/config/operator_options.h"
 #include "controller/config/version.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
@@ -200,7 +201,7 @@ asio::awaitable<int> write_bundle(Session session, SupportBundleOptions bundle, 
 
 asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8s::Clock* clock, Options options,
                                                          std::vector<std::string>* incomplete) {
-  const PlannerSettings settings = options.planner_settings();
+  PlannerSettings settings = options.planner_settings();
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, settings, &view);
   // A user without permission to read nodes can still send the operator's namespace, its logs and its objects.
@@ -211,6 +212,7 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
     append_unique(view.incomplete,
                   "status.txt, plan.txt and audit.txt are missing: they need permission to list nodes and daemonsets");
   }
+  settings = settings_of_operator(view.world, settings);
   Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}};
   bundle.archive.add("version.txt", fmt::format("gpu-sharing-operator {}\ntaken {}\n", version(),
                                                 k8s::format_micro_time(clock->now())));

@@ -293,10 +293,12 @@ const std::vector<OptionSpec>& option_specs() {
     add_election(out);
     add_serving(out);
     add_running(out);
+    const auto first_planned_by = static_cast<std::ptrdiff_t>(out.size());
     add_planning(out);
     add_kai(out);
     add_partitioning(out);
     add_policy(out);
+    std::for_each(out.begin() + first_planned_by, out.end(), [](OptionSpec& spec) { spec.planned_by = true; });
     return out;
   }();
   return kSpecs;

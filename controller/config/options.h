@@ -118,11 +118,12 @@ struct Options {
 
 // One setting, as all three sources see it. The table of these is the only list of settings there is.
 struct OptionSpec {
-  std::string name;   // "lease-duration": the flag without dashes, and the key in the file.
-  std::string group;  // Heading in --help.
-  std::string type;   // "DURATION", "BOOL", "json|text": shown in --help.
-  std::string doc;    // One sentence, with unit and range.
-  bool flag = false;  // A boolean: `--name` alone means true.
+  std::string name;         // "lease-duration": the flag without dashes, and the key in the file.
+  std::string group;        // Heading in --help.
+  std::string type;         // "DURATION", "BOOL", "json|text": shown in --help.
+  std::string doc;          // One sentence, with unit and range.
+  bool flag = false;        // A boolean: `--name` alone means true.
+  bool planned_by = false;  // It changes what the operator plans: commands that judge a fleet must know it.
   std::function<std::string(Options&, const std::string&)> set;  // Returns what is wrong, or "".
   std::function<std::string(const Options&)> get;                // In the spelling that `set` takes.
   [[nodiscard]] std::string environment() const;                 // "GSO_LEASE_DURATION"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "controller/config/operator_options.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/kai_view.h"
@@ -61,6 +62,12 @@ k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& optio
   return out;
 }
 
+PlannerSettings settings_of(const Options& options) {
+  PlannerSettings out = options.planner_settings();
+  out.options_text = print_operator_options(options);
+  return out;
+}
+
 // A retry cannot fix it.
 bool needs_somebody(k8s::Reason reason) {
   return reason == k8s::Reason::not_found || reason == k8s::Reason::forbidden || reason == k8s::Reason::unauthorized ||
@@ -77,7 +84,7 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
       log_(runtime_.log),
       metrics_(runtime_.metrics),
       view_(runtime_.view),
-      settings_(options_.planner_settings()),
+      settings_(settings_of(options_)),
       outages_(clock_, log_),
       client_(runtime_.transport, clock_, client_options(runtime_, options_, &outages_)),
       expectations_(&client_, clock_, &world_),

@@ -113,6 +113,7 @@ inline constexpr std::string_view kRevisionHashLabel = "controller-revision-hash
 // --- Keys of the state ConfigMap.
 inline constexpr std::string_view kRecordKey = "baseline.json";
 inline constexpr std::string_view kStatusKey = "status.json";
+inline constexpr std::string_view kOptionsKey = "options.json";
 // The key of each of the record's shards.
 inline constexpr std::string_view kShardKey = "nodes.json";
 

@@ -116,6 +116,10 @@ struct PlannerSettings {
   bool mps_signal_fixed = false;
   KaiSettings kai;
   PartitioningSettings partitioning;
+  // The operator's options that are not the defaults, as its state ConfigMap says them to the commands of people
+  // (controller/config/operator_options.h); empty: there are none. nullopt: nothing is said, because this is no
+  // operator.
+  std::optional<std::string> options_text = std::nullopt;
 };
 
 // Machines that have just joined and do not show their profile yet, when the baseline is taken.

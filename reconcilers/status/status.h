@@ -69,6 +69,8 @@ void plan_default_policy(Pass& pass);
 void plan_policy_statuses(Pass& pass);
 void plan_rollout_statuses(Pass& pass, const DaemonRollouts& daemons);
 void trim_rollout_history(Pass& pass);
+// PlannerSettings::options_text, into the state ConfigMap. The fleet has a record.
+void plan_options_text(Pass& pass);
 void plan_findings(Pass& pass);
 // If the record cannot be read (FleetIndex::record_problem): a finding and an Event, and the status of every policy.
 void report_unreadable_record(Pass& pass);

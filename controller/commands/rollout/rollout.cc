@@ -14,6 +14,7 @@
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/rollout/way_out.h"
 #include "controller/commands/shared/session.h"
+#include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/input_file.h"
@@ -321,6 +322,7 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   const k8s::Result<void> read =
       co_await read_world(client, settings, &call.world, &call.incomplete, &call.sharing_kinds);
   if (!read) co_return call.refuse(read.error().message);
+  call.settings = settings_of_operator(call.world, settings);
   for (const std::string& missing : call.incomplete) *err << "incomplete: " << missing << "\n";
   const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
   call.no_operator = co_await find_no_operator(client, clock, lease);

@@ -74,7 +74,7 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
   fleet.timeout = rollout.timeout;
   fleet.show = [&](const FleetLook& look, std::ostream& view) {
     const k8s::WallTime now = clock->now();
-    const WaitState state = wait_state(look.world, look.index, settings, now, rollout.name);
+    const WaitState state = wait_state(look.world, look.index, look.settings, now, rollout.name);
     const FleetVerdict verdict = verdict_of(rollout, state);
     waits_for = state.why;
     std::vector<std::string> lines;
@@ -83,10 +83,10 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
     if (pages) {
       last.clear();
       for (const std::string& line : lines) last += printable(line) + "\n";
-      last += rollout_tree(look.world, look.index, settings, scope, now, screen);
+      last += rollout_tree(look.world, look.index, look.settings, scope, now, screen);
       view << last;
     } else {
-      std::vector<std::string> progress = progress_lines(look.world, look.index, settings, now, rollout.name);
+      std::vector<std::string> progress = progress_lines(look.world, look.index, look.settings, now, rollout.name);
       lines.insert(lines.end(), progress.begin(), progress.end());
       if (progress.empty() || verdict.last) lines.push_back((verdict.exit_status == 0 ? "" : "stopped: ") + state.why);
       view << news.of(lines);
