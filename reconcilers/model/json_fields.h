@@ -73,8 +73,8 @@ class Fields {
   bool flag(Value value, std::string_view field, std::optional<bool>& out);
   // Does not consume the value.
   [[nodiscard]] static bool is_null(Value& value);
-  // A Kubernetes quantity as a whole number ("8", 8, "2k"); a fraction rounds up, as the scheduler does. `parts`: of a
-  // unit; with 1000 "500m" is 500.
+  // A Kubernetes quantity as a whole number ("8", 8, "2k"); a fraction rounds up, as the scheduler does. With `parts` of
+  // 1000 it counts thousandths: "500m" is 500.
   bool quantity(Value value, std::string_view field, std::int64_t& out, std::int64_t parts = 1);
   bool string_map(Value value, std::string_view field, std::map<std::string, std::string>& out);
 

@@ -21,6 +21,10 @@ class RecordedOptions : public ManagerTest {
     create("/api/v1/namespaces/gpu-operator/configmaps",
            R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"mps-config"},"data":{"any":"version: v1\n"}})");
     create_plugin("gpu-operator");
+    const k8s::HttpResponse labelled =
+        send(k8s::Method::patch, "/api/v1/nodes/n1",
+             R"({"metadata":{"labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}}})");
+    EXPECT_EQ(labelled.status, 200);
   }
   std::string recorded() {
     const k8s::HttpResponse answer =

@@ -102,7 +102,7 @@ TEST_F(PartitioningWatchesTest, NothingIsWatchedWhileNoNodeIsLabelledOrPartition
   EXPECT_EQ(watches.open(), 3U) << "pending pods, the Lease, and the pods of gpu-01";
 }
 
-TEST_F(PartitioningWatchesTest, APodThatAsksForGpusIsKeptWhileItWaitsAndOnLabelledNodes) {
+TEST_F(PartitioningWatchesTest, APodThatAsksForGpusIsKeptWhileItWaitsAndEachPodOfLabelledNodes) {
   label("gpu-01", kLabel, "\"mps\"");
   label("gpu-02", "nos.nebuly.ai/gpu-partitioning", "\"mps\"");
   pod("waits", "", "nvidia.com/gpu-10gb");
@@ -112,11 +112,11 @@ TEST_F(PartitioningWatchesTest, APodThatAsksForGpusIsKeptWhileItWaitsAndOnLabell
   pod("on-01-without", "gpu-01", "");
   pod("elsewhere", "cpu-01", "nvidia.com/gpu-10gb");
   update();
-  EXPECT_EQ(pods(), (Names{"waits", "on-01", "on-02"}));
+  EXPECT_EQ(pods(), (Names{"waits", "on-01", "on-01-without", "on-02"}));
   EXPECT_EQ(world.partitioning.nodes_known, (Names{"gpu-01", "gpu-02"}));
   ASSERT_EQ(send(k8s::Method::del, std::string(kPods) + "/waits", R"({"gracePeriodSeconds":0})"), 200);
   sim.clock.run_for(5s);
-  EXPECT_EQ(pods(), (Names{"on-01", "on-02"}));
+  EXPECT_EQ(pods(), (Names{"on-01", "on-01-without", "on-02"}));
 }
 
 TEST_F(PartitioningWatchesTest, APodThatIsBoundStaysKnownOnItsNode) {
