@@ -1,4 +1,4 @@
-// The options by which the running operator plans, as its state ConfigMap tells them to the commands of people: without
+// The options by which the running operator plans, as its state ConfigMap has them for the commands of people: without
 // them `status` would name a budget or a settle period that is not the operator's.
 #pragma once
 
