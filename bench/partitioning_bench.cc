@@ -1,5 +1,6 @@
-// CPU of a plan of slices at scale: 5,000 GPUs on 625 nodes, half of them in use, and 2,000 pending pods of mixed
-// sizes, priorities and node selectors. Pure planning, no server. Fails if the first plan takes a second or longer.
+// CPU of a plan of slices at scale: 5,000 GPUs on 625 nodes, half of them in use and with 40 pods that need CPUs on
+// each, and 2,000 pending pods of mixed sizes, priorities, node selectors and CPUs. Pure planning, no server. Fails if
+// the first plan takes a second or longer.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -19,6 +20,7 @@ using namespace gso;
 constexpr int kNodes = 625;
 constexpr int kGpusOfEach = 8;
 constexpr int kPods = 2000;
+constexpr int kOthersOfEach = 40;
 constexpr double kMostMs = 1000;
 
 constexpr std::string_view kPlugin = R"({"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"plugin",
@@ -49,6 +51,7 @@ Node node(std::mt19937& random, int n) {
                               {kGpuMemory, "81920"},
                               {"pool", n % 2 == 0 ? "even" : "odd"}};
   out.ready = true;
+  out.room = {.memory = std::int64_t{1} << 40, .cpu = 96'000, .pods = 110};
   for (int g = 0; g < kGpusOfEach; ++g) {
     if (any(random, 0, 1) == 0) continue;
     out.meta.annotations.set(fmt::format("{}{}-{}gb-used", kNosStatusPrefix, g, any(random, 1, 7) * 5), "1");
@@ -66,12 +69,27 @@ SlicePod pod(std::mt19937& random, int p) {
   out.phase = Interned("Pending");
   out.unschedulable = true;
   out.priority = any(random, 0, 2) * 100;
+  out.needs = {.cpu = 500 * (1 + p % 8), .memory = std::int64_t{1} << 30};
   const std::int64_t size = any(random, 1, 16) * 5;
   out.requests = std::vector<SliceRequest>{{"main", size, 1}};
   out.slices = std::vector<std::int64_t>{size};
   if (p % 4 == 0) {
     out.node_selector = std::vector<StringMap::Entry>{{Interned("pool"), Interned(p % 8 == 0 ? "even" : "odd")}};
   }
+  return out;
+}
+
+// One of those that ask for no GPU.
+SlicePod other(int n, int p) {
+  SlicePod out;
+  out.meta.name = fmt::format("other-{:04}-{}", n, p);
+  out.meta.ns = Interned("kube-system");
+  out.meta.uid = "uid-" + out.meta.name;
+  out.meta.resource_version = "1";
+  out.phase = Interned("Running");
+  out.node_name = Interned(fmt::format("n{:04}", n));
+  out.priority = 1000;
+  out.needs = {.cpu = 1500, .memory = std::int64_t{1} << 30};
   return out;
 }
 
@@ -84,6 +102,7 @@ void fill(World& world) {
   for (int n = 0; n < kNodes; ++n) {
     world.nodes.init_apply(node(random, n));
     world.partitioning.nodes_known.insert(fmt::format("n{:04}", n));
+    for (int p = 0; p < kOthersOfEach; ++p) world.partitioning.pods.init_apply(other(n, p));
   }
   world.nodes.init_done();
   for (int p = 0; p < kPods; ++p) world.partitioning.pods.init_apply(pod(random, p));
