@@ -11,7 +11,6 @@
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/node/applying_deferral.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_object.h"
@@ -19,6 +18,7 @@
 #include "reconcilers/standalone/daemon_evictions.h"
 #include "reconcilers/standalone/daemon_nodes.h"
 #include "reconcilers/standalone/daemon_rollouts.h"
+#include "reconcilers/standalone/daemon_writes.h"
 
 namespace gso {
 namespace {
@@ -26,12 +26,6 @@ namespace {
 constexpr Duration kListAgain = std::chrono::seconds(10);
 // Nodes whose GPU clients are listed in one pass, to find idle ones.
 constexpr std::size_t kMostListed = 16;
-
-// Reasons of actions and Events.
-constexpr std::string_view kBegun = "StandaloneMPSDraining";
-constexpr std::string_view kReplaced = "StandaloneMPSReplaced";
-constexpr std::string_view kBackedOut = "StandaloneMPSBackedOut";
-constexpr std::string_view kDeleted = "StandaloneMPSRestart";
 
 // What the pods of one DaemonSet show of its newest template.
 struct Progress {
@@ -147,12 +141,12 @@ class Standalone {
     if (node.in_change()) return go_on(node);
     if (!node.holder.empty()) return;
     if (node.daemonset == nullptr) {
-      if (node.mark.deferred) leave(node, "its DaemonSet is gone");
+      if (node.mark.deferred) leave_change(pass_, node, "its DaemonSet is gone");
       return;
     }
     if (!node.is_outdated()) {
       count_current(node);
-      if (node.mark.deferred && node.pod != nullptr) leave(node, "its daemon runs the newest template");
+      if (node.mark.deferred && node.pod != nullptr) leave_change(pass_, node, "its daemon runs the newest template");
       return;
     }
     consider(node);
@@ -175,17 +169,17 @@ class Standalone {
     // The plugin's own daemon serves a node with that label, and the template leaves such nodes out.
     const bool selected = node.daemonset != nullptr && node.node->meta.labels.get(kMpsCapable) != "true" &&
                           selects(*node.daemonset, *node.node, true) != Selects::no;
-    if (node.pod == nullptr && !selected) return leave(node, "its DaemonSet is no longer for the node");
+    if (node.pod == nullptr && !selected) return leave_change(pass_, node, "its DaemonSet is no longer for the node");
     count_in_change(node);
     if (node.pod == nullptr || node.pod->meta.deletion_timestamp) return await_start(node);
     if (!node.is_outdated()) {
       if (!is_serving(*node.pod)) return await_start(node);
       progress_of(node).serving.push_back(&node);
-      return leave(node, "its new daemon is Ready");
+      return leave_change(pass_, node, "its new daemon is Ready");
     }
     const GateState& gate = rollout_of(node)->gate;
-    if (is_serving(*node.pod) && row_of(gate.gate).backs_out) return leave(node, gate.message);
-    if (change.cordoned && !node.node->unschedulable) return defer(node, "a person uncordoned the node");
+    if (is_serving(*node.pod) && row_of(gate.gate).backs_out) return leave_change(pass_, node, gate.message);
+    if (change.cordoned && !node.node->unschedulable) return defer_change(pass_, node, "a person uncordoned the node");
     drain(node);
   }
 
@@ -196,15 +190,15 @@ class Standalone {
   void drain(const DaemonNode& node) {
     const MpsDaemonChange& change = *node.mark.change;
     const RolloutSpec& rollout = node.policy->rollout;
-    if (rollout.workloads == WorkloadMode::interrupt) return delete_pod(node);
+    if (rollout.workloads == WorkloadMode::interrupt) return delete_old_pod(pass_, node);
     const NodeUse use = use_of(pass_.s, node.name(), change.begun);
     const TimerKey draining{Timer::mps_draining, node.name(), change.to};
     const bool patient = !pass_.ages.held_for(draining, rollout.idle_timeout, change.begun);
-    if (use.fresh && use.waiting.empty()) return delete_pod(node);
+    if (use.fresh && use.waiting.empty()) return delete_old_pod(pass_, node);
     pass_.plan.consumers_wanted.insert(node.name());
     pass_.look_again_in(kListAgain);
     if (!use.fresh) return;
-    if (!patient) return defer(node, fmt::format("{} did not end within idleTimeout", use.names()));
+    if (!patient) return defer_change(pass_, node, fmt::format("{} did not end within idleTimeout", use.names()));
     const std::string why = why_clients_stay(pass_, node, use);
     const std::string waits = fmt::format(
         "the standalone MPS daemon is replaced once {} {} ended: {} would break with the daemon{}", use.names(),
@@ -212,13 +206,6 @@ class Standalone {
     note_waiting(*rollout_of(node), node.name(), kWaitingForWorkloads, waits);
     pass_.finding(why.empty() ? Severity::info : Severity::warning, node_ref(node.name()), kStandaloneMpsWaits, waits);
     if (rollout.workloads == WorkloadMode::evict) evict_clients(pass_, node, nodes_, use);
-  }
-
-  void delete_pod(const DaemonNode& node) {
-    pass_.add(
-        DeletePod{node.pod->meta.key(), std::string(node.pod->meta.uid), std::nullopt, std::nullopt}, kDeleted,
-        fmt::format("node {} gets the new template of DaemonSet {}", node.name(), k8s::to_string(node.daemonset->key)),
-        true, node.name());
   }
 
   // The old pod is gone, and the new one is not Ready.
@@ -234,51 +221,6 @@ class Standalone {
     if (node.daemonset == nullptr) return;
     ++progress_of(node).failed;
     if (DaemonRollout* rollout = rollout_of(node)) note_failed(*rollout, node.name(), what);
-  }
-
-  // --- Patches.
-
-  [[nodiscard]] static PatchNode uncordon(const DaemonNode& node) {
-    PatchNode patch;
-    patch.name = node.name();
-    if (node.in_change() && node.mark.change->cordoned && node.node->unschedulable) {
-      patch.unschedulable = false;
-      patch.resource_version = node.node->meta.resource_version;
-    }
-    return patch;
-  }
-
-  void leave(const DaemonNode& node, std::string_view why) {
-    PatchNode patch = uncordon(node);
-    patch.remove_annotations.insert(std::string(kMpsDaemonChangeAnnotation));
-    pass_.add(std::move(patch), kReplaced, std::string(why), false, node.name());
-  }
-
-  void defer(const DaemonNode& node, std::string_view why) {
-    MpsDaemonChange change = *node.mark.change;
-    change.cordoned = false;
-    change.deferred_until =
-        pass_.s.now + std::chrono::ceil<WallTime::duration>(deferral_length(node.policy->rollout.idle_timeout));
-    PatchNode patch = uncordon(node);
-    patch.set_annotations[std::string(kMpsDaemonChangeAnnotation)] = print_mps_daemon_change(change);
-    pass_.add(std::move(patch), kBackedOut,
-              fmt::format("{}; the daemon is not replaced before {}", why, k8s::format_time(*change.deferred_until)),
-              false, node.name());
-  }
-
-  void begin(const DaemonNode& node) {
-    MpsDaemonChange change{k8s::to_string(node.daemonset->key), node.daemonset->newest_hash, pass_.s.now, false, {}};
-    PatchNode patch;
-    patch.name = node.name();
-    patch.resource_version = node.node->meta.resource_version;
-    if (!node.node->unschedulable && node.policy->rollout.cordon.value_or(true)) {
-      change.cordoned = true;
-      patch.unschedulable = true;
-    }
-    patch.set_annotations[std::string(kMpsDaemonChangeAnnotation)] = print_mps_daemon_change(change);
-    pass_.add(std::move(patch), kBegun,
-              fmt::format("DaemonSet {} has a new template: the node is drained of GPU clients", change.daemonset),
-              true, node.name());
   }
 
   // --- Which node begins.
@@ -327,7 +269,7 @@ class Standalone {
     Progress& progress = progress_of(node);
     if (progress.not_ready++ > 0) return;
     objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
-    delete_pod(node);
+    delete_old_pod(pass_, node);
   }
 
   void start(const DaemonNode& node) {
@@ -336,7 +278,7 @@ class Standalone {
     ++progress_of(node).in_change;
     ++progress_of(node).canaries;
     objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
-    begin(node);
+    begin_change(pass_, node);
   }
 
   [[nodiscard]] bool may_start(const DaemonNode& node) {
