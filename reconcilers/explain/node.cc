@@ -134,8 +134,10 @@ std::string strategy_of(const NodeAssessment& a) {
 
 std::string loaded_of(const NodeAssessment& a) {
   if (a.loaded.revision.empty()) return std::string(words(Proof::none));
-  const std::string_view revision =
-      a.loaded.revision == kInvalidRevision ? std::string_view("an invalid profile") : a.loaded.revision.view();
+  std::string_view revision = a.loaded.revision.view();
+  // Only a node that left its change unproven has it in its annotation.
+  if (a.loaded.revision == kInvalidRevision)
+    revision = a.loaded.proof == Proof::annotation ? "a text that is not known any more" : "an invalid profile";
   if (a.at_install == AtInstall::drifted && a.loaded.proof == Proof::baseline && !a.matches())
     return fmt::format("not known: the baseline is {}, which the node did not show", revision);
   return fmt::format("{} ({})", revision, words(a.loaded.proof));

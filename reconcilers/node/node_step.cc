@@ -250,7 +250,7 @@ bool ChangeStep::c9_last() {
 }
 
 bool ChangeStep::c10_verified() {
-  if (!all_replaced() || !shows_what_it_loaded()) return false;
+  if (!all_replaced() || !(shows_what_it_loaded() || serves_an_unknown_text())) return false;
   // Pods that the kubelet rejected are listed once; this list never delays the end of the change.
   if (has_shown_it() && (expired_ || knows_rejected()) && !lists_older_again()) finish("Verified");
   return true;
@@ -286,8 +286,16 @@ ProfilePtr profile_begun_for(const NodeView& view, const FleetRecord* record, Pr
   const std::string& to = view.facts.change->to;
   const Operand* plugin = view.installation.find(Component::plugin, view.node);
   if (to == view.facts.target.view() || plugin == nullptr) return nullptr;
-  return known_profile(to, view.snapshot.world, record, profiles,
-                       overridden_errors(*plugin, view.installation.find(Component::gfd, view.node)));
+  const OverriddenErrors overridden = overridden_errors(*plugin, view.installation.find(Component::gfd, view.node));
+  if (ProfilePtr known = known_profile(to, view.snapshot.world, record, profiles, overridden)) return known;
+  // The node has another key now, and its former key can still have the text.
+  const ConfigMap* config_map = view.snapshot.world.configmaps.find(view.installation.config_map_key());
+  if (config_map == nullptr || view.facts.change->config_map != view.installation.id()) return nullptr;
+  const auto text = config_map->data.find(view.facts.change->key);
+  if (text == config_map->data.end() || !text->second) return nullptr;
+  ProfilePtr present = profiles.compile(*text->second);
+  if (!present->valid) present = profiles.compile(*text->second, overridden);
+  return present->valid && present->revision == to ? present : nullptr;
 }
 
 void keep_timers(const NodeView& view, const RolloutSpec& rollout, std::optional<WallTime> released, Ages& ages) {

@@ -83,7 +83,8 @@
 //   C10 all pods are replaced, Ready, and  The node leaves the change (Verified) with the revision that these pods have
 //       have shown what they read for the  read. If that is no longer the target, N8 applies
 //       status lag                         If the text was edited and edited back since, pods that may have read the
-//                                          one in between are listed again
+//                                          one in between are listed again. Unproven, with no revision, if it serves
+//                                          and the text of its change is not known any more
 //   C11 verifyTimeout has passed           Waits while the node serves with Ready pods and its labels are missing.
 //                                          Fewer devices than GFD counts: leaves the change (VerifiedDegraded). More
 //                                          than recorded: leaves the change. Pods older than the text: listed again.

@@ -239,7 +239,7 @@ bool ChangeStep::loaded_the_present() const {
   if (same_target_) return true;
   if (facts_.label) return false;  // They have read the key of the present label.
   if (are_pods_newer()) return true;
-  return !verify_target().ok && facts_.verified.ok;
+  return target_ != nullptr && !verify_target().ok && facts_.verified.ok;
 }
 
 Verification ChangeStep::verify_target() const {
@@ -250,9 +250,11 @@ Verification ChangeStep::verify_target() const {
     return verify(expect_on_node(target_->profile(), facts_of(node_, facts_.recorded_gpus), env), node_,
                   facts_.labeller == Labeller::gfd, false);
   }
-  // That text is no longer known: the only possible check is that the node serves.
-  out.ok = out.serving = serves_gpus(node_);
-  if (!out.ok) out.mismatch = "nothing is allocatable";
+  out.serving = serves_gpus(node_);
+  out.mismatch =
+      out.serving
+          ? fmt::format("the text of {} is not known any more, and what the node serves may be another one", change_.to)
+          : "nothing is allocatable";
   return out;
 }
 
@@ -265,7 +267,8 @@ bool ChangeStep::shows_what_it_loaded() const {
 }
 
 bool ChangeStep::serves_what_it_read() const {
-  if (!node_.ready || loaded_the_present() || !verify_target().ok) return false;
+  const bool shows_it = target_ == nullptr ? serves_gpus(node_) : verify_target().ok;
+  if (!node_.ready || !shows_it || loaded_the_present()) return false;
   const auto serves = [this](Component component) {
     const auto& pods = pods_.of(component);
     return !pods.empty() && is_serving(*pods.front());
@@ -273,6 +276,10 @@ bool ChangeStep::serves_what_it_read() const {
   const bool has_gfd = view_.installation.find(Component::gfd, node_) != nullptr;
   const bool needs_mps = target_ ? target_->profile().strategy() == Strategy::mps : !pods_.mps.empty();
   return serves(Component::plugin) && (!has_gfd || serves(Component::gfd)) && (!needs_mps || serves(Component::mps));
+}
+
+bool ChangeStep::serves_an_unknown_text() const {
+  return target_ == nullptr && serves_what_it_read();
 }
 
 bool ChangeStep::has_shown_it() {
@@ -291,15 +298,21 @@ void ChangeStep::finish(std::string_view reason) {
   const Verification shown = verification();
   PatchNode patch = patch_out(node_, facts_);
   const bool present = loaded_the_present();
+  const bool unknown = !present && target_ == nullptr;
   const std::string revision = present ? std::string(facts_.target.view()) : change_.to;
-  record_on(patch, node_, facts_, revision);
+  record_on(patch, node_, facts_, unknown ? std::string(kInvalidRevision) : revision);
   // The pods have the key for which they were replaced, also if the ConfigMap is missing now or the node's key changed.
   if (!present) patch.set_annotations[std::string(kProfileAnnotation)] = profile_ref_of(change_);
   if (present && facts_.expectation) {
     add_to(patch,
            label_change_to(node_, *facts_.expectation, facts_.has_labeller(), {snapshot_.settings, snapshot_.now}));
   }
-  add(std::move(patch), reason, fmt::format("runs {}", revision), false);
+  if (unknown) {
+    add(std::move(patch), kUnproven,
+        fmt::format("serves, and nothing proves that it runs {}: {}", revision, shown.mismatch), false);
+  } else {
+    add(std::move(patch), reason, fmt::format("runs {}", revision), false);
+  }
   out_.done = true;
   if (shown.unhealthy || shown.shortfall) {
     finding(Severity::warning, kUnhealthyDevices,

@@ -106,6 +106,8 @@ class ChangeStep {
   // Another text is the target now: its pods serve, with what they have read before. (NodeAssessment::pods_ready asks
   // for the pods that the target needs, an MPS daemon for example.)
   [[nodiscard]] bool serves_what_it_read() const;
+  // The text of its change is not known any more, so that nothing shows whether its pods have read it.
+  [[nodiscard]] bool serves_an_unknown_text() const;
 
   // The kubelet publishes a node's status every ten seconds. The status might date from before the restart (a new
   // plugin pod is Ready before it has registered), so the profile must be shown for longer than that. Otherwise a node

@@ -172,9 +172,9 @@ TEST_F(SupersededStep, C5_BesideWorkloadsANodeWhoseKeyMovesAgainLeavesOnceItHasS
   EXPECT_EQ(actions(waits), Actions{}) << "its sidecars reload";
   node.allocatable[Interned("nvidia.com/gpu")] = node.capacity[Interned("nvidia.com/gpu")] = 8;
   const Step taken = take();
-  ASSERT_EQ(actions(taken), Actions{"out(Verified)"});
+  ASSERT_EQ(actions(taken), Actions{"out(Unproven)"}) << "nothing has the text of v1-other any more";
   const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
-  EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), "v1-other");
+  EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), kInvalidRevision);
   consumers.clear();
   list_consumers({});
   EXPECT_EQ(actions(take()), Actions{"into(Superseded) cordon"});
@@ -189,11 +189,26 @@ TEST_F(SupersededStep, C7_BesideWorkloadsItLeavesOnceItHasShownWhatItRead) {
   EXPECT_EQ(actions(take()), Actions{}) << "for less than the status lag";
   ran_for(Timer::shown, settings.status_lag);
   const Step taken = take();
-  ASSERT_EQ(actions(taken), Actions{"out(Verified)"});
+  ASSERT_EQ(actions(taken), Actions{"out(Unproven)"}) << "nothing has the text of v1-other any more";
   const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
-  EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), "v1-other") << "not the text of the edit";
+  EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), kInvalidRevision) << "not the text of the edit";
   pod("new-gfd").ready = false;
   EXPECT_EQ(actions(take()), Actions{}) << "not while a pod is not Ready";
+}
+
+// Its pods serve, and need not have read that text. The one that its key has now is invalid.
+TEST_F(SupersededStep, C10_ANodeWhoseTextNothingHasAnyMoreLeavesUnproven) {
+  facts.profile =
+      profiles.compile("version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 1}]}}\n");
+  ASSERT_FALSE(facts.profile->valid);
+  facts.target = Interned(kInvalidRevision);
+  EXPECT_EQ(actions(take()), Actions{}) << "it serves no GPU";
+  node.allocatable[Interned("nvidia.com/gpu")] = node.capacity[Interned("nvidia.com/gpu")] = 8;
+  const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c10);
+  ASSERT_EQ(actions(taken), Actions{"out(Unproven)"});
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), kInvalidRevision);
 }
 
 TEST_F(SupersededStep, C7_AtOnceWhereNoWorkloadIsLeftOrNobodyWaitsForIt) {
