@@ -66,6 +66,21 @@ std::optional<PodTimes> times_of_first_run(const Pod& pod) {
   return out;
 }
 
+// The same of a pod whose plugin, GFD or MPS daemon was started again in it: it has read what was projected at that
+// time. nullopt: another container was, too, and can have made it read its text later.
+std::optional<PodTimes> times_of_last_run(const Pod& pod, Duration projection) {
+  if (auto first = times_of_first_run(pod)) return first;
+  std::optional<WallTime> started;
+  for (const ContainerStatus& container : pod.containers) {
+    if (container.restarts == 0) continue;
+    if (!component_of_container(container.name.view()) || !container.running || !container.started_at)
+      return std::nullopt;
+    started = std::max(started.value_or(*container.started_at), *container.started_at);
+  }
+  if (!started || !is_serving(pod)) return std::nullopt;
+  return PodTimes{.created = *started - std::chrono::ceil<WallTime::duration>(projection), .started = started};
+}
+
 }  // namespace
 
 // The time at which the present text came is known of the ConfigMap as a whole: another key must not have changed after
@@ -94,7 +109,7 @@ std::string_view Assessor::other_text_read() const {
   const auto since = has_texts ? data_known_since(context_.world, *config_map_) : std::nullopt;
   if (!since || !knows_when_it_came()) return {};
   for (const auto& [operand, pod] : loaders()) {
-    const auto times = pod == nullptr ? std::nullopt : times_of_first_run(*pod);
+    const auto times = pod == nullptr ? std::nullopt : times_of_last_run(*pod, context_.settings.projection);
     if (!times) continue;
     const std::string_view read = revision_read_at(*texts_, {out_.target.view(), *since}, *times);
     if (read.empty() || read == out_.target.view() || !has_come_back(*texts_, out_.target.view(), read)) continue;

@@ -263,8 +263,8 @@ def pods_that_pulled_their_image_until_an_edit_was_taken_back_stay():
 @scenario
 def pods_that_came_after_an_edit_was_taken_back_stay_when_another_key_is_edited():
     """B, which no label shows, is paused and taken back. n01 is rebooted after that, and then another key is edited: the
-    time of that edit is not the one at which A came back, and n01 stays."""
-    for between in (True, False):  # The operator looks between the two edits, or not.
+    time of that edit is not the one at which A came back, and n01 stays, also if the pause ends before the next look."""
+    for between, paused in ((True, True), (False, True), (False, False)):  # The operator looks between the two edits, or not.
         a, b = ts(4), ts(4, fail=True)
         c = fleet(3, a, more={"other": ts(2)}, rollout={"paused": True, "canary": {"nodesPerGroup": 0}})
         c.set_label("n03", CONFIG_LABEL, "other")
@@ -279,9 +279,10 @@ def pods_that_came_after_an_edit_was_taken_back_stay_when_another_key_is_edited(
         c.reboot("n01")
         c.wait("20s")
         c.edit(other=ts(3))
+        c.policy(rollout={"paused": paused})
+        before = c.plugin("n01")
         c.after("1m")
         c.policy(rollout={"paused": False})
-        before = c.plugin("n01")
         c.converge()
         expect("the plugin pod of n01", c.plugin("n01"), before)
 
@@ -321,3 +322,45 @@ def pods_that_came_after_the_clock_was_set_back_stay():
     c.converge()
     expect("what the plugins run", [loaded(c, name) for name in c.nodes()], [b, b])
     expect("the plugin of n01", c.plugin("n01"), before)
+
+
+@scenario
+def a_plugin_that_started_again_under_a_text_that_was_taken_back_is_replaced():
+    """MPS is edited to time-slicing under a pause, the plugin's container of n02 starts again and reads that, and then MPS
+    is back. Its capacity and GFD's labels are those of MPS: nevertheless n02 is not up to date, and is changed once."""
+    c = fleet(3, mps(4), rollout={"paused": True})
+    c.edit(any=ts(4))
+    c.after("5m")
+    c.restart_container("n02")
+    c.after("1m")
+    c.edit(any=mps(4))
+    expect("(what n02 runs, its capacity)", (loaded(c, "n02"), c.capacity("n02")), (ts(4), 8))
+    c.after("1m")
+    not_up_to_date(c)
+    c.policy(rollout={"paused": False})
+    deleted = sum([tick.deleted_pods() for tick in c.converge().ticks], [])
+    expect("what n02 runs", loaded(c, "n02"), mps(4))
+    expect("plugin pods that were deleted", len([name for name in deleted if "plugin-daemonset" in name]), 1)
+
+
+@scenario
+def a_plugin_that_started_again_before_an_edit_that_was_taken_back_stays():
+    """The neighbour: it starts again before the edit reaches its pod, or long after MPS is back."""
+    for before, after in (("30s", "0s"), ("0s", "5m")):
+        c = fleet(3, mps(4), rollout={"paused": True})
+        if before != "0s":
+            c.edit(any=ts(4))
+            c.after(before)
+            c.restart_container("n02")
+            c.after("5m")
+            c.edit(any=mps(4))
+        else:
+            c.edit(any=ts(4))
+            c.after("5m")
+            c.edit(any=mps(4))
+            c.after(after)
+            c.restart_container("n02")
+        c.after("1m")
+        c.policy(rollout={"paused": False})
+        deleted = sum([tick.deleted_pods() for tick in c.converge().ticks], [])
+        expect("pods that were deleted", deleted, [])

@@ -287,12 +287,7 @@ class Walk:
         if pod is None or not self.c.pod_ready(pod) or not self.c.is_ready(node) or text is None:
             return
         self.tell("the plugin's container on %s restarts" % node)
-        self.c.loaded[pod["metadata"]["uid"]] = text
-        pod["status"].setdefault("startTime", pod["metadata"]["creationTimestamp"])
-        main = pod["status"]["containerStatuses"][0]
-        main.update(restartCount=main["restartCount"] + 1, state={"running": {"startedAt": stamp(self.c.clock)}})
-        self.c.touch(pod)
-        self.c.react()
+        self.c.restart_container(node)
 
     def new_template(self):
         self.tell("a new template of the DaemonSets")

@@ -1,5 +1,6 @@
 """Pods: those of the GPU software, and those of users, which consume GPUs."""
 from .names import COMPONENTS, GPU
+from .times import stamp
 
 
 class Pods:
@@ -48,6 +49,16 @@ class Pods:
     def restart_gfd(self, name):
         """Only GFD's pod of the node is deleted."""
         self.drop(self.pod_of("gfd", name))
+        self.react()
+
+    def restart_container(self, name):
+        """The plugin's container of the node exits and starts again in its pod: it reads what the pod sees by then."""
+        pod = self.pod_of("plugin", name)
+        self.loaded[pod["metadata"]["uid"]] = self.text_for(name, self.projected())
+        pod["status"].setdefault("startTime", pod["metadata"]["creationTimestamp"])
+        main = pod["status"]["containerStatuses"][0]
+        main.update(restartCount=main["restartCount"] + 1, state={"running": {"startedAt": stamp(self.clock)}})
+        self.touch(pod)
         self.react()
 
     def get_ready(self, name):
