@@ -204,8 +204,8 @@ void Assessor::verify_target() {
   if (!out_.expectation) return;
   // A node that has shown this text still runs it, even if its pods are older than an edit of another key. A container
   // that has restarted meanwhile with another text would change the labels.
-  const bool showed_it = gfd_ != nullptr && !out_.change && out_.at_install == AtInstall::shown &&
-                         !out_.target.empty() && out_.loaded.revision == out_.target;
+  const bool showed_it = !out_.change && out_.at_install == AtInstall::shown && !out_.target.empty() &&
+                         out_.loaded.revision == out_.target && (gfd_ != nullptr || pods_had_no_other_text());
   out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr, out_.fresh_pods || showed_it);
   doubt_what_fits_several_profiles();
   measure_gpus();

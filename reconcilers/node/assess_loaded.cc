@@ -133,6 +133,14 @@ bool Assessor::pods_are_fresh() const {
   });
 }
 
+bool Assessor::pods_had_no_other_text() const {
+  if (texts_ == nullptr || !is_last(*texts_, out_.target.view())) return false;
+  const RecordedText& text = texts_->back();
+  const WallTime since = std::max(text.since, text.doubtful_until.value_or(text.since));
+  return std::ranges::all_of(
+      loaders(), [&](const auto& loader) { return loader.second != nullptr && created_after(*loader.second, since); });
+}
+
 bool Assessor::pods_are_newer_than_baseline() const {
   return std::ranges::all_of(loaders(), [&](const auto& loader) {
     return loader.second != nullptr && created_after(*loader.second, context_.record->recorded_at);

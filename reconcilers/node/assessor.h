@@ -73,6 +73,8 @@ class Assessor {
   [[nodiscard]] bool pods_are_fresh() const;
   // Every pod that loads the profile was created after the fleet's baseline was recorded.
   [[nodiscard]] bool pods_are_newer_than_baseline() const;
+  // The record knows no other text that their key has had since they were created.
+  [[nodiscard]] bool pods_had_no_other_text() const;
   [[nodiscard]] bool affected_pods_are_fresh() const;
   // Under RollingUpdate: one whose controller has not replaced the node's pod with its newest template yet; null: none.
   [[nodiscard]] const Operand* rolling_daemonset() const;

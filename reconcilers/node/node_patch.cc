@@ -132,9 +132,9 @@ void remove_guards(PatchNode& patch, const Node& node, const NodeChange& change)
 namespace {
 
 // Once the label has moved, what the node serves would not say which key its plugin runs, unless the number of its GPUs
-// is known.
+// is known. The node says so itself: the record can be lost.
 void keep_count(PatchNode& patch, const Node& node, const NodeAssessment& facts) {
-  const bool is_known = facts.recorded_gpus > 0 || facts_of(node, 0).count > 0;
+  const bool is_known = facts_of(node, 0).count > 0;
   if (is_known || !facts.label || gpus_to_remember(node, facts) == 0) return;
   patch.set_annotations[std::string(kGpuCountAnnotation)] = std::to_string(facts.measured_gpus);
 }

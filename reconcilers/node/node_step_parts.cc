@@ -184,17 +184,20 @@ void ChangeStep::defer(Deferral::By by, std::string_view reason, std::string mes
 }
 
 void ChangeStep::write_label() {
-  if (change_.touched && same_target_) {
+  const std::string label = config_label(view_.installation, node_);
+  // The operator's own former value: the policy has moved to another key since.
+  const bool is_own = label_writer(node_, label).has_value();
+  if (change_.touched && same_target_ && !is_own) {
     finding(Severity::warning, kLabelOwnedByOther,
             fmt::format("the label {} does not have the value {} any more, which policy {} wants; the operator sets it "
                         "again. If this repeats, another client writes it: `kubectl get node {} --output yaml "
                         "--show-managed-fields` names it",
-                        config_label(view_.installation, node_), facts_.label->view(), facts_.policy.view(), name()));
+                        label, facts_.label->view(), facts_.policy.view(), name()));
   }
   PatchNode patch;
   patch.name = name();
   patch.resource_version = node_.meta.resource_version;
-  add_to(patch, policy_label(node_, config_label(view_.installation, node_), facts_));
+  add_to(patch, policy_label(node_, label, facts_));
   // In the same write: from now on the sidecars reload, whatever the policy wants next.
   if (!change_.touched) {
     NodeChange touched = change_;

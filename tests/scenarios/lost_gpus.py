@@ -1,5 +1,5 @@
 """A GPU that died is forgotten without GFD at the next edit, and not reported while an edit waits."""
-from scenario import Cluster, expect, expect_that, fleet, mps, numbered, one, scenario, ts
+from scenario import CONFIG_LABEL, Cluster, expect, expect_that, fleet, mps, numbered, one, scenario, ts
 
 
 def fleet_of(layout):
@@ -126,3 +126,37 @@ def without_gfd_a_machine_that_lost_gpus_under_an_edit_is_not_restarted_while_it
 def without_gfd_a_machine_that_read_an_edit_with_all_its_gpus_is_not_restarted():
     """The same with all GPUs: nothing is Degraded."""
     expect("Degraded", rebooted_under_a_paused_edit(8).get("status"), "False")
+
+
+@scenario
+def without_gfd_a_machine_that_has_lost_a_gpu_is_not_restarted_for_the_edit_of_another_key():
+    """n01 has key `b` and has lost one of its 2 GPUs, which is reported. An edit of `any` restarts n02 alone."""
+    c = fleet(2, ts(4), layout="standalone", more={"b": ts(6)})
+    c.set_label("n01", CONFIG_LABEL, "b")
+    c.converge()
+    c.reboot("n01", gpus=1)
+    c.converge()
+    before = c.plugin("n01")
+    c.edit(any=ts(8))
+    expect("the nodes that were restarted", c.converge(each="4m").restarted(), ["n02"])
+    expect("the plugin of n01", c.plugin("n01"), before)
+    expect_that("n01" in c.condition("default", "Degraded").get("message", ""), "n01 in Degraded",
+                c.condition("default", "Degraded"))
+
+
+@scenario
+def without_gfd_a_machine_that_lost_gpus_under_an_edit_is_not_restarted_after_the_clock_was_set_back():
+    """The same, and the API server's clock is set back before the pause ends: the pods of n01 are from the future, so that it
+    cannot be recorded yet. Nothing says that a restart would bring its GPUs back."""
+    c = fleet_of("standalone")
+    c.policy(rollout={"paused": True})
+    c.edit(any=ts(8))
+    c.after("1m")
+    c.reboot("n01", gpus=4)
+    c.after("5s")
+    c.set_clock_back("10m")
+    c.after("1m")
+    before = c.uids("n01")
+    c.policy(rollout={"paused": False})
+    c.converge()
+    expect("whether n01 has its pods", c.uids("n01"), before)

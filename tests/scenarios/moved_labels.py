@@ -253,3 +253,18 @@ def a_moved_label_that_nothing_holds_back_ends_with_the_text():
     """The neighbour: n01 is restarted."""
     c, _ = moved_while_something_holds_the_restart_back()
     expect("what the plugin has loaded", c.loaded[c.plugin("n01")], ts(6))
+
+
+@scenario
+def a_policy_that_moves_to_a_third_key_is_not_taken_for_another_client():
+    """The label of n01 has been written for key `a`, and the policy wants `b` before the node is verified: nobody else wrote
+    the label, and no finding says so."""
+    c = fleet(2, ts(4), more={"a": ts(6), "b": ts(8)})
+    c.policy("p", priority=5, selector={"kubernetes.io/hostname": "n01"}, profile={"configMapKey": "a"})
+    c.after("2m")
+    expect("the label of n01", c.labels("n01").get(CONFIG_LABEL), "a")
+    c.get("SharingPolicy", "p")["spec"]["profile"] = {"configMapKey": "b"}
+    c.policy("p")
+    said = [tick.findings("LabelOwnedByOther") for tick in c.converge(each="30s").ticks]
+    expect("findings that name another client", [found for found in said if found], [])
+    expect("the label of n01", c.labels("n01").get(CONFIG_LABEL), "b")

@@ -1,7 +1,7 @@
 """No GPU Feature Discovery runs, as with the device plugin's own chart, and nothing proves how many GPUs a node has: it joins,
 or its pods are older than the ConfigMap. A pod uses six of the eight replicas that the node serves, and what the node must run
 next serves four. Under WaitForIdle it waits for the pod: in doubt the operator holds."""
-from scenario import COMPONENTS, REVISION, Cluster, expect, expect_that, none, scenario, ts
+from scenario import COMPONENTS, CONFIG_LABEL, REVISION, Cluster, expect, expect_that, fleet, none, scenario, ts
 
 PLUGIN_CHART = {"layout": "chart"}
 WITHOUT_GFD = {"gfd": False}
@@ -179,3 +179,20 @@ def a_label_without_effect_does_not_verify_an_unproven_node():
 def a_label_without_effect_does_not_verify_a_proven_node():
     """The neighbour: the pods are newer than every edit, so the number of GPUs is known."""
     relabelled_without_effect(False)
+
+
+@scenario
+def a_record_that_is_lost_while_a_node_of_the_plugins_chart_reloads_costs_no_restart():
+    """The operator writes the label of n01, and its record is lost before the plugin has reloaded: the node says itself how
+    many GPUs it has, and what it serves proves the new key."""
+    for loses in (False, True):
+        c = fleet(2, ts(4), more={"k": ts(6)}, **PLUGIN_CHART)
+        c.policy("p", priority=5, selector={"kubernetes.io/hostname": "n01"}, profile={"configMapKey": "k"})
+        before = c.plugin("n01")
+        c.after("2m")
+        expect("the label of n01", c.labels("n01").get(CONFIG_LABEL), "k")
+        if loses:
+            c.forget_own_state()
+        c.converge()
+        expect("(label, capacity)", (c.labels("n01").get(CONFIG_LABEL), c.capacity("n01")), ("k", 12))
+        expect("the plugin of n01", c.plugin("n01"), before)
