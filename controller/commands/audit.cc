@@ -214,7 +214,7 @@ asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, Audit
     co_return 2;
   }
   const k8s::ObjectKey lease{settings.operator_namespace, audit.lease_name};
-  view.no_operator = co_await find_no_operator(client, clock, lease);
+  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
   co_return audit_view(view, settings, clock->now(), audit.form, *out);
 }
 

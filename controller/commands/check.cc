@@ -31,6 +31,9 @@ namespace {
 namespace asio = boost::asio;
 constexpr std::string_view kCommand = "gpu-sharing-operator check";
 constexpr Duration kPoll = std::chrono::milliseconds(500);
+// A leader renews every two seconds, unless it is configured otherwise: a Lease that lasts longer than this is not
+// waited for, except as --timeout says.
+constexpr Duration kLongest = std::chrono::minutes(1);
 const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 
 // What was found, for people. A failed line decides the exit status.
@@ -58,7 +61,8 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
       found->lines.emplace_back(true, fmt::format("Leader: {}", renewals.last().holder));
       co_return;
     }
-    if (clock->monotonic() >= std::max(begun + timeout, renewals.expires())) break;
+    const k8s::MonoTime expires = std::min(renewals.expires(), begun + kLongest);
+    if (clock->monotonic() >= std::max(begun + timeout, expires)) break;
     co_await clock->sleep_for(kPoll);
   }
   const Duration waited = std::chrono::floor<std::chrono::seconds>(clock->monotonic() - begun);
@@ -231,6 +235,9 @@ Command make_check_command() {
                  "Also whether this account may send the operator's writes: for the operator's own, as `helm test`");
     add_connection(app, settings);
     settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name" || spec.name == "max-mode"; });
+    app.footer(
+        "Waits up to --timeout for a leader, and while a Lease has not expired, up to a minute.\n"
+        "Exit status: 0 nothing is missing; 1 something is; 2 wrong usage, or the cluster cannot be read.");
   };
   const auto check = [given](const Options&) {
     return read_any_duration("--timeout", given->timeout, "30s", given->check.timeout);

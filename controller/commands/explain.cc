@@ -241,7 +241,7 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
   }
   ClusterView view;
   const k8s::ObjectKey lease{question.settings.operator_namespace, lease_name};
-  view.no_operator = co_await find_no_operator(client, clock, lease);
+  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
   const k8s::Result<void> read = co_await read_cluster(client, clock, question.settings, &view);
   if (!read && target.pod && read.error().reason == k8s::Reason::forbidden) {
     view.incomplete.push_back("nodes not checked: " + read.error().message);

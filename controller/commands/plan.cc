@@ -110,6 +110,9 @@ boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock,
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, options.settings, &view);
   if (!read) co_return refuse(*err, read.error().message);
+  const k8s::ObjectKey lease{options.settings.operator_namespace, options.lease_name};
+  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
+  if (view.no_operator) *err << view.no_operator->text() << "\n";
   for (const std::string& missing : view.incomplete) *err << "incomplete: " << missing << "\n";
   const WallTime now = k8s::parse_rfc3339(options.now).value_or(clock->now());
   const int code = show_plan(view, options, now, *out);
@@ -130,8 +133,10 @@ int run_plan(const PlanOptions& options, const Options& connection, std::istream
   if (!now)
     return refuse(err, fmt::format("--now '{}' is not a time; write it like 2026-01-02T03:04:05Z", options.now));
   if (!options.from_cluster) return plan_files(options, *now, in, out, err);
+  PlanOptions asked = options;
+  asked.lease_name = connection.lease_name;
   return run_on_cluster("plan", connection, err, [&](k8s::Reader* client, k8s::Clock* clock) {
-    return plan_cluster(client, clock, options, &out, &err);
+    return plan_cluster(client, clock, asked, &out, &err);
   });
 }
 

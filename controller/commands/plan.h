@@ -25,6 +25,7 @@ struct PlanOptions {
   k8s::Duration assume_observed_for{0};
   bool json = false;
   PlannerSettings settings;
+  std::string lease_name = Options().lease_name;  // Of the operator.
 };
 
 // Exit status: 0 fine, 1 with a finding of severity error, 2 for unreadable input or a wrong argument.
@@ -32,7 +33,7 @@ struct PlanOptions {
 [[nodiscard]] int run_plan(const PlanOptions& options, const Options& connection, std::istream& in, std::ostream& out,
                            std::ostream& err);
 
-// The live cluster's plan, on a given client.
+// The live cluster's plan, on a given client. `err` says first if no operator is at work there.
 boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock, PlanOptions options, std::ostream* out,
                                          std::ostream* err);
 

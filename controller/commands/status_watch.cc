@@ -111,9 +111,11 @@ class FleetView {
     constexpr k8s::Duration kPoll = std::chrono::seconds(5);
     for (;;) {
       const k8s::ObjectKey lease = watch_.lease;
-      std::optional<NoOperator> none = co_await find_no_operator(watch_.client, watch_.clock, lease);
-      const bool changed = !lease_known_ || none.has_value() != no_operator_.has_value();
+      std::vector<std::string> unread;
+      std::optional<NoOperator> none = co_await find_no_operator(watch_.client, watch_.clock, lease, &unread);
+      const bool changed = !lease_known_ || none.has_value() != no_operator_.has_value() || unread != lease_unread_;
       no_operator_ = std::move(none);
+      lease_unread_ = std::move(unread);
       lease_known_ = true;
       if (changed) wake_->notify();
       co_await watch_.clock->sleep_for(kPoll);
@@ -197,7 +199,7 @@ class FleetView {
   }
 
   [[nodiscard]] std::vector<std::string> incomplete() const {
-    std::vector<std::string> out;
+    std::vector<std::string> out = lease_unread_;
     for (const auto& [resource, error] : failures_) {
       if (resource != kNotShown) append_unique(out, explain_error(error, watched(gvr_of(resource))));
     }
@@ -248,6 +250,7 @@ class FleetView {
   std::map<std::string, k8s::Error> failures_;  // By resource, since its last complete view.
   std::string shown_;
   std::optional<NoOperator> no_operator_;
+  std::vector<std::string> lease_unread_;  // Why it is unknown whether an operator runs.
   bool lease_known_ = watch_.lease.name.empty();
   bool timed_out_ = false;
   bool stopping_ = false;

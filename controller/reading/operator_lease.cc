@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "controller/reading/forbidden_hint.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/json_access.h"
@@ -30,8 +32,9 @@ LeaseFacts lease_facts(const std::string& lease_json) {
     return out;
   }
   constexpr std::int64_t kUsual = 15;  // Seconds, where the Lease does not say.
+  constexpr std::int64_t kMost = 3600;
   const std::int64_t duration = number_at(spec, "leaseDurationSeconds");
-  out.duration = std::chrono::seconds(duration > 0 ? duration : kUsual);
+  out.duration = std::chrono::seconds(duration > 0 ? std::min(duration, kMost) : kUsual);
   out.holder = text_at(spec, "holderIdentity");
   out.renew_time = text_at(spec, "renewTime", "ever");
   if (out.holder.empty()) out.problem = "the Lease has no holder";
@@ -76,13 +79,19 @@ std::string NoOperator::text() const {
 }
 
 asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,
-                                                            k8s::ObjectKey lease) {
+                                                            k8s::ObjectKey lease,
+                                                            std::vector<std::string>* incomplete) {
   const k8s::MonoTime end = clock->monotonic() + kGlance;
   LeaseRenewals renewals;
   for (;;) {
     const k8s::CallOptions call;
     const k8s::Result<std::string> read = co_await client->get(kLeases, lease, call);
-    if (!read && read.error().reason != k8s::Reason::not_found) co_return std::nullopt;
+    if (!read && read.error().reason != k8s::Reason::not_found) {
+      append_unique(*incomplete,
+                    fmt::format("whether an operator runs is unknown: Lease {} was not read: {}", k8s::to_string(lease),
+                                explain_error(read.error(), "get", kLeases, lease.ns)));
+      co_return std::nullopt;
+    }
     if (!read) co_return NoOperator{lease, fmt::format("Lease {} does not exist", k8s::to_string(lease)), false};
     renewals.see(*read, clock->monotonic());
     if (renewals.renewed() || looks_fresh(renewals.last(), clock->now())) co_return std::nullopt;

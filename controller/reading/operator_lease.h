@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
@@ -15,7 +16,8 @@ namespace gso {
 struct LeaseFacts {
   std::string holder;
   std::string renew_time = "ever";  // As it is written there.
-  k8s::Duration duration{};
+  k8s::Duration
+      duration{};       // At most an hour, as for --lease-duration: a Lease must not call its holder alive forever.
   std::string problem;  // Why nobody can hold it; empty where there is a holder.
   friend bool operator==(const LeaseFacts&, const LeaseFacts&) = default;
 };
@@ -57,10 +59,11 @@ struct NoOperator {
   [[nodiscard]] std::string field() const { return "none: " + why; }
 };
 
-// nullopt if an operator renews the Lease, or if the Lease cannot be read. Takes no time if the Lease looks fresh by
-// this machine's clock; otherwise, as clocks differ, it is watched for five seconds: leaders renew every two seconds
-// unless they are configured otherwise.
+// nullopt if an operator renews the Lease, or if the Lease cannot be read: then `incomplete` gets a line that says so,
+// with the missing rule. Takes no time if the Lease looks fresh by this machine's clock; otherwise, as clocks differ,
+// it is watched for five seconds: leaders renew every two seconds unless they are configured otherwise.
 boost::asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,
-                                                                   k8s::ObjectKey lease);
+                                                                   k8s::ObjectKey lease,
+                                                                   std::vector<std::string>* incomplete);
 
 }  // namespace gso

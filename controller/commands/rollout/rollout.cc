@@ -323,9 +323,9 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
       co_await read_world(client, settings, &call.world, &call.incomplete, &call.sharing_kinds);
   if (!read) co_return call.refuse(read.error().message);
   call.settings = settings_of_operator(call.world, settings);
-  for (const std::string& missing : call.incomplete) *err << "incomplete: " << missing << "\n";
   const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
-  call.no_operator = co_await find_no_operator(client, clock, lease);
+  call.no_operator = co_await find_no_operator(client, clock, lease, &call.incomplete);
+  for (const std::string& missing : call.incomplete) *err << "incomplete: " << missing << "\n";
   const bool says_so_itself = rollout.verb == Verb::status && call.world.policies_served;
   if (call.no_operator && !says_so_itself) *err << call.no_operator->text() << "\n";
   int code = 2;

@@ -27,7 +27,7 @@ struct RolloutCall {
   World world;
   std::vector<std::string> incomplete;  // What could not be read.
   SharingKinds sharing_kinds;
-  std::optional<NoOperator> no_operator;  // nullopt: one is at work, or that cannot be read.
+  std::optional<NoOperator> no_operator;  // nullopt: one is at work, or `incomplete` says that this is unknown.
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
   // Writes "gpu-sharing-operator rollout: …" (or "diff:", which is a command of its own) and gives 2.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "controller/reading/operator_lease.h"
 #include "tests/controller/our_cluster.h"
@@ -52,8 +53,8 @@ INSTANTIATE_TEST_SUITE_P(
         LeaseCase{"NoJson", "<html>", false, "no spec"}),
     [](const auto& param) { return param.param.name; });
 
-std::string lease_of(const std::string& holder, const std::string& renewed) {
-  return Json{{"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", 15}, {"renewTime", renewed}}}}.dump();
+std::string lease_of(const std::string& holder, const std::string& renewed, int lasts = 15) {
+  return Json{{"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", lasts}, {"renewTime", renewed}}}}.dump();
 }
 
 TEST(LeaseRenewalsTest, AChangeByAHolderIsARenewalAndAReleaseIsNone) {
@@ -80,8 +81,8 @@ class CheckCommand : public OurCluster {
   static constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases";
 
   // A Lease that was renewed now, by a clock that is `ahead` of ours.
-  void create_lease(std::chrono::milliseconds ahead) {
-    Json lease = Json::parse(lease_of("pod-1", k8s::format_micro_time(sim.clock.now() + ahead)));
+  void create_lease(std::chrono::milliseconds ahead, int lasts = 15) {
+    Json lease = Json::parse(lease_of("pod-1", k8s::format_micro_time(sim.clock.now() + ahead), lasts));
     lease["apiVersion"] = "coordination.k8s.io/v1";
     lease["kind"] = "Lease";
     lease["metadata"]["name"] = "gpu-sharing-operator";
@@ -98,12 +99,13 @@ class CheckCommand : public OurCluster {
   }
   std::string said_of_none() {
     const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
-    const auto none = sim.run(find_no_operator(&client, &sim.clock, lease));
+    const auto none = sim.run(find_no_operator(&client, &sim.clock, lease, &incomplete));
     return none ? none->text() : "";
   }
 
   std::ostringstream out;
   std::ostringstream err;
+  std::vector<std::string> incomplete;
 };
 
 boost::asio::awaitable<void> repeat(k8s::Clock* clock, const bool* stop, std::function<void()> act) {
@@ -134,6 +136,14 @@ TEST_F(CheckCommand, ADeadLeaderWhoseClockWasAheadIsNone) {
   EXPECT_LE(sim.clock.monotonic() - begun, 16s) << "its Lease has expired then";
 }
 
+TEST_F(CheckCommand, ALeaseThatLastsAnHourIsWaitedForAMinute) {
+  create_lease(-5s, 3600);
+  const k8s::MonoTime begun = sim.clock.monotonic();
+  EXPECT_EQ(check(), 1);
+  EXPECT_THAT(out.str(), HasSubstr("MISSING no leader within 1m0s: pod-1 has not renewed the Lease since "));
+  EXPECT_LE(sim.clock.monotonic() - begun, 61s);
+}
+
 TEST_F(CheckCommand, WithoutALeaseTheTimeoutIsAllThatIsWaited) {
   const k8s::MonoTime begun = sim.clock.monotonic();
   EXPECT_EQ(check(), 1);
@@ -155,6 +165,26 @@ TEST_F(CheckCommand, AStaleLeaseIsWatchedForFiveSecondsBeforeNobodyIsSaidToRun) 
   EXPECT_THAT(said, HasSubstr("(Lease gpu-sharing-operator/gpu-sharing-operator)"));
   EXPECT_THAT(said, HasSubstr("Run: kubectl get pods --namespace gpu-sharing-operator"));
   EXPECT_LE(sim.clock.monotonic() - begun, 6s);
+}
+
+TEST_F(CheckCommand, ALeaseThatMustNotBeReadIsNamedWithTheMissingRule) {
+  create_lease(-1h);
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "leases";
+  transport.faults().add(rule);
+  EXPECT_EQ(said_of_none(), "");
+  ASSERT_THAT(incomplete, testing::SizeIs(1));
+  EXPECT_THAT(incomplete.front(), testing::StartsWith("whether an operator runs is unknown: Lease "
+                                                      "gpu-sharing-operator/gpu-sharing-operator was not read: leases "
+                                                      "of namespace gpu-sharing-operator cannot be read by "));
+  EXPECT_THAT(incomplete.front(),
+              HasSubstr("add {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get]} to a Role"));
+}
+
+TEST_F(CheckCommand, ALeaseOfAHundredYearsDoesNotCallItsHolderAlive) {
+  create_lease(-2h, 2'000'000'000);
+  EXPECT_THAT(said_of_none(), HasSubstr("No operator is running: pod-1 has not renewed the Lease since"));
 }
 
 }  // namespace

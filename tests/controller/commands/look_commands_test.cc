@@ -220,6 +220,36 @@ TEST_F(LookCommands, WithoutTheRightToReadWhatPluginsLoadThereIsNoAllClear) {
   EXPECT_THAT(err.str(), HasSubstr("Nodes not checked: "));
 }
 
+// Without that right, a dead operator looks like one at work.
+TEST_F(LookCommands, WithoutTheRightToReadTheLeaseItIsSaidThatNobodyKnowsWhetherAnOperatorRuns) {
+  const char* unknown =
+      "incomplete: whether an operator runs is unknown: Lease gpu-sharing-operator/gpu-sharing-operator";
+  const char* rule = "{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get]}";
+  EXPECT_EQ(audit(), 1);
+  EXPECT_THAT(out.str(), Not(HasSubstr(unknown)));
+  forbid("leases");
+  EXPECT_EQ(audit(), 1);
+  EXPECT_THAT(out.str(), testing::AllOf(HasSubstr(unknown), HasSubstr(rule)));
+  EXPECT_EQ(audit(OutputForm::json), 1);
+  EXPECT_THAT(Json::parse(out.str())["incomplete"].dump(), HasSubstr("whether an operator runs is unknown"));
+  EXPECT_EQ(explain({"gpu-1"}), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::AllOf(HasSubstr(unknown), HasSubstr(rule)));
+  out.str("");
+  const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
+  (void)sim.run(
+      status_on_cluster(&client, &sim.clock, OutputForm::text, NodeFilter(), PlannerSettings(), lease, &out, &err));
+  EXPECT_THAT(out.str(), testing::AllOf(HasSubstr(unknown), HasSubstr(rule)));
+  err.str("");
+  (void)live_plan();
+  EXPECT_THAT(err.str(), testing::AllOf(HasSubstr(unknown), HasSubstr(rule)));
+}
+
+TEST_F(LookCommands, ThePlanSaysFirstThatNoOperatorRuns) {
+  (void)live_plan();
+  EXPECT_THAT(err.str(),
+              testing::StartsWith("No operator is running: Lease gpu-sharing-operator/gpu-sharing-operator"));
+}
+
 TEST_F(LookCommands, ThePlanOfTheLiveClusterIsThatOfItsManifests) {
   post_pod("train", R"("nvidia.com/gpu":"1")", "gpu-1");
   const Json sound = live_plan();

@@ -60,6 +60,7 @@ class StatusWatch : public OurCluster {
     watch.clock = &sim.clock;
     watch.stop = stop.get();
     watch.before_each = "----\n";
+    watch.lease = lease;
     watch.show = [this](const FleetLook& look, std::ostream& view) {
       ++views;
       std::ostringstream document;
@@ -115,6 +116,7 @@ class StatusWatch : public OurCluster {
   }
 
   PlannerSettings watch_settings;
+  k8s::ObjectKey lease;  // Without a name it is not looked at.
   std::unique_ptr<k8s::Signal> stop = sim.clock.make_signal();
   std::shared_ptr<bool> ended;
   std::optional<int> code;
@@ -179,6 +181,17 @@ TEST_F(StatusWatch, RuntimeClassesThatCannotBeReadAreNamedAndTheRestIsShown) {
   begin();
   EXPECT_THAT(last(), HasSubstr("kai-config: GPU sharing is on"));
   EXPECT_THAT(last(), HasSubstr("incomplete: runtimeclasses cannot be listed by "));
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(StatusWatch, ALeaseThatCannotBeReadIsNamedAndTheRestIsShown) {
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "leases";
+  transport.faults().add(rule);
+  lease = {"gpu-sharing-operator", "gpu-sharing-operator"};
+  begin();
+  EXPECT_THAT(last(), HasSubstr("incomplete: whether an operator runs is unknown: Lease "));
   EXPECT_EQ(end(), 0);
 }
 
