@@ -14,10 +14,9 @@
 #include <variant>
 #include <vector>
 
+#include "controller/commands/cleanup_reading.h"
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/session.h"
-#include "controller/reading/forbidden_hint.h"
-#include "controller/reading/node_consumers.h"
 #include "controller/runtime/leader_election.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/schedule.h"
@@ -26,7 +25,6 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/project.h"
 #include "reconcilers/status/cleanup.h"
 
 namespace gso {
@@ -125,77 +123,6 @@ asio::awaitable<k8s::Result<std::string>> send(CleanupRun* run, PlannedAction pl
   co_return answer;
 }
 
-template <class T>
-asio::awaitable<k8s::Result<void>> list_all(k8s::Reader* client, k8s::Gvr gvr,
-                                            k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
-  k8s::ItemFunction sink([=](std::optional<std::string_view> json) -> k8s::Result<void> {
-    k8s::Result<T> object =
-        json ? project(*json) : k8s::Result<T>(k8s::fail(k8s::Reason::invalid, "the list starts over"));
-    if (object) store->apply(*std::move(object));
-    return {};
-  });
-  const k8s::ListOptions everything;
-  const k8s::Result<std::string> listed = co_await client->list(gvr, everything, &sink);
-  if (!listed) co_return unlisted(listed.error(), gvr);
-  co_return k8s::Result<void>{};
-}
-
-// Nodes, DaemonSets and SharingPolicies. No operand pod is needed, and a ConfigMap only to say what it keeps.
-asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::Reader* client, World* world) {
-  const k8s::Gvr nodes{"", "v1", "nodes"};
-  const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
-  const k8s::Gvr policies{std::string(kGroup), "v1alpha1", "sharingpolicies"};
-  k8s::Result<void> listed = co_await list_all<Node>(client, nodes, &project_node, &world->nodes);
-  if (!listed) co_return listed;
-  listed = co_await list_all<DaemonSet>(client, daemonsets, &project_daemonset, &world->daemonsets);
-  if (!listed) co_return listed;
-  const k8s::Result<bool> served = co_await client->served(policies);
-  if (!served) co_return std::unexpected(served.error());
-  if (*served) listed = co_await list_all<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
-  if (!listed) co_return listed;
-  const k8s::Gvr rollouts{std::string(kGroup), "v1alpha1", "sharingrollouts"};
-  const k8s::Result<bool> records = co_await client->served(rollouts);
-  if (!records) co_return std::unexpected(records.error());
-  if (*records)
-    listed = co_await list_all<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
-  co_return listed;
-}
-
-// Those of these nodes whose GPUs pods use, and those where this cannot be read.
-asio::awaitable<NodesInUse> nodes_in_use(CleanupRun* run, World* world, std::set<std::string> nodes) {
-  NodesInUse out;
-  const k8s::CallOptions limits;
-  for (const std::string& node : nodes) {
-    const k8s::Result<NodeConsumers> consumers =
-        co_await read_consumers(run->client, run->clock, world, &run->settings, node, limits);
-    if (!consumers) {
-      out.unknown.emplace(node, consumers.error().message);
-    } else if (!consumers->pods.empty()) {
-      out.used.insert(node);
-    }
-  }
-  co_return out;
-}
-
-// Reads these ConfigMaps into `world`. One that does not exist holds no key.
-asio::awaitable<UnreadConfigMaps> read_config_maps(k8s::Reader* client, World* world, std::set<k8s::ObjectKey> keys) {
-  UnreadConfigMaps unread;
-  const k8s::Gvr config_maps{"", "v1", "configmaps"};
-  const k8s::CallOptions call;
-  for (const k8s::ObjectKey& key : keys) {
-    const k8s::Result<std::string> text = co_await client->get(config_maps, key, call);
-    if (!text && text.error().reason == k8s::Reason::not_found) continue;
-    k8s::Result<ConfigMap> read =
-        text ? project_configmap(*text) : k8s::Result<ConfigMap>(std::unexpected(text.error()));
-    if (read) {
-      world->configmaps.apply(*std::move(read));
-    } else {
-      unread.emplace(key, read.error().message);
-    }
-  }
-  co_return unread;
-}
-
 // What a write would do, for a dry run; of anything but a Node, what it is for.
 std::string would_do(const PlannedAction& planned) {
   const auto* patch = std::get_if<PatchNode>(&planned.action);
@@ -218,7 +145,8 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
   index.note_everything_changed();
   index.refresh(world, run->settings);
   const std::set<std::string> candidates = nodes_to_revert(world, index);
-  const NodesInUse in_use = co_await nodes_in_use(run, &world, candidates);
+  const PlannerSettings settings = run->settings;
+  const NodesInUse in_use = co_await nodes_in_use(run->client, run->clock, settings, &world, candidates);
   const std::set<k8s::ObjectKey> config_maps = config_maps_of_retained_keys(world, index);
   const UnreadConfigMaps unread = co_await read_config_maps(run->client, &world, config_maps);
   const Cleanup plan = plan_cleanup(world, index, in_use, unread, run->clock->now());

@@ -34,8 +34,8 @@ struct ConfigMapEntry {
 // data's, then binaryData's.
 [[nodiscard]] std::vector<ConfigMapEntry> entries_of(const DocumentValue& config_map);
 
-// A ConfigMap with profiles, apart from the profiles themselves: keys that the API server
-// refuses, and keys that no node label can name.
+// A ConfigMap with profiles, apart from the profiles themselves: keys that the API server refuses, and keys that no
+// node label can name.
 void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics);
 
 // A part of the operator's own record, whose JSON also reads like a profile.

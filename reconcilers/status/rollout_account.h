@@ -9,6 +9,7 @@
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/daemon_rollout.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
@@ -36,6 +37,9 @@ struct Account {
   std::int64_t changing = 0;                         // Nodes in progress,
   std::int64_t settled = 0;                          // and nodes that are done.
 };
+
+// Of a SharingRollout whose revision is the view's target.
+[[nodiscard]] RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rollout);
 
 // An entry of status.nodes, and the most that the CRD takes.
 inline constexpr std::size_t kMostRolloutNodes = 50;

@@ -9,20 +9,18 @@
 #include <ostream>
 #include <set>
 
+#include "controller/commands/rollout/edited_text.h"
 #include "controller/commands/rollout/quota_changes.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/node_consumers.h"
-#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/revision_changes.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/project.h"
-#include "reconcilers/profile/profile.h"
 
 namespace gso {
 
@@ -32,127 +30,6 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr int kWrongText = 1;
-
-struct Given {
-  std::vector<GivenText> maps;  // One for each ConfigMap that it concerns.
-  std::string invalid;          // Of a text that no plugin would take: each key and its first error.
-  std::vector<std::string> invalid_keys;
-};
-
-// A key that goes while nodes use it.
-struct DroppedKey {
-  std::string config_map;
-  std::string key;
-  std::vector<std::string> nodes;
-};
-
-k8s::Result<Given> read_config_map(const World& world, const std::string& json) {
-  const k8s::Result<ConfigMap> read = project_configmap(json);
-  if (!read) return std::unexpected(read.error());
-  const std::string& name = read->meta.name;
-  const std::string ns(read->meta.ns.view());
-  GivenText text;
-  text.whole = true;
-  for (const auto& [key, present] : world.configmaps.all()) {
-    if (key.name == name && (ns.empty() || key.ns == ns)) text.config_map = key;
-  }
-  if (text.config_map.name.empty()) {
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("no device plugin mounts a ConfigMap {}{}{}", ns, ns.empty() ? "" : "/", name));
-  }
-  for (const auto& [key, value] : read->data) text.keys[key] = value ? *value : std::string();
-  Given out;
-  out.maps.push_back(std::move(text));
-  return out;
-}
-
-// A node label names the key, which might not exist yet.
-bool is_asked_for(const World& world, const PluginInstallation& installation, const std::string& key) {
-  return std::ranges::any_of(installation.operands, [&](const Operand& operand) {
-    if (operand.node_label.empty()) return false;
-    return std::ranges::any_of(
-        world.nodes.all(), [&](const auto& entry) { return entry.second->meta.labels.get(operand.node_label) == key; });
-  });
-}
-
-// A profile: for the key that is named, or the one that is the only, or the plugin's default. A key that neither the
-// ConfigMap nor a node label has is a typing error.
-k8s::Result<Given> read_profile(const RolloutCall& call, const std::vector<PluginInstallation>& installations) {
-  Given out;
-  std::string missing;
-  for (const PluginInstallation& installation : installations) {
-    const ConfigMap* config_map = call.world.configmaps.find(installation.config_map_key());
-    if (config_map == nullptr) continue;
-    std::string key = call.options.key;
-    if (key.empty() && config_map->data.size() == 1) key = config_map->data.begin()->first;
-    for (const Operand& operand : installation.operands) {
-      if (key.empty()) key = operand.default_key;
-    }
-    if (key.empty())
-      return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("the key of {} that this profile belongs to is unknown; name the key with --key",
-                                   installation.id()));
-    if (!config_map->data.contains(key) && !is_asked_for(call.world, installation, key)) {
-      std::vector<std::string> keys;
-      for (const auto& [name, value] : config_map->data) keys.push_back(name);
-      missing = fmt::format("ConfigMap {} has no key {}, and no node label names it. Keys: {}", installation.id(), key,
-                            keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", ")));
-      continue;
-    }
-    GivenText text;
-    text.config_map = installation.config_map_key();
-    text.keys[key] = call.input;
-    const bool known =
-        std::ranges::any_of(out.maps, [&](const GivenText& other) { return other.config_map == text.config_map; });
-    if (!known) out.maps.push_back(std::move(text));
-  }
-  if (out.maps.empty())
-    return k8s::fail(k8s::Reason::invalid, missing.empty() ? "no device plugin mounts a ConfigMap" : missing);
-  return out;
-}
-
-k8s::Result<Given> read_given(const RolloutCall& call, const std::vector<PluginInstallation>& installations) {
-  const k8s::Result<std::string> json = yaml_to_json(call.input);
-  if (!json) return std::unexpected(json.error());
-  const Json document = Json::parse(*json, nullptr, false);
-  if (!document.is_object()) return k8s::fail(k8s::Reason::invalid, "the input is neither a ConfigMap nor a profile");
-  const auto said = document.find("kind");
-  const std::string kind = said != document.end() && said->is_string() ? said->get<std::string>() : std::string();
-  if (!kind.empty() && kind != "ConfigMap")
-    return k8s::fail(k8s::Reason::invalid, fmt::format("kind {} is neither a ConfigMap nor a profile", kind));
-  k8s::Result<Given> out = kind.empty() ? read_profile(call, installations) : read_config_map(call.world, *json);
-  if (!out) return out;
-  for (const GivenText& map : out->maps) {
-    for (const auto& [key, text] : map.keys) {
-      const ParsedProfile parsed = parse_profile(text);
-      if (parsed.valid()) continue;
-      out->invalid += fmt::format("{}key {}: {}", out->invalid.empty() ? "" : "; ", key, parsed.first_error());
-      out->invalid_keys.push_back("key " + key);
-    }
-  }
-  return out;
-}
-
-// What a whole ConfigMap leaves out, and who uses it now. `index` is that of the world without it.
-std::vector<DroppedKey> dropped_keys(const World& world, const FleetIndex& index, const Given& given) {
-  std::map<std::pair<k8s::ObjectKey, std::string>, std::vector<std::string>> users;
-  for (const std::string& name : index.node_names()) {
-    const NodeAssessment* a = index.assessment(name);
-    const PluginInstallation& installation = index.installations()[a->installation];
-    users[{installation.config_map_key(), std::string(a->key.view())}].push_back(name);
-  }
-  std::vector<DroppedKey> out;
-  for (const GivenText& text : given.maps) {
-    const ConfigMap* present = world.configmaps.find(text.config_map);
-    if (!text.whole || present == nullptr) continue;
-    for (const auto& [key, value] : present->data) {
-      const auto used = users.find({text.config_map, key});
-      if (text.keys.contains(key) || present->our_keys.contains(key) || used == users.end()) continue;
-      out.push_back({k8s::to_string(text.config_map), key, used->second});
-    }
-  }
-  return out;
-}
 
 std::string join(const std::vector<std::string>& texts, const char* none) {
   constexpr std::size_t kMost = 5;
@@ -302,7 +179,7 @@ k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
-  const k8s::Result<Given> given = read_given(call, index.installations());
+  const k8s::Result<EditedText> given = read_edited_text(call, index.installations());
   if (!given) return std::unexpected(given.error());
   out.invalid = given->invalid;
   out.invalid_keys = given->invalid_keys;
