@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@
 #include "controller/reading/manifests.h"
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/message_text.h"
 
@@ -37,11 +39,16 @@ std::string counted(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+// Those of most nodes first: "a on 11, b on 1"; the rest is counted.
 std::string sums(const std::map<std::string, std::int64_t>& counts) {
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
+  std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
   std::string out;
-  for (const auto& [name, count] : counts) {
+  for (std::size_t i = 0; i < std::min(sorted.size(), kMostNames); ++i) {
+    const auto& [name, count] = sorted[i];
     out += fmt::format("{}{} on {}", out.empty() ? "" : ", ", name.empty() ? "none" : name, count);
   }
+  if (sorted.size() > kMostNames) out += fmt::format(" and {} more", sorted.size() - kMostNames);
   return out.empty() ? "none" : out;
 }
 
@@ -61,7 +68,8 @@ std::string lost_text(const AuditProblem& problem) {
   return problem.gpus_lost == 0 ? std::string() : fmt::format(" ({} unusable)", counted(problem.gpus_lost, "GPU"));
 }
 
-void print_problems(const std::vector<AuditProblem>& problems, std::ostream& out) {
+// `assumed`: no operator has recorded the fleet.
+void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std::ostream& out) {
   for (const AuditProblem& problem : problems) {
     out << fmt::format("\n{} {}{}: {}\n    {}\n", to_string(problem.severity), problem.reason, lost_text(problem),
                        problem.message, first_names(names_of(problem.objects)));
@@ -69,6 +77,7 @@ void print_problems(const std::vector<AuditProblem>& problems, std::ostream& out
       out << "    " << problem.pods[i] << "\n";
     if (problem.pods.size() > kMostNames)
       out << fmt::format("    and {} more pods\n", problem.pods.size() - kMostNames);
+    if (const std::string_view note = state_note(problem.reason, assumed); !note.empty()) out << "    " << note << "\n";
     if (const std::string_view remedy = remedy_of(problem.reason); !remedy.empty())
       out << fmt::format("    to do: {}\n", remedy);
     if (!problem.command.empty()) out << fmt::format("    {}\n", problem.command);
@@ -198,7 +207,7 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
     print_markdown(found, heading.str(), text);
   } else {
     text << heading.str();
-    print_problems(found.problems, text);
+    print_problems(found.problems, assumed, text);
   }
   for (const std::string& missing : view.incomplete) text << "\nincomplete: " << missing << "\n";
   out << printable(text.str());
@@ -250,7 +259,7 @@ Command make_audit_command() {
         "Reads only; the operator need not be installed. Reports nodes whose GPUs no pod can get, drift, invalid\n"
         "profiles, stopped rollouts, other tools that restart the plugin or hand out its GPUs, defects of the "
         "plugin's\n"
-        "release and reservations without consumers: the problems that cost most GPUs first. " +
+        "release and reservations without consumers: the problems that cost most GPUs first.\n" +
         exit_status_of_findings());
   };
   return {.name = "audit",

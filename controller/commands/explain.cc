@@ -167,6 +167,8 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
     err << fmt::format("{}: node {} not found; a pod is named NAMESPACE/POD\n", kCommand, question.target.key.name);
     return 2;
   }
+  if (const std::string_view note = state_note(node->shown.state, assumed); !note.empty())
+    node->notes.emplace(node->notes.begin(), note);
   if (assumed) node->notes.emplace_back(kAssumedBaseline);
   print(*node, view, question.form, out);
   const bool wrong =

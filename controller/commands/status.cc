@@ -19,14 +19,10 @@
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/stop_signals.h"
 #include "controller/commands/status_daemons.h"
+#include "controller/commands/status_nodes.h"
 #include "controller/commands/status_watch.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
-#include "reconcilers/cluster/facts.h"
-#include "reconcilers/explain/node_json.h"
-#include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/shown_state.h"
-#include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/labels.h"
@@ -44,103 +40,6 @@ constexpr std::string_view kCommand = "gpu-sharing-operator status";
 // Of the JSON document (docs/json.md): it changes when a field changes its meaning or goes, not when one comes.
 constexpr int kVersion = 1;
 
-std::string gpus_of(const Node& node) {
-  std::string out;
-  for (const auto& [resource, count] : node.allocatable) {
-    std::string_view name = resource.view();
-    if (name.starts_with("nvidia.com/")) name.remove_prefix(11);
-    out += fmt::format("{}{}={}", out.empty() ? "" : ",", name, count);
-  }
-  return out.empty() ? "-" : out;
-}
-
-std::string or_dash(std::string_view text) {
-  return text.empty() ? "-" : std::string(text);
-}
-
-// One node, in words.
-struct NodeRow {
-  std::string name;
-  ShownState shown;
-  std::string allocatable;
-  const Node* node = nullptr;
-  const NodeAssessment* assessment = nullptr;  // Null: no plugin.
-  std::vector<GpuBar> slices = {};             // Of a node whose GPUs are partitioned.
-  [[nodiscard]] bool in_trouble() const { return shown.state == "Failed" || shown.state.starts_with("Blocked"); }
-  // The place on a screen that is too small for all: those that change come first, those with nothing to do last.
-  [[nodiscard]] int rank() const {
-    if (assessment != nullptr && assessment->in_change()) return 0;
-    if (in_trouble()) return 1;
-    return shown.state == "UpToDate" ? 3 : 2;
-  }
-};
-
-std::string_view source_word(EffectiveKey::Source source) {
-  switch (source) {
-    case EffectiveKey::Source::label:
-      return "label";
-    case EffectiveKey::Source::default_key:
-      return "default";
-    case EffectiveKey::Source::fallback_named:
-    case EffectiveKey::Source::fallback_single:
-    case EffectiveKey::Source::fallback_empty:
-      return "fallback";
-    case EffectiveKey::Source::error:
-      return "none";
-  }
-  return "none";
-}
-
-// "x4", "gpu x4, mig-1g.5gb x2"
-std::string replicas_of(const NodeAssessment& a) {
-  const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
-  if (section == nullptr) return {};
-  std::string out;
-  for (const ReplicatedResource& resource : section->resources) {
-    std::string_view name = resource.name;
-    if (name.starts_with("nvidia.com/")) name.remove_prefix(11);
-    out += fmt::format("{}{} x{}", out.empty() ? "" : ",", name, resource.replicas);
-  }
-  return out;
-}
-
-// Resource to amount, for programs.
-Json amounts_of(const ResourceCounts& counts) {
-  Json out = Json::object();
-  for (const auto& [resource, count] : counts) out[std::string(resource.view())] = count;
-  return out;
-}
-
-Json replica_counts_of(const NodeAssessment& a) {
-  Json out = Json::object();
-  const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
-  if (section == nullptr) return out;
-  for (const ReplicatedResource& resource : section->resources) out[resource.name] = resource.replicas;
-  return out;
-}
-
-std::string strategy_of(const NodeAssessment& a) {
-  return a.profile == nullptr ? std::string() : std::string(to_string(a.profile->profile().strategy()));
-}
-
-std::vector<NodeRow> rows_of(const FleetStatus& status) {
-  std::vector<NodeRow> out;
-  ReadingPass pass(status.world, status.index, status.settings, status.now);
-  for (const auto& [key, node] : status.world.nodes.all()) {
-    const NodeAssessment* a = status.index.assessment(key.name);
-    if (a == nullptr && !has_gpus(*node)) continue;
-    ShownState shown = shown_state(pass, *node);
-    if (!status.only.shows(shown.state, a == nullptr ? "" : a->policy.view(), node->meta.labels)) continue;
-    out.push_back({key.name, std::move(shown), gpus_of(*node), node.get(), a, slice_bars(*node)});
-  }
-  std::ranges::sort(out, [&](const NodeRow& a, const NodeRow& b) {
-    const int first = status.in_change_first ? a.rank() : 0;
-    const int second = status.in_change_first ? b.rank() : 0;
-    return std::tie(first, a.name) < std::tie(second, b.name);
-  });
-  return out;
-}
-
 std::vector<RolloutFacts> rollouts_of(const World& world) {
   std::vector<RolloutFacts> out = all_rollouts(world);
   // Those under way, and the last one of each key that a policy still has: `rollout history` has them all.
@@ -156,7 +55,6 @@ std::vector<RolloutFacts> rollouts_of(const World& world) {
 }
 
 Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
-  const NodeAssessment none{};
   Json document{{"version", kVersion},
                 {"operator", status.no_operator ? status.no_operator->field() : ""},
                 {"baselineAssumed", status.assumed},
@@ -166,23 +64,7 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
                 {"kai", Json::array()},
                 {"findings", Json::array()},
                 {"incomplete", status.incomplete}};
-  for (const NodeRow& row : nodes) {
-    const NodeAssessment& a = row.assessment == nullptr ? none : *row.assessment;
-    document["nodes"].push_back({{"name", row.name},
-                                 {"state", row.shown.state},
-                                 {"policy", a.policy.view()},
-                                 {"profile", a.profile_ref.view()},
-                                 {"revision", a.loaded.revision.view()},
-                                 {"target", a.target.view()},
-                                 {"allocatable", amounts_of(row.node->allocatable)},
-                                 {"capacity", amounts_of(row.node->capacity)},
-                                 {"message", row.shown.message},
-                                 {"source", source_word(a.source)},
-                                 {"strategy", strategy_of(a)},
-                                 {"replicas", replica_counts_of(a)},
-                                 {"product", a.product.view()},
-                                 {"slices", slices_json(row.slices)}});
-  }
+  for (const NodeRow& row : nodes) document["nodes"].push_back(node_json(row));
   for (const RolloutFacts& facts : rollouts_of(status.world)) {
     const SharingRollout& rollout = *facts.rollout;
     document["rollouts"].push_back({{"name", rollout.meta.name},
@@ -199,47 +81,6 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
         {{"severity", to_string(finding.severity)}, {"reason", finding.reason}, {"message", finding.message}});
   }
   return document;
-}
-
-void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width, std::ostream& out) {
-  const NodeAssessment none{};
-  TextRow heading{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE"};
-  if (wide) heading.insert(heading.end(), {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT"});
-  heading.emplace_back("MESSAGE");
-  std::vector<TextRow> rows{std::move(heading)};
-  for (const NodeRow& node : nodes) {
-    const NodeAssessment& a = node.assessment == nullptr ? none : *node.assessment;
-    TextRow row{node.name,
-                node.shown.state,
-                or_dash(a.policy.view()),
-                or_dash(a.profile_ref.view()),
-                or_dash(shown_revision(a.loaded.revision.view())),
-                or_dash(shown_revision(a.target.view())),
-                node.allocatable};
-    if (wide) {
-      row.emplace_back(source_word(a.source));
-      row.push_back(or_dash(strategy_of(a)));
-      row.push_back(or_dash(replicas_of(a)));
-      row.push_back(or_dash(a.product.view()));
-    }
-    row.push_back(node.shown.message);
-    rows.push_back(std::move(row));
-  }
-  if (!wide) drop_columns(rows, width, {"TARGET", "REVISION", "PROFILE", "POLICY"});
-  print_table(rows, out, wide ? 0 : width);
-}
-
-void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::ostream& out) {
-  std::vector<TextRow> rows{{"NODE", "GPU", "SLICES (# USED, - FREE)", "MEMORY", "USED", "FREE"}};
-  for (const NodeRow& node : nodes) {
-    for (const GpuBar& bar : node.slices) {
-      rows.push_back({node.name, std::to_string(bar.gpu), bar.bar, memory_of(bar), describe(bar.slices.used),
-                      describe(bar.slices.free)});
-    }
-  }
-  if (rows.size() == 1) return;
-  out << "\n";
-  print_table(rows, out, width);
 }
 
 void print_rollouts(const World& world, const std::vector<RolloutFacts>& rollouts, TerminalWidth width,
@@ -331,6 +172,7 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
   } else {
     print_nodes(nodes, form == OutputForm::wide, width, out);
     print_slices(nodes, form == OutputForm::wide ? 0 : width, out);
+    print_state_notes(nodes, status.assumed, out);
   }
   if (const std::vector<RolloutFacts> rollouts = rollouts_of(status.world); !rollouts.empty()) {
     out << "\n";
@@ -394,6 +236,9 @@ Command make_status_command() {
                  "Watch: refresh on every change of nodes or rollouts; on a terminal nodes in a change come first");
     add_node_filter(app, status->only);
     add_connection(app, settings);
+    app.footer(
+        "Exit status: 0 fine; 1 a node is Failed or Blocked, or the operator no longer runs; 2 wrong usage, or the\n"
+        "cluster or the ConfigMaps of the device plugins cannot be read.");
   };
   return {.name = "status",
           .summary = "State of every GPU node, read from the live cluster",

@@ -51,8 +51,8 @@ Complaints sidecar(const Setup& setup, bool of_panicking_release, std::string_vi
   if (!concerned || panics(version) != of_panicking_release) return {};
   if (setup.mps_signal_fixed && !of_panicking_release) return {};
   return {{"sharing.mps",
-           fmt::format("the MPS daemon of plugin {} does not load a changed profile by itself: its sidecar {}; so the "
-                       "operator replaces its pod when the profile changes",
+           fmt::format("the MPS daemon of plugin {} does not load a changed profile by itself: its sidecar {}; its "
+                       "pod must be replaced when the profile changes",
                        version.to_string(), what)}};
 }
 

@@ -29,6 +29,24 @@ std::string_view state_name(const NodeAssessment& a) {
   return drifts(a) ? drift_name(a) : to_string(phase_of(a));
 }
 
+std::string_view state_note(std::string_view state, bool assumed) {
+  if (state == kDrift)
+    return "Drift: the node has loaded its profile, and does not show what the profile must produce. The operator "
+           "repairs "
+           "that after verifyTimeout, unless `explain NODE` names what prevents it.";
+  if (state == kPreexistingDrift && assumed)
+    return "PreexistingDrift: the node does not show what its profile must produce. An operator that is installed now "
+           "reports such nodes, and changes them only on request: gpu-sharing-operator rollout start --adopt";
+  if (state == kPreexistingDrift)
+    return "PreexistingDrift: the node did not show what its profile must produce when the operator first saw it. The "
+           "operator reports such nodes, and changes them only on request: gpu-sharing-operator rollout start --adopt";
+  if (state == kUnproven)
+    return "Unproven: which text the pods of the node have loaded is not known. The operator changes such nodes only "
+           "on "
+           "request: gpu-sharing-operator rollout start --adopt";
+  return {};
+}
+
 std::string shown_revision(std::string_view revision) {
   return revision == kInvalidRevision ? "(invalid)" : std::string(revision);
 }

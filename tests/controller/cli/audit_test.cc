@@ -156,6 +156,22 @@ TEST(Audit, AHealthyClusterIsCleared) {
   EXPECT_THAT(found.out, HasSubstr("1 GPU node with 2 GPUs: "));
 }
 
+TEST(Audit, TheHeaderNamesTheProfilesOfMostNodesAndCountsTheOthers) {
+  std::string keys;
+  std::string nodes = node("n1", 2, 8) + node("n2", 2, 8);
+  for (int i = 1; i <= 6; ++i) {
+    keys += fmt::format(", k{}: '{{}}'", i);
+    nodes += node(fmt::format("m{}", i), 2, 2, fmt::format(", nvidia.com/device-plugin.config: k{}", i));
+  }
+  const std::string maps =
+      "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: gpu-operator}, data: {any: 'sharing: "
+      "{timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}'" +
+      keys + "}}\n";
+  EXPECT_THAT(audit(maps + kPlugin + nodes, "text").out,
+              HasSubstr("8 GPU nodes with 16 GPUs: plugin v0.17.1 on 8; profile c/any on 2, c/k1 on 1, c/k2 on 1, c/k3 "
+                        "on 1, c/k4 on 1 and 2 more\n"));
+}
+
 TEST(Audit, WhatElseRestartsSharesOrMeasuresTheGpusIsReported) {
   const std::string fleet = config_map("timeSlicing", ", annotations: {argocd.argoproj.io/tracking-id: x}") +
                             node("n1", 2, 8, "", ", nvidia.com/gpumem: '100'") + pod("plugin", "n1", true);

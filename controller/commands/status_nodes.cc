@@ -1,0 +1,175 @@
+#include "controller/commands/status_nodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/explain/node_json.h"
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/model/message_text.h"
+
+namespace gso {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string gpus_of(const Node& node) {
+  std::string out;
+  for (const auto& [resource, count] : node.allocatable) {
+    std::string_view name = resource.view();
+    if (name.starts_with("nvidia.com/")) name.remove_prefix(11);
+    out += fmt::format("{}{}={}", out.empty() ? "" : ",", name, count);
+  }
+  return out.empty() ? "-" : out;
+}
+
+std::string or_dash(std::string_view text) {
+  return text.empty() ? "-" : std::string(text);
+}
+
+std::string_view source_word(EffectiveKey::Source source) {
+  switch (source) {
+    case EffectiveKey::Source::label:
+      return "label";
+    case EffectiveKey::Source::default_key:
+      return "default";
+    case EffectiveKey::Source::fallback_named:
+    case EffectiveKey::Source::fallback_single:
+    case EffectiveKey::Source::fallback_empty:
+      return "fallback";
+    case EffectiveKey::Source::error:
+      return "none";
+  }
+  return "none";
+}
+
+// "x4", "gpu x4, mig-1g.5gb x2"
+std::string replicas_of(const NodeAssessment& a) {
+  const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
+  if (section == nullptr) return {};
+  std::string out;
+  for (const ReplicatedResource& resource : section->resources) {
+    std::string_view name = resource.name;
+    if (name.starts_with("nvidia.com/")) name.remove_prefix(11);
+    out += fmt::format("{}{} x{}", out.empty() ? "" : ",", name, resource.replicas);
+  }
+  return out;
+}
+
+// Resource to amount, for programs.
+Json amounts_of(const ResourceCounts& counts) {
+  Json out = Json::object();
+  for (const auto& [resource, count] : counts) out[std::string(resource.view())] = count;
+  return out;
+}
+
+Json replica_counts_of(const NodeAssessment& a) {
+  Json out = Json::object();
+  const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
+  if (section == nullptr) return out;
+  for (const ReplicatedResource& resource : section->resources) out[resource.name] = resource.replicas;
+  return out;
+}
+
+std::string strategy_of(const NodeAssessment& a) {
+  return a.profile == nullptr ? std::string() : std::string(to_string(a.profile->profile().strategy()));
+}
+
+}  // namespace
+
+std::vector<NodeRow> rows_of(const FleetStatus& status) {
+  std::vector<NodeRow> out;
+  ReadingPass pass(status.world, status.index, status.settings, status.now);
+  for (const auto& [key, node] : status.world.nodes.all()) {
+    const NodeAssessment* a = status.index.assessment(key.name);
+    if (a == nullptr && !has_gpus(*node)) continue;
+    ShownState shown = shown_state(pass, *node);
+    if (!status.only.shows(shown.state, a == nullptr ? "" : a->policy.view(), node->meta.labels)) continue;
+    out.push_back({key.name, std::move(shown), gpus_of(*node), node.get(), a, slice_bars(*node)});
+  }
+  std::ranges::sort(out, [&](const NodeRow& a, const NodeRow& b) {
+    const int first = status.in_change_first ? a.rank() : 0;
+    const int second = status.in_change_first ? b.rank() : 0;
+    return std::tie(first, a.name) < std::tie(second, b.name);
+  });
+  return out;
+}
+
+Json node_json(const NodeRow& row) {
+  const NodeAssessment none{};
+  const NodeAssessment& a = row.assessment == nullptr ? none : *row.assessment;
+  return {{"name", row.name},
+          {"state", row.shown.state},
+          {"policy", a.policy.view()},
+          {"profile", a.profile_ref.view()},
+          {"revision", a.loaded.revision.view()},
+          {"target", a.target.view()},
+          {"allocatable", amounts_of(row.node->allocatable)},
+          {"capacity", amounts_of(row.node->capacity)},
+          {"message", row.shown.message},
+          {"source", source_word(a.source)},
+          {"strategy", strategy_of(a)},
+          {"replicas", replica_counts_of(a)},
+          {"product", a.product.view()},
+          {"slices", slices_json(row.slices)}};
+}
+
+void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width, std::ostream& out) {
+  const NodeAssessment none{};
+  TextRow heading{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE"};
+  if (wide) heading.insert(heading.end(), {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT"});
+  heading.emplace_back("MESSAGE");
+  std::vector<TextRow> rows{std::move(heading)};
+  for (const NodeRow& node : nodes) {
+    const NodeAssessment& a = node.assessment == nullptr ? none : *node.assessment;
+    TextRow row{node.name,
+                node.shown.state,
+                or_dash(a.policy.view()),
+                or_dash(a.profile_ref.view()),
+                or_dash(shown_revision(a.loaded.revision.view())),
+                or_dash(shown_revision(a.target.view())),
+                node.allocatable};
+    if (wide) {
+      row.emplace_back(source_word(a.source));
+      row.push_back(or_dash(strategy_of(a)));
+      row.push_back(or_dash(replicas_of(a)));
+      row.push_back(or_dash(a.product.view()));
+    }
+    row.push_back(node.shown.message);
+    rows.push_back(std::move(row));
+  }
+  if (!wide) drop_columns(rows, width, {"TARGET", "REVISION", "PROFILE", "POLICY"});
+  print_table(rows, out, wide ? 0 : width);
+}
+
+void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::ostream& out) {
+  std::vector<TextRow> rows{{"NODE", "GPU", "SLICES (# USED, - FREE)", "MEMORY", "USED", "FREE"}};
+  for (const NodeRow& node : nodes) {
+    for (const GpuBar& bar : node.slices) {
+      rows.push_back({node.name, std::to_string(bar.gpu), bar.bar, memory_of(bar), describe(bar.slices.used),
+                      describe(bar.slices.free)});
+    }
+  }
+  if (rows.size() == 1) return;
+  out << "\n";
+  print_table(rows, out, width);
+}
+
+void print_state_notes(const std::vector<NodeRow>& nodes, bool assumed, std::ostream& out) {
+  std::vector<std::string_view> seen;
+  for (const NodeRow& node : nodes) {
+    const std::string_view note = state_note(node.shown.state, assumed);
+    if (note.empty() || std::ranges::find(seen, note) != seen.end()) continue;
+    seen.push_back(note);
+    out << "\n" << note << "\n";
+  }
+}
+
+}  // namespace gso

@@ -1,0 +1,47 @@
+// The nodes of `status`: a row for each, as tables and as JSON.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "controller/commands/shared/text_table.h"
+#include "controller/commands/status.h"
+#include "reconcilers/explain/shown_state.h"
+#include "reconcilers/explain/slices.h"
+#include "reconcilers/node/assess.h"
+
+namespace gso {
+
+// One node, in words. The pointers are into the world and the index.
+struct NodeRow {
+  std::string name;
+  ShownState shown;
+  std::string allocatable;
+  const Node* node = nullptr;
+  const NodeAssessment* assessment = nullptr;  // Null: no plugin.
+  std::vector<GpuBar> slices = {};             // Of a node whose GPUs are partitioned.
+  [[nodiscard]] bool in_trouble() const { return shown.state == "Failed" || shown.state.starts_with("Blocked"); }
+  // The place on a screen that is too small for all: those that change come first, those with nothing to do last.
+  [[nodiscard]] int rank() const {
+    if (assessment != nullptr && assessment->in_change()) return 0;
+    if (in_trouble()) return 1;
+    return shown.state == "UpToDate" ? 3 : 2;
+  }
+};
+// Nodes with GPUs or a device plugin, of those that `status.only` shows.
+[[nodiscard]] std::vector<NodeRow> rows_of(const FleetStatus& status);
+
+// As docs/json.md describes it.
+[[nodiscard]] nlohmann::ordered_json node_json(const NodeRow& row);
+
+void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width, std::ostream& out);
+// Of nodes whose GPUs are partitioned; nothing, if there are none.
+void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::ostream& out);
+// What the states mean that are no phases, each once, and what the operator does about such nodes. `assumed`: no
+// operator has recorded the fleet.
+void print_state_notes(const std::vector<NodeRow>& nodes, bool assumed, std::ostream& out);
+
+}  // namespace gso
