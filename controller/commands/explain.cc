@@ -101,6 +101,7 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
     const std::string_view remedy = remedy_of(finding.reason);
     if (!remedy.empty() && remedy != e.remedy) out << fmt::format("  to do: {}\n", remedy);
   }
+  print_lines("what can end the wait, and who decides it", e.options, out);
   out << (e.next.empty() ? "No action needed\n" : "next: " + e.next + "\n");
 }
 

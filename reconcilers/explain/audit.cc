@@ -20,6 +20,7 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/remedy.h"
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
@@ -129,17 +130,10 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
 
 // What lifts the pause.
 std::string to_resume(const RolloutView& rollout) {
-  const World& world = rollout.pass.s.world;
-  const std::string command = "gpu-sharing-operator rollout resume";
-  const PausedBy by = pause_of_rollout(rollout).by;
-  if (by == PausedBy::config_map) return fmt::format("run `{}`", command);
-  const bool gone = world.policies.find(rollout.key.policy) == nullptr;
-  if (gone && world.policies_served && rollout.pass.index.held_policies.contains(rollout.key.policy))
-    return fmt::format("run `{}`", forget_policies_command(rollout.pass.s.settings));
-  const bool has_name = by == PausedBy::rollout && rollout.object != nullptr;
-  return to_run(world, by == PausedBy::policy ? fmt::format("{} policy/{}", command, rollout.key.policy)
-                       : has_name             ? fmt::format("{} {}", command, rollout.object->meta.name)
-                                              : command);
+  const std::string command = resume_command(rollout);
+  // It writes the ConfigMap, for which the CRDs are not needed.
+  if (pause_of_rollout(rollout).by == PausedBy::config_map) return fmt::format("run `{}`", command);
+  return to_run(rollout.pass.s.world, command);
 }
 
 // Nodes that need the rollout's target and do not get it until a person acts. nullopt: the rollout is not stopped, or

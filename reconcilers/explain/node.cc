@@ -12,6 +12,7 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/change_step.h"
+#include "reconcilers/explain/pod_choices.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
@@ -237,6 +238,14 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
   }
 }
 
+// What `rollout status` would say to type, for a node that waits for pods or for a person; else that command.
+std::string decision_about(ReadingPass& pass, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
+                           const std::vector<std::string>& pod_options) {
+  if (!pod_options.empty()) return command_of_reason(pass.world(), index, node, a, kWaitingForWorkloads);
+  std::string command = a.phase == Phase::pending ? pass.stop_command_of(a) : std::string();
+  return command.empty() ? std::string(kRolloutStatusCommand) : command;
+}
+
 std::map<std::string, std::int64_t> amounts(const ResourceCounts& counts) {
   std::map<std::string, std::int64_t> out;
   for (const auto& [resource, count] : counts) out[std::string(resource.view())] = count;
@@ -316,6 +325,8 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   }
   if (auto ignored = ignored_hold(*node)) out.findings.push_back(*std::move(ignored));
   out.next = next_step(snapshot.world, index.impl(), *node, a, out.shown.state);
+  if (a != nullptr) out.options = pod_choices(pass, *node, *a);
+  if (out.next == kRolloutStatusCommand) out.next = decision_about(pass, index.impl(), *node, *a, out.options);
   if (out.shown.state == kHeld) out.remedy = hold_remedy(*node);
   return out;
 }

@@ -56,6 +56,8 @@ struct NodeExplanation {
   std::vector<std::string> consumers;  // "team-a/train-0: nvidia.com/gpu=1"
   // The planners' findings about this node and its setup.
   std::vector<Finding> findings;
+  // What can end a wait for pods, each with whoever decides it (pod_choices.h). Empty: there is nothing to decide.
+  std::vector<std::string> options;
   // The one command to continue with; empty: no action is needed.
   std::string next;
 };

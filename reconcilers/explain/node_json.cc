@@ -73,6 +73,7 @@ Json explanation_json(const NodeExplanation& e) {
           {"operands", e.operands},
           {"consumers", e.consumers},
           {"findings", std::move(findings)},
+          {"options", e.options},
           {"next", e.next}};
 }
 

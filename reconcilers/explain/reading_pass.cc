@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <utility>
 
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/rollout/canary.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/settling.h"
 #include "reconcilers/rollout/waits.h"
 
@@ -65,6 +67,12 @@ const Stop* ReadingPass::stop_of(const NodeAssessment& a) {
   return rollout != nullptr && rollout->stop() ? &*rollout->stop() : nullptr;
 }
 
+std::string ReadingPass::stop_command_of(const NodeAssessment& a) {
+  if (!pass_.index.record) return {};
+  const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
+  return rollout == nullptr ? std::string() : stop_command(*rollout);
+}
+
 std::string ReadingPass::wait_of(const NodeAssessment& a) {
   if (!pass_.index.record) return {};
   const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
@@ -78,6 +86,10 @@ std::string ReadingPass::wait_of(const NodeAssessment& a) {
   const auto& of_group = rollout->waits().of_group;
   const auto group = of_group.find(std::string(a.product.view()));
   return group == of_group.end() ? std::string() : group->second;
+}
+
+std::optional<BlockedBy> ReadingPass::blocked_by_pods(const std::string& node, const NodeAssessment& a) const {
+  return gso::blocked_by_pods(pass_, node, a);
 }
 
 std::map<std::string, std::string> ReadingPass::settling() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "reconcilers/fleet/fleet.h"
@@ -29,9 +30,15 @@ class ReadingPass {
   // Why the rollout of a node that needs a change starts no node, if a person, a calendar or failures stop it; null:
   // nothing does that.
   [[nodiscard]] const Stop* stop_of(const NodeAssessment& assessment);
+  // stop_command() of that rollout.
+  [[nodiscard]] std::string stop_command_of(const NodeAssessment& assessment);
   // What a node that needs a change waits for with the other nodes of its group, as far as that can be known without
   // the operator's lists of workloads; empty: it is not, or the node can start.
   [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);
+  // Why pods of the node keep it from its change, by the listing of its consumers; nullopt: none does, or none was
+  // listed.
+  [[nodiscard]] std::optional<BlockedBy> blocked_by_pods(const std::string& node,
+                                                         const NodeAssessment& assessment) const;
   // Whether the status of its rollout, or without one that of its policy, can speak of no other group than the node's.
   struct Alone {
     bool in_rollout = false;

@@ -217,7 +217,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   const bool policy_is_gone =
       index.held_policies.contains(std::string(a->policy.view())) && world.policies.find(a->policy.view()) == nullptr;
   if (a->phase == Phase::pending && policy_is_gone) return "gpu-sharing-operator audit";
-  if (a->phase == Phase::pending || a->in_change()) return "gpu-sharing-operator rollout status";
+  if (a->phase == Phase::pending || a->in_change()) return std::string(kRolloutStatusCommand);
   if (state == kPreexistingDrift || state == kUnproven)
     return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");
   if (!a->matches())

@@ -13,6 +13,8 @@ namespace gso {
 inline constexpr std::string_view kDefaultKeyNotFound = "DefaultKeyNotFound";
 inline constexpr std::string_view kDefaultMissing = "DefaultMissing";
 
+inline constexpr std::string_view kRolloutStatusCommand = "gpu-sharing-operator rollout status";
+
 // For the node, as explain_node() shows it (`state`); `assessment` is null if no plugin serves the node. Empty: no
 // action is needed. The command changes the node's profile where it is chosen: in the policy, by another owner's label,
 // or in the ConfigMap.

@@ -208,9 +208,9 @@ std::string bare_text(const NodeUse& bare, const SharingPolicy& policy) {
   const bool one = bare.waiting.size() == 1;
   return fmt::format(
       "{} {} no controller that would create {} again after an eviction, so the operator waits for {}. Delete {} with "
-      "kubectl, or set spec.rollout.evictBarePods: true in policy {}",
+      "kubectl, or set {}: true in policy {}",
       bare.names(), one ? "has" : "have", one ? "it" : "them", one ? "it" : "them", one ? "it" : "them",
-      policy.meta.name);
+      kEvictBarePodsField, policy.meta.name);
 }
 
 std::string protected_text(std::string_view owner, const NodeUse& pods) {

@@ -4,12 +4,16 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/gang_peers.h"
 #include "reconcilers/rollout/node_drain.h"
 
 namespace gso {
+
+// The switch that lets the operator evict pods without a controller, as messages name it.
+inline constexpr std::string_view kEvictBarePodsField = "spec.rollout.evictBarePods";
 
 // Under `workloads: Evict`: which pods the node waits for because an annotation forbids their eviction, because they
 // have no controller or because of their namespace (protected_namespaces.h), and how to continue. nullopt if no such

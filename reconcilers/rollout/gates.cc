@@ -117,7 +117,8 @@ std::string closed_by_person(const RolloutView& rollout) {
 
 std::string closed_by_undo(const RolloutView& rollout) {
   if (!switches_on(rollout).undone) return {};
-  return "rolled back by a person. Retry: `rollout start`";
+  return fmt::format("rolled back by a person. Retry: `gpu-sharing-operator rollout start {}`",
+                     rollout.policy.meta.name);
 }
 
 constexpr const char* kPausedItself = "spec.paused of the rollout is set";

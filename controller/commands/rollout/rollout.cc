@@ -19,6 +19,7 @@
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/input_file.h"
 #include "k8sclient/api/client.h"
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
@@ -219,14 +220,17 @@ void print_what_holds(RolloutCall& call, const std::string& policy) {
   const Snapshot snapshot{call.world, call.clock->now(), timers, consumers, call.settings};
   RolloutViews views(snapshot, index.impl());
   for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
-    RolloutView* rollout = key.policy == policy ? views.find(key) : nullptr;
+    const bool has_work = profile_rollout.tally.settled < profile_rollout.tally.total;
+    RolloutView* rollout = key.policy == policy && has_work ? views.find(key) : nullptr;
     if (rollout == nullptr) continue;
     const Gate gate = rollout->gate().gate;
     const bool holds =
         gate == Gate::observe || gate == Gate::paused || gate == Gate::approval || gate == Gate::outside_window;
-    if (holds)
-      *call.out << fmt::format("  key {} waits ({}): {}\n", key.key.empty() ? "(none)" : key.key,
-                               rollout->gate().reason(), rollout->gate().message);
+    if (!holds) continue;
+    *call.out << fmt::format("  key {} waits ({}): {}\n", key.key.empty() ? "(none)" : key.key,
+                             rollout->gate().reason(), rollout->gate().message);
+    if (const std::string command = stop_command(*rollout); !command.empty())
+      *call.out << "  next: " << command << "\n";
   }
 }
 

@@ -126,7 +126,8 @@ TEST_F(RolloutCommand, StartShowsWithDryRunWhatItRetriesAndWritesNothing) {
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default"), before);
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["metadata"]["name"], "r");
   EXPECT_THAT(out.str(), Not(HasSubstr("Retrying")));
-  EXPECT_THAT(out.str(), HasSubstr("  key any waits (Paused): spec.rollout.paused of the policy is set\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  key any waits (Paused): spec.rollout.paused of the policy is set\n"
+                                   "  next: gpu-sharing-operator rollout resume policy/default\n"));
 }
 
 TEST_F(RolloutCommand, ASwitchThatNoOperatorReadsIsSetAndSaysSo) {

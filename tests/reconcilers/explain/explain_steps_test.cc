@@ -89,14 +89,77 @@ constexpr const char* kPaused =
     "spec: {rollout: {paused: true}}\n";
 
 // a01 waits for a pod before it changes to eight MPS clients.
-void drain(FleetModel& fleet) {
+void drain(FleetModel& fleet, const testing::Matcher<std::string>& says = HasSubstr("waits for jobs/job")) {
   fleet.settings.settle = Duration::zero();
   fleet.settle();
   fleet.use("a01", "job", "nvidia.com/gpu", 1);
   fleet.edit("any", "mps-8");
   for (int i = 0; i < 30; ++i) (void)fleet.tick();
   ASSERT_EQ(shown_to_people(fleet).state, "Draining");
-  ASSERT_THAT(shown_to_people(fleet).message, HasSubstr("waits for jobs/job"));
+  ASSERT_THAT(shown_to_people(fleet).message, says);
+}
+
+NodeExplanation explained(FleetModel& fleet) {
+  fleet.index.refresh(fleet.world, fleet.settings);
+  const Timers timers;
+  const Snapshot snapshot{fleet.world, fleet.now, timers, fleet.consumers, fleet.settings};
+  return explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
+}
+
+constexpr const char* kEvicting =
+    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
+    "spec: {rollout: {workloads: Evict}}\n";
+
+TEST(PodChoices, ANodeThatWaitsForPodsNamesWhatCanEndThatAndWhoDecidesIt) {
+  FleetModel fleet(one_node("mps-4"));
+  drain(fleet);
+  const NodeExplanation waits = explained(fleet);
+  const std::string administrator = "the administrator of policy default sets spec.rollout.workloads: ";
+  EXPECT_THAT(
+      waits.options,
+      ElementsAre("nobody acts: the operator changes the node when the pods have ended, and changes other nodes "
+                  "first after idleTimeout (1h0m0s)",
+                  "the owners of the pods end them, or delete them",
+                  AllOf(HasSubstr(administrator + "Evict "), HasSubstr("within PodDisruptionBudgets")),
+                  AllOf(HasSubstr(administrator + "Interrupt "), HasSubstr("the GPU work of the pods fails"))));
+  EXPECT_EQ(waits.next, "kubectl get pods --all-namespaces --field-selector spec.nodeName=a01");
+  fleet.policy(kPaused);
+  EXPECT_THAT(explained(fleet).options, ElementsAre()) << "first somebody lifts the pause";
+}
+
+TEST(ExplainNode, ANodeThatWaitsForAPersonNamesTheCommandOfThatPerson) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settle();
+  fleet.edit("any", "ts-8");
+  fleet.policy(kPaused);
+  (void)fleet.tick();
+  ASSERT_EQ(explained(fleet).shown.state, "Pending");
+  EXPECT_EQ(explained(fleet).next, "gpu-sharing-operator rollout resume policy/default");
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {mode: Approve}\n");
+  EXPECT_EQ(explained(fleet).next, "gpu-sharing-operator rollout approve policy/default");
+}
+
+TEST(PodChoices, UnderEvictTheyAreAboutWhatRefusesTheEviction) {
+  FleetModel fleet(one_node("mps-4"));
+  fleet.policy(kEvicting);
+  fleet.protect("job", "the budget allows 0 disruptions");
+  drain(fleet, HasSubstr("a PodDisruptionBudget prevents the eviction of jobs/job"));
+  EXPECT_THAT(explained(fleet).options, ElementsAre(HasSubstr("nobody acts"), HasSubstr("PodDisruptionBudget"),
+                                                    HasSubstr("workloads: Interrupt")));
+}
+
+TEST(PodChoices, UnderEvictAPodWithoutAControllerIsADecisionOfItsOwn) {
+  FleetModel fleet(one_node("mps-4"));
+  fleet.policy(kEvicting);
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  fleet.use_bare("a01", "notebook");
+  fleet.edit("any", "mps-8");
+  for (int i = 0; i < 30; ++i) (void)fleet.tick();
+  EXPECT_THAT(explained(fleet).options,
+              ElementsAre(HasSubstr("nobody acts"), HasSubstr("end them, or delete them"),
+                          HasSubstr("sets spec.rollout.evictBarePods: true"), HasSubstr("workloads: Interrupt")));
 }
 
 // The stop is newer than what the operator has written about the node.
