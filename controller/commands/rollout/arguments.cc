@@ -81,6 +81,8 @@ k8s::Result<void> check_watch(RolloutOptions& rollout) {
   if (rollout.timeout_text.empty()) return {};
   Duration timeout{};
   if (auto read = read_any_duration("--timeout", rollout.timeout_text, "30m", timeout); !read) return read;
+  // With kubectl, 0 means no limit; here nobody would be waited for.
+  if (timeout < std::chrono::seconds(1)) return refuse("--timeout is at least 1s; without --timeout it waits forever");
   rollout.timeout = timeout;
   return {};
 }

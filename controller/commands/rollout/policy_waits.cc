@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "controller/commands/rollout/view.h"
-#include "controller/commands/shared/text_table.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -103,10 +102,7 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
                                  : wait.reason == kRollingOut    ? "last reported: "
                                                                  : "if an operator runs, ";
   out << printable(fmt::format("policy {} waits: {}{}{}\n", wait.policy, reason, stale, wait.message));
-  std::vector<TextRow> rows{{"  NODE", "STATE", "MESSAGE"}};
-  for (const NodeStep& step : outlook.steps)
-    rows.push_back({"  " + step.node, std::string(to_string(step.phase)), step.step});
-  if (rows.size() > 1) print_table(rows, out);
+  print_node_table({}, outlook.steps, out);
   for (const std::string& command : outlook.next) out << printable("  next: " + command) << "\n";
   if (wait.reason == reason_of(Gate::paused) && wait.paused)
     out << printable(fmt::format("  next: gpu-sharing-operator rollout resume policy/{}\n", wait.policy));

@@ -93,11 +93,14 @@ class Tree {
     const SharingRollout& rollout = *facts.rollout;
     const Paint paint = facts.went_wrong() ? Paint::red : facts.finished() ? Paint::green : Paint::bold;
     const auto started = k8s::parse_rfc3339(facts.started_at);
-    const bool runs = started && !facts.finished();
+    const std::string_view since = facts.advances() ? "  running {}" : "  started {} ago";
     line(fmt::format(
         "{}  {}{}", painted(printable(rollout.meta.name), Paint::bold, screen_),
         painted(facts.shown_phase(), paint, screen_),
-        runs ? "  running " + k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(now_ - *started)) : ""));
+        started && !facts.finished()
+            ? fmt::format(fmt::runtime(since),
+                          k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(now_ - *started)))
+            : ""));
     line(daemonset_of(rollout.config_map).empty()
              ? fmt::format("  {} key {} to {}, policy {}", rollout.config_map,
                            rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision, rollout.policy)

@@ -79,6 +79,10 @@ bool RolloutFacts::finished() const {
   return has_ended(phase) || (rollout->aborted && !earlier_attempt);
 }
 
+bool RolloutFacts::advances() const {
+  return !finished() && phase != "Paused" && phase != "AwaitingApproval";
+}
+
 std::string RolloutFacts::shown_phase() const {
   const std::string_view aborted = reason_of(Gate::aborted);
   return phase == "Failed" && reason == aborted ? std::string(aborted) : phase;
@@ -235,6 +239,17 @@ std::string foretell(const RolloutFacts& facts, const std::string& estimate, con
 
 }  // namespace
 
+void print_node_table(const std::vector<RolloutFacts::NodeRow>& nodes, const std::vector<NodeStep>& steps,
+                      std::ostream& out) {
+  std::vector<TextRow> rows{{"  NODE", "STATE", "REASON", "MESSAGE"}};
+  for (const auto& node : nodes) rows.push_back({"  " + node.name, node.state, node.reason, node.message});
+  for (const NodeStep& step : steps) {
+    if (std::ranges::find(nodes, step.node, &RolloutFacts::NodeRow::name) == nodes.end())
+      rows.push_back({"  " + step.node, std::string(to_string(step.phase)), "-", step.step});
+  }
+  if (rows.size() > 1) print_table(rows, out);
+}
+
 void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlook, k8s::WallTime now,
                           std::ostream& out) {
   const SharingRollout& rollout = *facts.rollout;
@@ -258,15 +273,10 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   }
   const auto started = k8s::parse_rfc3339(facts.started_at);
   if (started && goes_on && outlook.has_operator)
-    out << fmt::format("  Running {}{}\n", about(now - *started),
-                       foretell(facts, outlook.estimate, outlook.steps, now));
-  std::vector<TextRow> rows{{"  NODE", "STATE", "REASON", "MESSAGE"}};
-  for (const auto& node : facts.nodes) rows.push_back({"  " + node.name, node.state, node.reason, node.message});
-  for (const NodeStep& step : outlook.steps) {
-    if (std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) == facts.nodes.end())
-      rows.push_back({"  " + step.node, std::string(to_string(step.phase)), "-", step.step});
-  }
-  if (rows.size() > 1) print_table(rows, out);
+    out << (facts.advances() ? fmt::format("  Running {}{}\n", about(now - *started),
+                                           foretell(facts, outlook.estimate, outlook.steps, now))
+                             : fmt::format("  Started {} ago\n", about(now - *started)));
+  print_node_table(facts.nodes, outlook.steps, out);
   for (const std::string& command : outlook.next) out << printable("  next: " + command) << "\n";
 }
 

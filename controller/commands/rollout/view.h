@@ -35,6 +35,8 @@ struct RolloutFacts {
   // Nodes wait for a new attempt, which takes this record's place before one starts: the switches in it do not count.
   bool earlier_attempt = false;
   [[nodiscard]] bool finished() const;
+  // Its nodes start one after the other: it is neither finished nor stopped until a person acts.
+  [[nodiscard]] bool advances() const;
   // The phase for people: a rollout that a person aborted is Aborted, although its phase is Failed.
   [[nodiscard]] std::string shown_phase() const;
   [[nodiscard]] bool undone() const;
@@ -99,6 +101,11 @@ struct WaitOutlook {
 // wrote.
 void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_operator, std::ostream& out);
 [[nodiscard]] nlohmann::ordered_json waiting_json(const PolicyWait& wait);
+
+// Nodes with the reasons that a status names, then those in a change with their steps, each node once. Nothing, if
+// there are none.
+void print_node_table(const std::vector<RolloutFacts::NodeRow>& nodes, const std::vector<NodeStep>& steps,
+                      std::ostream& out);
 
 // "[######..................]"
 [[nodiscard]] std::string progress_bar(std::int64_t done, std::int64_t total);

@@ -60,6 +60,15 @@ TEST(CommandLine, TheValueOfAFlagIsNoFlag) {
   EXPECT_THAT(call({"expect", "--config", "--", "--devices", "x"}).err, Not(HasSubstr("unknown flag")));
 }
 
+// kubectl takes 0 for "no limit".
+TEST(CommandLine, ATimeoutThatWaitsForNobodyIsRefused) {
+  for (const char* timeout : {"0", "0s", "999ms"}) {
+    const Outcome found = call({"rollout", "status", "--wait", "--timeout", timeout});
+    EXPECT_EQ(found.code, 2);
+    EXPECT_THAT(found.err, HasSubstr("--timeout is at least 1s; without --timeout it waits forever"));
+  }
+}
+
 TEST(CommandLine, WithoutACommandTheHelpIsPrinted) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{}, {"rollout"}, {"help"}, {"help", "lint"}, {"lint", "--help"}}) {

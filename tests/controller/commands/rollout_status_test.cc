@@ -270,6 +270,8 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
   rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "Paused");
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":true}})");
   (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\n  Started [0-9ms]+ ago\n")) << "nothing runs";
+  EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
   EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume r\n"));
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
   (void)run(Verb::status, "r");
