@@ -64,6 +64,8 @@ void check_extended_resources(const DocumentValue& container, const std::string&
 [[nodiscard]] bool reserves_memory(const DocumentValue& pod);
 // A Pod one of whose containers asks for more than one GPU.
 [[nodiscard]] bool asks_for_several(const DocumentValue& pod);
+// The spec of a Pod: its nodeSelector names nodes whose GPUs are shared by MPS.
+[[nodiscard]] bool selects_mps(const DocumentValue& spec);
 
 // A Node's labels and annotations that look like one that a component reads.
 void check_node(const DocumentValue& node, std::vector<Diagnostic>& diagnostics);

@@ -10,6 +10,7 @@
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/misspelt.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/slice_resource.h"
 #include "reconcilers/profile/go_numbers.h"
 
@@ -53,7 +54,7 @@ class GpuPodCheck {
         const std::string path = fmt::format("spec.{}[{}]", field, i);
         pipe_directory(*spec, containers->items[i], path);
         slices(*spec, containers->items[i], path);
-        several(containers->items[i], path);
+        several(*spec, containers->items[i], path);
         check_extended_resources(containers->items[i], path, found_);
       }
     }
@@ -178,12 +179,20 @@ class GpuPodCheck {
     }
   }
 
-  void several(const DocumentValue& container, const std::string& path) {
+  void several(const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
     const DocumentValue* limits = find_path(container, {"resources", "limits"});
     for (std::size_t i = 0; limits != nullptr && i < limits->members.size(); ++i) {
       const DocumentMember& limit = limits->members[i];
       const auto count = parse_go_int(limit.value.text, 10);
-      if (!limit.key.starts_with("nvidia.com/") || !limit.key.ends_with(".shared") || !count || *count < 2) continue;
+      if (!count || *count < 2) continue;
+      if (limit.key == kGpuResource && selects_mps(spec)) {
+        warning("SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.value.at,
+                fmt::format("the pod selects nodes whose GPUs are shared by MPS, and {} of {} are several replicas: "
+                            "the device plugin refuses them, unless its profile has failRequestsGreaterThanOne: false, "
+                            "and they give the container neither more time nor more memory; ask for 1",
+                            *count, limit.key));
+      }
+      if (!limit.key.starts_with("nvidia.com/") || !limit.key.ends_with(".shared")) continue;
       warning("SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.value.at,
               fmt::format("{} of {} are replicas of shared GPUs: they give the container neither more time nor more "
                           "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "

@@ -174,7 +174,8 @@ void lint_several(const DocumentValue& spec, const DocumentValue& container, con
                   const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
   const Slices* slices = smallest(all, spec, container);
   const std::int64_t asked = slices == nullptr ? 0 : asked_of(container, slices->resource);
-  if (asked < 2 || slices->resource.ends_with(".shared")) return;  // The check of the Pod alone reports that one.
+  // The check of the Pod alone reports these.
+  if (asked < 2 || slices->resource.ends_with(".shared") || selects_mps(spec)) return;
   const Position at = find_path(container, {"resources", "limits", slices->resource})->at;
   found.push_back(
       {Severity::warning, "SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, slices->resource), at.line,
@@ -224,6 +225,11 @@ bool asks_for_several(const DocumentValue& pod) {
     found = found || asked_of(container, kGpuResource) > 1;
   });
   return found;
+}
+
+bool selects_mps(const DocumentValue& spec) {
+  const DocumentValue* strategy = find_path(spec, {"nodeSelector", kSharingStrategy});
+  return strategy != nullptr && strategy->text == "mps";
 }
 
 void lint_pods(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents) {

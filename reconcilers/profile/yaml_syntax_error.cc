@@ -13,6 +13,7 @@ namespace gso {
 namespace {
 
 constexpr std::string_view kBlanks = " \t";
+constexpr std::size_t kShortText = 32;  // Longer ones are not quoted.
 
 // The line that holds this offset, without its break.
 std::string_view line_at(std::string_view text, std::size_t offset) {
@@ -107,18 +108,26 @@ bool lacks_space(const BlockEntry& entry) {
 }
 
 std::string with_space(const BlockEntry& entry, std::string_view line) {
-  constexpr std::size_t kShortValue = 32;
   std::string_view value = line.substr(entry.value);
   value = value.substr(0, value.find_last_not_of(kBlanks) + 1);
   return fmt::format("put a space after the colon: `{}: {}`", entry.key,
-                     value.size() > kShortValue ? std::string_view("…") : value);
+                     value.size() > kShortText ? std::string_view("…") : value);
 }
 
-// A simple key that never got its colon is often an entry whose colon lacks the space.
-void blame_missing_space(std::string_view text, Position key_at, YamlError& error) {
+// A simple key that never got its colon is often an entry whose colon lacks the space, or no entry at all: dots that
+// stand for what a document leaves out.
+void blame_missing_colon(std::string_view text, Position key_at, YamlError& error) {
   const std::size_t begin = offset_of(text, {key_at.line, 1});
   const std::string_view line = line_at(text, begin);
   const auto entry = entry_of(line);
+  if (line.find(':') == std::string_view::npos) {
+    std::string_view found = line.substr(std::min(offset_of(text, key_at) - begin, line.size()));
+    found = found.substr(0, found.find_last_not_of(kBlanks) + 1);
+    error.at = key_at;
+    error.message =
+        fmt::format("expected `key: value`, found `{}`", found.size() > kShortText ? std::string_view("…") : found);
+    return;
+  }
   if (!entry || entry->value == std::string_view::npos || !lacks_space(*entry)) {
     return;
   }
@@ -183,7 +192,7 @@ YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
              found.problem == "did not find expected key") {
     blame_line_before(text, offset, shown, error);
   } else if (found.problem == "could not find expected ':'" && !found.context.empty()) {
-    blame_missing_space(text, found.context_at, error);
+    blame_missing_colon(text, found.context_at, error);
   } else if (found.problem == "found character that cannot start any token" && rest.starts_with('\t')) {
     error.message = "a tab cannot indent a line; use spaces";
   }

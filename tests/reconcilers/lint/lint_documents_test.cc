@@ -388,7 +388,7 @@ TEST(LintDocuments, TextShowsTheLineAndACaret) {
             "      |                                                         ^\n");
 }
 
-TEST(LintDocuments, AColonWithoutASpaceIsReportedWhereTheSpaceIsMissing) {
+TEST(LintDocuments, AMissingColonOrSpaceIsReportedWhereItIsMissing) {
   const std::vector<std::pair<std::string, std::string>> table{
       {"sharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas:4\n",
        "f.yaml:5:16: error: put a space after the colon: `replicas: 4` [SyntaxError]\n"
@@ -397,7 +397,12 @@ TEST(LintDocuments, AColonWithoutASpaceIsReportedWhereTheSpaceIsMissing) {
       {"flags:\n  failOnInitError: true\n  migStrategy:none\nversion: v1\n",
        "f.yaml:3:15: error: put a space after the colon: `migStrategy: none` [SyntaxError]\n"
        "    3 |   migStrategy:none\n"
-       "      |               ^\n"}};
+       "      |               ^\n"},
+      // As a manual prints it.
+      {"sharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n    ...\n",
+       "f.yaml:6:5: error: expected `key: value`, found `...` [SyntaxError]\n"
+       "    6 |     ...\n"
+       "      |     ^\n"}};
   for (const auto& [text, expected] : table) {
     EXPECT_EQ(lint_report(lint(text)[0], text), expected);
   }

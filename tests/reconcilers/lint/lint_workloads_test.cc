@@ -97,6 +97,10 @@ TEST(LintWorkloads, PodsOfTheGuidesAreCheckedAsTheyStandThere) {
       {pod("", "", asks("nvidia.com/gpu.shared: 2")), {"SeveralReplicas"}},
       {pod("", "", asks("nvidia.com/gpu.shared: 1")), {}},
       {pod("", "", asks("nvidia.com/gpu: 2")), {}},
+      {pod("", "nodeSelector: {nvidia.com/gpu.sharing-strategy: mps}, ", asks("nvidia.com/gpu: 2")),
+       {"SeveralReplicas"}},
+      {pod("", "nodeSelector: {nvidia.com/gpu.sharing-strategy: mps}, ", asks("nvidia.com/gpu: 1")), {}},
+      {pod("", "nodeSelector: {nvidia.com/gpu.sharing-strategy: none}, ", asks("nvidia.com/gpu: 2")), {}},
   };
   for (const auto& [text, expected] : table) EXPECT_EQ(codes(lint(text)[0]), expected) << text;
 }
