@@ -52,11 +52,11 @@ new_token() {
   mv "$work/token.new" "$work/token"
 }
 
-# start_operator [KUBECONFIG [ARGS...]]
+# start_operator [KUBECONFIG [ARGS...]]: of $build, or the program $operator_program.
 start_operator() {
   local kubeconfig=${1:-$work/operator.kubeconfig}
   shift || true
-  start operator "$build/controller/gpu-sharing-operator" run --kubeconfig "$kubeconfig" --namespace "$namespace" \
+  start operator "${operator_program:-$build/controller/gpu-sharing-operator}" run --kubeconfig "$kubeconfig" --namespace "$namespace" \
     --log-format=text --metrics-bind-address="127.0.0.1:$probes" --health-probe-bind-address="127.0.0.1:$probes" --settle-period=1s --node-status-lag=1s "$@"
 }
 

@@ -17,7 +17,7 @@ build=${GSO_BUILD:-$project/build/debug}
 logs=$project/build/test-results/conformance
 jobs=${GSO_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first.
-all_parts=(bad-input kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
+all_parts=(bad-input kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live upgrade seeds
   quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps leaving label-owners seed-commands chart pod-mutation kubectl-commands sequences playground custom-resources)
 # Only when named: it builds a Go program and measures, which nothing should do beside it.
 named_parts=(fleet-bench)
@@ -77,6 +77,14 @@ chart-live() {
   up
   "$here/controlplane/build.sh" helm >/dev/null
   timeout 900 "$project/tests/chart/live_test.sh" "$cluster" "$build"
+}
+
+# With the program of the older release, where it has been built (tests/chart/former_release.sh build).
+upgrade() {
+  "$project/tests/chart/former_release.sh" path || return 77
+  up
+  "$here/controlplane/build.sh" helm >/dev/null
+  timeout 900 "$project/tests/chart/upgrade_test.sh" "$cluster" "$build"
 }
 
 # The commands of docs/quick-start.md.
@@ -195,6 +203,7 @@ run_part() {
   if ((status == 77 && good + bad + skipped == 0)); then skipped=1; fi
   if ((status != 0 && bad + skipped == 0)); then bad=1; fi
   printf '  %-28s %5d passed %4d failed %4d skipped %5d s\n' "$part" "$good" "$bad" "$skipped" $((SECONDS - began))
+  ((skipped == 0)) || tail -n 1 "$logs/$part.log" | cut -c1-600
   # What failed comes first: the end of a log may be about something else, and long.
   if ((bad)); then
     grep -E '^(✗|FAILED |S[0-9]+[a-z]* +FAILED)' "$logs/$part.log" | head -n 10 | cut -c1-600 >"$work/$part.failed" || true
