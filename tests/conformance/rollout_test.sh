@@ -109,6 +109,44 @@ approve_abort_and_start() {
   await 20 phase_is Completed
 }
 
+# A container that ends again and again while its node is in a change. The emulated kubelets are stopped meanwhile, so that
+# they do not write the pod's status.
+plugin_pods() {
+  kubectl get pods --namespace gpu-operator --selector app=nvidia-device-plugin-daemonset \
+    --output 'jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}'
+}
+# Stops the fleet while a new pod of the plugin is not Ready: "POD NODE".
+stops_the_fleet_with_a_new_plugin_pod() {
+  kill -STOP "$(<"$work/pids/fleet")"
+  plugin_pods | grep -vFf "$work/plugin_pods" | awk '$2 != "" && $3 != "True" { print $1, $2; exit }' >"$work/crashing"
+  [[ ! -s $work/crashing ]] || return 0
+  kill -CONT "$(<"$work/pids/fleet")"
+  return 1
+}
+a_crash_loop_is_named_with_its_log() {
+  local pod node
+  plugin_pods | awk '{ print $1 }' >"$work/plugin_pods"
+  trap 'kill -CONT "$(<"$work/pids/fleet")"' EXIT
+  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"mode":"Enforce"}}'
+  set_replicas any 5
+  await 60 stops_the_fleet_with_a_new_plugin_pod
+  read -r pod node <"$work/crashing"
+  kubectl patch pod "$pod" --namespace gpu-operator --subresource status --type merge --patch '{"status":{"phase":"Running",
+    "conditions":[{"type":"Ready","status":"False"}],"containerStatuses":[{"name":"nvidia-device-plugin","image":"plugin","imageID":"",
+      "ready":false,"restartCount":4,"state":{"waiting":{"reason":"CrashLoopBackOff","message":"back-off 40s restarting failed container"}},
+      "lastState":{"terminated":{"exitCode":1,"reason":"Error","message":"the driver is too old"}}}]}}'
+  await 20 rollout_says "next: .*$node.*: kubectl logs $pod --namespace gpu-operator --container nvidia-device-plugin --previous"
+  rollout_says "$node .*(CrashLoopBackOff|the driver is too old)"
+  kill -CONT "$(<"$work/pids/fleet")"
+  kubectl delete pod "$pod" --namespace gpu-operator --wait=false
+  await 120 replicas_are 5 11
+  await 60 up_to_date 12
+}
+rollout_says() {
+  rollout status >"$work/answer" 2>&1 || true
+  grep -E -- "$1" "$work/answer" || { cat "$work/answer"; return 1; }
+}
+
 # The chart grants no eviction unless a value asks for it.
 blocked_as_forbidden() {
   kubectl get sharingpolicies default --output 'jsonpath={range .status.blocked[?(@.reason=="Forbidden")]}{.message}{"\n"}{end}' >"$work/blocked"
@@ -213,6 +251,7 @@ check "pause, status, resume, and undo in place, which prints the last verified 
 check "undo writes the ConfigMap only when asked to, and never over Argo CD" undo_is_written_only_when_asked_and_never_over_argo
 check "history has the text of what was rolled out" history_has_the_text
 check "abort ends a rollout, start begins it anew, approve lets it go" approve_abort_and_start
+check "a container that crashes during a change is named, with the command for its log" a_crash_loop_is_named_with_its_log
 check "an eviction that the chart does not grant blocks its node, with the value to set" eviction_without_the_right_is_named
 check "an inline profile that is undone goes back by itself" inline_profile_goes_back_by_itself
 check "a pause outlives its policy, and other policies go on" a_pause_outlives_its_policy
