@@ -18,6 +18,8 @@ std::string print_mps_daemon_change(const MpsDaemonChange& change) {
               {"begun", k8s::format_time(change.begun)}};
   if (change.cordoned) out["cordoned"] = true;
   if (change.deferred_until) out["deferredUntil"] = k8s::format_time(*change.deferred_until);
+  if (change.failed) out["failed"] = true;
+  if (!change.retry.empty()) out["retry"] = change.retry;
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -34,9 +36,13 @@ k8s::Result<MpsDaemonChange> parse_mps_daemon_change(std::string_view text) {
   out.to = text_at(root, "to");
   if (out.daemonset.empty() || out.to.empty() || !begun) return bad("daemonSet, to and begun (a time) must be set");
   out.begun = *begun;
-  const Json* cordoned = member_at(root, "cordoned");
-  if (cordoned != nullptr && !cordoned->is_boolean()) return bad("cordoned must be true or false");
+  for (const char* flag : {"cordoned", "failed"}) {
+    const Json* value = member_at(root, flag);
+    if (value != nullptr && !value->is_boolean()) return bad(fmt::format("{} must be true or false", flag));
+  }
   out.cordoned = flag_at(root, "cordoned");
+  out.failed = flag_at(root, "failed");
+  out.retry = text_at(root, "retry");
   out.deferred_until = k8s::parse_rfc3339(text_at(root, "deferredUntil"));
   if (member_at(root, "deferredUntil") != nullptr && !out.deferred_until) return bad("deferredUntil must be a time");
   return out;

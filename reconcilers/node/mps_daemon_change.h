@@ -22,6 +22,9 @@ struct MpsDaemonChange {
   // The replacement was backed out, because clients did not end in time or a person uncordoned the node: it does not
   // begin again before this time. Such a node is not in a change.
   std::optional<k8s::WallTime> deferred_until;
+  // The daemon of the template `to` was not Ready in time: the node waits for a newer template, or for a retry.
+  bool failed = false;
+  std::string retry;  // gpusharing.dev/retry of the policy at the failure or the deferral; another value ends it.
   friend bool operator==(const MpsDaemonChange&, const MpsDaemonChange&) = default;
 };
 [[nodiscard]] std::string print_mps_daemon_change(const MpsDaemonChange& change);

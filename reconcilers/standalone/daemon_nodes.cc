@@ -8,6 +8,8 @@
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/node_write.h"
+#include "reconcilers/model/policy.h"
+#include "reconcilers/model/retry.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/unserved_nodes.h"
 
@@ -30,6 +32,15 @@ const Operand* daemonset_of(const Index& index, const Pod* pod, const MpsDaemonC
 bool DaemonNode::is_outdated() const {
   if (pod == nullptr || daemonset == nullptr || daemonset->newest_hash.empty()) return false;
   return pod->meta.labels.get(kRevisionHashLabel).value_or("") != daemonset->newest_hash;
+}
+
+bool DaemonNode::has_failed() const {
+  return mark.change && mark.change->failed && daemonset != nullptr && mark.change->to == daemonset->newest_hash;
+}
+
+bool DaemonNode::is_asked_again() const {
+  const std::optional<MpsDaemonChange>& last = mark.change ? mark.change : mark.deferred;
+  return last && asks_again(last->retry, retry_of(*policy));
 }
 
 RolloutKey DaemonNode::rollout() const {

@@ -28,6 +28,10 @@ struct DaemonNode {
   // The pod was created from an older template; false if the newest one is not known.
   [[nodiscard]] bool is_outdated() const;
   [[nodiscard]] bool in_change() const { return mark.change.has_value(); }
+  // Its daemon of the newest template was not Ready in time, and is not tried again by itself.
+  [[nodiscard]] bool has_failed() const;
+  // A person has asked for another attempt since the change failed or was deferred (`rollout start`).
+  [[nodiscard]] bool is_asked_again() const;
   // Nodes of one policy and DaemonSet; those of one product among them are a group.
   [[nodiscard]] RolloutKey rollout() const;
   [[nodiscard]] std::pair<RolloutKey, std::string> group() const { return {rollout(), product}; }

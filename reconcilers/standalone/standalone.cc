@@ -210,13 +210,27 @@ class Standalone {
 
   // The old pod is gone, and the new one is not Ready.
   void await_start(const DaemonNode& node) {
+    if (node.has_failed()) {
+      const bool again = node.is_asked_again() && rollout_of(node)->gate.is_open();
+      return again ? try_again(pass_, node) : report_failed(node);
+    }
     const Duration limit = node.policy->rollout.verify_timeout;
     const std::string hash = node.daemonset == nullptr ? "" : node.daemonset->newest_hash;
     if (!pass_.held_for({Timer::mps_starting, node.name(), hash}, limit)) return;
+    report_failed(node);
+    if (hash.empty()) return;
+    mark_failed(pass_, node);
+  }
+
+  void report_failed(const DaemonNode& node) {
+    const std::string retry =
+        pass_.s.world.policies_served
+            ? fmt::format(" and then: gpu-sharing-operator rollout start {}", node.policy->meta.name)
+            : std::string();
     const std::string what = fmt::format(
         "the standalone MPS daemon is not Ready {} after its replacement: {}. The node keeps its cordon. "
-        "Correct the chart's standaloneMps values, or the node",
-        k8s::format_go_duration(limit), why_not_ready(node));
+        "Correct the chart's standaloneMps values, or the node{}",
+        k8s::format_go_duration(node.policy->rollout.verify_timeout), why_not_ready(node), retry);
     pass_.finding(Severity::error, node_ref(node.name()), kStandaloneMpsFailed, what);
     if (node.daemonset == nullptr) return;
     ++progress_of(node).failed;
@@ -231,7 +245,8 @@ class Standalone {
     const bool ends = node.pod->meta.deletion_timestamp.has_value();
     if (!node.daemonset->on_delete || !node.mark.problem.empty() || !node.holder.empty() || elsewhere || ends) return;
     if (!node.node->ready) return;
-    if (node.mark.deferred && pass_.s.now < *node.mark.deferred->deferred_until) {
+    const bool deferred = node.mark.deferred && !node.is_asked_again();
+    if (deferred && pass_.s.now < *node.mark.deferred->deferred_until) {
       return pass_.look_again_in(*node.mark.deferred->deferred_until - pass_.s.now);
     }
     const GateState& gate = rollout_of(node)->gate;

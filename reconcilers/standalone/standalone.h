@@ -9,7 +9,8 @@
 //   S3  the DaemonSet is gone, or is no longer   leaves: uncordoned, without the mark
 //       for the node, and no pod is left
 //   S4  its pod has the new template             leaves once the pod is Ready; Failed after verifyTimeout: the node
-//                                                keeps its cordon and its slot until a newer template
+//                                                keeps its cordon and its slot until a newer template, or until a
+//                                                retry (gpusharing.dev/retry of the policy) deletes the pod again
 //   S5  no pod, or one that terminates           waits for the DaemonSet's controller; Failed after verifyTimeout
 //   S6  its pod is old, still serves, and a      leaves
 //       gate has closed

@@ -45,3 +45,49 @@ def after_the_soak_the_next_node_follows():
     for _ in range(13):
         c.after("1m")
     expect_that([node for node in marked(c) if node != canary], "another node in the change", marked(c))
+
+
+RETRY = "gpusharing.dev/retry"
+
+
+def failed():
+    """The same, and the canary's new daemon is not Ready within verifyTimeout. Returns the cluster, the daemons and that node."""
+    c, daemons = with_daemons()
+    c.policy(rollout={"canary": {"nodesPerGroup": 1, "soak": "1m"}, "verifyTimeout": "5m"})
+    daemons.template("new")
+    while "new" not in daemons.pods().values():
+        c.after("1m")
+        daemons.react()
+    canary = one([node for node, template in daemons.pods().items() if template == "new"])
+    set_ready(c, canary, False)
+    c.after("1m")
+    c.after("6m")
+    return c, daemons, canary
+
+
+@scenario
+def a_failed_daemon_is_tried_again_by_rollout_start():
+    """`rollout start` deletes the failed pod once; the new one is Ready, and all nodes follow."""
+    c, daemons, canary = failed()
+    expect("nodes that failed", c.after("1m").found_on("StandaloneMPSFailed"), [canary])
+    c.annotate("SharingPolicy", "default", RETRY, "2026-03-02T09:00:00.000000Z")
+    deleted = [name for _ in range(2) for name in c.after("10s").deleted_pods()]
+    expect("pods that are deleted", len(deleted), 1)
+    for _ in range(20):
+        c.after("1m")
+        daemons.react()
+    expect("templates", set(daemons.pods().values()), {"new"})
+
+
+@scenario
+def a_failed_daemon_stays_failed_when_the_operator_restarts():
+    """Each look is a new operator, and a second after its start the node is still named: verifyTimeout does not begin again."""
+    c, _, canary = failed()
+    expect("nodes that failed", c.after("1s", held="0s").found_on("StandaloneMPSFailed"), [canary])
+
+
+@scenario
+def nothing_is_deleted_after_a_failure_that_nobody_retries():
+    """The neighbour: without a request the pod stays as it is."""
+    c, _, _ = failed()
+    expect("pods that are deleted", [name for _ in range(5) for name in c.after("5m").deleted_pods()], [])

@@ -26,6 +26,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
+#include "reconcilers/standalone/daemon_nodes.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -173,6 +174,12 @@ void print_retried(RolloutCall& call, const std::string& policy) {
     const auto deferral = deferral_of(*call.world.nodes.find(name));
     if (!deferral || index.assessment(name)->policy != policy) continue;
     *call.out << fmt::format("  node {}: was deferred until {}\n", name, k8s::format_time(deferral->until));
+  }
+  for (const DaemonNode& node : read_daemon_nodes(call.world, index.impl())) {
+    if (node.policy->meta.name != policy || !(node.has_failed() || node.mark.deferred)) continue;
+    *call.out << fmt::format(
+        "  node {}: its standalone MPS daemon {}\n", node.name(),
+        node.has_failed() ? "failed" : "was deferred until " + k8s::format_time(*node.mark.deferred->deferred_until));
   }
   const auto& record = index.impl().record;
   if (!record) return;

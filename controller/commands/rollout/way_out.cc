@@ -64,14 +64,13 @@ std::vector<std::string> of_failures(const RolloutFacts& facts) {
   std::vector<std::string> out;
   if (facts.reason == reason_of(Gate::aborted) || facts.undone()) return out;
   const SharingRollout& rollout = *facts.rollout;
-  if (!daemonset_of(rollout.config_map).empty()) {
-    if (facts.went_wrong() || facts.failed > 0)
-      out.emplace_back(
-          "to go back: helm rollback RELEASE --namespace NAMESPACE; to go on, correct the standaloneMps values: helm "
-          "upgrade");
-    return out;
+  const bool of_daemons = !daemonset_of(rollout.config_map).empty();
+  if (of_daemons && (facts.went_wrong() || facts.failed > 0)) {
+    out.emplace_back(
+        "to go back: helm rollback RELEASE --namespace NAMESPACE; to go on, correct the standaloneMps values: helm "
+        "upgrade");
   }
-  if (facts.went_wrong() || (facts.failed > 0 && !facts.finished()))
+  if (!of_daemons && (facts.went_wrong() || (facts.failed > 0 && !facts.finished())))
     out.push_back(fmt::format("to go back: gpu-sharing-operator rollout undo {} --dry-run", rollout.meta.name));
   if (facts.went_wrong() || facts.failed > 0) {
     out.push_back(fmt::format(

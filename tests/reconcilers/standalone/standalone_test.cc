@@ -415,9 +415,11 @@ TEST_F(StandaloneMps, HoldANodeWhoseMarkCannotBeRead) {
 }
 
 TEST(MpsDaemonChangeText, IsReadAsItWasWritten) {
-  const MpsDaemonChange change{"gso/mps", "abc", k8s::WallTime(std::chrono::hours(500000)), true, std::nullopt};
+  MpsDaemonChange change{"gso/mps", "abc", k8s::WallTime(std::chrono::hours(500000)), true, std::nullopt, false, ""};
   EXPECT_EQ(print_mps_daemon_change(change),
             R"({"v":1,"daemonSet":"gso/mps","to":"abc","begun":"2027-01-15T08:00:00Z","cordoned":true})");
+  change.failed = true;
+  change.retry = "2027-01-15T08:00:00Z";
   const auto read = parse_mps_daemon_change(print_mps_daemon_change(change));
   ASSERT_TRUE(read);
   EXPECT_EQ(*read, change);

@@ -34,6 +34,18 @@ class TemplateRollouts : public StandaloneMps {
     ASSERT_NE(rollout_to(hash), nullptr);
     fleet->rollout_switch(rollout_to(hash)->meta.name, field, value);
   }
+  [[nodiscard]] std::string marked_node() const {
+    for (const auto& [key, node] : fleet->world.nodes.all()) {
+      if (mps_daemon_change_on(*node).change) return key.name;
+    }
+    return {};
+  }
+  // `rollout start`.
+  void retry(const std::string& value) {
+    SharingPolicy policy = *fleet->world.policies.find("default");
+    policy.meta.annotations.set(kRetryAnnotation, value);
+    fleet->world.policies.apply(policy);
+  }
   void default_policy(const std::string& spec) {
     fleet->policy("apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: " + spec);
   }
@@ -168,6 +180,69 @@ TEST_F(TemplateRollouts, StopWhenTheCanaryFails) {
   run(10min);
   EXPECT_EQ(phase_of("new"), "Superseded");
   EXPECT_EQ(phase_of("newer"), "Completed");
+}
+
+TEST_F(TemplateRollouts, AreTriedAgainWhenAPersonAsks) {
+  install(3);
+  default_policy("{rollout: {verifyTimeout: 5m}}");
+  broken = true;
+  new_template("new");
+  run(10min);
+  ASSERT_EQ(status_of("new")["counts"]["failed"], 1);
+  broken = false;
+  run(10min);
+  EXPECT_EQ(status_of("new")["counts"]["failed"], 1) << "its pod is as it was created";
+  retry("1");
+  run(10min);
+  EXPECT_EQ(phase_of("new"), "Completed");
+}
+
+TEST_F(TemplateRollouts, FailAgainIfTheCauseRemains) {
+  install(2);
+  default_policy("{rollout: {verifyTimeout: 5m}}");
+  broken = true;
+  new_template("new");
+  run(10min);
+  retry("1");
+  run(2min);
+  EXPECT_EQ(status_of("new")["counts"]["failed"], 0);
+  run(10min);
+  EXPECT_EQ(status_of("new")["counts"]["failed"], 1);
+  const std::string failed = marked_node();
+  const auto before = pod_on(failed)->meta.uid;
+  run(10min);
+  EXPECT_EQ(pod_on(failed)->meta.uid, before) << "one attempt for each request";
+}
+
+TEST_F(TemplateRollouts, StayFailedForAnOperatorThatStartsAnew) {
+  install(2);
+  default_policy("{rollout: {verifyTimeout: 5m}}");
+  broken = true;
+  new_template("new");
+  run(10min);
+  ASSERT_EQ(status_of("new")["counts"]["failed"], 1);
+  fleet->restart_operator();
+  run(30s);
+  EXPECT_EQ(status_of("new")["counts"]["failed"], 1);
+  EXPECT_EQ(phase_of("new"), "Paused");
+}
+
+TEST_F(TemplateRollouts, ThatWereDeferredBeginAtOnceWhenAPersonAsks) {
+  install(1);
+  default_policy("{rollout: {idleTimeout: 5h}}");
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(60s);
+  ASSERT_EQ(in_change(), 1);
+  fleet->cordon("n01", false);
+  run(30s);
+  ASSERT_EQ(in_change(), 0);
+  fleet->release("n01");
+  run(10min);
+  ASSERT_EQ(on("new"), 0);
+  retry("1");
+  run(2min);
+  EXPECT_EQ(on("new"), 1);
 }
 
 TEST_F(TemplateRollouts, BeginAnewWhenATemplateReturns) {
