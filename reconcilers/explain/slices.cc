@@ -89,7 +89,8 @@ std::optional<PodCause> awaited_slices(const std::vector<Finding>& findings, con
   if (said->reason == kSlicePlanned) {
     out.options = {
         "wait: with partitioning switched on (chart value modes.partitioning), the node has the slices in a few "
-        "minutes; docs/partitioning.md has the steps"};
+        "minutes; docs/partitioning.md has the steps. If explain of the node shows them as free already, kubectl "
+        "describe of the pod says what else it lacks there"};
   }
   return out;
 }

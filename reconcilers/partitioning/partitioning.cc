@@ -20,6 +20,7 @@
 #include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/partitioning/pod_reports.h"
 #include "reconcilers/partitioning/predecessor.h"
+#include "reconcilers/partitioning/refused_places.h"
 #include "reconcilers/partitioning/release.h"
 #include "reconcilers/partitioning/slice_plan.h"
 
@@ -62,8 +63,12 @@ class Partitioning {
     moves_ = follow_moves(draft_, nodes_, cache_);
     sort_pods();
     await_reports();
+    refused_ = refused_places(draft_, nodes_, moves_.standings, pods_);
     plan();
-    report_planned(draft_, nodes_, moves_.standings, pods_, plan_);
+    std::vector<bool> changing = plan_.changes;
+    for (const auto& [node, pending] : pending_) changing[node] = true;
+    await_scheduler(draft_, nodes_, moves_.standings, pods_, changing, plan_);
+    report_planned(draft_, nodes_, moves_.standings, pods_, refused_, plan_);
     act();
   }
 
@@ -132,7 +137,7 @@ class Partitioning {
         standings[node].carries = pending.geometry;
         standings[node].changeable = false;
       }
-      plan_ = plan_slices(nodes_, standings, pods_, draft_.s.settings.partitioning, cache_);
+      plan_ = plan_slices(nodes_, standings, pods_, refused_, draft_.s.settings.partitioning, cache_);
       if (!drop_useless_keys()) return;
     }
   }
@@ -191,7 +196,12 @@ class Partitioning {
   [[nodiscard]] std::optional<Geometry> without_idle_slices(std::size_t n) {
     const Duration wait = draft_.s.settings.partitioning.remove_idle_after;
     if (wait <= Duration::zero() || !moves_.standings[n].changeable) return std::nullopt;
-    const SliceCounts idle = idle_slices(nodes_[n], plan_, n);
+    SliceCounts idle = idle_slices(nodes_[n], plan_, n);
+    // A pod that the scheduler does not bind there waits for them all the same.
+    for (std::size_t p = 0; p < pods_.size(); ++p) {
+      if (!std::ranges::binary_search(refused_[p], n)) continue;
+      for (const std::int64_t gigabytes : pods_[p]->slices) add_slices(idle, gigabytes, -1);
+    }
     if (idle.empty()) return std::nullopt;
     if (!draft_.held_for({Timer::slices_idle, nodes_[n].name, describe(idle)}, wait)) return std::nullopt;
     Geometry out = without_idle(nodes_[n], plan_.geometry[n], idle);
@@ -216,6 +226,7 @@ class Partitioning {
   NodeMoves moves_;
   PendingPods waiting_;
   Pods pods_;
+  RefusedPlaces refused_;
   std::map<std::size_t, PendingKey> pending_;
   SlicePlan plan_;
 };

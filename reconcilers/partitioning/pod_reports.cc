@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
+#include <string_view>
 #include <utility>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 
 namespace gso {
@@ -101,61 +103,111 @@ class Reporter {
            const SlicePlan& plan)
       : draft_(draft), nodes_(nodes), standings_(standings), plan_(plan) {}
 
-  void report(const SlicePod& pod, std::optional<std::size_t> node) {
-    if (node) {
-      return draft_.event(
-          pod_ref(pod.meta), false, kSlicePlanned, kAction,
-          fmt::format("needs {} of GPU memory: planned on node {}", describe_need(pod), nodes_[*node].name));
+  // `refused`: by pod.
+  void report(const std::vector<const SlicePod*>& pods, const RefusedPlaces& refused) {
+    std::vector<Kind> kinds;
+    std::set<Kind> waiting;
+    for (std::size_t p = 0; p < pods.size(); ++p) {
+      kinds.push_back({{pods[p]->slices.begin(), pods[p]->slices.end()}, admission_signature(*pods[p]), refused[p]});
+      if (!plan_.node_of[p]) waiting.insert(kinds.back());
     }
-    const std::string why = why_none(pod);
-    if (why.empty()) return;
-    draft_.event(pod_ref(pod.meta), true, kSliceUnavailable, kAction,
-                 fmt::format("needs {} of GPU memory; {}", describe_need(pod), why));
+    most_of_kind_ = std::max<std::size_t>(kMostHypotheses / std::max<std::size_t>(waiting.size(), 1), 1);
+    for (std::size_t p = 0; p < pods.size(); ++p) {
+      if (plan_.node_of[p]) {
+        report_place(*pods[p], nodes_[*plan_.node_of[p]], kinds[p].refused);
+      } else {
+        report_none(*pods[p], kinds[p]);
+      }
+    }
   }
 
  private:
   // Bounds the work of a pass; pods that are alike share one answer.
   static constexpr std::size_t kMostHypotheses = 4000;
+  struct Kind {
+    std::vector<std::int64_t> slices;
+    std::string admission;
+    std::vector<std::size_t> refused;
+    friend auto operator<=>(const Kind&, const Kind&) = default;
+  };
 
-  // Empty: a node has the memory as soon as its move is over.
-  std::string why_none(const SlicePod& pod) {
-    const auto [at, is_new] = answers_.try_emplace(
-        {std::vector<std::int64_t>(pod.slices.begin(), pod.slices.end()), admission_signature(pod)});
-    if (is_new) at->second = find_why(pod);
-    return at->second;
+  void report_place(const SlicePod& pod, const PartitionedNode& node, const std::vector<std::size_t>& refused) {
+    draft_.event(pod_ref(pod.meta), false, kSlicePlanned, kAction,
+                 fmt::format("needs {} of GPU memory: planned on node {}{}{}", describe_need(pod), node.name,
+                             refused.empty() ? "" : "; ", describe_refusals(refused)));
   }
 
-  std::string find_why(const SlicePod& pod) {
+  void report_none(const SlicePod& pod, const Kind& kind) {
+    const auto [at, is_new] = answers_.try_emplace(kind);
+    if (is_new) at->second = find_why(pod, kind.refused);
+    const std::string& why = at->second;
+    if (why.empty()) return;  // A node has the memory as soon as its move is over.
+    draft_.event(pod_ref(pod.meta), true, kSliceUnavailable, kAction,
+                 fmt::format("needs {} of GPU memory; {}", describe_need(pod), why));
+  }
+
+  // "node n1 has free slices, but ..."; empty: no node is refused.
+  [[nodiscard]] std::string describe_refusals(const std::vector<std::size_t>& refused) const {
+    if (refused.empty()) return {};
+    std::vector<std::string> names;
+    for (const std::size_t n : refused) names.push_back(nodes_[n].name);
+    return fmt::format(
+        "the scheduler does not bind it to {} {}, where slices were free for it: kubectl describe pod says why",
+        names.size() == 1 ? "node" : "nodes", first_names(names));
+  }
+
+  std::string find_why(const SlicePod& pod, const std::vector<std::size_t>& refused) {
     const Admission admission(pod);
     std::optional<Alternative> nearest;
     std::size_t admitting = 0;
     std::size_t crowded = 0;
+    std::size_t asked = 0;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
-      if (!standings_[n].serves || !admission.follows_rules(*nodes_[n].node)) continue;
+      const bool is_refused = std::ranges::binary_search(refused, n);
+      if (is_refused || !standings_[n].serves || !admission.follows_rules(*nodes_[n].node)) continue;
       if (!nodes_[n].has_room_for(pod)) {
         ++crowded;
         continue;
       }
       ++admitting;
-      if (++hypotheses_ > kMostHypotheses) break;
+      if (asked == most_of_kind_) continue;
+      ++asked;
       const auto used = Hypothesis(nodes_[n], plan_, n, pod).given_up();
       if (!used) continue;
       if (nearest && gigabytes_of(*used) >= gigabytes_of(nearest->used)) continue;
       nearest = Alternative{n, *used};
     }
-    if (admitting == 0 && crowded > 0) {
-      return fmt::format(
-          "none of the nodes that admit it ({}) has {} left beside its pods of the same or a higher priority", crowded,
-          describe_needs(pod.needs));
+    std::string why;
+    if (nearest) {
+      why = describe_alternative(*nearest);
+    } else if (admitting > 0) {
+      why = describe_too_small(asked, admitting);
+    } else if (crowded > 0) {
+      why = describe_crowded(crowded, pod);
+    } else if (refused.empty()) {
+      why = describe_unadmitted();
     }
-    if (admitting == 0) {
-      return fmt::format(
-          "none of the {} nodes that are labelled for partitioning admits it (Ready, not cordoned, node "
-          "selector, affinity and taints)",
-          nodes_.size());
-    }
-    if (!nearest) return "the nodes that admit it are too small, or their memory is planned for pods that come first";
-    return describe_alternative(*nearest);
+    if (refused.empty() || (nearest && why.empty())) return why;
+    return fmt::format("{}{}{}", why, why.empty() ? "" : "; ", describe_refusals(refused));
+  }
+
+  [[nodiscard]] static std::string describe_crowded(std::size_t nodes, const SlicePod& pod) {
+    return fmt::format(
+        "none of the nodes that admit it ({}) has {} left beside its pods of the same or a higher priority", nodes,
+        describe_needs(pod.needs));
+  }
+
+  [[nodiscard]] std::string describe_unadmitted() const {
+    constexpr std::string_view kTerms = "(Ready, not cordoned, node selector, affinity and taints)";
+    if (nodes_.size() == 1)
+      return fmt::format("the only node that is labelled for partitioning does not admit it {}", kTerms);
+    return fmt::format("none of the {} nodes that are labelled for partitioning admits it {}", nodes_.size(), kTerms);
+  }
+
+  [[nodiscard]] static std::string describe_too_small(std::size_t asked, std::size_t admitting) {
+    if (asked < admitting)
+      return fmt::format("none of the first {} of {} nodes that admit it could free enough", asked, admitting);
+    return "the nodes that admit it are too small, or their memory is planned for pods that come first";
   }
 
   [[nodiscard]] std::string describe_alternative(const Alternative& nearest) const {
@@ -175,8 +227,8 @@ class Reporter {
   const std::vector<PartitionedNode>& nodes_;
   const std::vector<NodeStanding>& standings_;
   const SlicePlan& plan_;
-  std::map<std::pair<std::vector<std::int64_t>, std::string>, std::string> answers_;
-  std::size_t hypotheses_ = 0;
+  std::map<Kind, std::string> answers_;
+  std::size_t most_of_kind_ = 1;  // Nodes that are asked for the nearest alternative of one kind of pod.
 };
 
 }  // namespace
@@ -204,9 +256,8 @@ void report_too_large(PlanDraft& draft, const std::vector<const SlicePod*>& pods
 
 void report_planned(PlanDraft& draft, const std::vector<PartitionedNode>& nodes,
                     const std::vector<NodeStanding>& standings, const std::vector<const SlicePod*>& pods,
-                    const SlicePlan& plan) {
-  Reporter reporter(draft, nodes, standings, plan);
-  for (std::size_t p = 0; p < pods.size(); ++p) reporter.report(*pods[p], plan.node_of[p]);
+                    const RefusedPlaces& refused, const SlicePlan& plan) {
+  Reporter(draft, nodes, standings, plan).report(pods, refused);
 }
 
 }  // namespace gso

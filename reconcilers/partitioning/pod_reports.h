@@ -17,6 +17,6 @@ void report_too_large(PlanDraft& draft, const std::vector<const SlicePod*>& pods
 // node has the memory once its label has moved hears that later: until then nothing is decided.
 void report_planned(PlanDraft& draft, const std::vector<PartitionedNode>& nodes,
                     const std::vector<NodeStanding>& standings, const std::vector<const SlicePod*>& pods,
-                    const SlicePlan& plan);
+                    const RefusedPlaces& refused, const SlicePlan& plan);
 
 }  // namespace gso

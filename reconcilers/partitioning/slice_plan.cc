@@ -28,7 +28,8 @@ SliceCounts free_on(const PartitionedNode& node, const NodeStanding& standing, s
 }
 
 PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<NodeStanding>& standings,
-                   const std::vector<const SlicePod*>& pods, const PartitioningSettings& settings) {
+                   const std::vector<const SlicePod*>& pods, const RefusedPlaces& refused,
+                   const PartitioningSettings& settings) {
   PackInput out;
   std::set<std::int64_t> sizes;
   for (const SlicePod* pod : pods) sizes.insert(pod->slices.begin(), pod->slices.end());
@@ -41,17 +42,19 @@ PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<
   out.prefer_busy = settings.consolidate;
   for (std::size_t n = 0; n < nodes.size(); ++n)
     out.nodes.push_back(pack_node_of(nodes[n], standings[n], out.sizes, settings));
-  std::map<std::string, std::size_t> admissions;
-  for (const SlicePod* pod : pods) {
-    const auto [at, is_new] = admissions.try_emplace(admission_signature(*pod), out.admissions.size());
+  std::map<std::pair<std::string, std::vector<std::size_t>>, std::size_t> admissions;
+  for (std::size_t p = 0; p < pods.size(); ++p) {
+    const SlicePod& pod = *pods[p];
+    const auto [at, is_new] = admissions.try_emplace({admission_signature(pod), refused[p]}, out.admissions.size());
     if (is_new) {
-      const Admission admission(*pod);
+      const Admission admission(pod);
       std::vector<std::size_t>& admitted = out.admissions.emplace_back();
       for (std::size_t n = 0; n < nodes.size(); ++n) {
-        if (standings[n].serves && admission.admits(nodes[n])) admitted.push_back(n);
+        const bool is_refused = std::ranges::binary_search(refused[p], n);
+        if (standings[n].serves && !is_refused && admission.admits(nodes[n])) admitted.push_back(n);
       }
     }
-    out.pods.push_back({pod->priority, {pod->slices.begin(), pod->slices.end()}, at->second});
+    out.pods.push_back({pod.priority, {pod.slices.begin(), pod.slices.end()}, at->second});
   }
   return out;
 }
@@ -104,9 +107,9 @@ bool fits_when_empty(const NodeSlices& slices, const SlicePod& pod, const Partit
 }
 
 SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes, const std::vector<NodeStanding>& standings,
-                      const std::vector<const SlicePod*>& pods, const PartitioningSettings& settings,
-                      PlanningCache& cache) {
-  const PackInput input = input_of(nodes, standings, pods, settings);
+                      const std::vector<const SlicePod*>& pods, const RefusedPlaces& refused,
+                      const PartitioningSettings& settings, PlanningCache& cache) {
+  const PackInput input = input_of(nodes, standings, pods, refused, settings);
   Packing packing = cache.packing(input);
   SlicePlan out;
   out.sizes = input.sizes;

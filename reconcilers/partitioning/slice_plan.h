@@ -42,11 +42,15 @@ struct SlicePlan {
   std::vector<bool> changes;                        // By node: `geometry` is not what it carries.
 };
 
-// `standings`: by node. `pods`: in the order in which they are served. Nodes change only if more pods are served then.
+// By pod: the nodes that the scheduler refuses it, ascending (refused_places.h).
+using RefusedPlaces = std::vector<std::vector<std::size_t>>;
+
+// `standings`: by node. `pods`: in the order in which they are served, none on a node of `refused`. Nodes change only
+// if more pods are served then.
 [[nodiscard]] SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes,
                                     const std::vector<NodeStanding>& standings,
-                                    const std::vector<const SlicePod*>& pods, const PartitioningSettings& settings,
-                                    PlanningCache& cache);
+                                    const std::vector<const SlicePod*>& pods, const RefusedPlaces& refused,
+                                    const PartitioningSettings& settings, PlanningCache& cache);
 
 // Free slices of a node that no pod of the plan and no bound pod needs, by size.
 [[nodiscard]] SliceCounts idle_slices(const PartitionedNode& node, const SlicePlan& plan, std::size_t index);
