@@ -69,6 +69,12 @@ bool read_list(Fields& fields, Value value, std::string_view field, PodNeeds& ne
   });
 }
 
+// Of the device plugin: nvidia.com/gpu, what it is renamed to, and MIG devices. Others have resources of nvidia.com as
+// well: the Network Operator those of network cards.
+bool is_gpu(std::string_view resource) {
+  return resource.starts_with("nvidia.com/gpu") || resource.starts_with("nvidia.com/mig-");
+}
+
 bool read_container(Fields& fields, Value value, ContainerRequests& out) {
   return fields.object(value, "spec.containers", [&](std::string_view key, Value inner) {
     if (key == "name") return fields.text(inner, "spec.containers.name", out.name);
@@ -86,7 +92,7 @@ bool read_container(Fields& fields, Value value, ContainerRequests& out) {
       if (!fields.quantity(count, "resources.limits", wanted)) return false;
       const auto gigabytes = slice_gigabytes(resource);
       if (gigabytes && wanted > 0) out.requests.slices[*gigabytes] = wanted;
-      if (!gigabytes && wanted > 0) out.whole_gpus = true;
+      if (!gigabytes && wanted > 0 && is_gpu(resource)) out.whole_gpus = true;
       return true;
     });
   });

@@ -39,14 +39,16 @@ bool is_named_elsewhere(const World& world, const std::string& key, const std::s
   });
 }
 
-KeysInUse keys_in_use(const World& world) {
+// `settled`: nodes that need no key to return to.
+KeysInUse keys_in_use(const World& world, const std::set<std::string>& settled) {
   KeysInUse out;
   for (const auto& [name, node] : world.nodes.all()) {
     if (const auto key = node->meta.labels.get(kConfigLabel)) out.named.emplace(*key);
     if (!node->meta.annotations.contains(kPartitioningAnnotation)) continue;
     const PartitioningMark mark = mark_of(*node);
     if (!mark.problem.empty()) out.any_of_node.push_back(name.name);
-    out.named.insert({mark.key, mark.good, mark.before});
+    out.named.insert({mark.key, mark.before});
+    if (!settled.contains(name.name)) out.named.insert(mark.good);
   }
   return out;
 }
@@ -159,6 +161,7 @@ void Actuation::add_key(const PartitionedNode& node, const std::string& key, con
     written += (written.empty() ? "" : ", ") + what;
     return;
   }
+  full_.insert(where);
   draft_.finding(Severity::warning, config_map_ref(where), kPartitioningSkipped,
                  fmt::format("ConfigMap {} has no room for further keys (1 MiB): node {} and others wait until old "
                              "keys are removed",
@@ -201,21 +204,38 @@ void Actuation::write_keys(const std::vector<Move>& missing, const std::string& 
   }
 }
 
+std::set<std::string> Actuation::settled_nodes() const {
+  const Duration longest = 2 * draft_.s.settings.partitioning.confirm_timeout;
+  std::set<std::string> out;
+  for (const PartitionedNode& node : nodes_) {
+    const bool well = node.left_alone.empty() && node.confirmed() && node.mark.key == node.key;
+    if (well && draft_.s.now - node.mark.moved > longest) out.insert(node.name);
+  }
+  return out;
+}
+
 void Actuation::collect_keys(const Discovery& discovery) {
   std::set<ObjectKey> config_maps;
   for (const PluginInstallation& installation : discovery.of_nos) config_maps.insert(installation.config_map_key());
   std::optional<KeysInUse> used;
+  const std::set<std::string> none;
+  std::optional<KeysInUse> used_at_least;  // Where there is no room.
   for (const ObjectKey& where : config_maps) {
     const ConfigMap* config_map = draft_.s.world.configmaps.find(where);
     if (config_map == nullptr || config_map->immutable || draft_.s.world.unsynced_namespaces.contains(where.ns))
       continue;
     if (is_switched_on(config_map->meta.annotations.get(kPausedAnnotation))) continue;
+    const bool full = full_.contains(where);
+    if (full && !used_at_least) used_at_least = keys_in_use(draft_.s.world, settled_nodes());
     for (const auto& [key, text] : config_map->data) {
       if (!text || !is_profile_key(key, *text) || wanted_keys_[where].contains(key)) continue;
-      if (!used) used = keys_in_use(draft_.s.world);
-      if (used->contains(key, *text)) continue;
-      if (draft_.held_for({Timer::key_unused, k8s::to_string(where), key}, draft_.s.settings.keep_unused_keys))
+      if (!used) used = keys_in_use(draft_.s.world, none);
+      const bool spare = used->contains(key, *text);  // If it can go at all.
+      if (spare && (!full || used_at_least->contains(key, *text))) continue;
+      if (spare ||
+          draft_.held_for({Timer::key_unused, k8s::to_string(where), key}, draft_.s.settings.keep_unused_keys)) {
         patches_[where].remove.insert(key);
+      }
     }
   }
 }

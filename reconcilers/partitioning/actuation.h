@@ -45,7 +45,8 @@ class Actuation {
   void restore_keys();
   // `batch`: equal as long as the same pods wait.
   void carry_out(std::vector<WantedSlices> wanted, const std::string& batch);
-  // Removes keys of the operator that no node has needed for a long time, also those of nodes that are gone.
+  // Removes keys of the operator that no node has needed for a long time, also those of nodes that are gone. Where a
+  // key found no room, the keys to return to go as well, of nodes that have shown their slices for long.
   void collect_keys(const Discovery& discovery);
   // Adds the patches of ConfigMaps to the plan. Call it last.
   void finish();
@@ -63,6 +64,8 @@ class Actuation {
   void add_key(const PartitionedNode& node, const std::string& key, const std::string& text, const std::string& what);
   void move_label(const Move& move);
   void write_keys(const std::vector<Move>& missing, const std::string& batch);
+  // Nodes whose key to return to is not needed any more: their last move was well, and is long ago.
+  [[nodiscard]] std::set<std::string> settled_nodes() const;
 
   PlanDraft& draft_;
   const std::vector<PartitionedNode>& nodes_;
@@ -70,6 +73,7 @@ class Actuation {
   std::map<ObjectKey, PatchConfigMap> patches_;
   std::map<ObjectKey, std::string> written_;  // Which slices the new keys are for; for people.
   std::map<ObjectKey, std::set<std::string>> wanted_keys_;
+  std::set<ObjectKey> full_;  // A key found no room there.
 };
 
 }  // namespace gso

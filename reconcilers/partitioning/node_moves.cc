@@ -20,6 +20,8 @@ constexpr Duration kLongestPause = std::chrono::hours(4);
 // A node that showed its slices and has stopped to do so later was not harmed by the move: this is how late after the
 // move the trouble can begin and still be the move's.
 constexpr Duration kStartsAfterMove = std::chrono::minutes(2);
+// How long somebody else's label stands before it is moved back: labels are away for moments, and reports are late.
+constexpr Duration kLabelIsMoved = std::chrono::minutes(2);
 
 Duration pause_after(std::int64_t failures) {
   Duration out = kFirstPause;
@@ -27,13 +29,39 @@ Duration pause_after(std::int64_t failures) {
   return std::min(out, kLongestPause);
 }
 
-// The key to which a failed move returns: it exists, and keeps what pods use.
-bool has_way_back(const PartitionedNode& node, PlanningCache& cache) {
-  if (node.mark.key != node.key || node.mark.good.empty() || node.config_map == nullptr) return false;
-  const auto at = node.config_map->data.find(node.mark.good);
+// The node has no such GPU, or less memory than the slices of one: another machine has its name, or a GPU is gone.
+bool lacks_gpus(const PartitionedNode& node, const Geometry& geometry) {
+  constexpr std::int64_t kMiBPerGiB = 1024;
+  return std::ranges::any_of(geometry, [&](const auto& gpu) {
+    return gpu.first >= static_cast<std::int64_t>(node.slices.gpus.size()) ||
+           gigabytes_of(gpu.second) * kMiBPerGiB > node.slices.memory_mib;
+  });
+}
+
+// The label can be set to that key again: it exists, keeps what pods use, and the node has its GPUs.
+bool can_return_to(const PartitionedNode& node, const std::string& key, PlanningCache& cache) {
+  if (key.empty() || node.config_map == nullptr) return false;
+  const auto at = node.config_map->data.find(key);
   if (at == node.config_map->data.end() || !at->second) return false;
-  const std::optional<Geometry>& good = cache.profile(at->second);
-  return good && keeps_pods(node, *good) && !might_cut_bound_slices(node, *good);
+  const std::optional<Geometry>& slices = cache.profile(at->second);
+  return slices && keeps_pods(node, *slices) && !might_cut_bound_slices(node, *slices) && !lacks_gpus(node, *slices);
+}
+
+// There is a key to which a failed move returns.
+bool has_way_back(const PartitionedNode& node, PlanningCache& cache) {
+  return node.mark.key == node.key && can_return_to(node, node.mark.good, cache);
+}
+
+// What pods that are bound to the node use beyond the slices that it reports. Empty: nothing.
+std::string missing_slices(const PartitionedNode& node) {
+  SliceCounts free = total_of(node.slices.all());
+  for (const auto& [gigabytes, count] : total_of(node.slices.used())) add_slices(free, gigabytes, -count);
+  for (const auto& [gigabytes, count] : node.unreported) {
+    const auto at = free.find(gigabytes);
+    if (at == free.end() || at->second < count)
+      return fmt::format("its pods use more slices of {} GiB than it reports", gigabytes);
+  }
+  return {};
 }
 
 class Follower {
@@ -53,8 +81,12 @@ class Follower {
       take_back(node, fmt::format("pods of node {} use slices that key {} does not have", node.name, node.key));
     } else if (node.awaits_label()) {
       follow_unlabelled(node, standing);
+    } else if (node.named && lacks_gpus(node, *node.named)) {
+      report_other_gpus(node);
     } else if (!node.confirmed()) {
       follow_move(node, standing, out);
+    } else if (node.left_alone.empty() && node.schedulable() && !standing.why.empty()) {
+      follow_missing(node, standing.why);
     } else if (standing.why.empty()) {
       standing.why = pause_of(node);
     }
@@ -66,25 +98,15 @@ class Follower {
   static std::string why_unchangeable(const PartitionedNode& node) {
     if (!node.left_alone.empty()) return node.left_alone;
     if (!node.schedulable()) return "it is cordoned or not Ready";
-    const SliceCounts free = free_of(node);
-    for (const auto& [gigabytes, count] : node.unreported) {
-      const auto at = free.find(gigabytes);
-      if (at == free.end() || at->second < count)
-        return fmt::format("its pods use more slices of {} GiB than it reports", gigabytes);
-    }
-    return {};
-  }
-
-  static SliceCounts free_of(const PartitionedNode& node) {
-    SliceCounts out = total_of(node.slices.all());
-    for (const auto& [gigabytes, count] : total_of(node.slices.used())) add_slices(out, gigabytes, -count);
-    return out;
+    return missing_slices(node);
   }
 
   void follow_move(const PartitionedNode& node, NodeStanding& standing, NodeMoves& out) {
     const TimerKey timer{Timer::slices_confirming, node.name, node.key};
     const bool by_operator = node.mark.key == node.key;
-    const bool recent = by_operator && is_recent(node);
+    // What the agent reports has been registered: the move was well, and its time is no start of the trouble.
+    const bool shown = *node.named == node.slices.all();
+    const bool recent = by_operator && is_recent(node) && !shown;
     const std::optional<WallTime> stored = recent ? std::optional(node.mark.moved) : std::nullopt;
     const bool overdue = draft_.ages.held_for(timer, draft_.s.settings.partitioning.confirm_timeout, stored);
     const bool since_move = by_operator && node.mark.moved <= draft_.s.now + kStartsAfterMove &&
@@ -115,6 +137,46 @@ class Follower {
                fmt::format("node {} gets the label {} again, by which its device plugin selects: {} is still there",
                            node.name, kNosPartitioning, kNosPartitioningBefore),
                false, node.name);
+  }
+
+  // Pods use slices that the node does not report. Where somebody has let its label name another key, or none, it names
+  // the operator's again, which has those slices.
+  void follow_missing(const PartitionedNode& node, const std::string& why) {
+    if (!draft_.held_for({Timer::slices_confirming, node.name, node.key + " lacks slices"}, kLabelIsMoved)) return;
+    const std::string label =
+        node.key.empty() ? fmt::format("has no label {}", kConfigLabel) : fmt::format("names key {}", node.key);
+    const bool foreign = node.key != node.mark.key;
+    if (!foreign || !can_return_to(node, node.mark.key, cache_)) {
+      draft_.finding(Severity::warning, node_ref(node.name), kPartitioningUnconfirmed,
+                     fmt::format("node {} {}, and {}. It is not planned for. See the device plugin and nos's gpu-agent "
+                                 "there",
+                                 node.name, label, why));
+      return;
+    }
+    if (!draft_.takes_more()) return;
+    PartitioningMark mark = node.mark;
+    mark.moved = std::chrono::floor<std::chrono::seconds>(draft_.s.now);
+    const std::string note = fmt::format(
+        "node {} {}, and {}: the label {} names {} again, whose slices they have. To end partitioning there, remove "
+        "the "
+        "label {}",
+        node.name, label, why, kConfigLabel, mark.key, kNosPartitioning);
+    PatchNode patch;
+    patch.name = node.name;
+    patch.set.emplace(kConfigLabel, mark.key);
+    patch.set_annotations.emplace(kPartitioningAnnotation, print_mark(mark));
+    patch.resource_version = node.node->meta.resource_version;
+    draft_.add(std::move(patch), kPartitioningRolledBack, note, false, node.name);
+    draft_.event(node_ref(node.name), true, kPartitioningRolledBack, "Partition", note);
+  }
+
+  // Its report cannot become what the key holds, so the node is planned for as it reports itself.
+  void report_other_gpus(const PartitionedNode& node) {
+    draft_.finding(Severity::warning, node_ref(node.name), kPartitioningUnconfirmed,
+                   fmt::format("node {} has {} GPUs of {} MiB, and key {}, which its label {} names, has slices of "
+                               "others: {}. The key is replaced with the node's next change",
+                               node.name, node.slices.gpus.size(), node.slices.memory_mib, node.key, kConfigLabel,
+                               describe(total_of(*node.named))));
   }
 
   // The node can still be in the move that its annotation reports. That a move has succeeded is written nowhere; one

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/labels.h"
@@ -123,6 +124,12 @@ void find_obstacle(const World& world, const Discovery& discovery, PartitionedNo
     return leave_alone(out, kPartitioningSkipped,
                        fmt::format("its GPUs are older than Volta ({}={}), and MPS cannot limit memory there",
                                    kComputeMajor, node.meta.labels.get(kComputeMajor).value_or("")));
+  }
+  if (facts_of(node).mig_enabled) {
+    out.readable = false;
+    return leave_alone(out, kPartitioningSkipped,
+                       "MIG is enabled on its GPUs, where nos's gpu-agent does not run: disable MIG there, or remove "
+                       "the label");
   }
   if (!out.mark.problem.empty())
     return leave_alone(out, kPartitioningSkipped, unreadable_mark_text(out.name, out.mark.problem));

@@ -66,6 +66,23 @@ def a_plugin_that_restarts_hours_after_a_move_is_no_failed_move():
 
 
 @scenario
+def a_plugin_that_restarts_minutes_after_a_move_is_no_failed_move():
+    """The same after 18 minutes: the agent has reported the new slices since, so the move was well, and no label moves."""
+    c = served(10)
+    c.wait_for_slice("b", 20)
+    c.partition()
+    c.schedule()
+    c.end_pod("b")
+    c.react()
+    before = c.label("n01")
+    c.wait("14m")
+    c.slice_nodes["n01"]["plugin"] = False
+    c.react()
+    c.after("30s")
+    expect("the profile label", c.label("n01"), before)
+
+
+@scenario
 def a_plugin_that_stays_away_after_a_move_is_a_failed_move():
     """The neighbour: it does not start with the new key at all, and after a quarter of an hour the former key is back."""
     c = after_a_failed_move()

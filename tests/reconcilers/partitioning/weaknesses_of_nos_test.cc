@@ -250,6 +250,25 @@ TEST(WeaknessesOfNos, TheOldKeyStaysUntilLongAfterTheNewOneIsKnownGood) {
   EXPECT_THAT(cluster.keys(), Contains(old)) << "it is the key to return to";
 }
 
+TEST(WeaknessesOfNos, AFullConfigMapLosesKeysToReturnToBeforePodsWait) {
+  SliceCluster cluster;
+  cluster.node("n", 1, k40);
+  cluster.pod("a", {10});
+  cluster.settle();
+  const std::string old = cluster.label("n");
+  cluster.pod("b", {20});
+  cluster.settle();
+  cluster.wait(std::chrono::hours(1));
+  Json& data = cluster.object("ConfigMap", "nos-device-plugin-configs")["data"];
+  std::size_t bytes = 0;
+  for (const auto& [key, text] : data.items()) bytes += key.size() + text.get<std::string>().size();
+  data["of-somebody-else"] = std::string(1'000'000 - bytes - 250, '#');  // No room for a third key.
+  cluster.pod("c", {5});
+  cluster.settle();
+  EXPECT_EQ(total(cluster.free("n"), 5), 1);
+  EXPECT_THAT(cluster.keys(), ::testing::Not(Contains(old)));
+}
+
 TEST(WeaknessesOfNos, SlicesAreGiBAndLeaveRoomForDriverAndServer) {
   SliceCluster cluster;
   cluster.node("n", 1, 32'768);

@@ -78,6 +78,18 @@ class SliceCluster(Cluster):
         self.react()
         return node
 
+    def lose_gpu(self, name):
+        """The last GPU falls off the bus: GFD counts one less, and the plugin offers the slices of those that are left."""
+        state = self.slice_nodes[name]
+        state["gpus"] -= 1
+        state["lost_with"] = state["key"]
+        self.set_label(name, "nvidia.com/gpu.count", str(state["gpus"]))
+
+    def person_labels(self, name, key):
+        """A person lets the node's label name that key, or none, whatever its pods use: the plugin follows."""
+        self.slice_nodes[name]["lost_by_person"] = True  # Until the slices are back.
+        self.set_label(name, CONFIG_LABEL, key)
+
     def lose_node(self, name):
         for pod in [pod for pod in self.all("Pod") if pod["spec"].get("nodeName") == name]:
             self.end_pod(pod["metadata"]["name"])
@@ -174,6 +186,8 @@ class SliceCluster(Cluster):
                 state["loaded"] = {}
             elif key in self.keys():
                 state["loaded"] = geometry_of(self.keys()[key])
+                if key == state.get("lost_with"):
+                    state["loaded"] = {gpu: sizes for gpu, sizes in state["loaded"].items() if gpu < state["gpus"]}
             self.check(name, state)
         for where in ("capacity", "allocatable"):
             shown = {key: value for key, value in node["status"][where].items() if not SLICE.match(key)}
@@ -191,11 +205,12 @@ class SliceCluster(Cluster):
 
     def check(self, name, state):
         """No slice that a pod has leaves, and no GPU promises more memory than it has."""
-        for gpu, sizes in self.used(name).items():
-            for size, count in sizes.items():
-                expect_that(state["loaded"].get(gpu, {}).get(size, 0) >= count,
-                            "node %s to keep %d used slices of %d GiB on GPU %d" % (name, count, size, gpu),
-                            state["loaded"])
+        lost = [(gpu, size, count) for gpu, sizes in self.used(name).items() for size, count in sizes.items()
+                if state["loaded"].get(gpu, {}).get(size, 0) < count]
+        state["lost_by_person"] = state.get("lost_by_person", False) and bool(lost)
+        for gpu, size, count in [] if state["lost_by_person"] else lost:
+            raise Failure("expected node %s to keep %d used slices of %d GiB on GPU %d, got %s" %
+                          (name, count, size, gpu, state["loaded"]))
         for gpu, sizes in state["loaded"].items():
             expect_that(gpu < state["gpus"], "no profile for GPU %d of node %s, which has %d" % (gpu, name, state["gpus"]))
             expect_that(sum(size * count for size, count in sizes.items()) * 1024 <= state["mib"],
