@@ -121,7 +121,7 @@ k8s::WatchEvent decode(k8s::WatchDecoder& decoder, std::string_view stream) {
 void decode_watch_event(benchmark::State& state) {
   const std::string event = watch_event(node_json(1, 1));
   k8s::WatchDecoder decoder;
-  repeat(state, [&] { return decode(decoder, event).object_json.size(); });
+  repeat(state, [&] { return decode(decoder, event).object.size(); });
   report_bytes(state, event.size());
 }
 BENCHMARK(decode_watch_event)->Unit(benchmark::kMicrosecond);
@@ -144,7 +144,7 @@ void heartbeat(benchmark::State& state) {
   std::size_t next = 0;
   repeat(state, [&] {
     const auto event = decode(decoder, events[next++ % kVersions]);
-    store.replace(*project_node(event.object_json));
+    store.replace(*project_node(event.object));
     return store.size();
   });
   report_bytes(state, events.front().size());

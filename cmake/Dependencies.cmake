@@ -25,6 +25,7 @@ find_package(fmt 9 REQUIRED)
 find_package(spdlog 1.10 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(simdjson REQUIRED)
+find_path(GSO_PROTOZERO protozero/pbf_reader.hpp REQUIRED)  # Headers alone, in the compiler's own folder.
 find_package(date REQUIRED)  # Time zones of maintenance windows.
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)

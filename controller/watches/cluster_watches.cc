@@ -35,6 +35,8 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   watch->sink = std::make_unique<ReportingSink>(watch->objects.get(), std::move(reports));
   k8s::WatcherOptions options = defaults_;
   options.seed += std::hash<std::string>{}(gvr.resource);
+  // Nodes are large and change all the time; the other kinds' projections read JSON only.
+  options.protobuf = gvr == k8s::Gvr{"", "v1", "nodes"};
   if (gvr.resource == "bindrequests") options.renew_after = kKaiRenewal;
   if (gvr.resource == "resourceslices") {
     options.field_selector = k8s::FieldSelector::equals("spec.driver", std::string(kGpuDraDriver));

@@ -240,6 +240,7 @@ asio::awaitable<Result<std::unique_ptr<ByteStream>>> ApiClient::open_watch(Gvr g
   call.resource = gvr.resource;
   call.what = what_of("watch", gvr, options.ns);
   call.request.path = collection_path(gvr, options.ns) + query.str();
+  if (options.protobuf) call.request.accept = "application/vnd.kubernetes.protobuf;stream=watch, application/json";
   call.request.timeout = options_.request_timeout;
   const MonoTime begun = clock_->monotonic();
   Result<std::unique_ptr<ByteStream>> stream = co_await transport_->open(call.request);

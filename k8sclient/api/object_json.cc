@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include "k8sclient/value/json_scratch.h"
+#include "k8sclient/value/protobuf_object.h"
 
 namespace k8s {
 namespace {
@@ -48,13 +49,24 @@ simdjson::error_code read_object(ondemand::document& document, const Wanted& wan
   return read_metadata(fields, wanted);
 }
 
+Result<ObjectKey> key_of_protobuf(std::string_view text) {
+  const auto object = open_protobuf(text);
+  ObjectMeta meta;
+  if (!object || !read_protobuf([&] { protobuf::read_meta(protobuf::meta_of(object->message), nullptr, meta); })) {
+    return fail(Reason::decode, "object metadata is not readable: no protobuf");
+  }
+  if (meta.name.empty()) return fail(Reason::decode, "object has no metadata.name");
+  return meta.key();
+}
+
 }  // namespace
 
-Result<ObjectKey> read_object_key(std::string_view json) {
+Result<ObjectKey> read_object_key(std::string_view object) {
+  if (is_protobuf(object)) return key_of_protobuf(object);
   ondemand::document document;
   ObjectKey key;
   auto error = JsonScratch::of_thread().open(
-      simdjson::padded_string_view(json.data(), json.size(), json.size() + kJsonPadding), document);
+      simdjson::padded_string_view(object.data(), object.size(), object.size() + kJsonPadding), document);
   if (error == simdjson::SUCCESS) error = read_object(document, {.name = &key.name, .ns = &key.ns});
   if (error != simdjson::SUCCESS) {
     return fail(Reason::decode, fmt::format("object metadata is not readable: {}", simdjson::error_message(error)));

@@ -1,4 +1,4 @@
-// The few fields that the client itself reads from an object's JSON, without projecting or materialising the rest.
+// The few fields that the client itself reads from an object, without projecting or materialising the rest.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,9 @@ namespace k8s {
 // simdjson's on-demand parser needs, so that projecting an object copies nothing.
 inline constexpr std::size_t kJsonPadding = 64;
 
-// metadata.namespace and metadata.name. `json` must be followed by kJsonPadding readable bytes. Errors: `decode`.
-[[nodiscard]] Result<ObjectKey> read_object_key(std::string_view json);
+// metadata.namespace and metadata.name of an object in JSON or protobuf, which must be followed by kJsonPadding
+// readable bytes. Errors: `decode`.
+[[nodiscard]] Result<ObjectKey> read_object_key(std::string_view object);
 
 // metadata.resourceVersion of an object, or of a PartialObjectMetadata; empty if it cannot be read.
 [[nodiscard]] std::string read_resource_version(std::string_view json);

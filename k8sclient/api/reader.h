@@ -71,6 +71,7 @@ struct WatchOptions {
   FieldSelector field_selector;
   std::string resource_version;
   bool send_initial_events = false;   // WatchList: resourceVersionMatch=NotOlderThan is added.
+  bool protobuf = false;              // The server may write protobuf; the answer's Content-Type says what it does.
   std::chrono::seconds timeout{290};  // `timeoutSeconds`: the server ends the watch then.
 };
 

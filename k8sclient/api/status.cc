@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "k8sclient/api/protobuf_status.h"
+#include "k8sclient/value/protobuf_object.h"
 #include "k8sclient/value/utf8.h"
 
 namespace k8s {
@@ -135,7 +137,8 @@ Error error_from_answer(int http_status, std::string_view body, std::string_view
   Error error;
   error.http_status = http_status;
   error.retry_after = seconds_text(retry_after_header);
-  const Json status = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const Json status =
+      is_protobuf(body) ? read_protobuf_status(body) : Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object() || text_at(status, "kind") != "Status") {
     error.reason = reason_of_code(http_status);
     const std::string quoted = excerpt(body);

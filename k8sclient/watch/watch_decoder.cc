@@ -8,6 +8,7 @@
 
 #include "k8sclient/value/json_scratch.h"
 #include "k8sclient/value/utf8.h"
+#include "k8sclient/watch/protobuf_event.h"
 
 namespace k8s {
 namespace {
@@ -42,7 +43,7 @@ simdjson::error_code read_annotations(ondemand::value value, Line* line) {
     std::string_view key;
     std::string_view text;
     if (auto error = field.unescaped_key().get(key)) return error;
-    if (key != "k8s.io/initial-events-end") continue;
+    if (key != kInitialEventsEnd) continue;
     if (auto error = field.value().get_string().get(text)) return error;
     line->initial_events_end = text == "true";
   }
@@ -119,16 +120,16 @@ std::expected<WatchEvent, std::string> decode(std::string_view line) {
     return std::unexpected(
         fmt::format("a line is not a watch event ({}): {}", simdjson::error_message(error), quoted(line)));
   }
-  for (const auto& [name, type] : kTypes) {
-    if (name != read.type) continue;
-    if (read.object_json.empty()) return std::unexpected("a watch event has no object: " + quoted(line));
-    if (type != WatchEventType::error && read.resource_version.empty()) {
-      return std::unexpected("a watch event has no metadata.resourceVersion: " + quoted(line));
-    }
-    return WatchEvent{type, read.object_json, std::string(read.resource_version),
-                      read.initial_events_end && type == WatchEventType::bookmark};
+  const std::optional<WatchEventType> type = watch_event_type(read.type);
+  if (!type) {
+    return std::unexpected(fmt::format("a watch event has the unknown type {}: {}", quoted(read.type), quoted(line)));
   }
-  return std::unexpected(fmt::format("a watch event has the unknown type {}: {}", quoted(read.type), quoted(line)));
+  if (read.object_json.empty()) return std::unexpected("a watch event has no object: " + quoted(line));
+  if (*type != WatchEventType::error && read.resource_version.empty()) {
+    return std::unexpected("a watch event has no metadata.resourceVersion: " + quoted(line));
+  }
+  return WatchEvent{*type, read.object_json, std::string(read.resource_version),
+                    read.initial_events_end && *type == WatchEventType::bookmark};
 }
 
 }  // namespace
@@ -138,6 +139,13 @@ std::string_view to_string(WatchEventType type) {
     if (value == type) return name;
   }
   return "";
+}
+
+std::optional<WatchEventType> watch_event_type(std::string_view text) {
+  for (const auto& [name, type] : kTypes) {
+    if (name == text) return type;
+  }
+  return std::nullopt;
 }
 
 void WatchDecoder::feed(std::string_view chunk) {
@@ -150,36 +158,67 @@ void WatchDecoder::feed(std::string_view chunk) {
 }
 
 std::optional<Result<WatchEvent>> WatchDecoder::next() {
-  while (!broken_) {
+  const bool json = encoding_ == WatchEncoding::json;
+  const std::optional<std::string_view> line = broken_ ? std::nullopt : json ? next_line() : next_frame();
+  if (broken_) return Result<WatchEvent>(std::unexpected(*broken_));
+  if (!line) return std::nullopt;
+  auto event = json ? decode(*line) : read_protobuf_event(*line);
+  if (event) return Result<WatchEvent>(*std::move(event));
+  fail_for_good(std::move(event.error()));
+  return Result<WatchEvent>(std::unexpected(*broken_));
+}
+
+std::optional<std::string_view> WatchDecoder::next_line() {
+  while (true) {
     const std::size_t newline = buffer_.find('\n', scanned_);
     const bool complete = newline != std::string::npos;
     const std::size_t end = complete ? newline : buffer_.size();
     if (end - begin_ > max_line_) {
-      return fail_for_good(fmt::format("a watch event is longer than {} bytes, the most that is accepted", max_line_));
+      fail_for_good(fmt::format("a watch event is longer than {} bytes, the most that is accepted", max_line_));
+      return std::nullopt;
     }
     if (!complete) {
       scanned_ = end;
-      if (begin_ == end && buffer_.capacity() > kKeptBuffer) {
-        std::string().swap(buffer_);
-        begin_ = scanned_ = 0;
-      }
+      release();
       return std::nullopt;
     }
     const std::string_view line(buffer_.data() + begin_, end - begin_);
     begin_ = scanned_ = end + 1;
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    auto event = decode(line);
-    if (!event) return fail_for_good(std::move(event.error()));
-    return Result<WatchEvent>(*std::move(event));
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) return line;
   }
-  return Result<WatchEvent>(std::unexpected(*broken_));
 }
 
-std::optional<Result<WatchEvent>> WatchDecoder::fail_for_good(std::string message) {
+std::optional<std::string_view> WatchDecoder::next_frame() {
+  constexpr std::size_t kLength = 4;
+  const std::string_view unread = std::string_view(buffer_).substr(begin_);
+  std::size_t size = 0;
+  if (unread.size() >= kLength) {
+    for (const char byte : unread.substr(0, kLength)) size = size << 8U | static_cast<unsigned char>(byte);
+    if (size > max_line_) {
+      fail_for_good(fmt::format("a watch event is longer than {} bytes, the most that is accepted", max_line_));
+      return std::nullopt;
+    }
+  }
+  if (unread.size() < kLength + size) {
+    scanned_ = buffer_.size();
+    release();
+    return std::nullopt;
+  }
+  begin_ = scanned_ = begin_ + kLength + size;
+  return unread.substr(kLength, size);
+}
+
+// Returns the memory of a large line when nothing is left.
+void WatchDecoder::release() {
+  if (begin_ != buffer_.size() || buffer_.capacity() <= kKeptBuffer) return;
+  std::string().swap(buffer_);
+  begin_ = scanned_ = 0;
+}
+
+void WatchDecoder::fail_for_good(std::string message) {
   broken_ = Error{Reason::decode, 0, std::move(message)};
   std::string().swap(buffer_);
   begin_ = scanned_ = 0;
-  return Result<WatchEvent>(std::unexpected(*broken_));
 }
 
 }  // namespace k8s

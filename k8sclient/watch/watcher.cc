@@ -199,6 +199,7 @@ asio::awaitable<WatchInput> Watcher::open(bool initial_events) {
   options.label_selector = options_.label_selector;
   options.field_selector = options_.field_selector;
   options.send_initial_events = initial_events;
+  options.protobuf = options_.protobuf;
   options.timeout = std::chrono::seconds(timeouts(random_));
   if (!initial_events) options.resource_version = std::get<InitListed>(state_).resource_version;
   const std::chrono::seconds life = options.timeout + options_.timeout_margin;
@@ -207,7 +208,8 @@ asio::awaitable<WatchInput> Watcher::open(bool initial_events) {
   alone_since_.reset();
   ++stats_.watches;
   stream_ = *std::move(stream);
-  decoder_ = WatchDecoder(options_.max_line);
+  const bool protobuf = stream_->header("content-type").starts_with("application/vnd.kubernetes.protobuf");
+  decoder_ = WatchDecoder(options_.max_line, protobuf ? WatchEncoding::protobuf : WatchEncoding::json);
   opened_at_ = clock_->monotonic();
   stream_deadline_ = opened_at_ + life;
   co_return Opened{};
@@ -237,10 +239,10 @@ std::optional<WatchInput> Watcher::buffered_event() {
     return Failed{std::move(error)};
   }
   WatchEvent& read = **event;
-  current_object_ = read.object_json;
+  current_object_ = read.object;
   EventRead input{read.type, std::move(read.resource_version), read.initial_events_end};
   if (read.type == WatchEventType::error) {
-    input.error = error_from_answer(0, read.object_json, "", "watch " + gvr_.resource);
+    input.error = error_from_answer(0, read.object, "", "watch " + gvr_.resource);
   }
   return input;
 }

@@ -29,7 +29,8 @@
 namespace k8s {
 
 // Each `json` is one object (list items lack apiVersion and kind), readable for kJsonPadding bytes past its end, and
-// lives for the call only. An error that a sink returns is reported through on_error and changes nothing else.
+// lives for the call only. With WatcherOptions::protobuf it can be protobuf instead (protobuf_object.h). An error that
+// a sink returns is reported through on_error and changes nothing else.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
@@ -69,6 +70,9 @@ struct WatcherOptions {
   // A complete view is asked for again at the end of the first watch that ends this long after the last one: what a
   // server has failed to send is then known. 0: only when the protocol wants it.
   Duration renew_after{0};
+  // Ask for protobuf, which costs the server a fifth of JSON. For a sink that reads both: lists are in JSON, and so are
+  // the watches of a server or proxy that writes no protobuf.
+  bool protobuf = false;
   std::size_t max_line = WatchDecoder::kDefaultMaxLine;
   std::uint64_t seed = 0;  // Of timeouts and jitter.
 };

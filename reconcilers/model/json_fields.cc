@@ -136,8 +136,11 @@ bool Fields::quantity(Value value, std::string_view field, std::int64_t& out, st
   } else if (!view(value, field, read)) {
     return false;
   }
-  if (type == json_type::null) return true;
-  const auto parsed = whole_quantity(read, parts);
+  return type == json_type::null || quantity(read, field, out, parts);
+}
+
+bool Fields::quantity(std::string_view text, std::string_view field, std::int64_t& out, std::int64_t parts) {
+  const auto parsed = whole_quantity(text, parts);
   if (!parsed) return fail(field, "a quantity such as 8 or 2k");
   out = *parsed;
   return true;
@@ -234,16 +237,16 @@ simdjson::error_code Document::iterate(simdjson::ondemand::document& document) {
   return k8s::JsonScratch::of_thread().open_copy(text_, document);
 }
 
-k8s::Result<void> Document::finish(const k8s::ObjectMeta& meta) const {
-  std::string failure = fields_.failure();
-  k8s::Cause wrong = fields_.wrong();
+k8s::Result<void> finish(std::string_view kind, const Fields& fields, const k8s::ObjectMeta& meta) {
+  std::string failure = fields.failure();
+  k8s::Cause wrong = fields.wrong();
   if (failure.empty() && meta.name.empty()) {
     wrong = {"FieldValueInvalid", "metadata.name", "a non-empty string"};
     failure = fmt::format("{} must be {}", wrong.field, wrong.message);
   }
   if (failure.empty()) return {};
   const std::string named =
-      meta.name.empty() ? std::string(kind_) : fmt::format("{} {}", kind_, k8s::to_string(meta.key()));
+      meta.name.empty() ? std::string(kind) : fmt::format("{} {}", kind, k8s::to_string(meta.key()));
   k8s::Error error{k8s::Reason::decode, 0, fmt::format("{}: {}", named, failure)};
   if (!wrong.field.empty()) error.causes.push_back(std::move(wrong));
   return std::unexpected(std::move(error));

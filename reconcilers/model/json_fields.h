@@ -73,9 +73,10 @@ class Fields {
   bool flag(Value value, std::string_view field, std::optional<bool>& out);
   // Does not consume the value.
   [[nodiscard]] static bool is_null(Value& value);
-  // A Kubernetes quantity as a whole number ("8", 8, "2k"); a fraction rounds up, as the scheduler does. With `parts` of
-  // 1000 it counts thousandths: "500m" is 500.
+  // A Kubernetes quantity as a whole number ("8", 8, "2k"); a fraction rounds up, as the scheduler does. With `parts`
+  // of 1000 it counts thousandths: "500m" is 500.
   bool quantity(Value value, std::string_view field, std::int64_t& out, std::int64_t parts = 1);
+  bool quantity(std::string_view text, std::string_view field, std::int64_t& out, std::int64_t parts = 1);
   bool string_map(Value value, std::string_view field, std::map<std::string, std::string>& out);
 
  private:
@@ -116,6 +117,9 @@ bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::Objec
   });
 }
 
+// The error of a projection: the first failure, or that the object has no name.
+k8s::Result<void> finish(std::string_view kind, const Fields& fields, const k8s::ObjectMeta& meta);
+
 // The root object of one text, copied into the thread's JsonScratch: no Document is read inside another one.
 // Calls on_field(fields, key, value) for each root field; afterwards the text must be at its end and `meta.name` set.
 class Document {
@@ -138,12 +142,11 @@ class Document {
         fields_.fail("the document", "one object and nothing after it");
       }
     }
-    return finish(meta);
+    return finish(kind_, fields_, meta);
   }
 
  private:
   simdjson::error_code iterate(simdjson::ondemand::document& document);
-  k8s::Result<void> finish(const k8s::ObjectMeta& meta) const;
   Fields fields_;
   std::string_view kind_;
   std::string_view text_;

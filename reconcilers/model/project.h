@@ -14,7 +14,7 @@
 
 namespace gso {
 
-k8s::Result<Node> project_node(std::string_view json);
+k8s::Result<Node> project_node(std::string_view object);  // Also from protobuf (k8sclient/value/protobuf_object.h).
 k8s::Result<ConfigMap> project_configmap(std::string_view json);
 k8s::Result<DaemonSet> project_daemonset(std::string_view json);
 k8s::Result<ControllerRevision> project_controller_revision(std::string_view json);

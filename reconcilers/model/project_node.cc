@@ -1,8 +1,10 @@
 // Node and ConfigMap: JSON -> projected value.
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
 #include "k8sclient/value/base64.h"
+#include "k8sclient/value/protobuf_object.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
@@ -32,36 +34,45 @@ bool read_taint(Fields& fields, Value value, Taint& taint) {
   });
 }
 
-bool read_gpu_resource(Fields& fields, std::string_view key, Value value, std::string_view field, ResourceCounts& out) {
-  if (!key.starts_with("nvidia.com/")) return true;
-  std::int64_t& count = out[Interned(key)];
-  return fields.quantity(value, field, count);
+// What a Node has and offers, whatever it is written in: quantity(field, out, parts) reads the amount of `resource`.
+template <class Quantity>
+bool read_gpus(std::string_view resource, std::string_view field, Quantity quantity, ResourceCounts& out) {
+  return !resource.starts_with("nvidia.com/") || quantity(field, out[Interned(resource)], 1);
 }
 
-bool read_small(Fields& fields, Value value, std::string_view field, std::int64_t parts, std::int32_t& out) {
+template <class Quantity>
+bool read_small(std::string_view field, std::int64_t parts, Quantity quantity, std::int32_t& out) {
   std::int64_t read = 0;
-  if (!fields.quantity(value, field, read, parts)) return false;
+  if (!quantity(field, read, parts)) return false;
   out = static_cast<std::int32_t>(std::clamp<std::int64_t>(read, 0, std::numeric_limits<std::int32_t>::max()));
   return true;
 }
 
-bool read_allocatable(Fields& fields, Value value, Node& node) {
-  return fields.object(value, "status.allocatable", [&](std::string_view key, Value inner) {
-    if (key == "cpu") return read_small(fields, inner, "status.allocatable.cpu", 1000, node.room.cpu);
-    if (key == "pods") return read_small(fields, inner, "status.allocatable.pods", 1, node.room.pods);
-    if (key == "memory") return fields.quantity(inner, "status.allocatable.memory", node.room.memory);
-    return read_gpu_resource(fields, key, inner, "status.allocatable", node.allocatable);
-  });
+template <class Quantity>
+bool read_allocatable(std::string_view resource, Quantity quantity, Node& node) {
+  if (resource == "cpu") return read_small("status.allocatable.cpu", 1000, quantity, node.room.cpu);
+  if (resource == "pods") return read_small("status.allocatable.pods", 1, quantity, node.room.pods);
+  if (resource == "memory") return quantity("status.allocatable.memory", node.room.memory, 1);
+  return read_gpus(resource, "status.allocatable", quantity, node.allocatable);
 }
 
 bool read_node_status(Fields& fields, Value value, Node& node) {
+  const auto quantity_of = [&fields](Value amount) {
+    return [&fields, amount](std::string_view field, std::int64_t& out, std::int64_t parts) {
+      return fields.quantity(amount, field, out, parts);
+    };
+  };
   return fields.object(value, "status", [&](std::string_view key, Value inner) {
     if (key == "capacity") {
-      return fields.object(inner, "status.capacity", [&](std::string_view resource, Value count) {
-        return read_gpu_resource(fields, resource, count, "status.capacity", node.capacity);
+      return fields.object(inner, "status.capacity", [&](std::string_view resource, Value amount) {
+        return read_gpus(resource, "status.capacity", quantity_of(amount), node.capacity);
       });
     }
-    if (key == "allocatable") return read_allocatable(fields, inner, node);
+    if (key == "allocatable") {
+      return fields.object(inner, "status.allocatable", [&](std::string_view resource, Value amount) {
+        return read_allocatable(resource, quantity_of(amount), node);
+      });
+    }
     if (key == "conditions") {
       return fields.array(inner, "status.conditions", [&](Value item) { return read_ready(fields, item, node.ready); });
     }
@@ -79,6 +90,155 @@ bool read_node_spec(Fields& fields, Value value, Node& node) {
     return true;
   });
 }
+
+// The same from protobuf, which has what the API server has stored. Field numbers: generated.proto of k8s.io/api,
+// core/v1.
+namespace message {
+
+namespace pb = k8s::protobuf;
+using protozero::pbf_reader;
+
+Taint read_taint(pbf_reader taint) {
+  constexpr std::uint32_t kKey = pb::text(1);
+  constexpr std::uint32_t kValue = pb::text(2);
+  constexpr std::uint32_t kEffect = pb::text(3);
+  Taint out;
+  while (taint.next()) {
+    switch (taint.tag_and_type()) {
+      case kKey:
+        out.key = Interned(pb::view(taint));
+        break;
+      case kValue:
+        out.value = Interned(pb::view(taint));
+        break;
+      case kEffect:
+        out.effect = Interned(pb::view(taint));
+        break;
+      default:
+        taint.skip();
+    }
+  }
+  return out;
+}
+
+void read_spec(pbf_reader spec, Node& node) {
+  constexpr std::uint32_t kUnschedulable = pb::number(4);
+  constexpr std::uint32_t kTaints = pb::text(5);
+  while (spec.next()) {
+    switch (spec.tag_and_type()) {
+      case kUnschedulable:
+        node.unschedulable = spec.get_bool();
+        break;
+      case kTaints:
+        node.taints.push_back(read_taint(spec.get_message()));
+        break;
+      default:
+        spec.skip();
+    }
+  }
+}
+
+// resource.Quantity: its text.
+std::string_view read_quantity(std::string_view quantity) {
+  constexpr std::uint32_t kString = pb::text(1);
+  pbf_reader message(quantity.data(), quantity.size());
+  std::string_view text;
+  while (message.next()) {
+    if (message.tag_and_type() == kString) {
+      text = pb::view(message);
+    } else {
+      message.skip();
+    }
+  }
+  return text;
+}
+
+void read_condition(pbf_reader condition, bool& ready) {
+  constexpr std::uint32_t kType = pb::text(1);
+  constexpr std::uint32_t kStatus = pb::text(2);
+  std::string_view type;
+  std::string_view status;
+  while (condition.next()) {
+    switch (condition.tag_and_type()) {
+      case kType:
+        type = pb::view(condition);
+        break;
+      case kStatus:
+        status = pb::view(condition);
+        break;
+      default:
+        condition.skip();
+    }
+  }
+  if (type == "Ready") ready = status == "True";
+}
+
+void read_status(pbf_reader status, Fields& fields, Node& node) {
+  constexpr std::uint32_t kCapacity = pb::text(1);
+  constexpr std::uint32_t kAllocatable = pb::text(2);
+  constexpr std::uint32_t kConditions = pb::text(4);
+  const auto quantity_of = [&fields](std::string_view amount) {
+    return [&fields, text = read_quantity(amount)](std::string_view field, std::int64_t& out, std::int64_t parts) {
+      return fields.quantity(text, field, out, parts);
+    };
+  };
+  while (status.next()) {
+    switch (status.tag_and_type()) {
+      case kCapacity: {
+        const pb::MapEntry entry = pb::read_map_entry(status.get_message());
+        read_gpus(entry.key, "status.capacity", quantity_of(entry.value), node.capacity);
+        break;
+      }
+      case kAllocatable: {
+        const pb::MapEntry entry = pb::read_map_entry(status.get_message());
+        read_allocatable(entry.key, quantity_of(entry.value), node);
+        break;
+      }
+      case kConditions:
+        read_condition(status.get_message(), node.ready);
+        break;
+      default:
+        status.skip();
+    }
+  }
+}
+
+void read_node(std::string_view text, Fields& fields, Node& node) {
+  constexpr std::uint32_t kMetadata = pb::text(1);
+  constexpr std::uint32_t kSpec = pb::text(2);
+  constexpr std::uint32_t kStatus = pb::text(3);
+  pbf_reader message(text.data(), text.size());
+  while (message.next()) {
+    switch (message.tag_and_type()) {
+      case kMetadata:
+        pb::read_meta(message.get_message(), keeps_node_annotation, node.meta);
+        break;
+      case kSpec:
+        read_spec(message.get_message(), node);
+        break;
+      case kStatus:
+        read_status(message.get_message(), fields, node);
+        break;
+      default:
+        message.skip();
+    }
+  }
+}
+
+k8s::Result<Node> project(std::string_view text) {
+  const auto object = k8s::open_protobuf(text);
+  if (!object || object->kind != "Node") {
+    return k8s::fail(k8s::Reason::decode, "Node: the bytes are not a Node in protobuf");
+  }
+  Node node;
+  Fields fields;
+  const bool read = k8s::read_protobuf([&] { read_node(object->message, fields, node); });
+  if (!read) fields.fail("the message", "a Node in protobuf");
+  if (auto finished = json::finish("Node", fields, node.meta); !finished) return std::unexpected(finished.error());
+  return node;
+}
+
+}  // namespace message
 
 // Annotations of a ConfigMap that planners read: the operator's stops, and the marks of GitOps tools and Helm.
 bool keeps_configmap_annotation(std::string_view key) {
@@ -138,6 +298,7 @@ void keep_data_managers(std::vector<DataManager> managers, ConfigMap& out) {
 }  // namespace
 
 k8s::Result<Node> project_node(std::string_view text) {
+  if (k8s::is_protobuf(text)) return message::project(text);
   Node node;
   json::Document document("Node", text);
   const json::MetaFilter filter{true, keeps_node_annotation};

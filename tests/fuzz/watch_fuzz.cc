@@ -1,5 +1,5 @@
 // Any bytes as a watch stream, cut into pieces of any size: no crash, the events of the uncut stream, and after an
-// error the same error again, in UTF-8. The first two bytes choose the pieces and the longest line.
+// error the same error again, in UTF-8. The first two bytes choose the pieces, the longest line and the encoding.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "k8sclient/api/object_json.h"
+#include "k8sclient/api/status.h"
 #include "k8sclient/watch/watch_decoder.h"
 
 namespace {
@@ -31,17 +32,21 @@ void drain(k8s::WatchDecoder& decoder, Seen& seen) {
     }
     if (!seen.error.empty()) std::abort();
     const k8s::WatchEvent& event = **next;
-    if (event.object_json.empty()) std::abort();
-    static_cast<void>(k8s::read_object_key(event.object_json));
+    if (event.object.empty()) std::abort();
+    static_cast<void>(k8s::read_object_key(event.object));
+    if (event.type == k8s::WatchEventType::error) {
+      static_cast<void>(nlohmann::json(k8s::error_from_answer(0, event.object, "", "watch").message).dump());
+    }
     std::string text(k8s::to_string(event.type));
     text += ' ' + event.resource_version + (event.initial_events_end ? " end " : " ");
-    seen.events.push_back(text.append(event.object_json));
+    seen.events.push_back(text.append(event.object));
   }
 }
 
 // `seed` gives the sizes of the pieces; 0: one piece.
-Seen read(std::string_view stream, std::size_t max_line, std::uint32_t seed) {
-  k8s::WatchDecoder decoder(max_line);
+Seen read(std::string_view stream, std::size_t max_line, k8s::WatchEncoding encoding, std::uint32_t seed) {
+  constexpr std::size_t kLength = 4;  // Before a frame.
+  k8s::WatchDecoder decoder(max_line, encoding);
   Seen seen;
   for (std::uint32_t state = seed; !stream.empty();) {
     state = state * 1'664'525U + 1'013'904'223U;
@@ -49,7 +54,7 @@ Seen read(std::string_view stream, std::size_t max_line, std::uint32_t seed) {
     decoder.feed(stream.substr(0, size));
     stream.remove_prefix(size);
     drain(decoder, seen);
-    if (seen.error.empty() && decoder.pending() > max_line) std::abort();
+    if (seen.error.empty() && decoder.pending() > max_line + kLength) std::abort();
   }
   drain(decoder, seen);
   return seen;
@@ -61,6 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 2) return 0;
   const std::string_view stream(reinterpret_cast<const char*>(data) + 2, size - 2);
   const std::size_t max_line = data[1] % 2 == 0 ? k8s::WatchDecoder::kDefaultMaxLine : 16U + data[1];
-  if (read(stream, max_line, 0) != read(stream, max_line, 1U + data[0])) std::abort();
+  const auto encoding = data[1] >= 0xfe ? k8s::WatchEncoding::protobuf : k8s::WatchEncoding::json;
+  if (read(stream, max_line, encoding, 0) != read(stream, max_line, encoding, 1U + data[0])) std::abort();
   return 0;
 }

@@ -29,7 +29,7 @@ std::vector<std::string> decode(WatchDecoder& decoder) {
     }
     const WatchEvent& event = **next;
     out.push_back(fmt::format("{} {}{}|{}", to_string(event.type), event.resource_version,
-                              event.initial_events_end ? " end" : "", event.object_json));
+                              event.initial_events_end ? " end" : "", event.object));
   }
   return out;
 }

@@ -1,0 +1,197 @@
+// The field numbers are those of generated.proto in k8s.io/apimachinery (pkg/runtime and pkg/apis/meta/v1).
+#include "k8sclient/value/protobuf_object.h"
+
+#include <chrono>
+#include <string>
+
+#include "k8sclient/value/utf8.h"
+
+namespace k8s {
+namespace {
+
+constexpr std::string_view kMagic("k8s\0", 4);
+
+std::string_view read_kind(protozero::pbf_reader type_meta) {
+  constexpr std::uint32_t kKind = protobuf::text(2);
+  std::string_view kind;
+  while (type_meta.next()) {
+    if (type_meta.tag_and_type() == kKind) {
+      kind = protobuf::view(type_meta);
+    } else {
+      type_meta.skip();
+    }
+  }
+  return kind;
+}
+
+}  // namespace
+
+bool is_protobuf(std::string_view object) {
+  return object.starts_with(kMagic);
+}
+
+std::optional<ProtobufObject> open_protobuf(std::string_view object) {
+  constexpr std::uint32_t kTypeMeta = protobuf::text(1);
+  constexpr std::uint32_t kRaw = protobuf::text(2);
+  if (!is_protobuf(object)) return std::nullopt;
+  object.remove_prefix(kMagic.size());
+  ProtobufObject out;
+  const bool read = read_protobuf([&] {
+    protozero::pbf_reader unknown(object.data(), object.size());
+    while (unknown.next()) {
+      switch (unknown.tag_and_type()) {
+        case kTypeMeta:
+          out.kind = read_kind(unknown.get_message());
+          break;
+        case kRaw:
+          out.message = protobuf::view(unknown);
+          break;
+        default:
+          unknown.skip();
+      }
+    }
+  });
+  if (!read) return std::nullopt;
+  return out;
+}
+
+namespace protobuf {
+namespace {
+
+// nullopt: none (an empty message), or one that JSON could not have.
+std::optional<WallTime> read_time(protozero::pbf_reader time) {
+  constexpr std::uint32_t kSeconds = number(1);  // metav1.Time has whole seconds: nanoseconds are never written.
+  std::optional<std::int64_t> seconds;
+  while (time.next()) {
+    if (time.tag_and_type() == kSeconds) {
+      seconds = time.get_int64();
+    } else {
+      time.skip();
+    }
+  }
+  constexpr std::int64_t kFirst = -62'135'596'800;  // Of the year 1.
+  constexpr std::int64_t kLast = 253'402'300'799;   // Of the year 9999.
+  if (!seconds || *seconds < kFirst || *seconds > kLast) return std::nullopt;
+  return WallTime(std::chrono::seconds(*seconds));
+}
+
+// The API server takes any bytes here; all other texts that are kept it has checked to be ASCII.
+std::string any_text(std::string_view bytes) {
+  return replace_invalid_utf8(std::string(bytes));
+}
+
+OwnerReference read_owner(protozero::pbf_reader owner) {
+  constexpr std::uint32_t kKind = text(1);
+  constexpr std::uint32_t kName = text(3);
+  constexpr std::uint32_t kUid = text(4);
+  constexpr std::uint32_t kController = number(6);
+  OwnerReference out;
+  while (owner.next()) {
+    switch (owner.tag_and_type()) {
+      case kKind:
+        out.kind = Interned(any_text(view(owner)));
+        break;
+      case kName:
+        out.name = Interned(any_text(view(owner)));
+        break;
+      case kUid:
+        out.uid = Interned(any_text(view(owner)));
+        break;
+      case kController:
+        out.controller = owner.get_bool();
+        break;
+      default:
+        owner.skip();
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+MapEntry read_map_entry(protozero::pbf_reader entry) {
+  constexpr std::uint32_t kKey = text(1);
+  constexpr std::uint32_t kValue = text(2);
+  MapEntry out;
+  while (entry.next()) {
+    switch (entry.tag_and_type()) {
+      case kKey:
+        out.key = view(entry);
+        break;
+      case kValue:
+        out.value = view(entry);
+        break;
+      default:
+        entry.skip();
+    }
+  }
+  return out;
+}
+
+void read_meta(protozero::pbf_reader message, KeepsAnnotation keeps, ObjectMeta& meta) {
+  constexpr std::uint32_t kName = text(1);
+  constexpr std::uint32_t kNamespace = text(3);
+  constexpr std::uint32_t kUid = text(5);
+  constexpr std::uint32_t kResourceVersion = text(6);
+  constexpr std::uint32_t kGeneration = number(7);
+  constexpr std::uint32_t kCreationTimestamp = text(8);
+  constexpr std::uint32_t kDeletionTimestamp = text(9);
+  constexpr std::uint32_t kLabels = text(11);
+  constexpr std::uint32_t kAnnotations = text(12);
+  constexpr std::uint32_t kOwnerReferences = text(13);
+  while (message.next()) {
+    switch (message.tag_and_type()) {
+      case kName:
+        meta.name = view(message);
+        break;
+      case kNamespace:
+        meta.ns = Interned(view(message));
+        break;
+      case kUid:
+        meta.uid = view(message);
+        break;
+      case kResourceVersion:
+        meta.resource_version = view(message);
+        break;
+      case kGeneration:
+        meta.generation = message.get_int64();
+        break;
+      case kCreationTimestamp:
+        meta.creation_timestamp = read_time(message.get_message()).value_or(WallTime{});
+        break;
+      case kDeletionTimestamp:
+        meta.deletion_timestamp = read_time(message.get_message());
+        break;
+      case kLabels: {
+        const MapEntry label = read_map_entry(message.get_message());
+        meta.labels.set(label.key, label.value);
+        break;
+      }
+      case kAnnotations: {
+        const MapEntry annotation = read_map_entry(message.get_message());
+        if (keeps != nullptr && keeps(annotation.key)) meta.annotations.set(annotation.key, any_text(annotation.value));
+        break;
+      }
+      case kOwnerReferences:
+        meta.owners.push_back(read_owner(message.get_message()));
+        break;
+      default:
+        message.skip();
+    }
+  }
+  meta.labels.shrink_to_fit();
+  meta.annotations.shrink_to_fit();
+}
+
+protozero::pbf_reader meta_of(std::string_view message) {
+  constexpr std::uint32_t kMetadata = text(1);
+  protozero::pbf_reader object(message.data(), message.size());
+  while (object.next()) {
+    if (object.tag_and_type() == kMetadata) return object.get_message();
+    object.skip();
+  }
+  return {};
+}
+
+}  // namespace protobuf
+}  // namespace k8s
