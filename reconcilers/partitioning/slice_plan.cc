@@ -43,19 +43,24 @@ PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<
   for (std::size_t n = 0; n < nodes.size(); ++n)
     out.nodes.push_back(pack_node_of(nodes[n], standings[n], out.sizes, settings));
   std::map<std::pair<std::string, std::vector<std::size_t>>, std::size_t> admissions;
+  // Pods that ask for different CPUs are alike where the same nodes admit them: the packing remembers answers by kind.
+  std::map<std::vector<std::size_t>, std::size_t> lists;
   for (std::size_t p = 0; p < pods.size(); ++p) {
     const SlicePod& pod = *pods[p];
-    const auto [at, is_new] = admissions.try_emplace({admission_signature(pod), refused[p]}, out.admissions.size());
+    const auto [at, is_new] = admissions.try_emplace({admission_signature(pod), refused[p]}, 0);
     if (is_new) {
+      std::vector<std::size_t> admitted;
       const Admission admission(pod);
-      std::vector<std::size_t>& admitted = out.admissions.emplace_back();
       for (std::size_t n = 0; n < nodes.size(); ++n) {
         const bool is_refused = std::ranges::binary_search(refused[p], n);
         if (standings[n].serves && !is_refused && admission.admits(nodes[n])) admitted.push_back(n);
       }
+      at->second = lists.try_emplace(std::move(admitted), lists.size()).first->second;
     }
     out.pods.push_back({pod.priority, {pod.slices.begin(), pod.slices.end()}, at->second});
   }
+  out.admissions.resize(lists.size());
+  for (auto& [admitted, index] : lists) out.admissions[index] = admitted;
   return out;
 }
 
