@@ -107,6 +107,11 @@ std::int64_t count_of(const SliceCounts& slices, std::int64_t gigabytes) {
   return at == slices.end() ? 0 : at->second;
 }
 
+bool has_all(const SliceCounts& there, const SliceCounts& wanted) {
+  return std::ranges::all_of(wanted,
+                             [&](const auto& slices) { return count_of(there, slices.first) >= slices.second; });
+}
+
 std::string describe(const SliceCounts& slices) {
   std::string out;
   for (const auto& [gigabytes, count] : slices)
@@ -125,9 +130,7 @@ SliceCounts total_of(const Geometry& geometry) {
 bool contains(const Geometry& whole, const Geometry& part) {
   return std::ranges::all_of(part, [&](const auto& gpu) {
     const auto at = whole.find(gpu.first);
-    return std::ranges::all_of(gpu.second, [&](const auto& slices) {
-      return at != whole.end() && count_of(at->second, slices.first) >= slices.second;
-    });
+    return gpu.second.empty() || (at != whole.end() && has_all(at->second, gpu.second));
   });
 }
 

@@ -19,6 +19,8 @@ using SliceCounts = std::map<std::int64_t, std::int64_t>;  // Size in GiB -> how
 void add_slices(SliceCounts& slices, std::int64_t gigabytes, std::int64_t by);
 // 0 if there are none of that size.
 [[nodiscard]] std::int64_t count_of(const SliceCounts& slices, std::int64_t gigabytes);
+// As many of each size are in `there`, or more.
+[[nodiscard]] bool has_all(const SliceCounts& there, const SliceCounts& wanted);
 // "2 x 10 GiB, 1 x 20 GiB"; "none" if there are none. For people.
 [[nodiscard]] std::string describe(const SliceCounts& slices);
 

@@ -57,8 +57,7 @@ std::string missing_slices(const PartitionedNode& node) {
   SliceCounts free = total_of(node.slices.all());
   for (const auto& [gigabytes, count] : total_of(node.slices.used())) add_slices(free, gigabytes, -count);
   for (const auto& [gigabytes, count] : node.unreported) {
-    const auto at = free.find(gigabytes);
-    if (at == free.end() || at->second < count)
+    if (count_of(free, gigabytes) < count)
       return fmt::format("its pods use more slices of {} GiB than it reports", gigabytes);
   }
   return {};
@@ -254,11 +253,7 @@ bool keeps_pods(const PartitionedNode& node, const Geometry& geometry) {
   if (!contains(geometry, node.slices.used())) return false;
   SliceCounts wanted = total_of(node.slices.used());
   for (const auto& [gigabytes, count] : node.unreported) add_slices(wanted, gigabytes, count);
-  const SliceCounts there = total_of(geometry);
-  return std::ranges::all_of(wanted, [&](const auto& slices) {
-    const auto at = there.find(slices.first);
-    return at != there.end() && at->second >= slices.second;
-  });
+  return has_all(total_of(geometry), wanted);
 }
 
 bool might_cut_bound_slices(const PartitionedNode& node, const Geometry& geometry) {

@@ -44,13 +44,6 @@ SliceCounts wanted_by(const SlicePod& pod) {
   return out;
 }
 
-bool has_all(const SliceCounts& there, const SliceCounts& wanted) {
-  return std::ranges::all_of(wanted, [&](const auto& slices) {
-    const auto at = there.find(slices.first);
-    return at != there.end() && at->second >= slices.second;
-  });
-}
-
 // What the timers say of pods and nodes that are still there.
 class Refusals {
  public:

@@ -8,11 +8,13 @@
 
 #include "k8sclient/watch/watch_decoder.h"
 #include "reconcilers/model/project.h"
+#include "tests/k8sclient/protobuf_envelope.h"
 #include "tests/k8sclient/recorded.h"
 
 namespace gso {
 namespace {
 
+using k8s::test::envelope;
 using protozero::pbf_writer;
 
 std::string first_object(const std::string& file, k8s::WatchEncoding encoding) {
@@ -20,16 +22,6 @@ std::string first_object(const std::string& file, k8s::WatchEncoding encoding) {
   decoder.feed(k8s::test::recorded(file));
   const auto event = decoder.next();
   return event && *event ? std::string((*event)->object) : "";
-}
-
-std::string envelope(const std::string& kind, const std::string& message) {
-  std::string type;
-  pbf_writer(type).add_string(2, kind);
-  std::string unknown;
-  pbf_writer writer(unknown);
-  writer.add_message(1, type);
-  writer.add_bytes(2, message);
-  return std::string("k8s\0", 4) + unknown;
 }
 
 std::string map_entry(const std::string& key, const std::string& value) {

@@ -10,6 +10,7 @@
 #include "k8sclient/api/status.h"
 #include "k8sclient/value/protobuf_object.h"
 #include "k8sclient/watch/watch_decoder.h"
+#include "tests/k8sclient/protobuf_envelope.h"
 #include "tests/k8sclient/recorded.h"
 #include "tests/k8sclient/watch/watcher_fixture.h"
 
@@ -26,16 +27,6 @@ std::string with_length(const std::string& frame) {
   std::string out;
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(frame.size() >> shift & 0xff);
   return out + frame;
-}
-
-std::string envelope(const std::string& kind, const std::string& message) {
-  std::string type;
-  pbf_writer(type).add_string(2, kind);
-  std::string unknown;
-  pbf_writer writer(unknown);
-  writer.add_message(1, type);
-  writer.add_bytes(2, message);
-  return std::string("k8s\0", 4) + unknown;
 }
 
 std::string frame(const std::string& type, const std::string& object) {
