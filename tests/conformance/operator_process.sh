@@ -82,12 +82,11 @@ set_replicas() {
     --patch "$(python3 -c 'import json, sys; print(json.dumps({"data": {sys.argv[1]: sys.argv[2]}}))' "$1" "$text")"
 }
 
-# Nodes with GFD whose label has this value: replicas_are VALUE COUNT. On a node without GFD (edge-01) the operator writes
-# the label, and at adoption only if the node's pods were created in a later second than the ConfigMap.
+# Nodes whose label has this value: replicas_are VALUE COUNT.
 replicas_are() {
   local count
-  count=$(kubectl get nodes --selector "nvidia.com/gpu.replicas=$1,nvidia.com/gfd.timestamp" --output name | wc -l)
-  ((count == $2)) || { echo "$count nodes with GFD have nvidia.com/gpu.replicas=$1, not $2"; kubectl get nodes -L nvidia.com/gpu.replicas,gpusharing.dev/state; return 1; }
+  count=$(kubectl get nodes --selector "nvidia.com/gpu.replicas=$1" --output name | wc -l)
+  ((count == $2)) || { echo "$count nodes have nvidia.com/gpu.replicas=$1, not $2"; kubectl get nodes -L nvidia.com/gpu.replicas,gpusharing.dev/state; return 1; }
 }
 
 policy_status() { kubectl get sharingpolicies default --output "jsonpath=$1"; }

@@ -83,7 +83,7 @@ undo_is_written_only_when_asked_and_never_over_argo() {
   exits 0 rollout undo --write-configmap
   [[ $(text) == "$(<"$work/good")" ]]
   await 120 up_to_date 12
-  await 30 replicas_are 4 11
+  await 30 replicas_are 4 12
 }
 
 history_has_the_text() {
