@@ -2,7 +2,6 @@
 #include "controller/runtime/fleet_loop.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <map>
@@ -11,10 +10,6 @@
 #include <variant>
 #include <vector>
 
-#include "controller/serving/process_metrics.h"
-#include "reconcilers/cluster/config_map_times.h"
-#include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/rollout/recorded_timers.h"
 
 namespace gso {
@@ -49,13 +44,6 @@ bool is_same(const std::shared_ptr<const PatchNode>& before, const std::shared_p
   return before == now || (before != nullptr && now != nullptr && *before == *now);
 }
 
-// The ConfigMaps of nos's device plugin, which only partitioning reads.
-void leave_out_nos(std::vector<WatchScope>& scopes, const World& world) {
-  for (const PluginInstallation& nos : discover(world).of_nos) {
-    std::erase(scopes, WatchScope{WatchScope::Kind::configmaps, nos.ns, {}, nos.config_map});
-  }
-}
-
 WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
   const Metrics::Labels name{{"name", kFleet}, {"controller", kFleet}};
   const Metrics::Labels depth_of{{"name", kFleet}, {"controller", kFleet}, {"priority", ""}};
@@ -77,41 +65,6 @@ FleetLoop::FleetLoop(Parts parts, FleetLoopOptions options)
       held_since_(options_.assume_observed_for),
       timer_(parts_.clock->make_signal()) {
   follow_stores();
-}
-
-void FleetLoop::follow_stores() {
-  World& world = *parts_.world;
-  follow_killed_daemons(world);
-  follow_config_map_times(world, [clock = parts_.clock] { return clock->now(); });
-  parts_.index->attach(world);  // Before anything is in the stores, and before the listeners that start a pass.
-  const auto listen = [this](auto& store, bool scopes) {
-    store.add_listener([this, scopes](const auto&, const auto&, const auto&) {
-      scopes_dirty_ = scopes_dirty_ || scopes;
-      note_change();
-    });
-  };
-  listen(world.nodes, false);
-  listen(world.daemonsets, true);
-  listen(world.clusterpolicies, true);
-  listen(world.gpu_clusters, false);
-  listen(world.device_classes, false);
-  listen(world.resource_slices, false);
-  listen(world.configmaps, false);
-  listen(world.operand_pods, false);
-  listen(world.revisions, false);
-  listen(world.policies, false);
-  listen(world.rollouts, false);
-  listen(world.kai.configs, false);
-  listen(world.kai.bind_requests, false);
-  listen(world.kai.pods, false);
-  listen(world.kai.deployments, false);
-  listen(world.kai.runtime_classes, false);
-  listen(world.kai.schemas, false);
-  listen(world.partitioning.pods, false);
-  // A renewal, which comes every two seconds, is no news: each pass reads the Lease as it is then.
-  world.partitioning.leases.add_listener([this](const auto&, const auto& before, const auto& after) {
-    if (before == nullptr || after == nullptr || before->holder != after->holder) note_change();
-  });
 }
 
 void FleetLoop::wake(Duration after) {
@@ -161,40 +114,12 @@ boost::asio::awaitable<void> FleetLoop::resync() {
   }
 }
 
-void FleetLoop::update_scopes() {
-  if (!scopes_dirty_ || !parts_.world->daemonsets.synced()) return;
-  if (!parts_.world->clusterpolicies.synced() && !parts_.world->clusterpolicies_forbidden) return;
-  scopes_dirty_ = false;
-  std::vector<WatchScope> scopes = wanted_scopes(*parts_.world, *parts_.settings);
-  if (options_.partitioning == PartitioningMode::off) leave_out_nos(scopes, *parts_.world);
-  parts_.dynamic->want(scopes);
-}
-
 // ClusterPolicies are the only kind that planners can work without if reading it is forbidden.
 void FleetLoop::note_forbidden() {
   const bool forbidden = parts_.cluster->forbidden(kClusterPolicies).has_value();
   if (std::exchange(parts_.world->clusterpolicies_forbidden, forbidden) == forbidden) return;
   scopes_dirty_ = true;
   parts_.index->note_everything_changed();
-}
-
-void FleetLoop::note_sync() {
-  const bool served = parts_.cluster->policies_served();
-  if (std::exchange(parts_.world->policies_served, served) != served) {
-    parts_.log->info(
-        served ? "The SharingPolicy/SharingRollout CRDs are installed"
-               : "The SharingPolicy/SharingRollout CRDs are not installed in this cluster; keeping the record "
-                 "in the state ConfigMap");
-    parts_.index->note_everything_changed();
-  }
-  const bool now = synced();
-  parts_.view->synced = now;
-  if (now && !std::exchange(was_synced_, true)) {
-    malloc_trim(0);
-    parts_.log->info("All stores synced", {{"nodes", parts_.world->nodes.size()},
-                                           {"pods", parts_.world->operand_pods.size()},
-                                           {"residentMiB", resident_bytes() >> 20U}});
-  }
 }
 
 void FleetLoop::note_late(const Execution& result) {

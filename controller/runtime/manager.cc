@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "controller/config/operator_options.h"
+#include "controller/runtime/client_settings.h"
+#include "controller/runtime/readiness.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/kai_view.h"
@@ -23,55 +25,10 @@ constexpr Duration kMostForEvents = std::chrono::seconds(1);
 const std::string kLeaseFailed = "Lease could not be acquired or renewed";
 constexpr std::size_t kLongList = 200;
 
-double seconds(Duration d) {
-  return std::chrono::duration<double>(d).count();
-}
-
-// The HTTP method of a client verb, as client-go's rest_client_requests_total has it.
-std::string method_of(std::string_view verb) {
-  if (verb == "LIST" || verb == "WATCH" || verb == "GET") return "GET";
-  if (verb == "APPLY") return "PATCH";
-  return std::string(verb);
-}
-
-k8s::ClientOptions client_options(const Runtime& runtime, const Options& options, OutageLog* outages) {
-  k8s::ClientOptions out;
-  out.field_manager = std::string(kFieldManager);
-  out.page_limit = static_cast<int>(options.page_size);
-  out.most_writes = static_cast<int>(options.max_in_flight);
-  out.seed = runtime.seed;
-  out.on_request = [metrics = runtime.metrics, host = runtime.host, outages](const k8s::RequestRecord& record) {
-    const std::string code = record.status == 0 ? "<error>" : std::to_string(record.status);
-    metrics->add("rest_client_requests_total", {{"code", code}, {"method", method_of(record.verb)}, {"host", host}});
-    metrics->observe("rest_client_request_duration_seconds", {{"verb", std::string(record.verb)}, {"host", host}},
-                     seconds(record.took));
-    if (record.retry) {
-      metrics->add("rest_client_request_retries_total",
-                   {{"code", code}, {"verb", std::string(record.verb)}, {"host", host}});
-    }
-    outages->answered(record.status);
-    if (record.status == 429) metrics->add("gpusharing_throttled_total");
-  };
-  return out;
-}
-
-k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& options) {
-  k8s::WatcherOptions out;
-  out.watch_list = options.watch_list;
-  out.seed = runtime.seed;
-  return out;
-}
-
 PlannerSettings settings_of(const Options& options) {
   PlannerSettings out = options.planner_settings();
   out.options_text = print_operator_options(options);
   return out;
-}
-
-// A retry cannot fix it.
-bool needs_somebody(k8s::Reason reason) {
-  return reason == k8s::Reason::not_found || reason == k8s::Reason::forbidden || reason == k8s::Reason::unauthorized ||
-         reason == k8s::Reason::invalid;
 }
 
 }  // namespace
@@ -423,30 +380,10 @@ ProbeAnswer Manager::live() const {
 }
 
 ProbeAnswer Manager::ready() const {
-  std::string missing;
-  std::string without;
-  for (const auto& status : cluster_.status()) {
-    if (status.optional_missing) {
-      without += fmt::format("\nwithout {}: {}", status.gvr.resource, status.error->message);
-      continue;
-    }
-    if (status.synced) continue;
-    missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
-                           status.error ? status.error->message : "");
-  }
-  for (const WatchScope& scope : dynamic_.loading()) missing += to_string(scope) + " not synced\n";
-  for (const DynamicWatches::Refusal& refusal : dynamic_.refused()) {
-    // Without its record the operator plans nothing at all.
-    const bool needed = refusal.scope.ns == settings_.operator_namespace;
-    const std::string line = fmt::format("{}: {}", to_string(refusal.scope), refusal.error.message);
-    if (needed) missing += line + "\n";
-    if (!needed) without += "\nwithout " + line;
-  }
-  if (elector_ != nullptr && elector_->problem() && needs_somebody(elector_->problem()->reason)) {
-    missing += elector_->problem()->message + "\n";
-  }
-  if (!missing.empty()) return {false, missing};
-  return {true, (leading() ? "ok, leading" : "ok, standing by") + without};
+  return readiness({.cluster = &cluster_,
+                    .dynamic = &dynamic_,
+                    .elector = elector_.get(),
+                    .operator_namespace = settings_.operator_namespace});
 }
 
 void Manager::view_complete(const std::string& resource, std::size_t objects) {

@@ -1,4 +1,4 @@
-// The order of execution: chains, workers, the live check, and what may be sent when.
+// The order of execution: chains, workers and the live check. What may be sent when is in executor_waits.cc.
 #include "controller/writes/executor.h"
 
 #include <fmt/format.h>
@@ -28,11 +28,6 @@ constexpr Duration kLookAgain = std::chrono::seconds(10);
 constexpr Duration kLookOn = std::chrono::seconds(1);
 // The subject of the last look, which is one at a time as well.
 constexpr std::string_view kLastLook = "reservations";
-
-// The subject whose backoff grows when the live read before a disruption fails.
-std::string read_of_node(const std::string& node) {
-  return "get nodes " + node;
-}
 
 RateLimiter::Settings backoff_settings() {
   // A failing object is retried ever more slowly. It does not delay others: the common bucket is never empty.
@@ -329,28 +324,6 @@ boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::strin
   co_return same;
 }
 
-std::optional<Duration> Executor::not_before(const PlannedAction& planned) {
-  const std::string subject = subject_of(planned);
-  const MonoTime now = parts_.clock->monotonic();
-  if (auto it = terminal_.find(subject); it != terminal_.end()) {
-    if (it->second.action.action == planned.action && now < it->second.retry_at) return it->second.retry_at - now;
-    if (it->second.action.action != planned.action) terminal_.erase(it);
-  }
-  if (auto it = retry_at_.find(subject); it != retry_at_.end()) {
-    if (now < it->second) return it->second - now;
-  }
-  return status_wait(planned);
-}
-
-std::optional<Duration> Executor::status_wait(const PlannedAction& planned) const {
-  const auto* patch = std::get_if<PatchStatus>(&planned.action);
-  if (patch == nullptr) return std::nullopt;
-  auto it = statuses_.find(subject_of(planned));
-  if (it == statuses_.end() || it->second.phase != phase_of_status(patch->status_json)) return std::nullopt;
-  const Duration passed = parts_.clock->monotonic() - it->second.at;
-  return passed < options_.status_interval ? std::optional(options_.status_interval - passed) : std::nullopt;
-}
-
 boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, Planned planned) {
   const std::optional<Duration> wait = not_before(*planned);
   if (wait) {
@@ -374,37 +347,6 @@ void Executor::defer(const RunPtr& run, const char* cause, std::size_t count, st
   run->result.deferred += count;
   earlier(run->result.requeue_after, wait);
   parts_.metrics->add("gpusharing_writes_deferred_total", {{"cause", cause}}, static_cast<double>(count));
-}
-
-// Pod names do not repeat: entries that are neither pending nor wanted would be kept forever.
-void Executor::forget_what_is_over(const std::vector<PlannedAction>& actions) {
-  if (remembered() == 0) return;
-  const MonoTime now = parts_.clock->monotonic();
-  std::erase_if(statuses_, [&](const auto& entry) { return now - entry.second.at >= options_.status_interval; });
-  std::set<std::string> planned;
-  for (const PlannedAction& action : actions) {
-    planned.insert(subject_of(action));
-    if (!action.node.empty()) planned.insert(read_of_node(action.node));
-  }
-  std::erase_if(terminal_, [&](const auto& entry) { return !planned.contains(entry.first); });
-  std::erase_if(retry_at_, [&](const auto& entry) {
-    const bool over = now >= entry.second && !planned.contains(entry.first);
-    if (over) backoff_.forget(entry.first);
-    return over;
-  });
-}
-
-void Executor::forget(const std::string& subject) {
-  backoff_.forget(subject);
-  retry_at_.erase(subject);
-  terminal_.erase(subject);
-}
-
-// Repeats the findings and Events of refusals that still apply, so that they remain while no write is sent.
-void Executor::report_remembered(const RunPtr& run) {
-  for (const auto& [subject, refused] : terminal_) {
-    if (parts_.clock->monotonic() < refused.retry_at) report(run, refused.action, refused.error);
-  }
 }
 
 void Executor::note_dry_run(const std::vector<PlannedAction>& actions) {

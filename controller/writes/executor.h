@@ -197,6 +197,8 @@ class Executor {
   void report_remembered(const RunPtr& run);
   void forget_what_is_over(const std::vector<PlannedAction>& actions);
   void forget(const std::string& subject);
+  // The subject whose backoff grows when the live read before a disruption fails.
+  [[nodiscard]] static std::string read_of_node(const std::string& node);
   void defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait);
   void note_dry_run(const std::vector<PlannedAction>& actions);
   void keep_state_in_memory(std::vector<PlannedAction>& actions);

@@ -1,0 +1,88 @@
+// What the loop listens to, which watches it asks for, and what they have learned before a pass.
+#include <malloc.h>
+
+#include <utility>
+#include <vector>
+
+#include "controller/runtime/fleet_loop.h"
+#include "controller/serving/process_metrics.h"
+#include "reconcilers/cluster/config_map_times.h"
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/killed_daemons.h"
+
+namespace gso {
+namespace {
+
+// The ConfigMaps of nos's device plugin, which only partitioning reads.
+void leave_out_nos(std::vector<WatchScope>& scopes, const World& world) {
+  for (const PluginInstallation& nos : discover(world).of_nos) {
+    std::erase(scopes, WatchScope{WatchScope::Kind::configmaps, nos.ns, {}, nos.config_map});
+  }
+}
+
+}  // namespace
+
+void FleetLoop::follow_stores() {
+  World& world = *parts_.world;
+  follow_killed_daemons(world);
+  follow_config_map_times(world, [clock = parts_.clock] { return clock->now(); });
+  parts_.index->attach(world);  // Before anything is in the stores, and before the listeners that start a pass.
+  const auto listen = [this](auto& store, bool scopes) {
+    store.add_listener([this, scopes](const auto&, const auto&, const auto&) {
+      scopes_dirty_ = scopes_dirty_ || scopes;
+      note_change();
+    });
+  };
+  listen(world.nodes, false);
+  listen(world.daemonsets, true);
+  listen(world.clusterpolicies, true);
+  listen(world.gpu_clusters, false);
+  listen(world.device_classes, false);
+  listen(world.resource_slices, false);
+  listen(world.configmaps, false);
+  listen(world.operand_pods, false);
+  listen(world.revisions, false);
+  listen(world.policies, false);
+  listen(world.rollouts, false);
+  listen(world.kai.configs, false);
+  listen(world.kai.bind_requests, false);
+  listen(world.kai.pods, false);
+  listen(world.kai.deployments, false);
+  listen(world.kai.runtime_classes, false);
+  listen(world.kai.schemas, false);
+  listen(world.partitioning.pods, false);
+  // A renewal, which comes every two seconds, is no news: each pass reads the Lease as it is then.
+  world.partitioning.leases.add_listener([this](const auto&, const auto& before, const auto& after) {
+    if (before == nullptr || after == nullptr || before->holder != after->holder) note_change();
+  });
+}
+
+void FleetLoop::update_scopes() {
+  if (!scopes_dirty_ || !parts_.world->daemonsets.synced()) return;
+  if (!parts_.world->clusterpolicies.synced() && !parts_.world->clusterpolicies_forbidden) return;
+  scopes_dirty_ = false;
+  std::vector<WatchScope> scopes = wanted_scopes(*parts_.world, *parts_.settings);
+  if (options_.partitioning == PartitioningMode::off) leave_out_nos(scopes, *parts_.world);
+  parts_.dynamic->want(scopes);
+}
+
+void FleetLoop::note_sync() {
+  const bool served = parts_.cluster->policies_served();
+  if (std::exchange(parts_.world->policies_served, served) != served) {
+    parts_.log->info(
+        served ? "The SharingPolicy/SharingRollout CRDs are installed"
+               : "The SharingPolicy/SharingRollout CRDs are not installed in this cluster; keeping the record "
+                 "in the state ConfigMap");
+    parts_.index->note_everything_changed();
+  }
+  const bool now = synced();
+  parts_.view->synced = now;
+  if (now && !std::exchange(was_synced_, true)) {
+    malloc_trim(0);
+    parts_.log->info("All stores synced", {{"nodes", parts_.world->nodes.size()},
+                                           {"pods", parts_.world->operand_pods.size()},
+                                           {"residentMiB", resident_bytes() >> 20U}});
+  }
+}
+
+}  // namespace gso

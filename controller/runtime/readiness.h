@@ -1,0 +1,25 @@
+// What /readyz answers: whether this replica could plan now, and what it waits for or works without.
+#pragma once
+
+#include <string_view>
+
+#include "controller/runtime/leader_election.h"
+#include "controller/serving/routes.h"
+#include "controller/watches/cluster_watches.h"
+#include "controller/watches/dynamic_watches.h"
+
+namespace gso {
+
+struct ReadinessParts {
+  const ClusterWatches* cluster = nullptr;
+  const DynamicWatches* dynamic = nullptr;
+  const LeaderElector* elector = nullptr;  // Null: this replica leads without a Lease.
+  std::string_view operator_namespace;
+};
+
+// Not ready while a store has not synced, while the record cannot be read, and while the Lease cannot be read or
+// written for a reason that no retry ends. Whether it leads says nothing about that: standbys are ready. What the
+// operator works without is named in the answer.
+[[nodiscard]] ProbeAnswer readiness(const ReadinessParts& parts);
+
+}  // namespace gso
