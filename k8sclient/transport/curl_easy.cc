@@ -141,6 +141,8 @@ void CurlExchange::set_connection() {
   } else if (target_->tls) {
     set(CURLOPT_PIPEWAIT, 1L);  // Rather wait for the shared connection than open one per request.
   }
+  // What is sent has a few KB. libcurl's 64 KB for each request would be 2 MiB while many nodes are written.
+  set(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, static_cast<long>(options.tcp_keepalive_idle.count()));
   set(CURLOPT_TCP_KEEPINTVL, static_cast<long>(options.tcp_keepalive_interval.count()));
@@ -172,6 +174,7 @@ void CurlExchange::set_tls() {
     set(CURLOPT_SSL_VERIFYPEER, 0L);
     set(CURLOPT_SSL_VERIFYHOST, 0L);
   }
+  if (kind_ == Kind::stream) set(CURLOPT_SSL_CTX_FUNCTION, &CurlExchange::tls_callback);
   if (!tls_->client_cert_pem.empty()) {
     set_blob(CURLOPT_SSLCERT_BLOB, tls_->client_cert_pem);
     set_blob(CURLOPT_SSLKEY_BLOB, tls_->client_key_pem);
@@ -188,6 +191,14 @@ void CurlExchange::set_callbacks() {
   set(CURLOPT_SOCKOPTDATA, static_cast<void*>(this));
   set(CURLOPT_PREREQFUNCTION, &CurlExchange::before_request_callback);
   set(CURLOPT_PREREQDATA, static_cast<void*>(this));
+}
+
+// An event of a watch comes in several TLS records: without read-ahead each of them is two system calls. OpenSSL may
+// then hold records that libcurl does not know of. That is safe on a connection with one stream alone, which libcurl
+// reads until nothing is left; on a shared one the other streams could wait for bytes that have arrived.
+CURLcode CurlExchange::tls_callback(CURL* /*easy*/, void* context, void* /*self*/) {
+  SSL_CTX_set_read_ahead(static_cast<SSL_CTX*>(context), 1);
+  return CURLE_OK;
 }
 
 int CurlExchange::socket_options_callback(void* self, curl_socket_t fd, curlsocktype /*purpose*/) {

@@ -104,6 +104,7 @@ class CurlExchange final : public CurlTransfer {
 
   static std::size_t header_callback(char* data, std::size_t size, std::size_t count, void* self);
   static std::size_t body_callback(char* data, std::size_t size, std::size_t count, void* self);
+  static CURLcode tls_callback(CURL* easy, void* context, void* self);
   static int socket_options_callback(void* self, curl_socket_t fd, curlsocktype purpose);
   static int before_request_callback(void* self, char* remote_ip, char* local_ip, int remote_port, int local_port);
   bool on_header(std::string_view line);
