@@ -76,8 +76,8 @@ std::optional<WallTime> read_time(protozero::pbf_reader time) {
 }
 
 // The API server takes any bytes here; all other texts that are kept it has checked to be ASCII.
-std::string any_text(std::string_view bytes) {
-  return replace_invalid_utf8(std::string(bytes));
+Interned any_text(std::string_view bytes) {
+  return is_valid_utf8(bytes) ? Interned(bytes) : Interned(replace_invalid_utf8(std::string(bytes)));
 }
 
 OwnerReference read_owner(protozero::pbf_reader owner) {
@@ -89,13 +89,13 @@ OwnerReference read_owner(protozero::pbf_reader owner) {
   while (owner.next()) {
     switch (owner.tag_and_type()) {
       case kKind:
-        out.kind = Interned(any_text(view(owner)));
+        out.kind = any_text(view(owner));
         break;
       case kName:
-        out.name = Interned(any_text(view(owner)));
+        out.name = any_text(view(owner));
         break;
       case kUid:
-        out.uid = Interned(any_text(view(owner)));
+        out.uid = any_text(view(owner));
         break;
       case kController:
         out.controller = owner.get_bool();
@@ -169,7 +169,8 @@ void read_meta(protozero::pbf_reader message, KeepsAnnotation keeps, ObjectMeta&
       }
       case kAnnotations: {
         const MapEntry annotation = read_map_entry(message.get_message());
-        if (keeps != nullptr && keeps(annotation.key)) meta.annotations.set(annotation.key, any_text(annotation.value));
+        if (keeps != nullptr && keeps(annotation.key))
+          meta.annotations.set(annotation.key, any_text(annotation.value).view());
         break;
       }
       case kOwnerReferences:

@@ -1,5 +1,7 @@
 #include "k8sclient/value/utf8.h"
 
+#include <simdjson.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -35,19 +37,14 @@ std::size_t sequence_length(std::string_view text) {
 
 }  // namespace
 
+bool is_valid_utf8(std::string_view text) {
+  return simdjson::validate_utf8(text.data(), text.size());
+}
+
 std::string replace_invalid_utf8(std::string text) {
+  if (is_valid_utf8(text)) return text;
+  std::string out;
   std::size_t valid = 0;
-  while (valid < text.size()) {
-    const std::size_t length = sequence_length(std::string_view(text).substr(valid));
-    if (length == 0) {
-      break;
-    }
-    valid += length;
-  }
-  if (valid == text.size()) {
-    return text;
-  }
-  std::string out = text.substr(0, valid);
   while (valid < text.size()) {
     const std::size_t length = sequence_length(std::string_view(text).substr(valid));
     out += length == 0 ? std::string("\ufffd") : text.substr(valid, length);
