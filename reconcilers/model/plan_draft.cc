@@ -1,6 +1,7 @@
 // How a reconciler adds to its plan.
 #include "reconcilers/model/plan_draft.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -8,8 +9,13 @@
 
 namespace gso {
 
+void PlanDraft::walks(std::size_t objects) {
+  constexpr std::size_t kObjectsOfOneAction = 16;
+  most_actions_ = std::max(most_actions_, objects / kObjectsOfOneAction);
+}
+
 bool PlanDraft::takes_more() {
-  if (plan.actions.size() < kMostActions) return true;
+  if (plan.actions.size() < most_actions_) return true;
   look_again_in(Duration::zero());
   return false;
 }

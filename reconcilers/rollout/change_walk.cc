@@ -23,6 +23,7 @@ class ChangeWalk {
   explicit ChangeWalk(Pass& pass) : pass_(pass) {}
 
   void run() {
+    pass_.walks(pass_.index.nodes_in(Bucket::changing).size() + pass_.index.nodes_in(Bucket::failed).size());
     for (const auto* names : {&pass_.index.nodes_in(Bucket::changing), &pass_.index.nodes_in(Bucket::failed)}) {
       // The first node differs from pass to pass, so that nodes whose writes fail repeatedly cannot use up every pass.
       const auto size = static_cast<std::int64_t>(names->size());

@@ -1,0 +1,48 @@
+// How many actions one pass plans.
+#include "reconcilers/model/plan_draft.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace gso::test {
+namespace {
+
+class ActionsOfOnePass : public testing::Test {
+ protected:
+  // How many actions a draft takes that plans as many as it can.
+  [[nodiscard]] std::size_t taken(PlanDraft& draft) const {
+    while (draft.takes_more()) draft.plan.actions.emplace_back();
+    return draft.plan.actions.size();
+  }
+
+  World world_;
+  Timers running_;
+  std::map<std::string, NodeConsumers> consumers_;
+  PlannerSettings settings_;
+  Snapshot snapshot_{world_, {}, running_, consumers_, settings_, nullptr, false};
+};
+
+TEST_F(ActionsOfOnePass, AreSixtyInASmallFleet) {
+  PlanDraft draft(snapshot_, "test");
+  draft.walks(900);
+  EXPECT_EQ(taken(draft), 60U);
+  EXPECT_EQ(draft.plan.requeue_after, Duration::zero()) << "the rest is planned at once";
+}
+
+TEST_F(ActionsOfOnePass, GrowWithTheObjectsThatEachPassLooksAt) {
+  PlanDraft draft(snapshot_, "test");
+  draft.walks(5000);
+  EXPECT_EQ(taken(draft), 312U);
+}
+
+TEST_F(ActionsOfOnePass, AreAsManyAsTheLargestWalkAllows) {
+  PlanDraft draft(snapshot_, "test");
+  draft.walks(1600);
+  draft.walks(10);
+  EXPECT_EQ(taken(draft), 100U);
+}
+
+}  // namespace
+}  // namespace gso::test
