@@ -75,7 +75,7 @@ former_operator_stops_half_way() {
   stop operator KILL
   recorded_at >"$work/recorded_at"
   nodes_with nvidia.com/gpu.replicas=6 >"$work/done"
-  kubectl get sharingrollouts --output 'jsonpath={.items[*].metadata.name}' >"$work/rollouts"
+  kubectl get sharingrollouts --output 'jsonpath={.items[?(@.spec.policy=="default")].metadata.name}' >"$work/rollout"
 }
 
 # The nodes in $work/done have the pods that they had then.
@@ -101,7 +101,7 @@ keeps_everything() {
   is_paused_on_t4_02 4
   [[ $(recorded_at) == "$(<"$work/recorded_at")" ]] || { recorded_at; cat "$work/recorded_at"; return 1; }
   # The rollout that the former one began is the one that is complete.
-  [[ $(kubectl get sharingrollouts "$(tr ' ' '\n' <"$work/rollouts" | tail -n 1)" --output 'jsonpath={.status.phase}') == Completed ]] || { kubectl get sharingrollouts; return 1; }
+  [[ $(kubectl get sharingrollouts "$(<"$work/rollout")" --output 'jsonpath={.status.phase}') == Completed ]] || { kubectl get sharingrollouts; return 1; }
 }
 
 stops_half_way() {
