@@ -6,7 +6,8 @@
 #                                 only when it fails
 #   close_checks                  prints "N passed, N failed"; the exit code is 0 only when nothing failed
 #   await SECONDS COMMAND...      repeats the command until it succeeds
-#   start NAME COMMAND...         in the background; its output is in $work/NAME.log
+#   start NAME COMMAND...         in the background; its output is in $work/NAME.log. What a check that failed has left
+#                                 running under that name is ended first
 #   stop NAME [SIGNAL]            ends it and waits; SIGKILL after 20 s
 #   running NAME                  whether it runs
 #   as COMMAND...                 kubectl as the operator's account ($account, of $namespace)
@@ -52,6 +53,7 @@ await() {
 start() {
   local name=$1
   shift
+  if running "$name"; then stop "$name"; fi
   "$@" >"$work/$name.log" 2>&1 </dev/null &
   echo "$!" >"$work/pids/$name"
 }

@@ -28,8 +28,6 @@ for node in json.load(sys.stdin)["items"]:
 nodes_are_as_before() { nodes >"$work/nodes.now" && diff "$work/nodes.before" "$work/nodes.now"; }
 
 operator_runs() {
-  # A check that failed has left its own.
-  if running operator; then stop operator; fi
   start_operator "$work/operator.kubeconfig" "${quick[@]}"
   await 30 is_ready
   await 60 up_to_date "$1"
