@@ -3,61 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <optional>
 #include <utility>
-
-#include "reconcilers/model/json_access.h"
 
 namespace gso {
 namespace {
 
 namespace asio = boost::asio;
 using nlohmann::json;
-constexpr int kVersion = 1;
 
 }  // namespace
 
 k8s::Result<ComputeModes> ComputeModeMemory::read() const {
-  std::ifstream in(file_, std::ios::binary);
-  if (!in) return ComputeModes{};
-  std::ostringstream text;
-  text << in.rdbuf();
-  const json value = json::parse(text.str(), nullptr, false);
-  const json* modes = member_at(value, "modes");
-  const bool known = number_at(value, "v") == kVersion && member_at(value, "bootId") != nullptr && modes != nullptr &&
-                     modes->is_object() &&
-                     std::ranges::all_of(*modes, [](const json& mode) { return mode.is_string(); });
-  if (!known) {
-    return k8s::fail(
-        k8s::Reason::decode,
-        fmt::format("{}: the compute modes from before the MPS daemon cannot be read. Set the compute mode "
-                    "of each GPU as it should be without MPS (nvidia-smi -c), then delete the file",
-                    file_));
-  }
-  if (text_at(value, "bootId") != boot_id_) return ComputeModes{};
-  return modes->get<ComputeModes>();
+  const k8s::Result<std::optional<json>> modes = memory_.read();
+  if (modes && !*modes) return ComputeModes{};
+  const auto is_text = [](const json& mode) { return mode.is_string(); };
+  if (modes && (*modes)->is_object() && std::ranges::all_of(**modes, is_text)) return (*modes)->get<ComputeModes>();
+  return k8s::fail(k8s::Reason::decode,
+                   fmt::format("{}: the compute modes from before the MPS daemon cannot be read. Set the compute mode "
+                               "of each GPU as it should be without MPS (nvidia-smi -c), then delete the file",
+                               memory_.file()));
 }
 
 k8s::Result<void> ComputeModeMemory::write(const ComputeModes& modes) const {
-  const std::string next = file_ + ".next";
-  {
-    std::ofstream out(next, std::ios::binary | std::ios::trunc);
-    out << json{{"v", kVersion}, {"bootId", boot_id_}, {"modes", modes}}.dump() << "\n" << std::flush;
-    if (!out) return k8s::fail(k8s::Reason::unavailable, fmt::format("{}: cannot be written", next));
-  }
-  std::error_code ec;
-  std::filesystem::rename(next, file_, ec);
-  if (ec) return k8s::fail(k8s::Reason::unavailable, fmt::format("{}: {}", file_, ec.message()));
-  return {};
-}
-
-void ComputeModeMemory::forget() const {
-  std::error_code ignored;
-  std::filesystem::remove(file_, ignored);
+  return memory_.write(modes);
 }
 
 asio::awaitable<k8s::Result<void>> set_exclusive(k8s::Clock* clock, ComputeModeMemory memory, std::vector<NodeGpu> gpus,

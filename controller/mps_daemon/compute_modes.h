@@ -5,9 +5,11 @@
 #include <boost/asio/awaitable.hpp>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/config/logging.h"
+#include "controller/mps_daemon/boot_memory.h"
 #include "controller/mps_daemon/node_gpus.h"
 
 namespace gso {
@@ -17,18 +19,17 @@ using ComputeModes = std::map<std::string, std::string>;
 
 class ComputeModeMemory {
  public:
-  // `boot_id`: a compute mode ends with the boot, and with it what the file says.
-  ComputeModeMemory(std::string file, std::string boot_id) : file_(std::move(file)), boot_id_(std::move(boot_id)) {}
+  // A compute mode ends with the boot, and with it what the file says.
+  ComputeModeMemory(std::string file, std::string boot_id) : memory_(std::move(file), std::move(boot_id), "modes") {}
 
   // What is remembered of this boot; empty without a file. Errors (`decode`): the file cannot be read.
   [[nodiscard]] k8s::Result<ComputeModes> read() const;
   // Replaces the file as a whole. Errors: `unavailable`.
   [[nodiscard]] k8s::Result<void> write(const ComputeModes& modes) const;
-  void forget() const;
+  void forget() const { memory_.forget(); }
 
  private:
-  std::string file_;
-  std::string boot_id_;
+  BootMemory memory_;
 };
 
 // Remembers the mode of each GPU, then sets EXCLUSIVE_PROCESS. If one GPU cannot be set, those before it get their mode

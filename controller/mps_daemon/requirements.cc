@@ -70,8 +70,10 @@ std::vector<std::string> running_control_daemons(const std::string& processes) {
     if (!is_number(pid)) continue;
     std::ifstream in(at->path() / "cmdline", std::ios::binary);
     std::string program;
+    std::string argument;
     std::getline(in, program, '\0');
-    if (program.substr(program.rfind('/') + 1) == kMpsControl) out.push_back(pid);
+    std::getline(in, argument, '\0');
+    if (program.substr(program.rfind('/') + 1) == kMpsControl && !argument.empty()) out.push_back(pid);
   }
   std::ranges::sort(out);
   return out;
@@ -99,9 +101,11 @@ asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSet
   out.pipe_directory = settings.pipe_directory;
   if (out.pipe_directory.empty() && !out.gpus.empty()) {
     out.pipe_directory = settings.root;
-    out.pipe_directory += default_pipe_directory(out.gpus.front().driver_version, geteuid() == 0);
+    const std::string_view by_driver = default_pipe_directory(out.gpus.front().driver_version, geteuid() == 0);
+    out.pipe_directory += settings.announced.empty() ? by_driver : std::string_view(settings.announced);
   }
   const std::vector<std::string> others = running_control_daemons(settings.processes);
+  out.beside_another = !others.empty();
   if (!others.empty()) {
     out.problems.push_back(
         fmt::format("an MPS control daemon runs on this node already (process {}), and two daemons "
@@ -112,15 +116,20 @@ asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSet
   for (std::size_t i = 0; i < places.size() && others.empty() && is_in_path(kMpsControl); ++i) {
     const k8s::Result<std::string> answer = co_await probe_mps_daemon(clock, places[i]);
     if (!answer) continue;
+    out.beside_another = true;
     out.problems.push_back(
         fmt::format("an MPS control daemon answers in {} already, and two daemons must not serve one "
                     "GPU: stop it, or watch it with mode observe",
                     places[i]));
   }
-  const std::string pipe = out.pipe_directory.empty() ? "" : directory_problem("pipe directory", out.pipe_directory);
-  if (!pipe.empty()) out.problems.push_back(pipe);
   const std::string log = directory_problem("log directory", settings.log_directory);
   if (!log.empty()) out.problems.push_back(log);
+  // Where no daemon will run it is not created: a client that mounts it would take it for the directory of one.
+  std::error_code ignored;
+  const bool looked_at =
+      !out.pipe_directory.empty() && (out.problems.empty() || fs::exists(out.pipe_directory, ignored));
+  const std::string pipe = looked_at ? directory_problem("pipe directory", out.pipe_directory) : "";
+  if (!pipe.empty()) out.problems.push_back(pipe);
   co_return out;
 }
 

@@ -13,13 +13,16 @@ namespace gso {
 struct Requirements {
   std::vector<std::string> problems;  // For people: object, what is wrong, what to do. Empty: the daemon can start.
   std::vector<NodeGpu> gpus;
-  std::string pipe_directory;  // Where the daemon will be.
+  std::string pipe_directory;   // Where the daemon will be.
+  bool beside_another = false;  // Another MPS daemon runs on the node.
 };
 
-// Looks at everything and changes nothing but the two directories, which it creates. All problems are listed at once.
+// Looks at everything and changes nothing but the two directories, which it creates; that of the pipe only if nothing
+// is missing. All problems are listed at once.
 boost::asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings);
 
-// The process ids of MPS control daemons that run on the node, as far as this container sees its processes.
+// The process ids of MPS control daemons that run on the node, as far as this container sees its processes. The program
+// without arguments is none: it sends commands, such as those of the readiness probe.
 [[nodiscard]] std::vector<std::string> running_control_daemons(const std::string& processes);
 
 }  // namespace gso

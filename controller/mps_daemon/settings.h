@@ -16,6 +16,8 @@ namespace gso {
 struct MpsDaemonSettings {
   std::string pipe_directory;  // Empty: the driver's default, below `root`.
   std::string root;            // Where the node's /run and /tmp are mounted; empty: this is the node's own root.
+  // What takes the place of the driver's default: the node's pod has reported it. Empty: nothing does.
+  std::string announced;
   std::string log_directory = "/var/log/nvidia-mps";
   std::optional<std::int64_t> active_thread_percentage;  // Of clients that set none themselves.
   std::map<std::string, std::string> pinned_memory;      // Device -> the limit of each of its clients, as in "10G".

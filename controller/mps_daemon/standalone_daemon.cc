@@ -8,9 +8,11 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 
+#include "controller/mps_daemon/boot_memory.h"
 #include "controller/mps_daemon/client_limits.h"
 #include "controller/mps_daemon/compute_modes.h"
 #include "controller/mps_daemon/control_pipe.h"
@@ -56,11 +58,22 @@ asio::awaitable<void> await_stop(std::shared_ptr<Running> running, k8s::Signal* 
   running->changed->notify();
 }
 
-std::string boot_id(const std::string& processes) {
-  std::ifstream in(processes + "/sys/kernel/random/boot_id");
-  std::string out;
-  std::getline(in, out);
-  return out;
+ComputeModeMemory compute_mode_memory(const MpsDaemonSettings& settings) {
+  return {settings.log_directory + "/compute-modes.json", boot_id(settings.processes)};
+}
+
+// Which of the driver's default directories the node's pod has reported to clients: its init container runs once for
+// each pod, but its daemon is started again whenever it ends, and with another driver the default can be another one by
+// then.
+BootMemory announced_directory(const MpsDaemonSettings& settings) {
+  return {settings.log_directory + "/pipe-directory.json", boot_id(settings.processes), "pipeDirectory"};
+}
+
+std::string announced_in(const MpsDaemonSettings& settings) {
+  if (!settings.pipe_directory.empty()) return {};
+  const k8s::Result<std::optional<nlohmann::json>> announced = announced_directory(settings).read();
+  const bool known = announced && *announced && (*announced)->is_string();
+  return known ? (*announced)->get<std::string>() : std::string();
 }
 
 void write_report(const MpsDaemonSettings& settings, const std::string& text) {
@@ -83,7 +96,7 @@ class Daemon {
         settings_(std::move(settings)),
         found_(std::move(found)),
         log_(log),
-        memory_(settings_.log_directory + "/compute-modes.json", boot_id(settings_.processes)) {}
+        memory_(compute_mode_memory(settings_)) {}
 
   asio::awaitable<int> run(k8s::Signal* stop) {
     if (settings_.exclusive) {
@@ -103,7 +116,11 @@ class Daemon {
     while (!running_->ended && !running_->stopping) {
       (void)co_await running_->changed->wait();
     }
-    if (!running_->stopping) co_return died();
+    if (!running_->stopping) {
+      // Nobody uses the GPUs by a daemon that has never answered, and the container might not be started again soon.
+      if (!answered_) co_await restore_modes();
+      co_return died();
+    }
     const bool clean = co_await stop_daemon();
     co_return clean ? 0 : 1;
   }
@@ -144,6 +161,7 @@ class Daemon {
   asio::awaitable<k8s::Result<void>> configure() {
     const k8s::Result<void> answers = co_await await_answer();
     if (!answers) co_return answers;
+    answered_ = true;
     const k8s::Result<void> limited =
         co_await set_client_limits(clock_, found_.pipe_directory, settings_, found_.gpus, log_);
     if (!limited) co_return limited;
@@ -191,9 +209,15 @@ class Daemon {
     while (!running_->ended) {
       (void)co_await running_->changed->wait();
     }
-    bool restored = true;
-    if (settings_.exclusive) restored = co_await restore_compute_modes(clock_, memory_, log_);
+    const bool restored = co_await restore_modes();
     log_->info("Stopped MPS control daemon", {{"how", running_->how}, {"computeModesRestored", restored}});
+    co_return restored;
+  }
+
+  // The compute modes from before. False: of one GPU at least it could not be set.
+  asio::awaitable<bool> restore_modes() {
+    if (!settings_.exclusive) co_return true;
+    const bool restored = co_await restore_compute_modes(clock_, memory_, log_);
     co_return restored;
   }
 
@@ -203,15 +227,21 @@ class Daemon {
   Logger* log_;
   ComputeModeMemory memory_;
   std::shared_ptr<Running> running_;
+  bool answered_ = false;  // The daemon has, so that clients can have connected.
 };
 
 }  // namespace
 
 asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log, k8s::Signal* stop) {
+  settings.announced = announced_in(settings);
   Requirements found = co_await check_requirements(clock, settings);
   for (const std::string& problem : found.problems) log->error("Refused to serve the node", {{"problem", problem}});
   if (!found.problems.empty()) {
     write_report(settings, fmt::format("{}", fmt::join(found.problems, "\n")));
+    // What a daemon that has crashed left behind. Another daemon might need the mode.
+    if (settings.exclusive && !found.beside_another) {
+      (void)co_await restore_compute_modes(clock, compute_mode_memory(settings), log);
+    }
     co_return 1;
   }
   Daemon daemon(clock, settings, std::move(found), log);
@@ -261,7 +291,12 @@ asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settin
 }
 
 asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out) {
-  const Requirements found = co_await check_requirements(clock, settings);
+  Requirements found = co_await check_requirements(clock, settings);
+  if (found.problems.empty() && settings.pipe_directory.empty()) {
+    const k8s::Result<void> announced =
+        announced_directory(settings).write(path_on_node(settings, found.pipe_directory));
+    if (!announced) found.problems.push_back(announced.error().message);
+  }
   const std::string text =
       found.problems.empty() ? met_text(settings, found) : fmt::format("{}", fmt::join(found.problems, "\n"));
   *out << text << "\n";

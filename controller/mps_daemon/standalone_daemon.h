@@ -12,7 +12,8 @@
 namespace gso {
 
 // The daemon from its start to its end. Notify `stop` to end it: it quits, and the GPUs get the compute mode that they
-// had. A daemon that ends by itself leaves them exclusive, because the container is started again.
+// had. So they do if no daemon starts. A daemon that has served and ends by itself leaves them exclusive, because the
+// container is started again.
 // Exit status: 0 stopped, 1 refused, or the daemon ended.
 boost::asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log,
                                            k8s::Signal* stop);
@@ -25,7 +26,8 @@ boost::asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSetti
 // One line on what answers and where: the readiness probe. Exit status: 0 a daemon answers, 1 none does.
 boost::asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out);
 
-// The requirements alone, one line for each problem; changes no compute mode. Exit status: 0 met, 1 not.
+// The requirements alone, one line for each problem; changes no compute mode. A daemon that is started later in this
+// boot serves in the directory that this names, whatever its driver's default is by then. Exit status: 0 met, 1 not.
 boost::asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out);
 
 }  // namespace gso

@@ -135,6 +135,39 @@ class MpsDaemon(unittest.TestCase):
         self.assertEqual(self.stop(process)[0], 0)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
+    def test_gives_the_compute_mode_back_if_the_daemon_never_answers(self):
+        (self.state / "broken").touch()
+        done = self.once("run")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ended by itself (exit status 1)", self.report())
+        self.assertEqual(self.modes(), ["Default", "Default"])
+        self.assertFalse(self.memory().exists())
+
+    def crash(self):
+        """The daemon serves, and is killed."""
+        process = self.start("run", READY)
+        os.kill(self.daemon_pid(), signal.SIGKILL)
+        process.communicate(timeout=60)
+
+    def test_gives_the_compute_mode_back_if_it_refuses_after_a_crash(self):
+        self.crash()
+        self.gpus((self.state / "gpus").read_text().replace("GPU-1, 570.12, Exclusive_Process, Disabled", "GPU-1, 570.12, Exclusive_Process, Enabled"))
+        self.assertEqual(self.once("run").returncode, 1)
+        self.assertIn("GPU GPU-1 has MIG enabled", self.report())
+        self.assertEqual(self.modes(), ["Default", "Default"])
+
+    def test_leaves_the_compute_mode_to_another_daemon(self):
+        self.crash()
+        (self.root / "processes/4711").mkdir()
+        (self.root / "processes/4711/cmdline").write_bytes(b"nvidia-cuda-mps-control\0-d\0")
+        self.assertEqual(self.once("run").returncode, 1)
+        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
+
+    def test_an_empty_memory_is_what_a_power_failure_leaves(self):
+        self.memory().write_text("")
+        self.assertEqual(self.stop(self.start("run", READY))[0], 0)
+        self.assertEqual(self.modes(), ["Default", "Default"])
+
     def test_remembers_the_compute_mode_over_its_own_crash(self):
         process = self.start("run", READY)
         process.kill()
@@ -234,6 +267,7 @@ class MpsDaemon(unittest.TestCase):
     def test_refuses_mig_and_a_prohibited_gpu_and_names_both(self):
         self.gpus("GPU-1, 570.12, Default, Enabled\nGPU-2, 570.12, Prohibited, Disabled\n")
         self.refuses("GPU GPU-1 has MIG enabled", "GPU GPU-2 is in compute mode Prohibited")
+        self.assertFalse((self.root / "pipe").exists())  # A client that mounts it would look for no other one.
 
     def test_refuses_a_pipe_directory_that_is_not_writable(self):
         (self.root / "pipe").write_text("a file")
@@ -243,6 +277,13 @@ class MpsDaemon(unittest.TestCase):
         (self.root / "processes/4711").mkdir()
         (self.root / "processes/4711/cmdline").write_bytes(b"/usr/bin/nvidia-cuda-mps-control\0-d\0")
         self.refuses("an MPS control daemon runs on this node already (process 4711)", "mode observe")
+
+    def test_a_command_to_a_daemon_is_no_daemon(self):
+        # As the readiness probe, which begins together with the container, and a person on the node.
+        (self.root / "processes/4711").mkdir()
+        (self.root / "processes/4711/cmdline").write_bytes(b"/usr/bin/nvidia-cuda-mps-control\0")
+        done = self.once("check")
+        self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.root}/pipe driver=570.12 gpus=2\n"))
 
     def test_refuses_a_pipe_directory_where_a_daemon_answers(self):
         self.host_daemon()
@@ -275,6 +316,38 @@ class MpsDaemon(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, "pipeDirectory=/tmp/nvidia-mps driver=570.12 gpus=2\n"))
         self.assertEqual([path.name for path in (self.root / "tmp").iterdir()], ["nvidia-mps"])
         self.assertFalse((self.root / "run").exists())  # An empty directory there would look like one with a daemon.
+
+    def below_root(self, verb, *more):
+        return [word for word in self.words(verb, "--root", str(self.root), *more) if "pipe" not in word]
+
+    def run_below_root(self):
+        """Where a daemon of the driver's default directory answers."""
+        process = subprocess.Popen(self.below_root("run"), env=self.environment, stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        self.assertTrue(any(READY in line for line in process.stderr))
+        ready = subprocess.run(self.below_root("ready"), env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(self.stop(process)[0], 0)
+        return ready.stdout
+
+    # The termination message of the init container, which runs once for each pod, has reported where the daemon is.
+    def test_serves_where_its_pod_has_said_after_another_driver_came(self):
+        self.gpus("GPU-1, 570.12, Default, Disabled\n")
+        subprocess.run(self.below_root("check"), env=self.environment, capture_output=True, timeout=60, check=True)
+        self.gpus("GPU-1, 615.71, Default, Disabled\n")
+        self.assertIn(f"answers in {self.root}/tmp/nvidia-mps:", self.run_below_root())
+        # The next pod asks again.
+        done = subprocess.run(self.below_root("check"), env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        there = "/run/nvidia-mps" if os.geteuid() == 0 else "/tmp/nvidia-mps"
+        self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={there} driver=615.71 gpus=1\n"))
+        self.assertIn(f"answers in {self.root}{there}:", self.run_below_root())
+
+    def test_a_boot_ends_what_a_pod_has_said(self):
+        self.gpus("GPU-1, 570.12, Default, Disabled\n")
+        subprocess.run(self.below_root("check"), env=self.environment, capture_output=True, timeout=60, check=True)
+        self.gpus("GPU-1, 615.71, Default, Disabled\n")
+        self.boot("second")
+        there = "/run/nvidia-mps" if os.geteuid() == 0 else "/tmp/nvidia-mps"
+        self.assertIn(f"answers in {self.root}{there}:", self.run_below_root())
 
     def test_observes_a_daemon_of_the_host_and_changes_nothing(self):
         process = self.start("observe", "No MPS control daemon of the host answers")
