@@ -253,6 +253,7 @@ asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings set
                                         k8s::Signal* stop) {
   const std::vector<std::string> places = possible_pipe_directories(settings);
   std::optional<std::string> where;  // nullopt: not looked yet; empty: nowhere.
+  std::string first;                 // Where it was first.
   while (true) {
     std::string found;
     for (std::size_t i = 0; i < places.size() && found.empty(); ++i) {
@@ -269,7 +270,10 @@ asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings set
         write_report(settings, fmt::format("pipeDirectory={}", path_on_node(settings, found)));
       }
     }
-    if (once && !found.empty()) co_return 0;
+    if (first.empty()) first = found;
+    // The report of a container is published when it ends.
+    const bool moved = !found.empty() && found != first;
+    if (moved || (once && !found.empty())) co_return 0;
     const bool stopped = co_await stop->wait_until(clock->monotonic() + kObservePoll);
     if (stopped) co_return 0;
   }

@@ -18,8 +18,8 @@ namespace gso {
 boost::asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log,
                                            k8s::Signal* stop);
 
-// Logs when the daemon of the host appears and disappears, until `stop` is notified. `once`: until it has appeared, and
-// then reports where. Exit status 0.
+// Logs when the daemon of the host appears and disappears, until `stop` is notified, or until it appears in another
+// directory than at first, which it then reports. `once`: until it has appeared, and reports where. Exit status 0.
 boost::asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, bool once, Logger* log,
                                                k8s::Signal* stop);
 

@@ -7,6 +7,7 @@
 
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/node_write.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/retry.h"
@@ -51,7 +52,9 @@ std::string why_not_ready(const DaemonNode& node) {
   if (node.pod == nullptr) return "it has no pod yet";
   for (const ContainerStatus* container : node.pod->all_containers()) {
     if (container->ready) continue;
-    if (const std::string_view said = container->last_message(); !said.empty()) return std::string(said);
+    // Where the daemon was is no reason.
+    const std::string_view said = container->last_message();
+    if (!said.empty() && reported_pipe_directory(said).empty()) return std::string(said);
   }
   return fmt::format("pod {} is not Ready", k8s::to_string(node.pod->meta.key()));
 }

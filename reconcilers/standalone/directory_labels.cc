@@ -21,8 +21,13 @@ constexpr Duration kReadyFor = std::chrono::seconds(10);
 // The DaemonSet's controller replaces a pod within seconds, and a DaemonSet can be missing temporarily.
 constexpr Duration kGoneFor = std::chrono::minutes(2);
 
-// By the pod's init container; empty: no report, or it was lost with the container.
+// By the pod's init container, or by the container itself if it has ended because the daemon of the host had moved.
+// Empty: no report, or it was lost with the container.
 std::string_view directory_of(const Pod& pod) {
+  for (const ContainerStatus& container : pod.containers) {
+    const std::string_view moved = reported_pipe_directory(container.last_message());
+    if (!moved.empty()) return moved;
+  }
   for (const ContainerStatus& container : pod.init_containers) {
     if (container.name != kStandaloneMpsCheck || !container.ready || !container.terminated) continue;
     return reported_pipe_directory(container.terminated->message.view());

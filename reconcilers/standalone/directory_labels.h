@@ -2,7 +2,7 @@
 // so that pods can select the nodes whose directory they mount.
 //
 //   the node's pod of such a daemon      then the label
-//   Ready, and reports a directory       names it
+//   Ready, and reports a directory       names it; of several reports the newest one
 //   Ready, and reports one that no       is removed; a finding names the directory
 //   label's value can express
 //   otherwise there                      stays as it is: the daemon restarts, or its report was lost

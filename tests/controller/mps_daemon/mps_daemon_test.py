@@ -360,6 +360,24 @@ class MpsDaemon(unittest.TestCase):
         self.assertEqual(self.once("observe", "--once", "--report", str(self.root / "report")).returncode, 0)
         self.assertEqual(self.report(), f"pipeDirectory={self.root}/pipe\n")
 
+    # The end of the container publishes its termination message, which names the new directory.
+    def test_observing_ends_with_a_report_when_the_daemon_of_the_host_moves(self):
+        def host_daemon_in(folder):
+            (self.root / folder / "nvidia-mps").mkdir(parents=True)
+            environment = {**self.environment, "CUDA_MPS_PIPE_DIRECTORY": str(self.root / folder / "nvidia-mps")}
+            self.started.append(subprocess.Popen([PROGRAMS / "nvidia-cuda-mps-control", "-f"], env=environment, stdout=subprocess.DEVNULL))
+            while not (self.root / folder / "nvidia-mps/control").exists():
+                pass
+        host_daemon_in("tmp")
+        process = subprocess.Popen(self.below_root("observe", "--report", str(self.root / "report")), env=self.environment, stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        self.assertTrue(any("The host's MPS control daemon answers" in line for line in process.stderr))
+        os.kill(self.daemon_pid(), signal.SIGKILL)
+        self.started[0].wait()
+        host_daemon_in("run")
+        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual(self.report(), "pipeDirectory=/run/nvidia-mps\n")
+
     def test_names_a_wrong_argument(self):
         for words in (["--pinned-memory-limit", "0=10"], ["--pinned-memory-limit", "10G"], ["--pinned-memory-limit", "0=0G"],
                       ["--active-thread-percentage", "0"], ["--server-user", "-1"], ["--compute-mode", "Shared"], ["--stop-timeout", "2"]):

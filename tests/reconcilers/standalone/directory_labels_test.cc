@@ -48,6 +48,21 @@ TEST_F(DirectoryLabels, FollowTheDaemonToAnotherDirectory) {
   EXPECT_EQ(label(), "run.nvidia-mps");
 }
 
+// A pod that watches the host ends its container when the host's daemon has moved: its message is newer than its
+// check's.
+TEST_F(DirectoryLabels, FollowADaemonOfTheHostWithinOnePod) {
+  report = "pipeDirectory=/tmp/nvidia-mps\n";
+  begin(1, "observe");
+  run(15s);
+  ASSERT_EQ(label(), "tmp.nvidia-mps");
+  change_pod("n01", [](Pod& pod) {
+    pod.containers.front().last_terminated =
+        Rare(Termination{0, Interned("Completed"), Interned("pipeDirectory=/run/nvidia-mps\n")});
+  });
+  run(15s);
+  EXPECT_EQ(label(), "run.nvidia-mps");
+}
+
 TEST_F(DirectoryLabels, StayWhileThePodRestartsOrIsReplaced) {
   begin(1);
   run(15s);
@@ -164,6 +179,15 @@ TEST_F(DirectoryLabels, TheReportIsNoReasonWhyADaemonDoesNotRun) {
   change_pod("n01", [](Pod& pod) { pod.ready = false; });
   run(15s);
   EXPECT_EQ(finding(kStandaloneMpsRefused), "");
+  change_pod("n01", [](Pod& pod) {
+    ContainerStatus& container = pod.containers.front();
+    container.ready = false;
+    container.waiting_reason = Interned("CrashLoopBackOff");
+    container.last_terminated =
+        Rare(Termination{0, Interned("Completed"), Interned("pipeDirectory=/run/nvidia-mps\n")});
+  });
+  run(15s);
+  EXPECT_NE(finding(kStandaloneMpsRefused).find("is not Ready"), std::string::npos) << finding(kStandaloneMpsRefused);
 }
 
 }  // namespace
