@@ -76,7 +76,8 @@ bool is_checked(const Json& object, const AdmissionParts& parts) {
 // line for each cause, and so it does for no other code.
 Json status_of(const Json& object, const AdmissionVerdict& verdict) {
   const std::string kind = text_at(object, "kind");
-  const std::string name = text_at(object_at(object, "metadata"), "name");
+  const Json metadata = object_at(object, "metadata");
+  const std::string name = text_at(metadata, "name", text_at(metadata, "generateName"));
   Json causes = Json::array();
   std::string lines;
   for (const AdmissionVerdict::Cause& cause : verdict.causes) {
@@ -94,7 +95,7 @@ Json status_of(const Json& object, const AdmissionVerdict& verdict) {
 AdmissionVerdict verdict_of(const Json& request, const AdmissionParts& parts) {
   const Json* object = member_at(request, subject_of(request));
   if (!is_checked(*object, parts)) return {};
-  AdmissionRules rules{parts.kai(), parts.refuse_pods, {}};
+  AdmissionRules rules{parts.kai(), parts.refuse_pods, flag_at(request, "dryRun"), {}};
   if (parts.key_users) {
     rules.key_users = [&](const std::string& key) { return parts.key_users(key_of(*object), key); };
   }

@@ -46,13 +46,11 @@ class Judge {
     if (!is_checked()) return {};
     const Json metadata = object_at(object_, "metadata");
     const std::string name = text_at(metadata, "name", text_at(metadata, "generateName"));
-    const std::string ns = text_at(metadata, "namespace");
-    out_.command = fmt::format("kubectl get {} {}{} -o yaml | gpu-sharing-operator lint -", lower(kind_), name,
-                               ns.empty() ? "" : " -n " + ns);
     const std::string text = object_.dump(-1, ' ', false, Json::error_handler_t::replace);
     const std::string source = lower(kind_) + "/" + name;
     for (LintedDocument& document : lint_text(source, text, rules_.kai)) add(document);
     if (kind_ == "ConfigMap") add_removed_keys(object_, before_, source);
+    out_.command = command(text_at(metadata, "name"), text_at(metadata, "namespace"));
     return std::move(out_);
   }
 
@@ -63,6 +61,13 @@ class Judge {
   }
 
  private:
+  // A request that is refused leaves what was stored before, and so does a dry run.
+  [[nodiscard]] std::string command(const std::string& name, const std::string& ns) const {
+    if (name.empty() || rules_.dry_run || !out_.allowed()) return "gpu-sharing-operator lint FILE";
+    return fmt::format("kubectl get {} {}{} -o yaml | gpu-sharing-operator lint -", lower(kind_), name,
+                       ns.empty() ? "" : " -n " + ns);
+  }
+
   // Keys of `before` that `after` does not have, if somebody uses them.
   void add_removed_keys(const Json& after, const Json& before, const std::string& source) {
     if (!rules_.key_users) return;

@@ -14,6 +14,7 @@ namespace gso {
 struct AdmissionRules {
   KaiPodRules kai;
   bool refuse_pods = false;  // Errors of Pods refuse them; otherwise they are warnings.
+  bool dry_run = false;      // Nothing is stored.
   // Who uses a key of the ConfigMap that is judged, for people; empty: nobody. Not set: nobody uses any.
   std::function<std::string(const std::string& key)> key_users{};
 };
@@ -27,7 +28,9 @@ struct AdmissionVerdict {
   };
   std::vector<Cause> causes;          // Not empty: the object is refused.
   std::vector<std::string> warnings;  // Lint's lines, uncut.
-  std::string command;                // Prints the same in a shell, once the object is stored.
+  // Prints the same in a shell: of the stored object, or of its author's file if none is stored or its name is not
+  // known yet.
+  std::string command;
   [[nodiscard]] bool allowed() const { return causes.empty(); }
 };
 

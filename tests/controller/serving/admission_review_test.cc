@@ -119,6 +119,16 @@ TEST_F(AdmissionReviewTest, ADryRunGetsTheSameAnswer) {
   EXPECT_EQ(answer(review), before);
 }
 
+// What kubectl shows of a long warning ends with the command for the rest, which has to find it.
+TEST_F(AdmissionReviewTest, AWarningOfADryRunNamesTheFileOfItsAuthor) {
+  Json review = review_of(config_map("mps-config", "version: v1\n" + std::string(300, 'x') + ": 1\n"));
+  EXPECT_THAT(answer(review)["warnings"][0].get<std::string>(),
+              HasSubstr("(all of it: kubectl get configmap mps-config "));
+  review["request"]["dryRun"] = true;
+  EXPECT_THAT(answer(review)["warnings"][0].get<std::string>(),
+              HasSubstr("(all of it: gpu-sharing-operator lint FILE)"));
+}
+
 TEST_F(AdmissionReviewTest, WhatCannotBeReadIsNoAnswer) {
   const Json good = review_of(config_map("mps-config", kBad));
   const auto without = [&](const char* field) {

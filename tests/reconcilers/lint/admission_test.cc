@@ -108,7 +108,7 @@ TEST(Admission, APodIsWarnedAboutUnlessErrorsRefuse) {
   const AdmissionVerdict warned = judge(pod);
   EXPECT_TRUE(warned.allowed());
   EXPECT_THAT(warned.warnings, SizeIs(1));
-  const AdmissionVerdict refused = judge(pod, {}, {.kai = {}, .refuse_pods = true, .key_users = {}});
+  const AdmissionVerdict refused = judge(pod, {}, {.kai = {}, .refuse_pods = true, .dry_run = false, .key_users = {}});
   ASSERT_FALSE(refused.allowed());
   EXPECT_EQ(refused.causes[0].line, warned.warnings[0]);
   EXPECT_THAT(judge(pod, pod).warnings, IsEmpty()) << "a stored pod";
@@ -147,7 +147,8 @@ TEST(Admission, AWorkloadIsWarnedAboutWhenItsPodsChangeAndIsNeverRefused) {
                       {"metadata", {{"name", "d"}, {"namespace", "team"}}},
                       {"spec", {{"schedule", "@daily"}, {"jobTemplate", {{"spec", {{"template", pod}}}}}}}};
   for (const Json& object : {deployment, cron_job}) {
-    const AdmissionVerdict created = judge(object, {}, {.kai = {}, .refuse_pods = true, .key_users = {}});
+    const AdmissionVerdict created =
+        judge(object, {}, {.kai = {}, .refuse_pods = true, .dry_run = false, .key_users = {}});
     EXPECT_TRUE(created.allowed()) << object;
     EXPECT_THAT(created.warnings, ElementsAre(HasSubstr("template.metadata.annotations"))) << object;
     EXPECT_THAT(judge(object, object).warnings, IsEmpty()) << object;
@@ -162,6 +163,26 @@ TEST(Admission, ObjectsOfOtherKindsHaveNoFindings) {
     EXPECT_TRUE(judge(object).allowed()) << object;
     EXPECT_THAT(judge(object).warnings, IsEmpty()) << object;
   }
+}
+
+TEST(AdmissionWarnings, NameACommandThatFindsTheObject) {
+  const std::string of_file = "gpu-sharing-operator lint FILE";
+  const Json pod{
+      {"apiVersion", "v1"},
+      {"kind", "Pod"},
+      {"metadata", {{"generateName", "web-"}, {"namespace", "team"}, {"annotations", {{"gpu-fraction", "1.5"}}}}},
+      {"spec", {{"schedulerName", "kai-scheduler"}, {"containers", {{{"name", "c"}}}}}}};
+  EXPECT_EQ(judge(pod).command, of_file) << "its name is not known yet";
+  Json named = pod;
+  named["metadata"]["name"] = "web-x2x4z";
+  EXPECT_EQ(judge(named).command, "kubectl get pod web-x2x4z -n team -o yaml | gpu-sharing-operator lint -");
+  AdmissionRules rules;
+  rules.dry_run = true;
+  EXPECT_EQ(judge(named, {}, rules).command, of_file) << "it is not stored";
+  EXPECT_EQ(judge(config_map({{"any", kBad}, {"b", kWarned}}), config_map({{"any", kGood}})).command, of_file)
+      << "refused: the former texts stay";
+  EXPECT_EQ(judge(config_map({{"any", kWarned}}), config_map({{"any", kGood}})).command,
+            "kubectl get configmap mps-config -n gpu-operator -o yaml | gpu-sharing-operator lint -");
 }
 
 TEST(AdmissionWarnings, AreCutToWhatKubectlShowsAndNameTheCommandForTheRest) {
