@@ -162,8 +162,9 @@ bool Manager::holds_profiles(const k8s::ObjectKey& config_map) const {
   return world_.daemonsets.synced() && gso::holds_profiles(world_, config_map);
 }
 
-std::string Manager::key_users(const k8s::ObjectKey& config_map, const std::string& key) const {
-  return gso::key_users(world_, config_map, key);
+std::function<std::string(const std::string& key)> Manager::key_users(const k8s::ObjectKey& config_map) const {
+  return
+      [users = std::make_shared<const KeyUsers>(world_, config_map)](const std::string& key) { return users->of(key); };
 }
 
 KaiPodRules Manager::kai_pod_rules() const {

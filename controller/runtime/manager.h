@@ -76,7 +76,8 @@ class Manager {
   [[nodiscard]] const k8s::ClientOptions& client_settings() const { return client_.options(); }
   // For the webhook. Whether a device plugin reads its profiles from this ConfigMap; false as long as it is unknown.
   [[nodiscard]] bool holds_profiles(const k8s::ObjectKey& config_map) const;
-  [[nodiscard]] std::string key_users(const k8s::ObjectKey& config_map, const std::string& key) const;
+  // Of each key of that ConfigMap, as they are now (reconcilers/cluster/key_users.h).
+  [[nodiscard]] std::function<std::string(const std::string& key)> key_users(const k8s::ObjectKey& config_map) const;
   [[nodiscard]] KaiPodRules kai_pod_rules() const;
   // What is served below /debug.
   [[nodiscard]] DebugAnswer debug(const DebugRequest& request) { return debug_pages_->answer(request); }

@@ -140,9 +140,7 @@ k8s::Result<void> Servers::listen_for_admission() {
   serving.max_connections = kMostAdmissionConnections;
   AdmissionParts parts;
   parts.holds_profiles = [manager = manager_](const k8s::ObjectKey& key) { return manager->holds_profiles(key); };
-  parts.key_users = [manager = manager_](const k8s::ObjectKey& config_map, const std::string& key) {
-    return manager->key_users(config_map, key);
-  };
+  parts.key_users = [manager = manager_](const k8s::ObjectKey& config_map) { return manager->key_users(config_map); };
   parts.kai = [manager = manager_] { return manager->kai_pod_rules(); };
   parts.refuse_pods = options_.webhook_refuse_pods;
   parts.metrics = runtime_.metrics;

@@ -97,7 +97,10 @@ AdmissionVerdict verdict_of(const Json& request, const AdmissionParts& parts) {
   if (!is_checked(*object, parts)) return {};
   AdmissionRules rules{parts.kai(), parts.refuse_pods, flag_at(request, "dryRun"), {}};
   if (parts.key_users) {
-    rules.key_users = [&](const std::string& key) { return parts.key_users(key_of(*object), key); };
+    rules.key_users = [&, users = std::function<std::string(const std::string&)>()](const std::string& key) mutable {
+      if (!users) users = parts.key_users(key_of(*object));
+      return users(key);
+    };
   }
   if (is_deletion(request)) return judge_deletion(*object, rules);
   const Json* before = member_at(request, "oldObject");

@@ -24,8 +24,9 @@ inline constexpr std::size_t kMostAdmissionBytes = std::size_t{8} << 20;
 struct AdmissionParts {
   // Whether a device plugin reads its profiles from this ConfigMap; others are allowed unseen.
   std::function<bool(const k8s::ObjectKey&)> holds_profiles;
-  // Who uses that key of the ConfigMap; empty: nobody (reconcilers/cluster/key_users.h).
-  std::function<std::string(const k8s::ObjectKey& config_map, const std::string& key)> key_users;
+  // Who uses a key of that ConfigMap (AdmissionRules::key_users). Asked for at most once in a review, and only if a key
+  // is removed: it reads all nodes.
+  std::function<std::function<std::string(const std::string& key)>(const k8s::ObjectKey& config_map)> key_users;
   std::function<KaiPodRules()> kai;  // How KAI is configured now.
   bool refuse_pods = false;          // AdmissionRules::refuse_pods
   std::shared_ptr<Metrics> metrics;

@@ -64,8 +64,10 @@ class AdmissionReviewTest : public testing::Test {
 };
 
 TEST_F(AdmissionReviewTest, WarnsOfAKeyInUseThatIsDeletedWithItsConfigMap) {
-  parts.key_users = [](const k8s::ObjectKey& config_map, const std::string& key) {
-    return config_map.name == "mps-config" && key == "any" ? "node n1" : std::string();
+  parts.key_users = [](const k8s::ObjectKey& config_map) {
+    return [ours = config_map.name == "mps-config"](const std::string& key) {
+      return ours && key == "any" ? "node n1" : std::string();
+    };
   };
   Json review = review_of(Json(), config_map("mps-config", kBad));
   review["request"]["operation"] = "DELETE";
@@ -78,6 +80,21 @@ TEST_F(AdmissionReviewTest, WarnsOfAKeyInUseThatIsDeletedWithItsConfigMap) {
   EXPECT_FALSE(answer(review).contains("warnings")) << "no plugin reads that one";
   review["request"].erase("oldObject");
   EXPECT_EQ(answer_review(review.dump(), parts).status, 400);
+}
+
+TEST_F(AdmissionReviewTest, ReadsWhoUsesItsKeysOnceAndOnlyIfOneIsRemoved) {
+  int reads = 0;
+  parts.key_users = [&reads](const k8s::ObjectKey&) {
+    ++reads;
+    return [](const std::string&) { return std::string("node n1"); };
+  };
+  const Json one = config_map("mps-config", "version: v1\n");
+  Json three = one;
+  three["data"]["b"] = three["data"]["c"] = "version: v1\n";
+  EXPECT_FALSE(answer(review_of(three, one)).contains("warnings"));
+  EXPECT_EQ(reads, 0);
+  EXPECT_EQ(answer(review_of(one, three))["warnings"].size(), 2U);
+  EXPECT_EQ(reads, 1);
 }
 
 TEST_F(AdmissionReviewTest, RefusesAsTheApiServerRefusesAnInvalidObject) {

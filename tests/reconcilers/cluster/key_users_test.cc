@@ -19,11 +19,11 @@ TEST(KeyUsers, AreLabelledNodesDefaultsAndPolicies) {
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {nodeSelector: "
       "{matchLabels: {team: a}}, profile: {configMapKey: team}}\n");
   const ObjectKey config_map{"gpu-operator", "mps-config"};
-  EXPECT_EQ(key_users(fleet.world, config_map, "team"), "nodes n01, n03 and policy p");
-  EXPECT_EQ(key_users(fleet.world, config_map, "any"),
-            "DaemonSet gpu-operator/nvidia-device-plugin-daemonset (DEFAULT_CONFIG)");
-  EXPECT_EQ(key_users(fleet.world, config_map, "free"), "");
-  EXPECT_EQ(key_users(fleet.world, {"gpu-operator", "other"}, "any"), "");
+  const KeyUsers users(fleet.world, config_map);
+  EXPECT_EQ(users.of("team"), "nodes n01, n03 and policy p");
+  EXPECT_EQ(users.of("any"), "DaemonSet gpu-operator/nvidia-device-plugin-daemonset (DEFAULT_CONFIG)");
+  EXPECT_EQ(users.of("free"), "");
+  EXPECT_EQ(KeyUsers(fleet.world, {"gpu-operator", "other"}).of("any"), "");
 }
 
 }  // namespace
