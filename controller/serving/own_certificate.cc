@@ -138,11 +138,13 @@ std::optional<Issued> issue_leaf(const std::vector<std::string>& names, const Is
                issuer, now, terms.leaf_life);
 }
 
-// The certificate and its key can be read, belong together, and last for at least `left` from `now`.
+// The certificate and its key can be read, belong together, are valid already (they are not if a clock that was ahead
+// issued them), and last for at least `left` from `now`.
 bool is_usable(const std::string& certificate_pem, const std::string& key_pem, k8s::WallTime now, k8s::Duration left) {
   const Certificate certificate = read_certificate(certificate_pem);
   const Key key = read_key(key_pem);
   return certificate != nullptr && key != nullptr && X509_check_private_key(certificate.get(), key.get()) == 1 &&
+         wall_time(X509_get0_notBefore(certificate.get())) <= now &&
          wall_time(X509_get0_notAfter(certificate.get())) - now > left;
 }
 

@@ -37,9 +37,9 @@ struct CertificateTerms {
   k8s::Duration leaf_renewal = std::chrono::hours(24 * 10);  // Renewed so long before the end.
 };
 
-// `current` with everything that is due at `now`; equal to it if nothing is. What cannot be read, has ended, or does
-// not belong together is issued anew. `names`: DNS names of the server, at least one. Errors: `unavailable`, from
-// OpenSSL.
+// `current` with everything that is due at `now`; equal to it if nothing is. What cannot be read, has ended, has not
+// begun (issued by a clock that was ahead), or does not belong together is issued anew. `names`: DNS names of the
+// server, at least one. Errors: `unavailable`, from OpenSSL.
 [[nodiscard]] k8s::Result<OwnCertificate> renew(OwnCertificate current, const std::vector<std::string>& names,
                                                 k8s::WallTime now, const CertificateTerms& terms = {});
 

@@ -15,7 +15,9 @@ namespace {
 namespace asio = boost::asio;
 using Json = nlohmann::json;
 
-// An authority is published a week before it signs. `helm upgrade` can take a bundle away, and then nothing is judged.
+// `helm upgrade` can take a bundle away, and then nothing is judged: the configuration is read again every minute. An
+// authority is published a week before it signs, but one that replaces a lost one signs at once, so what is to be
+// published is compared more often.
 constexpr k8s::Duration kUntilRight = std::chrono::seconds(2);
 constexpr k8s::Duration kAfterwards = std::chrono::minutes(1);
 
@@ -43,7 +45,9 @@ asio::awaitable<void> WebhookAuthority::run() {
   while (true) {
     // A standby asks nothing: the leader writes it.
     const bool leads = parts_.may_write().has_value();
-    if (leads) {
+    const bool due = parts_.clock->monotonic() - looked_at_ >= kAfterwards;
+    if (leads && (!right_ || due || parts_.authorities() != published_)) {
+      looked_at_ = parts_.clock->monotonic();
       const k8s::Result<void> looked = co_await look();
       if (looked) {
         parts_.events.worked();
@@ -51,7 +55,7 @@ asio::awaitable<void> WebhookAuthority::run() {
         parts_.events.failed(looked.error());
       }
     }
-    co_await parts_.clock->sleep_for(leads && right_ ? kAfterwards : kUntilRight);
+    co_await parts_.clock->sleep_for(kUntilRight);
   }
 }
 
@@ -84,6 +88,7 @@ asio::awaitable<k8s::Result<void>> WebhookAuthority::look() {
     parts_.events.written();
   }
   right_ = true;
+  published_ = published;
   co_return k8s::Result<void>{};
 }
 

@@ -37,7 +37,9 @@ class WebhookAuthority {
   boost::asio::awaitable<k8s::Result<void>> look();
 
   Parts parts_;
-  bool right_ = false;  // The last look found, or wrote, what is published now.
+  bool right_ = false;       // The last look found, or wrote, what was to be published then:
+  std::string published_;    // this,
+  k8s::MonoTime looked_at_;  // and when it began.
 };
 
 }  // namespace gso

@@ -95,6 +95,23 @@ TEST(OwnCertificate, WhoTrustsWhatWasPublishedAWeekAgoCanAlwaysVerify) {
   EXPECT_LE(authorities, 4);
 }
 
+TEST(OwnCertificate, WhatAClockThatWasAheadHasIssuedIsIssuedAnew) {
+  const k8s::WallTime ahead = kStart + std::chrono::days(3);
+  const OwnCertificate first = renewed({}, ahead);
+  ASSERT_FALSE(verifies(first.bundle(), first.certificate_pem, kStart)) << "not valid yet";
+  const OwnCertificate corrected = renewed(first, kStart);
+  EXPECT_TRUE(verifies(corrected.bundle(), corrected.certificate_pem, kStart));
+  EXPECT_EQ(renewed(corrected, kStart), corrected);
+  // Of an authority that has begun, and whose server certificate was renewed by that clock.
+  const OwnCertificate good = renewed({}, kStart);
+  const OwnCertificate by_clock_ahead = renewed(good, kStart + std::chrono::days(21));
+  ASSERT_FALSE(verifies(good.bundle(), by_clock_ahead.certificate_pem, kStart));
+  const OwnCertificate again = renewed(by_clock_ahead, kStart);
+  EXPECT_EQ(again.bundle(), good.bundle());
+  EXPECT_TRUE(verifies(good.bundle(), again.certificate_pem, kStart));
+  EXPECT_EQ(renewed(good, kStart - 59min), good) << "a clock that is a little behind replaces nothing";
+}
+
 TEST(OwnCertificate, OtherNamesGiveAnotherCertificateOfTheSameAuthority) {
   const OwnCertificate first = renewed({}, kStart);
   const OwnCertificate second = renewed(first, kStart, {"webhook.ops.svc"});

@@ -102,6 +102,18 @@ TEST_F(WebhookAuthorityTest, AnAuthorityThatIsPublishedLaterFollowsAndSoDoesAnUp
   EXPECT_EQ(writes, 3);
 }
 
+// The Secret was lost, and the authority that replaces it signs at once.
+TEST_F(WebhookAuthorityTest, AnotherAuthorityIsPublishedWithinSeconds) {
+  start();
+  sim.clock.run_for(5min);
+  const int before = reads;
+  published = "PEM of another";
+  sim.clock.run_for(2s);
+  EXPECT_THAT(bundles(), ElementsAre("PEM of another", "PEM of another"));
+  sim.clock.run_for(10min);
+  EXPECT_LE(reads - before, 12) << "once a minute";
+}
+
 TEST_F(WebhookAuthorityTest, AStandbyAsksAndWritesNothing) {
   leads = false;
   start();
