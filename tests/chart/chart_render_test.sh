@@ -246,7 +246,8 @@ wrong_values_are_refused() {
   refused label-mode --set config.label-mode=sometimes
   refused cluster-max-unavailable --set config.cluster-max-unavailable=200%
   refused page-size --set config.page-size=0
-  refused operandNamespaces --set operandNamespaces=null --set 'operandNamespaces={}'
+  refused operandNamespaces --set 'operandNamespaces={}'
+  refused operandNamespaces --set operandNamespaces=null
   refused operandNamespaces --set 'operandNamespaces={Not_Valid}'
   refused rollouts --set modes.rollouts=Sometimes
   refused labels --set modes.labels=Approve
