@@ -15,7 +15,8 @@ namespace {
 namespace asio = boost::asio;
 
 const std::string kBundleFailed = "Certificate authority could not be published";
-// Each can hold a request of kMostAdmissionBytes. The API server needs one for each review that is not answered yet.
+// Each can hold a request of kMostAdmissionBytes. The API server opens one for each review that is not answered yet, as
+// many at once as a controller creates pods: those beyond wait for the few milliseconds that an answer takes.
 constexpr std::size_t kMostAdmissionConnections = 32;
 const std::string kCertificateFailed = "Serving certificate could not be loaded or renewed";
 

@@ -29,6 +29,7 @@ namespace http = boost::beast::http;
 using Tcp = asio::ip::tcp;
 constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint32_t kHeaderLimit = 16384;  // A token with many claims has some kilobytes.
+constexpr std::size_t kFirstRead = 4096;       // Of a kept connection's next request.
 
 using Answer = http::response<http::string_body>;
 
@@ -97,7 +98,9 @@ struct HttpServer::Connection {
   }
   Tcp::socket socket;
   k8s::MonoTime deadline;
-  k8s::MonoTime close_after;  // With the first answer from then on.
+  k8s::MonoTime close_after;                // With the first answer from then on.
+  std::optional<k8s::MonoTime> idle_since;  // It has had an answer, and nothing of a next request has come.
+  bool gives_way = false;                   // Closed for another client.
 };
 
 HttpServer::HttpServer(asio::any_io_executor executor, k8s::Clock* clock, HttpServerOptions options,
@@ -108,6 +111,7 @@ HttpServer::HttpServer(asio::any_io_executor executor, k8s::Clock* clock, HttpSe
       handler_(std::move(handler)),
       acceptor_(executor),
       wake_(clock->make_signal()),
+      room_(clock->make_signal()),
       tasks_(clock) {}
 
 HttpServer::~HttpServer() = default;
@@ -161,7 +165,8 @@ asio::awaitable<void> HttpServer::run() {
       co_await wake_->wait_until(clock_->monotonic() + std::chrono::seconds(1));
       continue;
     }
-    if (open_.size() >= options_.max_connections) continue;  // Closes it.
+    co_await make_room();
+    if (stopping_) break;
     auto connection = std::make_shared<Connection>(std::move(socket));
     connection->deadline = clock_->monotonic() + options_.request_timeout;
     connection->close_after = clock_->monotonic() + options_.connection_lifetime;
@@ -179,6 +184,27 @@ void HttpServer::stop() {
   acceptor_.close(ec);
   for (const auto& connection : open_) connection->close();
   wake_->notify();
+  room_->notify();
+}
+
+asio::awaitable<void> HttpServer::make_room() {
+  while (!stopping_ && open_.size() >= options_.max_connections) {
+    close_idlest();
+    (void)co_await room_->wait();
+  }
+}
+
+// One at a time: its coroutine ends a moment later.
+void HttpServer::close_idlest() {
+  if (std::ranges::any_of(open_, [](const auto& connection) { return connection->gives_way; })) return;
+  Connection* idlest = nullptr;
+  for (const auto& connection : open_) {
+    if (!connection->idle_since) continue;
+    if (idlest == nullptr || *connection->idle_since < *idlest->idle_since) idlest = connection.get();
+  }
+  if (idlest == nullptr) return;
+  idlest->gives_way = true;
+  idlest->close();
 }
 
 asio::awaitable<void> HttpServer::serve(std::shared_ptr<Connection> connection) {
@@ -189,6 +215,7 @@ asio::awaitable<void> HttpServer::serve(std::shared_ptr<Connection> connection) 
   }
   connection->close();
   std::erase(open_, connection);
+  room_->notify();
 }
 
 asio::awaitable<void> HttpServer::serve_over_tls(std::shared_ptr<Connection> connection) {
@@ -207,8 +234,16 @@ asio::awaitable<void> HttpServer::exchange(Stream* stream, std::shared_ptr<Conne
                                            std::optional<ClientSubject> client) {
   boost::beast::flat_buffer buffer(kHeaderLimit + options_.body_limit);
   bool keep = true;
-  while (keep && !stopping_) {
+  for (bool first = true; keep && !stopping_; first = false) {
     connection->deadline = clock_->monotonic() + options_.request_timeout;
+    if (!first && buffer.size() == 0) {
+      connection->idle_since = clock_->monotonic();
+      room_->notify();
+      const auto [idle_error, begun] = co_await stream->async_read_some(buffer.prepare(kFirstRead), kAsTuple);
+      connection->idle_since.reset();
+      if (idle_error) break;
+      buffer.commit(begun);
+    }
     http::request_parser<http::string_body> parser;
     parser.header_limit(kHeaderLimit);
     parser.body_limit(options_.body_limit);

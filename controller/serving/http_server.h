@@ -24,9 +24,11 @@ namespace gso {
 using TlsContexts = std::function<std::shared_ptr<boost::asio::ssl::context>()>;
 
 struct HttpServerOptions {
-  std::string address;                                       // "host:port", ":port" (all addresses) or "[v6]:port".
-  TlsContexts tls = {};                                      // Empty: plain HTTP.
-  std::size_t max_connections = 64;                          // More are closed at once.
+  std::string address;   // "host:port", ":port" (all addresses) or "[v6]:port".
+  TlsContexts tls = {};  // Empty: plain HTTP.
+  // Further clients wait: for one that has had its answer and is kept for its next request, which is closed, or for the
+  // end of another one.
+  std::size_t max_connections = 64;
   std::size_t body_limit = 0;                                // Bytes of a request's body; more is answered with 413.
   k8s::Duration request_timeout = std::chrono::seconds(10);  // To shake hands, to send a request, to read its answer.
   k8s::Duration answer_timeout = std::chrono::seconds(30);   // For the handler.
@@ -60,6 +62,9 @@ class HttpServer {
   template <class Stream>
   boost::asio::awaitable<void> exchange(Stream* stream, std::shared_ptr<Connection> connection,
                                         std::optional<ClientSubject> client);
+  // Until there is room for one more connection, or the end.
+  boost::asio::awaitable<void> make_room();
+  void close_idlest();
   boost::asio::awaitable<void> reap();
 
   boost::asio::any_io_executor executor_;
@@ -69,6 +74,7 @@ class HttpServer {
   boost::asio::ip::tcp::acceptor acceptor_;
   std::list<std::shared_ptr<Connection>> open_;
   std::unique_ptr<k8s::Signal> wake_;
+  std::unique_ptr<k8s::Signal> room_;  // A connection has ended, or can give way.
   TaskGroup tasks_;
   bool stopping_ = false;
 };

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
@@ -12,6 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -275,6 +277,45 @@ TEST_F(HttpServerTest, AKeptAliveConnectionServesMoreThanOneRequest) {
   std::size_t answers = 0;
   for (std::size_t at = answer.find("200 OK"); at != std::string::npos; at = answer.find("200 OK", at + 1)) ++answers;
   EXPECT_EQ(answers, 3U);
+}
+
+TEST_F(HttpServerTest, MoreClientsThanConnectionsAreAllServed) {
+  HttpServerOptions options;
+  options.max_connections = 2;
+  start(options);
+  std::vector<std::string> answers(20);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    // As the API server keeps its connections, and as curl does not.
+    const std::string kept = i % 2 == 0 ? "" : "Connection: close\r\n";
+    boost::asio::co_spawn(io,
+                          send_and_read(static_cast<std::uint16_t>(port),
+                                        "GET /healthz HTTP/1.1\r\nHost: x\r\n" + kept + "\r\n", &answers[i]),
+                          [](const std::exception_ptr& error) { EXPECT_EQ(error, nullptr); });
+  }
+  const auto is_answered = [](const std::string& answer) { return answer.find("200 OK") != std::string::npos; };
+  const auto until = std::chrono::steady_clock::now() + 5s;  // Less than the server waits for a next request.
+  while (!std::ranges::all_of(answers, is_answered) && std::chrono::steady_clock::now() < until) io.run_one_for(100ms);
+  EXPECT_THAT(answers, testing::Each(HasSubstr("200 OK")));
+  EXPECT_LE(server->connections(), 2U);
+}
+
+TEST_F(HttpServerTest, AConnectionThatIsKeptForItsNextRequestGivesWay) {
+  HttpServerOptions options;
+  options.max_connections = 2;
+  start(options);
+  std::vector<std::string> kept(2);
+  std::size_t done = 0;
+  const std::string request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+  for (std::string& answer : kept) {
+    boost::asio::co_spawn(io, send_and_read(static_cast<std::uint16_t>(port), request, &answer),
+                          [&done](const std::exception_ptr&) { ++done; });
+    while (answer.find("200 OK") == std::string::npos) io.run_one();
+  }
+  ASSERT_EQ(server->connections(), 2U);
+  EXPECT_THAT(get("/healthz"), HasSubstr("200 OK"));
+  while (done == 0) io.run_one();
+  EXPECT_EQ(done, 1U) << "the other one is kept";
+  EXPECT_EQ(server->connections(), 1U);
 }
 
 TEST_F(HttpServerTest, ASilentClientIsClosedAtItsDeadline) {
