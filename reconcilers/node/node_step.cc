@@ -142,7 +142,9 @@ bool ChangeStep::c3_back_out() {
   if (is_touched(facts_, pods_)) {
     // All its pods are replaced, and the remaining label must not be written: no part of the change is incomplete.
     const bool label_only = facts_.label && all_replaced();
-    return label_only && !facts_.reason.empty() && back_out(facts_.reason, facts_.message);
+    if (label_only && !facts_.reason.empty()) return back_out(facts_.reason, facts_.message);
+    return has_lost_its_label() &&
+           back_out("Superseded", "someone moved the label of the node to another key: its pods reload by themselves");
   }
   // Whatever else appeared: the operator must not write to the node.
   if (input_.stop && snapshot_.settings.rollouts == PolicyMode::observe) {

@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/applying_deferral.h"
 #include "reconcilers/node/node_labels.h"
-#include "reconcilers/node/pod_faults.h"
 
 namespace gso {
 
@@ -29,6 +27,17 @@ bool ChangeStep::any_deletable(const std::vector<Component>& components) const {
 
 bool ChangeStep::all_replaced() const {
   return !any_listed_left(change_, pods_, true);
+}
+
+bool ChangeStep::was_taken_to_another_key() const {
+  if (facts_.profile == nullptr) return false;  // No key resolves at the moment.
+  const bool same_key = facts_.key == change_.key && view_.installation.id() == change_.config_map;
+  return !same_key && facts_.label_by.empty();
+}
+
+bool ChangeStep::has_lost_its_label() const {
+  const bool lists_none = std::ranges::all_of(change_.pods, [](const auto& listed) { return listed.second.empty(); });
+  return lists_none && !facts_.label && was_taken_to_another_key() && !steps_for(change_.kind).touches_mps;
 }
 
 bool ChangeStep::has_stood_for_a_second() {
@@ -232,147 +241,6 @@ std::string ChangeStep::waiting_for() const {
     }
   }
   return {};
-}
-
-bool ChangeStep::are_pods_newer() const {
-  return facts_.fresh_pods && !is_from_the_future(pods_, snapshot_.now);
-}
-
-bool ChangeStep::loaded_the_present() const {
-  if (same_target_) return true;
-  if (facts_.label) return false;  // They have read the key of the present label.
-  if (are_pods_newer()) return true;
-  return target_ != nullptr && !verify_target().ok && facts_.verified.ok;
-}
-
-Verification ChangeStep::verify_target() const {
-  Verification out;
-  if (target_) {
-    const Operand* plugin = view_.installation.find(Component::plugin, node_);
-    const std::string_view env = plugin ? std::string_view(plugin->mig_strategy) : std::string_view();
-    return verify(expect_on_node(target_->profile(), facts_of(node_, facts_.recorded_gpus), env), node_,
-                  facts_.labeller == Labeller::gfd, false);
-  }
-  out.serving = serves_gpus(node_);
-  out.mismatch =
-      out.serving
-          ? fmt::format("the text of {} is not known any more, and what the node serves may be another one", change_.to)
-          : "nothing is allocatable";
-  return out;
-}
-
-Verification ChangeStep::verification() const {
-  return loaded_the_present() ? facts_.verified : verify_target();
-}
-
-bool ChangeStep::shows_what_it_loaded() const {
-  return node_.ready && facts_.pods_ready && verification().ok;
-}
-
-bool ChangeStep::serves_what_it_read() const {
-  const bool shows_it = target_ == nullptr ? serves_gpus(node_) : verify_target().ok;
-  if (!node_.ready || !shows_it || loaded_the_present()) return false;
-  const auto serves = [this](Component component) {
-    const auto& pods = pods_.of(component);
-    return !pods.empty() && is_serving(*pods.front());
-  };
-  const bool has_gfd = view_.installation.find(Component::gfd, node_) != nullptr;
-  const bool needs_mps = target_ ? target_->profile().strategy() == Strategy::mps : !pods_.mps.empty();
-  return serves(Component::plugin) && (!has_gfd || serves(Component::gfd)) && (!needs_mps || serves(Component::mps));
-}
-
-bool ChangeStep::serves_an_unknown_text() const {
-  return target_ == nullptr && serves_what_it_read();
-}
-
-bool ChangeStep::has_shown_it() {
-  return ages_.held_for(shown_timer(name(), change_), snapshot_.settings.status_lag);
-}
-
-bool ChangeStep::knows_rejected() {
-  if (snapshot_.settings.remove_rejected_pods.empty()) return true;
-  if (use_of(snapshot_, name(), ages_.since(shown_timer(name(), change_))).fresh) return true;
-  out_.plan.consumers_wanted.insert(name());
-  ages_.look_again_in(std::chrono::seconds(1));
-  return false;
-}
-
-void ChangeStep::finish(std::string_view reason) {
-  const Verification shown = verification();
-  PatchNode patch = patch_out(node_, facts_);
-  const bool present = loaded_the_present();
-  const bool unknown = !present && target_ == nullptr;
-  const std::string revision = present ? std::string(facts_.target.view()) : change_.to;
-  record_on(patch, node_, facts_, unknown ? std::string(kInvalidRevision) : revision);
-  // The pods have the key for which they were replaced, also if the ConfigMap is missing now or the node's key changed.
-  if (!present) patch.set_annotations[std::string(kProfileAnnotation)] = profile_ref_of(change_);
-  if (present && facts_.expectation) {
-    add_to(patch,
-           label_change_to(node_, *facts_.expectation, facts_.has_labeller(), {snapshot_.settings, snapshot_.now}));
-  }
-  if (unknown) {
-    add(std::move(patch), kUnproven,
-        fmt::format("serves, and nothing proves that it runs {}: {}", revision, shown.mismatch), false);
-  } else {
-    add(std::move(patch), reason, fmt::format("runs {}", revision), false);
-  }
-  out_.done = true;
-  if (shown.unhealthy || shown.shortfall) {
-    finding(Severity::warning, kUnhealthyDevices,
-            shown.ok ? "allocatable is below capacity: a device is unhealthy" : shown.mismatch);
-  }
-}
-
-// The content was edited and edited back during the change: these pods may have loaded the text in between.
-bool ChangeStep::lists_older_again() {
-  if (!same_target_ || facts_.fresh_pods || !facts_.reason.empty()) return false;
-  // Creation times are whole seconds. What shows the profile needs more than the same second to be doubted.
-  const Duration tolerance = std::chrono::seconds(facts_.verified.ok ? 1 : 0);
-  if (!content_.is_older(ages_.since(unchanged_timer(name(), change_.to), content_.unchanged_seed()), tolerance))
-    return false;
-  const ChangePlan next = content_.from_what_it_shows();
-  add(patch_into(view_, list_again(view_, change_, next, pods_to_replace(view_, next)), {}), "ReplaceAgain",
-      facts_.verified.mismatch.empty()
-          ? std::string("its pods are older than the profile's last change")
-          : fmt::format("its pods are older than the profile's last change: {}", facts_.verified.mismatch),
-      true);
-  return true;
-}
-
-void ChangeStep::give_up() {
-  const Verification shown = verification();
-  const bool is_back = node_.ready && all_replaced() && facts_.pods_ready;
-  if (is_back && shown.shortfall) return finish("VerifiedDegraded");
-  if (all_replaced() && !shown.ok && lists_older_again()) return;
-  if (is_back && shown.surplus && facts_.measured_gpus > 0) return finish("Verified");
-  std::string why = shown.ok ? "" : shown.mismatch;
-  if (!facts_.pods_ready) why = first_problem(pods_);
-  if (facts_.had_devices > 0 && facts_.pods_ready && node_.ready && !serves_gpus(node_)) {
-    why += fmt::format("; the machine had {} GPU{} before, and its pods find none now", facts_.had_devices,
-                       facts_.had_devices == 1 ? "" : "s");
-  }
-  if (!node_.ready) why = fmt::format("the node is not Ready{}{}", why.empty() ? "" : "; ", why);
-  fail(why.empty() ? "did not verify" : why);
-}
-
-void ChangeStep::fail(const std::string& why) {
-  PatchNode patch;
-  patch.name = name();
-  patch.set[std::string(kStateLabel)] = kStateFailed;
-  // Its pods have read the present text, so the failure is recorded for that text.
-  const bool moved_on = !same_target_ && loaded_the_present();
-  const std::string what =
-      moved_on ? fmt::format("{}, which replaced {} during the change,", facts_.target.view(), change_.to) : change_.to;
-  const std::string message =
-      fmt::format("{} did not verify within {}: {}", what, k8s::format_go_duration(rollout_.verify_timeout), why);
-  set_message(patch, message);
-  remove_guards(patch, node_, change_);  // An autoscaler is allowed to remove the failed node.
-  NodeChange failed = change_;
-  failed.guards.clear();
-  failed.failed = {why, std::string(retry_of(input_.policy))};
-  patch.set_annotations[std::string(kChangeAnnotation)] = print_change(failed);
-  add(std::move(patch), kVerificationFailed, message, false);
-  event(true, kVerificationFailed, "Verify", message);
 }
 
 bool ChangeStep::back_out(std::string_view reason, std::string message) {

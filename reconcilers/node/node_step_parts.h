@@ -48,6 +48,10 @@ class ChangeStep {
   [[nodiscard]] bool any_left(const std::vector<Component>& components) const;
   [[nodiscard]] bool any_deletable(const std::vector<Component>& components) const;
   [[nodiscard]] bool all_replaced() const;
+  // The node has another key than the change was begun for, and not by a label of the operator.
+  [[nodiscard]] bool was_taken_to_another_key() const;
+  // The change has only moved the label, and somebody has moved it on.
+  [[nodiscard]] bool has_lost_its_label() const;
 
   // Creation times are whole seconds. A pod created in the second of the edit cannot
   // be distinguished from an older one, and would be replaced again if the node does not verify.
@@ -94,8 +98,9 @@ class ChangeStep {
   // --- After the last.
 
   // The content might have changed again meanwhile: the text that these pods have loaded counts. Their creation time
-  // decides; if it proves nothing, the node's labels and capacity do. A doubtful answer counts as the older content,
-  // which is rolled out again.
+  // decides; if it proves nothing, the node's labels and capacity do, unless somebody took the node to another key: its
+  // sidecars reload then, and might still read the former text of that key. A doubtful answer counts as the older
+  // content, which is rolled out again.
   [[nodiscard]] bool loaded_the_present() const;
   // Their creation times prove that they have read the present text.
   [[nodiscard]] bool are_pods_newer() const;

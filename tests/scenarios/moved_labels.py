@@ -268,3 +268,38 @@ def a_policy_that_moves_to_a_third_key_is_not_taken_for_another_client():
     said = [tick.findings("LabelOwnedByOther") for tick in c.converge(each="30s").ticks]
     expect("findings that name another client", [found for found in said if found], [])
     expect("the label of n01", c.labels("n01").get(CONFIG_LABEL), "b")
+
+
+def moved_back_half_way(before, edited, behaviour="healthy"):
+    """A policy moves n01 from `any` to `b`, and nothing on the node shows it yet. The policy goes, `any` is edited, and five
+    seconds later a person takes the label away: the sidecars read the text before that edit."""
+    c = fleet(2, before, more={"b": ts(4)})
+    c.after("10m")
+    c.policy("p", priority=5, selector={"kubernetes.io/hostname": "n01"}, profile={"configMapKey": "b"})
+    c.behave(behaviour, "n01")
+    c.after("20s")
+    expect("the label of n01", c.labels("n01").get(CONFIG_LABEL), "b")
+    c.delete_policy("p")
+    for _ in range(5):
+        c.after("10s")  # Shorter than a node must show its profile.
+    c.edit(any=edited)
+    c.wait("5s")
+    c.set_label("n01", CONFIG_LABEL, None)
+    c.behave("healthy", "n01")
+    c.after("15s")
+    expect("what the plugin of n01 has loaded", loaded_by(c, "n01"), before)
+    c.converge(most=20)
+    expect("what the plugins have loaded", [loaded_by(c, name) for name in c.nodes()], [edited] * 2)
+    expect("Ready", c.condition("default", "Ready").get("reason"), "UpToDate")
+
+
+@scenario
+def a_label_that_a_person_takes_away_half_way_does_not_verify_a_text_that_no_label_shows():
+    """`any` is edited to a text that no label shows: n01 is not Verified with it by what it shows, and is restarted."""
+    moved_back_half_way(ts(8), ts(8, fail=True), "unchanged")
+
+
+@scenario
+def a_label_that_a_person_takes_away_half_way_does_not_verify_the_text_of_the_change_under_another_key():
+    """`any` is edited to the text that `b` has: that revision under another key was not read either."""
+    moved_back_half_way(ts(4, fail=True), ts(4))

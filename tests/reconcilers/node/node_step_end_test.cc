@@ -295,6 +295,18 @@ TEST_F(TakenBackTemplate, C5_ListedPodsAreListedAgainWithTheNewOnes) {
   EXPECT_EQ(actions(taken), Actions{"into(Superseded)"});
 }
 
+// Somebody moves the label of a node to another key while its new pods come up: what its labels show can be the former
+// text of that key.
+TEST_F(SupersededStep, C10_LabelsProveNothingOnceTheNodeHasAnotherKey) {
+  change.to = profiles.compile(kMpsFour)->revision;
+  facts.verified.ok = true;
+  EXPECT_EQ(actions(take()), Actions{"out(Verified)"}) << "the key is the one of the change";
+  facts.key = Interned("other");
+  const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c7);
+  EXPECT_EQ(actions(taken), Actions{"into(Superseded)"});
+}
+
 TEST_F(NodeStep, C10_PodsThatTheKubeletRejectedAreListedOnceBeforeTheEnd) {
   replace_all();
   shows_target();

@@ -157,6 +157,28 @@ TEST_F(NodeStep, C3_ANodeIsBackedOutIfItsPolicyDropsTheKeyBeforeTheLabelIsWritte
   EXPECT_EQ(taken.row, StepRow::c3);
 }
 
+// Whatever its labels show: its sidecars may have read the former text of the key that it has now.
+TEST_F(NodeStep, C3_ANodeWhoseLabelSomebodyMovesOnLeavesAChangeThatListsNoPod) {
+  change.cause = ChangeCause::policy;
+  change.touched = true;
+  change.pods.clear();
+  change.key = "gold";
+  facts.pods_ready = facts.verified.ok = true;
+  const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c3);
+  ASSERT_EQ(actions(taken), Actions{"out(Superseded)"}) << "both keys have the same text";
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_FALSE(patch.set_annotations.contains(std::string(kRevisionAnnotation)));
+  change.to = "v1-other";
+  EXPECT_EQ(actions(take()), Actions{"out(Superseded)"});
+  facts.label = Interned("gold");
+  EXPECT_EQ(actions(take()), Actions{"into(Superseded)"}) << "its policy wants another label";
+  facts.label.reset();
+  facts.label_by = Interned("default");
+  change.to = std::string(facts.target.view());
+  EXPECT_EQ(actions(take()), Actions{"out(Verified)"}) << "the operator has written the label";
+}
+
 TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnObstacle) {
   remove("old-gfd");
   facts.reason = kMigEnabled;
