@@ -133,6 +133,14 @@ void run_loading_timers(Pass& pass) {
   }
 }
 
+void run_loading_timers_of_all(Pass& pass) {
+  for (const auto& [name, indexed] : pass.index.nodes) {
+    const NodeAssessment* a = pass.index.find(name);
+    if (a == nullptr || a->target.empty()) continue;
+    pass.ages.run(loading_timer(name, *a), pass.s.first_look ? earliest_move(pass, *a) : std::nullopt);
+  }
+}
+
 std::set<std::string> plan_self_loaded_nodes(Pass& pass) {
   std::set<std::string> recorded;
   std::map<std::string, bool> many = with_many_ungated(pass);

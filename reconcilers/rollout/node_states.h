@@ -11,6 +11,9 @@ namespace gso {
 
 // Names the timers of nodes that load a profile by themselves (running_timers.h).
 void run_loading_timers(Pass& pass);
+// The same while the record cannot be read: it is unknown which nodes these are, so the timer of each node runs from
+// when it has got its target. A label that moves meanwhile can come too soon after an edit of its new key.
+void run_loading_timers_of_all(Pass& pass);
 // Returns the nodes that it records: their patch also removes stale states.
 [[nodiscard]] std::set<std::string> plan_self_loaded_nodes(Pass& pass);
 // Writes Blocked, and removes stale states. `recorded`: nodes that have their patch of this pass already.

@@ -43,6 +43,12 @@ void run_stalls_timers(Pass& pass) {
   }
 }
 
+void run_timers_beside_an_unreadable_record(Pass& pass) {
+  if (pass.index.record_problem.empty()) return;
+  run_text_timers(pass);
+  run_loading_timers_of_all(pass);
+}
+
 // Last: a gate reads other timers.
 void run_unsettled_timers(Pass& pass) {
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
@@ -56,7 +62,7 @@ void run_unsettled_timers(Pass& pass) {
 
 void declare_timers(Pass& pass) {
   run_differing_timers(pass);  // A finding reads them, with a record or without one.
-  if (!pass.index.record) return;
+  if (!pass.index.record) return run_timers_beside_an_unreadable_record(pass);
   run_text_timers(pass);
   run_input_timers(pass);
   run_loading_timers(pass);

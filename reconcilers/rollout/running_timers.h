@@ -10,6 +10,7 @@
 namespace gso {
 
 // While the fleet has no record, or one that cannot be read, no node and no rollout waits: most timers do not run.
+// Those that say which text a node can have read run on beside an unreadable one.
 void declare_timers(Pass& pass);
 
 }  // namespace gso

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
 
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
@@ -29,6 +31,65 @@ TEST(RecordedTimers, ADriftGoesOnInANewOperator) {
   while (!repaired() && fleet.now < begun + 20min) fleet.tick();
   EXPECT_GE(fleet.now - begun, 10min);
   EXPECT_LE(fleet.now - begun, 11min);
+}
+
+// Ten minutes without a readable record. Meanwhile the text of key `other` is edited in a way that no label shows, and
+// n01 gets that key.
+class UnreadableRecord : public testing::Test {
+ protected:
+  UnreadableRecord() : fleet(spec()) {
+    fleet.settle();
+    const ConfigMap& state = *fleet.world.configmaps.find(state_key(fleet.settings));
+    record = *state.data.find(std::string(kRecordKey))->second;
+    run(1min);
+    fleet.write_record("?");
+    fleet.tick();
+    fleet.edit("other", text("    failRequestsGreaterThanOne: true\n"));
+  }
+  static std::string text(const std::string& more) {
+    return "version: v1\nsharing:\n  timeSlicing:\n" + more +
+           "    resources:\n    - name: nvidia.com/gpu\n      replicas: 8\n";
+  }
+  static FleetSpec spec() {
+    FleetSpec out;
+    out.profiles = {{"any", "ts-4"}, {"other", text("")}};
+    out.nodes = alike_nodes(1);
+    return out;
+  }
+  void run(std::chrono::seconds duration) {
+    for (const WallTime end = fleet.now + duration; fleet.now < end;) fleet.tick();
+  }
+  // n01 gets its label so long after the edit; the operator is restarted so long after that, if it is. How often the
+  // plugin of n01 is restarted by the time that the fleet is quiet.
+  int restarts_after(std::chrono::seconds move, std::chrono::seconds restart = 0s) {
+    run(move);
+    fleet.label("n01", std::string(kConfigLabel), "other");
+    if (restart > 0s) {
+      run(restart);
+      fleet.restart_operator();
+    }
+    run(10min - move - restart);
+    EXPECT_EQ(fleet.patches("n01"), 0);
+    fleet.write_record(record);
+    fleet.settle();
+    EXPECT_EQ(fleet.annotation_of("n01", kProfileAnnotation), "mps-config/other");
+    return fleet.restarts("n01", "plugin");
+  }
+
+  FleetModel fleet;
+  std::string record;
+};
+
+TEST_F(UnreadableRecord, ALabelThatMovesSecondsAfterAnEditHasItsPodsRestarted) {
+  EXPECT_EQ(restarts_after(5s), 1) << "its sidecars have read the text before the edit";
+}
+
+TEST_F(UnreadableRecord, TheSameWithARestartOfTheOperator) {
+  EXPECT_EQ(restarts_after(5s, 150s), 1);
+}
+
+TEST_F(UnreadableRecord, ALabelThatMovesOnceTheEditIsProjectedRestartsNothing) {
+  EXPECT_EQ(restarts_after(3min), 0);
 }
 
 }  // namespace
