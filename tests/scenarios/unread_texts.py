@@ -364,3 +364,49 @@ def a_plugin_that_started_again_before_an_edit_that_was_taken_back_stays():
         c.policy(rollout={"paused": False})
         deleted = sum([tick.deleted_pods() for tick in c.converge().ticks], [])
         expect("pods that were deleted", deleted, [])
+
+
+@scenario
+def a_key_that_nodes_begin_to_use_does_not_make_the_texts_of_another_one_forgotten():
+    """The MIG manager holds n01. A policy gives n02 another key in the second in which `any` is edited to B, which no label
+    shows. n01 reboots into B, and A is put back: when nobody holds n01 any more it is changed back, and is not UpToDate."""
+    a, b = ts(4), ts(4, fail=True)
+    c = fleet(2, a, more={"slices": ts(6)})
+    c.set_label("n01", "nvidia.com/mig.config.state", "pending")
+    c.after("1m")
+    c.policy("p", priority=5, selector={"kubernetes.io/hostname": "n02"}, profile={"configMapKey": "slices"})
+    c.edit(any=b)
+    c.after("2m")
+    c.after("2m")
+    c.reboot("n01")
+    c.after("1m")
+    c.edit(any=a)
+    c.after("1s")
+    c.after("12m")
+    expect("what n01 runs while it is held", loaded(c, "n01"), b)
+    c.set_label("n01", "nvidia.com/mig.config.state", None)
+    c.converge()
+    expect("what the nodes run", [loaded(c, name) for name in c.nodes()], [a, ts(6)])
+
+
+@scenario
+def two_keys_that_are_edited_at_once_do_not_make_their_texts_forgotten():
+    """The same where n02 has key slices already, and one edit changes both keys, as `kubectl apply` of the whole ConfigMap."""
+    a, b = ts(4), ts(4, fail=True)
+    c = fleet(2, a, more={"slices": ts(6)})
+    c.set_label("n02", CONFIG_LABEL, "slices")
+    c.converge()
+    c.set_label("n01", "nvidia.com/mig.config.state", "pending")
+    c.after("1m")
+    c.edit(any=b, slices=ts(8))
+    c.after("2m")
+    c.after("2m")
+    c.reboot("n01")
+    c.after("1m")
+    c.edit(any=a)
+    c.after("1s")
+    c.after("12m")
+    expect("what n01 runs while it is held", loaded(c, "n01"), b)
+    c.set_label("n01", "nvidia.com/mig.config.state", None)
+    c.converge()
+    expect("what the nodes run", [loaded(c, name) for name in c.nodes()], [a, ts(8)])
