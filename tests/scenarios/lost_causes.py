@@ -123,3 +123,32 @@ def a_daemon_that_keeps_its_profile_is_replaced_although_the_node_shows_the_new_
     c.end("job-n01")
     c.converge()
     expect_that("the daemon was replaced", c.pod_of("mps", "n01")["metadata"]["uid"] != daemon)
+
+
+@scenario
+def a_node_whose_pods_have_read_a_text_that_was_taken_back_drains_until_it_is_idle():
+    """MPS. B, which no label shows, waits for an approval, n01 reboots into it, and A is put back. n01 shows A and runs B: it
+    stays in its change until its pod has ended, and is not given back and started again and again."""
+    single, none_of_mig = (mps(4).replace("version: v1\n", "version: v1\nflags:\n  migStrategy: %s\n" % strategy)
+                           for strategy in ("single", "none"))
+    c = fleet(2, none_of_mig, rollout={"canary": {"nodesPerGroup": 0}})
+    c.policy(mode="Approve")
+    c.after("1m")
+    c.edit(any=single)
+    c.after("1m")
+    c.behave("starting", "n01")
+    c.reboot("n01")
+    c.after("20s")
+    c.edit(any=none_of_mig)
+    c.get_ready("n01")
+    c.consumer("job-n01", "n01")
+    c.after("1m")
+    c.policy(mode="Enforce")
+    c.after("1m")
+    for _ in range(4):
+        expect("in progress", c.in_progress(), ["n01"])
+        c.after("30s")
+    c.end("job-n01")
+    c.converge()
+    expect("what the plugins have loaded", [c.loaded[c.plugin(name)] for name in c.nodes()], [none_of_mig] * 2)
+    expect("whether n01 is cordoned", c.cordoned("n01"), False)

@@ -410,3 +410,28 @@ def two_keys_that_are_edited_at_once_do_not_make_their_texts_forgotten():
     c.set_label("n01", "nvidia.com/mig.config.state", None)
     c.converge()
     expect("what the nodes run", [loaded(c, name) for name in c.nodes()], [a, ts(8)])
+
+
+@scenario
+def pods_that_came_after_a_return_stay_although_another_key_is_edited_before_the_next_look():
+    """B is paused and taken back, n01 is rebooted and reads A, and then key slices of n02 is edited, with no look in between:
+    the time of that edit is not the time of the return, and n01 is not restarted."""
+    a, b = ts(4), ts(4, fail=True)
+    c = fleet(2, a, more={"slices": ts(6)}, rollout={"canary": {"nodesPerGroup": 0}})
+    c.set_label("n02", CONFIG_LABEL, "slices")
+    c.converge()
+    c.policy(rollout={"paused": True})
+    c.after("1m")
+    c.edit(any=b)
+    c.after("2m")
+    c.edit(any=a)
+    c.wait("5s")
+    c.reboot("n01")
+    c.wait("5s")
+    before = c.plugin("n01")
+    c.edit(slices=ts(8))
+    c.after("1s")
+    c.policy(rollout={"paused": False})
+    c.converge()
+    expect("the plugin of n01, and what it runs", (c.plugin("n01"), loaded(c, "n01")), (before, a))
+    expect("what n02 runs", loaded(c, "n02"), ts(8))
