@@ -22,7 +22,8 @@ namespace gso {
 [[nodiscard]] std::vector<std::string> partitioned_nodes(const World& world);
 // "nos.nebuly.com/gpu-partitioning=mps": the label that decides it; empty if the node has none.
 [[nodiscard]] std::string nos_label(const Node& node);
-// Says that nos manages such a node, and how to let the operator manage it again. For people.
+// Says of such a node that its GPUs are cut into slices, by whom as far as that shows, and that no SharingPolicy
+// applies. For people.
 [[nodiscard]] std::string nos_in_charge(const Node& node);
 
 // The device plugin of nos: its template requires the label on its nodes.

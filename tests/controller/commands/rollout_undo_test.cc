@@ -22,14 +22,14 @@ using Json = nlohmann::json;
 
 class InlineProfileUndo : public RolloutCommand {
  protected:
-  // By policy p: rollout r, in progress.
-  void roll_out_inline_profile() {
+  // By policy p: a rollout of that name, in progress.
+  void roll_out_inline_profile(const std::string& name = "r") {
     post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
          policy("p", R"({"profile":{"inline":{"strategy":"mps","replicas":4}}})"));
     InlineProfile profile;
     profile.strategy = "mps";
     profile.replicas = 4;
-    rollout("r", "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
+    rollout(name, "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
   }
 };
 
@@ -64,7 +64,7 @@ TEST_F(RolloutCommand, AStartWithoutAStopAsksOnce) {
   EXPECT_EQ(patches, 1);
 }
 
-class Undo : public RolloutCommand {
+class Undo : public InlineProfileUndo {
  protected:
   Undo() {
     FleetRecord kept;
@@ -216,12 +216,7 @@ TEST_F(Undo, OfATextThatStartedNoRolloutGoesBackToWhatTheNodesRun) {
 }
 
 TEST_F(Undo, OfAnInlineProfileToARevisionIsForItsPolicyToSay) {
-  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
-       policy("p", R"({"profile":{"inline":{"strategy":"mps","replicas":4}}})"));
-  InlineProfile profile;
-  profile.strategy = "mps";
-  profile.replicas = 4;
-  rollout("own", "Progressing", "v1-2", inline_profile_key("p", profile), inline_profile_text(profile), "p");
+  roll_out_inline_profile("own");
   options.to_revision = "v1-2";
   EXPECT_EQ(run(Verb::undo, "own"), 2);
   EXPECT_THAT(err.str(), HasSubstr("holds the inline profile of policy p"));
