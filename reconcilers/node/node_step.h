@@ -58,9 +58,8 @@
 //   C3  the change is untouched, and a     The node leaves the change: it is uncordoned and has the phase of a node
 //       new target, an obstacle or a       without a change. The same if all pods are replaced, only the label remains
 //       stop appeared, or the node would   to be written, and an obstacle prevents that, or if the change has only
-//       moved be up to date without the change   the label, and somebody has moved it on: then N5 to N8 apply. If
-//       max-mode is
-//                                          Observe, nothing is written, and a finding names the cordon
+//       be up to date without the change   moved the label, and somebody has moved it on: then N5 to N8 apply. If
+//                                          max-mode is Observe, nothing is written, and a finding names the cordon
 //   C4  the change is touched, something   Nothing more is deleted or written; a finding says why
 //       remains to be done, and the target
 //       is invalid, an obstacle appeared,
