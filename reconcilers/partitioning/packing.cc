@@ -68,8 +68,11 @@ class Greedy {
   [[nodiscard]] bool may_work() const { return state_.work() < kMostMoves + state_.input.nodes.size() * 64; }
 
   // Takes the place of an equal pod that finds a free slice elsewhere, directly or in the same way: an augmenting path.
+  // Each pod of the path keeps its place until the next one has gone, or two pods would be given the same slice.
   bool displace(std::size_t pod, Visited& visited) {
-    for (const std::size_t node : state_.input.admissions[state_.input.pods[pod].admission]) {
+    constexpr std::size_t kMostDepth = 32;
+    if (visited.size() > kMostDepth) return false;
+    for (const std::size_t node : admission(pod)) {
       if (!may_work() || !visited.insert(node)) continue;
       std::set<std::size_t> asked;
       const std::vector<std::size_t> there = state_.pods_on[node];
@@ -77,22 +80,16 @@ class Greedy {
         const bool equal = state_.input.pods[other].slices == state_.input.pods[pod].slices;
         if (!equal || state_.kind(other) == state_.kind(pod) || !asked.insert(state_.kind(other)).second) continue;
         const auto place = state_.best_place(other, node);
-        const bool free = place && place->cost.added == 0;
-        if (free) state_.move(other, place->node);
-        if (!free && !displace_from(other, node, visited)) continue;
+        if (place && place->cost.added == 0) {
+          state_.move(other, place->node);
+        } else if (!displace(other, visited)) {
+          continue;
+        }
+        if (state_.node_of[pod]) state_.take(pod);
         state_.put(pod, node);
         return true;
       }
     }
-    return false;
-  }
-
-  bool displace_from(std::size_t pod, std::size_t node, Visited& visited) {
-    constexpr std::size_t kMostDepth = 32;
-    if (visited.size() > kMostDepth) return false;
-    state_.take(pod);
-    if (displace(pod, visited)) return true;
-    state_.put(pod, node);
     return false;
   }
 

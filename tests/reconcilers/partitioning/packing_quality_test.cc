@@ -8,6 +8,8 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "nos_rule.h"
@@ -220,14 +222,50 @@ TEST(PackingQuality, NeverServesFewerPodsThanTheRuleOfNos) {
   RecordProperty("served_by_nos", of_nos);
 }
 
+void expect_sound_and_the_same(const PackInput& input, const std::string& what) {
+  const Packing packing = pack(input);
+  expect_sound(input, packing, what);
+  EXPECT_EQ(pack(input).node_of, packing.node_of) << what;
+}
+
 TEST(PackingQuality, IsSoundAndTheSameForEqualInput) {
   std::mt19937 random(7);
   for (int i = 0; i < 120; ++i) {
-    const PackInput input = random_input(random, 1 + i % 12, 1 + i % 8, i % 40);
-    const Packing packing = pack(input);
-    expect_sound(input, packing, fmt::format("instance {}", i));
-    EXPECT_EQ(pack(input).node_of, packing.node_of);
+    expect_sound_and_the_same(random_input(random, 1 + i % 12, 1 + i % 8, i % 40), fmt::format("instance {}", i));
   }
+}
+
+// Pods of three priorities and two sizes, each on all nodes or on those with an even number. Every third node only has
+// the free slices that it has.
+PackInput input_of_several_kinds(std::mt19937& random, int nodes, int pods) {
+  const auto any = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  PackInput out = random_input(random, nodes, 2, pods);
+  auto& even = out.admissions.emplace_back();
+  for (std::size_t n = 0; n < out.nodes.size(); n += 2) even.push_back(n);
+  for (std::size_t n = 0; n < out.nodes.size(); n += 3) out.nodes[n].changeable = false;
+  for (PackPod& pod : out.pods) pod = {any(0, 2), {any(0, 1) == 0 ? 4 : 10}, static_cast<std::size_t>(any(0, 1))};
+  std::ranges::stable_sort(out.pods, {}, [](const PackPod& pod) { return std::pair(-pod.priority, sum(pod.slices)); });
+  return out;
+}
+
+TEST(PackingQuality, IsSoundAndTheSameForPodsOfSeveralKinds) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 300; ++i)
+    expect_sound_and_the_same(input_of_several_kinds(random, 1 + i % 7, 1 + i % 40), fmt::format("instance {}", i));
+}
+
+// Two full GPUs on two nodes have a free slice each.
+TEST(PackingQuality, TwoSlicesServeTwoOfThreePodsOfThreePriorities) {
+  PackInput input;
+  input.sizes = {39};
+  for (int n = 0; n < 2; ++n)
+    input.nodes.push_back({.gpus = {{0, {1}}}, .taken = {0}, .just_taken = {}, .changeable = true});
+  input.admissions = {{0, 1}};
+  for (const int priority : {5, 4, 3}) input.pods.push_back({priority, {39}, 0});
+  const Packing packing = pack(input);
+  EXPECT_TRUE(packing.node_of[0] && packing.node_of[1]);
+  EXPECT_NE(packing.node_of[0], packing.node_of[1]);
+  EXPECT_FALSE(packing.node_of[2]);
 }
 
 // What a plan leads to gives no reason for another one.

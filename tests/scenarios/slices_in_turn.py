@@ -1,0 +1,53 @@
+"""Who gets which slice, and what the others hear: pods of several priorities."""
+from cluster.slices import SliceCluster
+from scenario import expect, scenario
+
+
+def two_nodes_and_two_pods(*priorities):
+    """n01 and n02 have one slice each, of nearly the whole GPU; a and b, of these priorities, wait for them and are not bound yet."""
+    c = SliceCluster()
+    for name in ("n01", "n02"):
+        c.slice_node(name)
+    for name, priority in zip(("a", "b"), priorities):
+        c.wait_for_slice(name, 39, priority=priority)
+    c.partition()
+    expect("slices", (c.slices("n01"), c.slices("n02")), ({0: {39: 1}}, {0: {39: 1}}))
+    return c
+
+
+def heard(tick):
+    """What each pod hears."""
+    return {event["target"]["name"]: event["event"]["note"] for event in tick.events()}
+
+
+@scenario
+def no_slice_is_promised_twice():
+    """A third pod of another priority waits: one slice serves one pod, so it is not told that one is planned for it."""
+    c = two_nodes_and_two_pods(5, 4)
+    c.wait_for_slice("c", 39, priority=3)
+    for _ in range(3):
+        said = heard(c.after("2m"))
+        expect("pods for which slices are planned", sorted(p for p, note in said.items() if "planned on node" in note), ["a", "b"])
+
+
+@scenario
+def finished_slices_of_others_keep_no_pod_from_a_node_with_room():
+    """The same with an empty third node: it is cut for the third pod, which runs there."""
+    c = two_nodes_and_two_pods(5, 4)
+    c.slice_node("n03")
+    c.wait_for_slice("c", 39, priority=3)
+    c.partition()
+    expect("slices of n03", c.slices("n03"), {0: {39: 1}})
+    c.schedule()
+    expect("pods that run", sorted(c.assigned), ["a", "b", "c"])
+
+
+@scenario
+def a_pod_of_the_same_priority_gets_the_node_with_room():
+    """The neighbour: all three pods are alike."""
+    c = two_nodes_and_two_pods(4, 4)
+    c.slice_node("n03")
+    c.wait_for_slice("c", 39, priority=4)
+    c.partition()
+    c.schedule()
+    expect("pods that run", sorted(c.assigned), ["a", "b", "c"])
