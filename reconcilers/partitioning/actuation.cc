@@ -70,7 +70,7 @@ std::map<std::size_t, PendingKey> pending_keys(const Snapshot& snapshot, const s
     const std::optional<Geometry>& geometry = cache.profile(text->second);
     const auto index = static_cast<std::size_t>(node - nodes.begin());
     if (!geometry || !keeps_pods(*node, *geometry) || might_cut_bound_slices(*node, *geometry) ||
-        !fits_gpus(*node, *geometry, snapshot.settings.partitioning))
+        !fits_gpus(*node, *geometry, capacity_of_gpu(node->slices, snapshot.settings.partitioning)))
       continue;
     if (const auto known = oldest.find(index); known != oldest.end() && known->second <= at->second) continue;
     oldest[index] = at->second;

@@ -29,13 +29,10 @@ Duration pause_after(std::int64_t failures) {
   return std::min(out, kLongestPause);
 }
 
-// The node has no such GPU, or less memory than the slices of one: another machine has its name, or a GPU is gone.
-bool lacks_gpus(const PartitionedNode& node, const Geometry& geometry) {
+// False: another machine has the node's name, or a GPU of it is gone.
+bool has_gpus_of(const PartitionedNode& node, const Geometry& geometry) {
   constexpr std::int64_t kMiBPerGiB = 1024;
-  return std::ranges::any_of(geometry, [&](const auto& gpu) {
-    return gpu.first >= static_cast<std::int64_t>(node.slices.gpus.size()) ||
-           gigabytes_of(gpu.second) * kMiBPerGiB > node.slices.memory_mib;
-  });
+  return fits_gpus(node, geometry, node.slices.memory_mib / kMiBPerGiB);
 }
 
 // The label can be set to that key again: it exists, keeps what pods use, and the node has its GPUs.
@@ -44,7 +41,7 @@ bool can_return_to(const PartitionedNode& node, const std::string& key, Planning
   const auto at = node.config_map->data.find(key);
   if (at == node.config_map->data.end() || !at->second) return false;
   const std::optional<Geometry>& slices = cache.profile(at->second);
-  return slices && keeps_pods(node, *slices) && !might_cut_bound_slices(node, *slices) && !lacks_gpus(node, *slices);
+  return slices && keeps_pods(node, *slices) && !might_cut_bound_slices(node, *slices) && has_gpus_of(node, *slices);
 }
 
 // There is a key to which a failed move returns.
@@ -54,13 +51,21 @@ bool has_way_back(const PartitionedNode& node, PlanningCache& cache) {
 
 // What pods that are bound to the node use beyond the slices that it reports. Empty: nothing.
 std::string missing_slices(const PartitionedNode& node) {
-  SliceCounts free = total_of(node.slices.all());
-  for (const auto& [gigabytes, count] : total_of(node.slices.used())) add_slices(free, gigabytes, -count);
+  const SliceCounts free = node.slices.free();
   for (const auto& [gigabytes, count] : node.unreported) {
     if (count_of(free, gigabytes) < count)
       return fmt::format("its pods use more slices of {} GiB than it reports", gigabytes);
   }
   return {};
+}
+
+// What pods lose by a label that does not name the operator's key any more. Empty: nothing, or nothing that is certain:
+// where the kubelet shows other slices than the agent reports, the report might be from before.
+std::string slices_lost_to_others(const PartitionedNode& node) {
+  if (node.mark.key.empty() || node.key == node.mark.key) return {};
+  if (node.confirmed()) return missing_slices(node);
+  const bool keeps = keeps_pods(node, *node.named) || node.registered();
+  return keeps ? std::string() : "the kubelet does not show its slices, which lack some that pods use";
 }
 
 class Follower {
@@ -80,12 +85,17 @@ class Follower {
       take_back(node, fmt::format("pods of node {} use slices that key {} does not have", node.name, node.key));
     } else if (node.awaits_label()) {
       follow_unlabelled(node, standing);
-    } else if (node.named && lacks_gpus(node, *node.named)) {
+    } else if (const std::string lost = slices_lost_to_others(node);
+               !lost.empty() && node.left_alone.empty() && can_return_to(node, node.mark.key, cache_)) {
+      standing.carries = node.slices.used();
+      standing.why = lost;
+      return_label(node, lost);
+    } else if (node.named && !has_gpus_of(node, *node.named)) {
       report_other_gpus(node);
     } else if (!node.confirmed()) {
       follow_move(node, standing, out);
     } else if (node.left_alone.empty() && node.schedulable() && !standing.why.empty()) {
-      follow_missing(node, standing.why);
+      report_missing(node, standing.why);
     } else if (standing.why.empty()) {
       standing.why = pause_of(node);
     }
@@ -138,28 +148,35 @@ class Follower {
                false, node.name);
   }
 
-  // Pods use slices that the node does not report. Where somebody has let its label name another key, or none, it names
-  // the operator's again, which has those slices.
-  void follow_missing(const PartitionedNode& node, const std::string& why) {
-    if (!draft_.held_for({Timer::slices_confirming, node.name, node.key + " lacks slices"}, kLabelIsMoved)) return;
+  // True once pods have used slices for a while that the node's label does not give them.
+  bool have_lacked_slices(const PartitionedNode& node) {
+    return draft_.held_for({Timer::slices_confirming, node.name, node.key + " lacks slices"}, kLabelIsMoved);
+  }
+
+  // For people: what the label is, and what is wrong with it.
+  static std::string describe_label(const PartitionedNode& node, const std::string& why) {
     const std::string label =
         node.key.empty() ? fmt::format("has no label {}", kConfigLabel) : fmt::format("names key {}", node.key);
-    const bool foreign = node.key != node.mark.key;
-    if (!foreign || !can_return_to(node, node.mark.key, cache_)) {
-      draft_.finding(Severity::warning, node_ref(node.name), kPartitioningUnconfirmed,
-                     fmt::format("node {} {}, and {}. It is not planned for. See the device plugin and nos's gpu-agent "
-                                 "there",
-                                 node.name, label, why));
-      return;
-    }
-    if (!draft_.takes_more()) return;
+    return fmt::format("node {} {}, and {}", node.name, label, why);
+  }
+
+  // Pods use slices that the node does not report, and no other key has them.
+  void report_missing(const PartitionedNode& node, const std::string& why) {
+    if (!have_lacked_slices(node)) return;
+    draft_.finding(Severity::warning, node_ref(node.name), kPartitioningUnconfirmed,
+                   fmt::format("{}. It is not planned for. See the device plugin and nos's gpu-agent there",
+                               describe_label(node, why)));
+  }
+
+  // Somebody has let the label name another key, or none, under pods whose slices the operator's key has: it names that
+  // one again, also on a node that is cordoned.
+  void return_label(const PartitionedNode& node, const std::string& why) {
+    if (!have_lacked_slices(node) || !draft_.takes_more()) return;
     PartitioningMark mark = node.mark;
     mark.moved = std::chrono::floor<std::chrono::seconds>(draft_.s.now);
     const std::string note = fmt::format(
-        "node {} {}, and {}: the label {} names {} again, whose slices they have. To end partitioning there, remove "
-        "the "
-        "label {}",
-        node.name, label, why, kConfigLabel, mark.key, kNosPartitioning);
+        "{}: the label {} names {} again, whose slices they have. To end partitioning there, remove the label {}",
+        describe_label(node, why), kConfigLabel, mark.key, kNosPartitioning);
     PatchNode patch;
     patch.name = node.name;
     patch.set.emplace(kConfigLabel, mark.key);
@@ -268,10 +285,9 @@ bool might_cut_bound_slices(const PartitionedNode& node, const Geometry& geometr
   return false;
 }
 
-bool fits_gpus(const PartitionedNode& node, const Geometry& geometry, const PartitioningSettings& settings) {
+bool fits_gpus(const PartitionedNode& node, const Geometry& geometry, std::int64_t gigabytes) {
   return std::ranges::all_of(geometry, [&](const auto& gpu) {
-    return gpu.first < static_cast<std::int64_t>(node.slices.gpus.size()) &&
-           gigabytes_of(gpu.second) <= capacity_of_gpu(node.slices, settings);
+    return gpu.first < static_cast<std::int64_t>(node.slices.gpus.size()) && gigabytes_of(gpu.second) <= gigabytes;
   });
 }
 

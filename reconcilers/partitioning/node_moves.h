@@ -3,7 +3,8 @@
 //
 // A move is in progress from the patch of the label until the node reports the slices of the new key. It has failed if
 // that takes longer than PartitioningSettings::confirm_timeout, or at once if pods turn out to use slices that the new
-// key does not have: then the label returns to the key before.
+// key does not have: then the label returns to the key before. A label that somebody else has moved under such pods
+// returns to the operator's key.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ struct NodeMoves {
 // whose slices the report does not show, or that were bound a moment ago.
 [[nodiscard]] bool might_cut_bound_slices(const PartitionedNode& node, const Geometry& geometry);
 
-// The GPUs that the node has can carry `geometry`: a machine can come back with other GPUs under the same name.
-[[nodiscard]] bool fits_gpus(const PartitionedNode& node, const Geometry& geometry,
-                             const PartitioningSettings& settings);
+// The GPUs that the node has can carry `geometry` with so many GiB each: a machine can come back with other GPUs under
+// the same name.
+[[nodiscard]] bool fits_gpus(const PartitionedNode& node, const Geometry& geometry, std::int64_t gigabytes);
 
 }  // namespace gso

@@ -91,6 +91,14 @@ Geometry NodeSlices::all() const {
   return geometry_of(gpus, true);
 }
 
+SliceCounts NodeSlices::free() const {
+  SliceCounts out;
+  for (const GpuSlices& gpu : gpus) {
+    for (const auto& [gigabytes, count] : gpu.free) add_slices(out, gigabytes, count);
+  }
+  return out;
+}
+
 NodeSlices read_slices(const Node& node) {
   // 4 TiB, far more than any GPU has: what is larger is no memory, and costs a plan more than it is worth.
   constexpr std::int64_t kMostMemory = std::int64_t{1} << 22;

@@ -25,7 +25,8 @@ struct NodeSlices {
   // else is set. Empty: no problem.
   std::string problem;
   [[nodiscard]] Geometry used() const;
-  [[nodiscard]] Geometry all() const;  // Used and free.
+  [[nodiscard]] Geometry all() const;      // Used and free.
+  [[nodiscard]] SliceCounts free() const;  // Of all GPUs together.
 };
 
 [[nodiscard]] NodeSlices read_slices(const Node& node);

@@ -22,16 +22,26 @@ namespace gso {
 
 namespace {
 
-using PodsByNode = std::unordered_map<std::string_view, std::vector<const SlicePod*>>;
+struct PodsOfNode {
+  std::vector<const SlicePod*> bound;
+  std::vector<const SlicePod*> nominated;
+};
+using PodsByNode = std::unordered_map<std::string_view, PodsOfNode>;
 
-PodsByNode bound_pods(const World& world) {
+PodsByNode pods_by_node(const World& world) {
   PodsByNode out;
   for (const auto& [key, pod] : world.partitioning.pods.all()) {
-    const bool finished = pod->phase == "Succeeded" || pod->phase == "Failed";
-    if (!pod->node_name.empty() && !finished) out[pod->node_name.view()].push_back(pod.get());
+    if (pod->phase == "Succeeded" || pod->phase == "Failed") continue;
+    if (!pod->node_name.empty()) {
+      out[pod->node_name.view()].bound.push_back(pod.get());
+    } else if (!pod->nominated_node.empty() && !pod->meta.deletion_timestamp) {
+      out[pod->nominated_node.view()].nominated.push_back(pod.get());
+    }
   }
+  const auto by_name = [](const SlicePod* pod) { return std::tuple(pod->meta.ns.view(), pod->meta.name); };
   for (auto& [node, pods] : out) {
-    std::ranges::sort(pods, {}, [](const SlicePod* pod) { return std::tuple(pod->meta.ns.view(), pod->meta.name); });
+    std::ranges::sort(pods.bound, {}, by_name);
+    std::ranges::sort(pods.nominated, {}, by_name);
   }
   return out;
 }
@@ -181,7 +191,10 @@ PartitionedNode read_node(const World& world, WallTime now, const Discovery& dis
   if (out.installation != nullptr) out.config_map = world.configmaps.find(out.installation->config_map_key());
   read_key(out, cache);
   out.mark = mark_of(node);
-  if (const auto at = pods.find(out.name); at != pods.end()) out.pods = at->second;
+  if (const auto at = pods.find(out.name); at != pods.end()) {
+    out.pods = at->second.bound;
+    out.nominated = at->second.nominated;
+  }
   if (out.slices.problem.empty()) {
     out.unreported = unreported_of(out);
     find_just_bound(out, now);
@@ -192,42 +205,48 @@ PartitionedNode read_node(const World& world, WallTime now, const Discovery& dis
 
 }  // namespace
 
-namespace {
-
-// The kubelet counts so many slices of each size, and can hand out at least one: a plugin that has just stopped leaves
-// its resources behind with nothing to hand out, and one unhealthy GPU is no sign of another profile.
-bool is_registered(const Node& node, const Geometry& geometry) {
-  return std::ranges::all_of(total_of(geometry), [&](const auto& slices) {
-    const Interned resource(slice_resource(slices.first));
-    const auto capacity = node.capacity.find(resource);
-    const auto allocatable = node.allocatable.find(resource);
-    return capacity != node.capacity.end() && capacity->second == slices.second &&
-           allocatable != node.allocatable.end() && allocatable->second > 0;
-  });
+// Of each size at least one: a plugin that has just stopped leaves its resources behind with nothing to hand out, and
+// one unhealthy GPU is no sign of another profile.
+bool PartitionedNode::registered() const {
+  return named && std::ranges::all_of(total_of(*named), [&](const auto& wanted) {
+           const Interned resource(slice_resource(wanted.first));
+           const auto capacity = node->capacity.find(resource);
+           const auto allocatable = node->allocatable.find(resource);
+           return capacity != node->capacity.end() && capacity->second == wanted.second &&
+                  allocatable != node->allocatable.end() && allocatable->second > 0;
+         });
 }
 
-}  // namespace
-
 bool PartitionedNode::confirmed() const {
-  return !named || (*named == slices.all() && (!key_of_operator || is_registered(*node, *named)));
+  return !named || (*named == slices.all() && (!key_of_operator || registered()));
 }
 
 bool PartitionedNode::awaits_label() const {
   return !selected && lacks_present_label(*node);
 }
 
+SliceCounts PartitionedNode::taken() const {
+  SliceCounts out = unreported;
+  for (const SlicePod* pod : nominated) {
+    for (const std::int64_t gigabytes : pod->slices) add_slices(out, gigabytes, 1);
+  }
+  return out;
+}
+
 std::int64_t PartitionedNode::bound_slices(std::int64_t gigabytes) const {
-  return count_of(unreported, gigabytes) + count_of(just_bound, gigabytes);
+  return count_of(taken(), gigabytes) + count_of(just_bound, gigabytes);
 }
 
 bool PartitionedNode::has_room_for(const SlicePod& pod) const {
   PodNeeds needs = pod.needs;
   std::int64_t count = 1;
-  for (const SlicePod* other : pods) {
-    if (other->priority < pod.priority) continue;
-    needs.cpu += other->needs.cpu;
-    needs.memory += other->needs.memory;
-    ++count;
+  for (const auto* list : {&pods, &nominated}) {
+    for (const SlicePod* other : *list) {
+      if (other->priority < pod.priority) continue;
+      needs.cpu += other->needs.cpu;
+      needs.memory += other->needs.memory;
+      ++count;
+    }
   }
   const auto fits = [](std::int64_t wanted, std::int64_t there) { return there == 0 || wanted <= there; };
   // As the scheduler, which looks at no resource that the pod does not ask for.
@@ -262,7 +281,7 @@ std::vector<PartitionedNode> read_partitioned_nodes(const World& world, WallTime
                                                     const std::set<std::string>& names, PlanningCache& cache) {
   std::vector<PartitionedNode> out;
   if (names.empty()) return out;
-  const PodsByNode pods = bound_pods(world);
+  const PodsByNode pods = pods_by_node(world);
   for (const std::string& name : names) {
     if (const Node* node = world.nodes.find(name)) out.push_back(read_node(world, now, discovery, *node, pods, cache));
   }

@@ -32,6 +32,8 @@ struct PartitionedNode {
   bool key_of_operator = false;   // The operator wrote that key for this node.
   PartitioningMark mark;
   std::vector<const SlicePod*> pods;  // Bound to it and not finished. By namespace and name.
+  // Pods that the scheduler has nominated for it: it ends others for their sake, and then binds them. Sorted alike.
+  std::vector<const SlicePod*> nominated;
   // Slices of its pods that the report does not show as used yet: so many of its free slices are not free.
   SliceCounts unreported;
   // Slices of its pods that were bound less than kReportDelay ago. The report might show them or not, also where the
@@ -45,13 +47,17 @@ struct PartitionedNode {
   // The report shows the slices that the label's key holds, and after a move of the operator the kubelet does too; or
   // the label names no such key.
   [[nodiscard]] bool confirmed() const;
+  // The kubelet counts as many slices of each size as the label's key has, and can hand some of them out.
+  [[nodiscard]] bool registered() const;
   // The label nos.nebuly.com/gpu-partitioning that the plugin selects by is missing: the node has its former name, and
   // no plugin runs there.
   [[nodiscard]] bool awaits_label() const;
-  // Free slices of that size that bound pods have taken, or might have: none of them is known to be free.
+  // Free slices of its report that no other pod can have: those of bound and of nominated pods.
+  [[nodiscard]] SliceCounts taken() const;
+  // Free slices of that size that these pods have, or might have: none of them is known to be free.
   [[nodiscard]] std::int64_t bound_slices(std::int64_t gigabytes) const;
   // It has the CPUs, the memory and the place for one more pod like this, beside its pods of the same or a higher
-  // priority: those of a lower one can be preempted. What is unknown counts as enough.
+  // priority, nominated ones included: those of a lower one can be preempted. What is unknown counts as enough.
   [[nodiscard]] bool has_room_for(const SlicePod& pod) const;
   // Pods can be scheduled to it: it is Ready, not cordoned and not being deleted.
   [[nodiscard]] bool schedulable() const;

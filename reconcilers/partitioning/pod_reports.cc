@@ -47,7 +47,7 @@ class Hypothesis {
     for (std::size_t t = 0; t < plan.sizes.size(); ++t) {
       packed_.taken[at(plan.sizes[t])] = plan.demand[index][t];
     }
-    for (const auto& [gigabytes, count] : node.unreported) {
+    for (const auto& [gigabytes, count] : node.taken()) {
       if (known.contains(gigabytes)) packed_.taken[at(gigabytes)] += static_cast<std::int32_t>(count);
     }
     for (const auto& [gigabytes, count] : node.just_bound) {

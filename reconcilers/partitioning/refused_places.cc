@@ -30,11 +30,10 @@ bool can_bind(const PartitionedNode& node, const NodeStanding& standing, const S
   return standing.serves && !standing.moves && node.selected && node.confirmed() && node.has_room_for(pod);
 }
 
-// That no pod which is bound to the node has.
+// That the scheduler could give to any pod.
 SliceCounts free_slices(const PartitionedNode& node) {
-  SliceCounts out = total_of(node.slices.all());
-  for (const auto& [gigabytes, count] : total_of(node.slices.used())) add_slices(out, gigabytes, -count);
-  for (const auto& [gigabytes, count] : node.unreported) add_slices(out, gigabytes, -count);
+  SliceCounts out = node.slices.free();
+  for (const auto& [gigabytes, count] : node.taken()) add_slices(out, gigabytes, -count);
   return out;
 }
 

@@ -88,7 +88,8 @@ PackNode pack_node_of(const PartitionedNode& node, const NodeStanding& standing,
   }
   out.taken.resize(sizes.size());
   out.just_taken.resize(sizes.size());
-  for (const auto& [counts, into] : {std::pair(&node.unreported, &out.taken), {&node.just_bound, &out.just_taken}}) {
+  const SliceCounts taken = node.taken();
+  for (const auto& [counts, into] : {std::pair(&taken, &out.taken), {&node.just_bound, &out.just_taken}}) {
     for (const auto& [gigabytes, count] : *counts) {
       const std::size_t at = index_of(sizes, gigabytes);
       if (at < sizes.size() && sizes[at] == gigabytes) (*into)[at] = static_cast<std::int32_t>(count);
@@ -142,10 +143,11 @@ SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes, const std::vect
 
 SliceCounts idle_slices(const PartitionedNode& node, const SlicePlan& plan, std::size_t index) {
   SliceCounts out;
+  const SliceCounts taken = node.taken();
   for (std::size_t t = 0; t < plan.sizes.size(); ++t) {
     std::int64_t free = -plan.demand[index][t];
     for (const SizeCounts& gpu : plan.packing[index].free) free += gpu[t];
-    free -= count_of(node.unreported, plan.sizes[t]);
+    free -= count_of(taken, plan.sizes[t]);
     if (free > 0) out[plan.sizes[t]] = free;
   }
   return out;

@@ -1,6 +1,6 @@
-"""Who gets which slice, and what the others hear: pods of several priorities."""
+"""Who gets which slice, and what the others hear: pods of several priorities, and pods for which the scheduler ends others."""
 from cluster.slices import SliceCluster
-from scenario import expect, scenario
+from scenario import expect, expect_that, scenario
 
 
 def two_nodes_and_two_pods(*priorities):
@@ -51,3 +51,43 @@ def a_pod_of_the_same_priority_gets_the_node_with_room():
     c.partition()
     c.schedule()
     expect("pods that run", sorted(c.assigned), ["a", "b", "c"])
+
+
+def beside_a_finished_slice(nominated):
+    """n01 has a free slice of 20 GiB for a pod of priority 9, and one of priority 0 waits for 39. Its slices afterwards."""
+    c = SliceCluster()
+    c.slice_node("n01")
+    high = c.wait_for_slice("high", 20, priority=9)
+    c.partition()
+    if nominated:
+        high["status"]["nominatedNodeName"] = "n01"
+    else:
+        c.end_pod("high")
+    c.wait_for_slice("low", 39)
+    c.partition()
+    return c.slices("n01")
+
+
+@scenario
+def a_slice_for_which_the_scheduler_ends_other_pods_is_kept():
+    """The scheduler preempts others on n01 so that the pod has CPUs there: meanwhile nobody of a lower priority gets its slice."""
+    expect("slices", beside_a_finished_slice(nominated=True), {0: {20: 1}})
+
+
+@scenario
+def a_slice_for_which_nobody_waits_is_given_up():
+    """The neighbour: the pod has ended."""
+    expect("slices", beside_a_finished_slice(nominated=False), {0: {39: 1}})
+
+
+@scenario
+def another_pod_gets_a_slice_beside_that_of_a_nominated_one():
+    """The scheduler keeps the free slice for the pod that it has nominated, so one of the same size is cut for another pod."""
+    c = SliceCluster()
+    c.slice_node("n01")
+    high = c.wait_for_slice("high", 10, priority=9)
+    c.partition()
+    high["status"]["nominatedNodeName"] = "n01"
+    c.wait_for_slice("low", 10)
+    c.partition()
+    expect_that(c.slices("n01") == {0: {10: 2}}, "two slices of 10 GiB", c.slices("n01"))

@@ -31,6 +31,37 @@ def a_profile_label_that_names_another_key_under_running_pods_is_moved_back():
 
 
 @scenario
+def a_profile_label_that_a_person_removes_from_a_cordoned_node_comes_back():
+    """The same on a node that is cordoned: no new pod comes there, and those that run have the same need of their slices."""
+    c = served(10, 20)
+    before = c.label("n01")
+    c.get("Node", "n01")["spec"]["unschedulable"] = True
+    after_a_person_labels(c, None)
+    expect("(label, slices)", (c.label("n01"), c.slices("n01")), (before, {0: {10: 1, 20: 1}}))
+
+
+def with_a_key_that_the_plugin_does_not_start_with(geometry):
+    """The label of n01, whose pods use 10 and 20 GiB, eight minutes after a person let it name a key with these slices."""
+    c = served(10, 20)
+    rewrite_keys(c, dict(c.keys(), mine=profile(geometry)))
+    c.slice_nodes["n01"]["crashes"] = True
+    after_a_person_labels(c, "mine")
+    return c.label("n01")
+
+
+@scenario
+def a_profile_label_that_names_a_key_which_crashes_the_plugin_is_moved_back():
+    """A person lets n01 name a key without the slices of its pods, and the plugin crashes on it: the agent reports nothing new."""
+    expect_that(with_a_key_that_the_plugin_does_not_start_with({5: {10: 1}}) != "mine", "the operator's key", "mine")
+
+
+@scenario
+def a_profile_label_that_names_a_key_with_all_slices_of_the_pods_stays():
+    """The neighbour: the person's key has them, and it is the person's to mend."""
+    expect("the label", with_a_key_that_the_plugin_does_not_start_with({0: {10: 1, 20: 1, 5: 1}}), "mine")
+
+
+@scenario
 def a_profile_label_that_a_person_removes_from_an_idle_node_stays_away():
     """The neighbour: no pod runs there any more, so nothing is written until a pod waits."""
     c = served(10)

@@ -148,6 +148,30 @@ TEST(BoundPods, LeaveTheirNodeSoManyCpusAndSoMuchMemoryForAPodThatWaits) {
   }
 }
 
+// The scheduler ends others on the node for their sake, and keeps for them what they ask for.
+TEST(BoundPods, KeepTheirSliceFromTheMomentInWhichTheyAreNominated) {
+  SliceCluster cluster;
+  cluster.node("n", 1, 40'960, {}, {{0, {{10, 1}}}});
+  cluster.pod("first", {10}, {.priority = 9})["status"]["nominatedNodeName"] = "n";
+  cluster.pod("beside", {10}, {.priority = 5});
+  cluster.settle();
+  EXPECT_EQ(cluster.free("n"), (Slices{{0, {{10, 2}}}}));
+  EXPECT_THAT(events_about(cluster.plan(), "beside"), ElementsAre(HasSubstr("planned on node n")));
+}
+
+TEST(BoundPods, KeepTheirCpusFromTheMomentInWhichTheyAreNominated) {
+  for (const bool nominated : {true, false}) {
+    SliceCluster cluster;
+    cluster.node("n", 1, 40'960)["status"]["allocatable"]["cpu"] = "8";
+    Json& first = cluster.pod("first", {10}, {.priority = 9, .spec = {{"containers", {requests("5", "1Gi")}}}});
+    if (nominated) first["status"]["nominatedNodeName"] = "n";
+    if (!nominated) cluster.remove("Pod", "first");
+    cluster.pod("waits", {10}, {.priority = 5, .spec = {{"containers", {requests("4", "2Gi")}}}});
+    const std::string said = nominated ? "has 4 CPUs and 2048 MiB of memory left" : "planned on node n";
+    EXPECT_THAT(events_about(cluster.plan(), "waits"), ElementsAre(HasSubstr(said)));
+  }
+}
+
 TEST(BoundPods, FillTheirNodeToTheNumberThatItTakes) {
   for (const int there : {2, 3}) {
     SliceCluster cluster;
