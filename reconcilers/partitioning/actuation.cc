@@ -98,7 +98,9 @@ void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& b
   for (const WantedSlices& each : wanted) {
     const Move move = move_to(each);
     wanted_keys_[move.node->config_map->meta.key()].insert(move.key);
-    if (move.key == move.node->key && !move.node->awaits_label()) {
+    const auto at = move.node->config_map->data.find(move.key);
+    const bool there = at != move.node->config_map->data.end() && at->second;
+    if (there && move.key == move.node->key && !move.node->awaits_label()) {
       draft_.finding(
           Severity::warning, node_ref(move.node->name), kPartitioningSkipped,
           fmt::format("node {} is not changed: somebody edited key {} of ConfigMap {}, which its label names. "
@@ -106,8 +108,6 @@ void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& b
                       move.node->name, move.key, k8s::to_string(move.node->config_map->meta.key())));
       continue;
     }
-    const auto at = move.node->config_map->data.find(move.key);
-    const bool there = at != move.node->config_map->data.end() && at->second;
     if (there && *at->second != move.text && is_named_elsewhere(draft_.s.world, move.key, move.node->name)) {
       draft_.finding(
           Severity::warning, node_ref(move.node->name), kPartitioningSkipped,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -131,30 +132,54 @@ class Partitioning {
   void plan() {
     pending_ = pending_keys(draft_.s, nodes_, cache_);
     std::erase_if(pending_, [&](const auto& entry) { return !moves_.standings[entry.first].changeable; });
-    while (true) {
-      std::vector<NodeStanding> standings = moves_.standings;
-      for (const auto& [node, pending] : pending_) {
-        standings[node].carries = pending.geometry;
-        standings[node].changeable = false;
-      }
-      plan_ = plan_slices(nodes_, standings, pods_, refused_, draft_.s.settings.partitioning, cache_);
-      if (!drop_useless_keys()) return;
-    }
+    plan_with_useful_keys();
+    give_way();
   }
 
-  // True if a key was dropped: it serves no pod beyond the slices that the node has, or a pod waits that comes before
-  // those that it serves.
-  bool drop_useless_keys() {
-    const std::size_t before = pending_.size();
+  [[nodiscard]] SlicePlan plan_with(const std::map<std::size_t, PendingKey>& pending) {
+    std::vector<NodeStanding> standings = moves_.standings;
+    for (const auto& [node, key] : pending) {
+      standings[node].carries = key.geometry;
+      standings[node].changeable = false;
+    }
+    return plan_slices(nodes_, standings, pods_, refused_, draft_.s.settings.partitioning, cache_);
+  }
+
+  void plan_with_useful_keys() {
+    do {
+      plan_ = plan_with(pending_);
+    } while (std::erase_if(pending_, [&](const auto& entry) { return !serves_more(entry.first); }) > 0);
+  }
+
+  // Without the keys that serve only pods which come after one that waits, if that serves more of those that come
+  // first. A key that is dropped for nothing would be written again, and its wait would begin anew.
+  void give_way() {
     std::optional<std::int32_t> waiting;
     for (std::size_t p = 0; p < pods_.size(); ++p) {
       if (!plan_.node_of[p]) waiting = std::max(waiting.value_or(pods_[p]->priority), pods_[p]->priority);
     }
-    std::erase_if(pending_, [&](const auto& entry) {
-      const auto priority = priority_of(entry.first);
-      return !serves_more(entry.first) || (waiting && priority && *waiting > *priority);
+    if (!waiting) return;
+    std::map<std::size_t, PendingKey> kept = pending_;
+    std::int32_t lowest = *waiting;
+    std::erase_if(kept, [&](const auto& entry) {
+      const std::int32_t priority = priority_of(entry.first).value_or(*waiting);
+      lowest = std::min(lowest, priority);
+      return priority < *waiting;
     });
-    return pending_.size() < before;
+    if (kept.size() == pending_.size()) return;
+    if (served_above(lowest, plan_with(kept)) <= served_above(lowest, plan_)) return;
+    pending_ = std::move(kept);
+    plan_with_useful_keys();
+  }
+
+  // How many pods of each higher priority get slices, the highest first.
+  [[nodiscard]] std::map<std::int32_t, std::int64_t, std::greater<>> served_above(std::int32_t priority,
+                                                                                  const SlicePlan& plan) const {
+    std::map<std::int32_t, std::int64_t, std::greater<>> out;
+    for (std::size_t p = 0; p < pods_.size(); ++p) {
+      if (pods_[p]->priority > priority) out[pods_[p]->priority] += plan.node_of[p] ? 1 : 0;
+    }
+    return out;
   }
 
   [[nodiscard]] bool serves_more(std::size_t node) const {

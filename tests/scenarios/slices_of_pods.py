@@ -42,6 +42,20 @@ def the_key_of_a_node_that_vanished_is_put_back():
 
 
 @scenario
+def the_key_of_a_node_that_vanished_with_its_slices_is_written_for_a_pod_that_waits():
+    """The same, and the plugin has restarted without the key, so that n01 reports nothing: a pod that waits gets the slice that it had."""
+    c = served(10)
+    c.end_pod("p0")
+    rewrite_keys(c, {})
+    c.slice_nodes["n01"]["loaded"] = {}
+    c.react()
+    c.wait_for_slice("w", 10)
+    c.partition()
+    c.schedule()
+    expect("pods that run", sorted(c.assigned), ["w"])
+
+
+@scenario
 def a_key_that_is_still_there_is_not_written_again():
     """The neighbour: the ConfigMap gets a further key of somebody else, and the operator writes nothing."""
     c = served(10, 20)
