@@ -92,7 +92,8 @@ std::string admission_signature(const SlicePod& pod) {
     out += "t:";
     for (const NodeSelectorRequirement& requirement : term) {
       out += fmt::format("{} {}", requirement.key.view(), requirement.op.view());
-      for (const Interned& value : requirement.values) out += fmt::format(" {}", value.view());
+      // The API server takes any text here. With its length in front, no two lists of values give the same.
+      for (const Interned& value : requirement.values) out += fmt::format(" {}:{}", value.view().size(), value.view());
       out += ',';
     }
     out += ';';
