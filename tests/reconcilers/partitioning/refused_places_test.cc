@@ -81,12 +81,16 @@ TEST(RefusedPlaces, TheEventOfAPodThatIsRefusedEverywhereSaysSo) {
                           "free for it: kubectl describe pod says why"));
 }
 
-// The pod of higher priority asks for more CPUs than the node has.
-TEST(RefusedPlaces, SlicesThatNobodyCanHaveServeOtherPods) {
-  SliceCluster cluster;
+// The scheduler never binds the pod of higher priority, which asks for the whole GPU.
+void greedy_and_modest(SliceCluster& cluster) {
   cluster.node("n1", 1, k40);
   cluster.pod("greedy", {39}, {.priority = 5});
   cluster.pod("modest", {20});
+}
+
+TEST(RefusedPlaces, SlicesThatNobodyCanHaveServeOtherPods) {
+  SliceCluster cluster;
+  greedy_and_modest(cluster);
   pass_for(cluster, 6min);
   ASSERT_EQ(free_slices(cluster, "n1", 39), 1);
   pass_for(cluster, 20min);
@@ -100,9 +104,7 @@ TEST(RefusedPlaces, SlicesThatNobodyCanHaveServeOtherPods) {
 
 TEST(RefusedPlaces, ANodeIsTriedAgainAnHourLater) {
   SliceCluster cluster;
-  cluster.node("n1", 1, k40);
-  cluster.pod("greedy", {39}, {.priority = 5});
-  cluster.pod("modest", {20});
+  greedy_and_modest(cluster);
   pass_for(cluster, 30min);
   ASSERT_EQ(free_slices(cluster, "n1", 20), 1);
   cluster.remove("Pod", "modest");

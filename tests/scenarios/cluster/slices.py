@@ -82,7 +82,7 @@ class SliceCluster(Cluster):
         """The last GPU falls off the bus: GFD counts one less, and the plugin offers the slices of those that are left."""
         state = self.slice_nodes[name]
         state["gpus"] -= 1
-        state["lost_with"] = state["key"]
+        state["lost_with"] = self.label(name)
         self.set_label(name, "nvidia.com/gpu.count", str(state["gpus"]))
 
     def person_labels(self, name, key):
