@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What `lint`, `plan` and `audit` cost on large and dirty input: CPU and peak memory of one run of the binary each.
+"""What `lint`, `plan` and `audit` cost on large and dirty input: CPU and peak memory of one run of the binary each. Fails
+above the bar, or where the input is not as dirty as it must be.
 
     input_bench.py OPERATOR [FILTER]
 """
@@ -27,7 +28,7 @@ def config_map(keys):
 def node(i):
     labels = "".join(f"      feature.node.kubernetes.io/cpu-cpuid.FEATURE{k}: \"true\"\n" for k in range(60))
     images = "".join(f"    - names:\n      - registry.example.com/team/image-{k}@sha256:{k:064x}\n"
-                     f"      - registry.example.com/team/image-{k}:v1.{k}\n      sizeBytes: {10 ** 8 + k}\n" for k in range(50))
+                     f"      - registry.example.com/team/image-{k}:v1.{k}\n      sizeBytes: {10 ** 8 + k}\n" for k in range(41))
     conditions = "".join(f"    - lastHeartbeatTime: \"2026-01-01T00:00:00Z\"\n      message: kubelet has sufficient {c}\n"
                          f"      reason: Kubelet{c}\n      status: \"False\"\n      type: {c}\n"
                          for c in ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"))
@@ -81,11 +82,11 @@ def dirty_profiles():
 
 
 INPUTS = {
-    # name: (what the text is, commands, the CPU that it must stay below)
-    "cluster": (cluster, [("lint",), ("plan",), ("audit", "-f")], "8 s, 400 MB"),
-    "keys": (lambda: [config_map([(f"k{i}", "a: 1") for i in range(80000)])], [("lint",), ("plan",), ("audit", "-f")], "1 s"),
-    "warnings": (lambda: [config_map(dirty_profiles())], [("lint",), ("lint", "-o", "json")], "0.5 s"),
-    "broken": (lambda: ["a: [\n---\n" * 20000], [("lint",)], "1 s"),
+    # name: (what the text is, commands with the exit status that shows the dirt, seconds of CPU, MB)
+    "cluster": (cluster, [("lint", 1), ("plan", 1), ("audit", "-f", 1)], 8, 400),
+    "keys": (lambda: [config_map([(f"k{i}", "a: 1") for i in range(80000)])], [("lint", 0), ("plan", 0), ("audit", "-f", 0)], 1, 400),
+    "warnings": (lambda: [config_map(dirty_profiles())], [("lint", 0), ("lint", "-o", "json", 0)], 0.5, 400),
+    "broken": (lambda: ["a: [\n---\n" * 20000], [("lint", 1)], 1, 400),
 }
 
 
@@ -103,18 +104,22 @@ def measure(arguments):
 
 def main():
     operator, wanted = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
-    for name, (make, commands, bar) in INPUTS.items():
+    failed = 0
+    for name, (make, commands, most_cpu, most_memory) in INPUTS.items():
         if wanted not in name:
             continue
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             file.writelines(make())
             file.flush()
             size = os.path.getsize(file.name) / 1e6
-            for command in commands:
+            for *command, expected in commands:
                 cpu, memory, status = measure([operator, *command, file.name])
-                print(f"{' '.join(command):14} of {name:9} ({size:5.1f} MB): {cpu:6.2f} s of CPU, {memory:5.0f} MB, "
-                      f"exit status {status} (the bar is {bar})")
+                wrong = status != expected or cpu > most_cpu or memory > most_memory
+                failed += wrong
+                print(f"{'FAILED' if wrong else 'ok':6} {' '.join(command):12} of {name:9} ({size:5.1f} MB): {cpu:5.2f} s of CPU "
+                      f"(at most {most_cpu}), {memory:4.0f} MB (at most {most_memory}), exit status {status}", flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -117,7 +117,9 @@ class PodCheck {
     for (const std::string_view name : {kFraction, kMemory, kDeviceCount}) {
       if (const DocumentValue* value = annotation(name)) {
         warning("AnnotationIgnored", path_of(name), value->at,
-                fmt::format("{} has no effect: schedulerName is \"{}\", and only {} reads it", name, scheduler,
+                fmt::format("{} has no effect: {}, and only {} reads it", name,
+                            scheduler.empty() ? std::string("the pod names no scheduler")
+                                              : fmt::format("schedulerName is \"{}\"", scheduler),
                             rules_.kai_scheduler));
       }
     }

@@ -20,6 +20,14 @@ bool is_said_of_the_config_map(const Finding& found) {
   return found.object.kind == "ConfigMap" && (found.reason == "KeyNoLabelValue" || found.reason == "NoProfiles");
 }
 
+// The field that the finding is about.
+Position place_of(const ClusterObject& object, const Finding& found) {
+  const Position field = found.reason == "DefaultKeyNotFound"    ? object.config_default_at
+                         : found.reason.starts_with("ConfigMap") ? object.config_name_at
+                                                                 : Position{};
+  return field.line > 0 ? field : Position{object.line, object.column};
+}
+
 // Adds findings to the documents of their objects. An object without a document gets one, after the last document of
 // its source.
 class Reports {
@@ -27,8 +35,8 @@ class Reports {
   explicit Reports(std::vector<LintedDocument>& documents) : documents_(documents), index_(documents) {}
 
   void add(const ClusterObject& object, const Finding& found) {
-    document_of(object).diagnostics.push_back(
-        {found.severity, found.reason, "", object.line, object.column, found.message});
+    const Position at = place_of(object, found);
+    document_of(object).diagnostics.push_back({found.severity, found.reason, "", at.line, at.column, found.message});
   }
 
   // Once all findings are added.

@@ -2,7 +2,6 @@
 #include "reconcilers/lint/lint.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 
 #include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/lint/object_collector.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/json_text.h"
 #include "reconcilers/profile/profile_document.h"
@@ -50,6 +50,9 @@ class Linter {
       line += static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(rest), '\n'));
       text.remove_prefix(rest);
     }
+    if (!of_directive_.empty()) {  // No document follows.
+      add("Profile").diagnostics = std::move(of_directive_);
+    }
     if (documents_.empty()) {
       LintedDocument& nothing = add("Profile");
       nothing.profile = Profile{};
@@ -60,9 +63,12 @@ class Linter {
   }
 
  private:
+  [[nodiscard]] std::string next_source() const { return fmt::format("{}#{}", source_, index_); }
+
   LintedDocument& add(std::string kind) {
     LintedDocument& document = documents_.emplace_back();
-    document.source = fmt::format("{}#{}", source_, index_++);
+    document.source = next_source();
+    ++index_;
     document.kind = std::move(kind);
     return document;
   }
@@ -135,6 +141,11 @@ class Linter {
       return std::min(end, text.size());
     }
     const YamlError& error = *stream.error();
+    if (const auto begin = document_of_directive(text, error.at.line - first_line)) {
+      add_diagnostics(error, of_directive_);
+      last_error_ = error.at;
+      return *begin;
+    }
     const bool again = last_error_ == error.at;  // Reading has resumed at the broken document.
     const bool ignored = follows_the_profile(text, error.at.line);
     if (!documents_.empty() && (ignored || !again)) {
@@ -174,8 +185,38 @@ class Linter {
     return at;
   }
 
-  // `counts`: an empty document is checked as well.
+  // If the line is a directive (%YAML, %TAG): where the document that it belongs to begins. The rest of that document
+  // can be read without it.
+  static std::optional<std::size_t> document_of_directive(std::string_view text, int directive) {
+    bool between = true;  // Documents: at the beginning, or behind a "...".
+    bool found = false;
+    std::size_t at = 0;
+    for (int line = 0; at < text.size(); ++line) {
+      const std::string_view rest = text.substr(at);
+      const std::string_view here = rest.substr(0, rest.find('\n'));
+      if (found && here.starts_with("---")) return at;
+      const bool silent = here.empty() || here == "\r" || here.starts_with('%') || here.starts_with('#');
+      between = here.starts_with("...") || (between && silent);
+      if (line == directive) found = between && here.starts_with('%');
+      if (line >= directive && (!found || !silent)) return std::nullopt;
+      at += std::min(rest.size(), here.size() + 1);
+    }
+    return std::nullopt;
+  }
+
+  // One document of the YAML text; its own diagnostics come behind those of a directive before it.
   void one(const YamlDocument& document, bool only, bool counts) {
+    const std::size_t before = documents_.size();
+    judge(document, only, counts || !of_directive_.empty());
+    if (of_directive_.empty() || documents_.size() == before) return;
+    LintedDocument& linted = documents_[before];
+    linted.profile.reset();  // The plugin refuses the whole document.
+    linted.diagnostics.insert(linted.diagnostics.begin(), of_directive_.begin(), of_directive_.end());
+    of_directive_.clear();
+  }
+
+  // `counts`: an empty document is checked as well.
+  void judge(const YamlDocument& document, bool only, bool counts) {
     const YamlNode& root = *document.root;
     if (!counts && root.kind == YamlNode::Kind::scalar && root.value.empty()) {
       empty_first_ = empty_first_ || (documents_.empty() && profile_line_ == 0);
@@ -234,7 +275,7 @@ class Linter {
       }
       return;
     }
-    collect(value, kind);
+    objects_.add(value, kind, next_source());
     if (kind == "ConfigMap") {
       config_map(value, only);
       return;
@@ -252,70 +293,12 @@ class Linter {
     } else if (const auto templates = pod_templates(value); !templates.empty()) {
       for (const PodTemplate& each : templates) {
         check_pod_at(*each.pod, each.path, rules_, linted.diagnostics);
-        collect_template(value, kind, each);
+        objects_.add_template(value, kind, each, documents_.back().source);
       }
     } else {
       not_checked(linted, value, kind);
     }
     sort_and_limit(linted.diagnostics);
-  }
-
-  void collect(const DocumentValue& value, std::string_view kind) {
-    static constexpr std::array<std::string_view, 11> kKinds{
-        "Node", "DaemonSet", "ConfigMap",    "ClusterPolicy", "ControllerRevision", "SharingPolicy",
-        "Pod",  "Config",    "RuntimeClass", "DeviceClass",   "ResourceSlice"};
-    const DocumentValue* metadata = value.find("metadata");
-    const DocumentValue* name = metadata != nullptr ? metadata->find("name") : nullptr;
-    if (objects_ == nullptr || name == nullptr || std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-      return;
-    }
-    const DocumentValue* spec = kind == "SharingPolicy" ? value.find("spec") : nullptr;
-    const DocumentValue* profile = spec != nullptr ? spec->find("profile") : nullptr;
-    const DocumentValue* key = profile != nullptr ? profile->find("configMapKey") : nullptr;
-    ClusterObject& object = add_object(kind, kind, *metadata, to_json(value));
-    const Position at = key != nullptr ? key->at : name->at;
-    object.line = at.line;
-    object.column = at.column;
-    if (kind == "Pod" && needs_other_objects(value)) {
-      object.pod = std::make_shared<const DocumentValue>(value);
-    }
-  }
-
-  // The pods of a workload, as a Pod of its name.
-  void collect_template(const DocumentValue& workload, std::string_view kind, const PodTemplate& of) {
-    const DocumentValue* metadata = workload.find("metadata");
-    const DocumentValue* name = metadata != nullptr ? metadata->find("name") : nullptr;
-    if (objects_ == nullptr || name == nullptr || !needs_other_objects(*of.pod)) {
-      return;
-    }
-    nlohmann::json pod = to_json(*of.pod);
-    pod["apiVersion"] = "v1";
-    pod["kind"] = "Pod";
-    pod["metadata"]["name"] = name->text;
-    if (const auto ns = metadata->string_at("namespace"); !ns.empty()) {
-      pod["metadata"]["namespace"] = ns;
-    }
-    ClusterObject& object = add_object("Pod", kind, *metadata, std::move(pod));
-    object.source = documents_.back().source;
-    object.line = of.pod->at.line;
-    object.column = of.pod->at.column;
-    object.pod = std::make_shared<const DocumentValue>(*of.pod);
-    object.pod_path = of.path;
-  }
-
-  ClusterObject& add_object(std::string_view kind, std::string_view document_kind, const DocumentValue& metadata,
-                            nlohmann::json json) {
-    fill_metadata(std::string(kind), json);
-    ClusterObject& object = objects_->emplace_back();
-    object.source = fmt::format("{}#{}", source_, index_);
-    object.kind = kind;
-    object.document_kind = document_kind;
-    object.ns = metadata.string_at("namespace");
-    object.name = metadata.find("name")->text;
-    const auto version = json.find("apiVersion");
-    object.api_version = version != json.end() && version->is_string() ? version->get<std::string>() : std::string();
-    object.json = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    return object;
   }
 
   static void not_checked(LintedDocument& linted, const DocumentValue& value, std::string_view what) {
@@ -384,12 +367,13 @@ class Linter {
 
   const std::string& source_;
   const KaiPodRules& rules_;
-  std::vector<ClusterObject>* objects_;
+  ObjectCollector objects_;
   std::vector<LintedDocument> documents_;
   int index_ = 0;
   std::optional<Position> last_error_;
-  int profile_line_ = 0;      // Where the first document begins, if it is a profile; else 0.
-  bool empty_first_ = false;  // The first document is empty.
+  std::vector<Diagnostic> of_directive_;  // About a directive; the document that follows it gets them.
+  int profile_line_ = 0;                  // Where the first document begins, if it is a profile; else 0.
+  bool empty_first_ = false;              // The first document is empty.
 };
 
 }  // namespace

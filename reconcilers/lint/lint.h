@@ -49,6 +49,9 @@ struct ClusterObject {
   std::string name;
   int line = 0;  // Of its name; of a SharingPolicy's configMapKey where it has one.
   int column = 0;
+  // Of a ClusterPolicy's spec.devicePlugin.config.name and .default where it has them; else line 0.
+  Position config_name_at;
+  Position config_default_at;
   std::string json;  // With the metadata that a server would have set.
   // Of a Pod that lint_kai or lint_pods can say more about: what was checked.
   std::shared_ptr<const DocumentValue> pod;

@@ -21,6 +21,7 @@ constexpr std::array<std::string_view, 4> kFractions{kai::kFraction, kai::kMemor
 // Prefixes under which people write KAI's annotations, which have none.
 constexpr std::array<std::string_view, 4> kPrefixes{"kai.scheduler/", "run.ai/", "runai/", "nvidia.com/"};
 constexpr std::size_t kMostEdits = 2;
+constexpr std::string_view kPunctuation = "-_.";  // People confuse these.
 
 void warn(std::vector<Diagnostic>& found, std::string code, std::string path, Position at, std::string message) {
   found.push_back({Severity::warning, std::move(code), std::move(path), at.line, at.column, std::move(message)});
@@ -35,14 +36,13 @@ std::string_view without_prefix(std::string_view name) {
 
 // The annotation of KAI that is meant; empty: none.
 std::string_view meant_fraction(std::string_view name) {
-  std::string plain(without_prefix(name));
-  std::ranges::replace(plain, '.', '-');
+  const std::string_view plain = without_prefix(name);
   for (const std::string_view known : kFractions) {
-    if (edit_distance(plain, known) == 0) return known;
+    if (within_edits(plain, known, 0, kPunctuation)) return known;
   }
-  if (plain.find("fraction") == std::string::npos && !plain.starts_with("gpu")) return {};
+  if (plain.find("fraction") == std::string_view::npos && !plain.starts_with("gpu")) return {};
   for (const std::string_view known : kFractions) {
-    if (edit_distance(plain, known) <= kMostEdits) return known;
+    if (within_edits(plain, known, kMostEdits, kPunctuation)) return known;
   }
   return {};
 }
@@ -69,8 +69,7 @@ class PodMetadata {
     if (const std::string_view meant = meant_fraction(member.key); !meant.empty()) {
       warn(found_, "AnnotationMisspelt", path, member.key_at,
            fmt::format("KAI reads the annotation {}, and no label: the pod gets no share of a GPU", meant));
-    } else if (member.key != kai::kDefaultQueueLabel &&
-               edit_distance(member.key, kai::kDefaultQueueLabel) <= kMostEdits) {
+    } else if (member.key != kai::kDefaultQueueLabel && within_edits(member.key, kai::kDefaultQueueLabel, kMostEdits)) {
       warn(found_, "LabelMisspelt", path, member.key_at,
            fmt::format("did you mean \"{}\"? KAI's scheduler skips pods without a queue", kai::kDefaultQueueLabel));
     }
@@ -118,12 +117,7 @@ class PodMetadata {
 
 // A name on a Node that should be `known`, which somebody reads there.
 bool is_misspelt(std::string_view name, std::string_view known) {
-  if (name == known) return false;
-  std::string plain(name);
-  std::string right(known);
-  std::ranges::replace(plain, '.', '-');
-  std::ranges::replace(right, '.', '-');
-  return edit_distance(plain, right) <= kMostEdits;
+  return name != known && within_edits(name, known, kMostEdits, kPunctuation);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/crd_patterns.h"
+#include "reconcilers/lint/field_check.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/policy.h"
@@ -25,14 +26,7 @@ namespace gso {
 namespace {
 
 using namespace std::chrono_literals;
-using Words = std::span<const std::string_view>;
-
-// As the CRD has them.
-struct DurationBounds {
-  std::chrono::nanoseconds least{0};
-  std::chrono::nanoseconds most = std::chrono::nanoseconds::max();
-  std::string_view text;  // "from 1s to 24h"
-};
+using Words = FieldCheck::Words;
 
 // Every field of a SharingPolicy's spec, and the one place to add one: "[]" means the items of a list. Fields
 // without a subfield in this list accept any content.
@@ -88,9 +82,9 @@ constexpr std::array<std::string_view, 3> kWorkloads{"WaitForIdle", "Evict", "In
 constexpr std::array<std::string_view, 2> kOnFailure{"Pause", "Rollback"};
 constexpr std::array<std::string_view, 3> kStrategies{"none", "mps", "time-slicing"};
 
-class PolicyCheck {
+class PolicyCheck : private FieldCheck {
  public:
-  explicit PolicyCheck(std::vector<Diagnostic>& diagnostics) : diagnostics_(diagnostics) {}
+  explicit PolicyCheck(std::vector<Diagnostic>& diagnostics) : FieldCheck(diagnostics) {}
 
   void run(const DocumentValue& policy) {
     head(policy);
@@ -113,11 +107,6 @@ class PolicyCheck {
   }
 
  private:
-  void error(std::string code, Position at, std::string message) {
-    diagnostics_.push_back(
-        {Diagnostic::Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
-  }
-
   // What surrounds the spec.
   void head(const DocumentValue& policy) {
     static constexpr std::array<std::string_view, 5> kHead{"apiVersion", "kind", "metadata", "spec", "status"};
@@ -187,75 +176,6 @@ class PolicyCheck {
         {Diagnostic::Severity::warning, "UnknownField", path_, member.key_at.line, member.key_at.column,
          near.empty() ? fmt::format("unknown field; the API server drops it. Known fields: {}", fmt::join(fields, ", "))
                       : fmt::format("unknown field; the API server drops it. Did you mean \"{}\"?", near)});
-  }
-
-  template <class Visit>
-  void member(const DocumentValue& parent, std::string_view name, Visit visit) {
-    if (const DocumentValue* value = parent.find(name); value != nullptr && !value->is_null()) {
-      const PathStep step(path_, name);
-      visit(*value);
-    }
-  }
-
-  template <class Visit>
-  void object(const DocumentValue& parent, std::string_view name, Visit visit) {
-    member(parent, name, [&](const DocumentValue& value) {
-      if (value.is_object()) {
-        visit(value);
-      } else {
-        error("WrongType", value.at, fmt::format("expected a mapping, found {}", kind_name(value.kind)));
-      }
-    });
-  }
-
-  void word(const DocumentValue& parent, std::string_view name, Words words) {
-    member(parent, name, [&](const DocumentValue& value) {
-      if (!value.is_string() || std::find(words.begin(), words.end(), value.text) == words.end()) {
-        const auto near = nearest_word(value.text, words);
-        error("UnknownValue", value.at,
-              fmt::format("\"{}\" is not allowed; {}", value.text,
-                          near.empty() ? fmt::format("use one of {}", fmt::join(words, ", "))
-                                       : fmt::format("did you mean \"{}\"?", near)));
-      }
-    });
-  }
-
-  void boolean(const DocumentValue& parent, std::string_view name) {
-    member(parent, name, [&](const DocumentValue& value) {
-      if (value.kind != DocumentValue::Kind::boolean) {
-        error("WrongType", value.at, fmt::format("expected true or false, found {}", kind_name(value.kind)));
-      }
-    });
-  }
-
-  void integer(const DocumentValue& parent, std::string_view name, std::int64_t least, std::int64_t most) {
-    member(parent, name, [&](const DocumentValue& value) {
-      const auto number = value.kind == DocumentValue::Kind::number ? parse_go_int(value.text, 10) : std::nullopt;
-      if (!number || *number < least || *number > most) {
-        error("OutOfRange", value.at, fmt::format("expected a whole number from {} to {}", least, most));
-      }
-    });
-  }
-
-  void duration(const DocumentValue& parent, std::string_view name, DurationBounds bounds = {}) {
-    member(parent, name, [&](const DocumentValue& value) {
-      const auto parsed = value.is_string() ? parse_go_duration(value.text) : std::nullopt;
-      if (!parsed || !is_crd_duration(value.text)) {
-        error("InvalidDuration", value.at, "expected a duration like \"90s\" or \"1h30m\", in ns, us, ms, s, m, h");
-      } else if (*parsed < bounds.least.count() || *parsed > bounds.most.count()) {
-        error("OutOfRange", value.at, fmt::format("expected a duration {}", bounds.text));
-      }
-    });
-  }
-
-  void count_or_percent(const DocumentValue& parent, std::string_view name) {
-    member(parent, name, [&](const DocumentValue& value) {
-      const bool number = value.kind == DocumentValue::Kind::number;
-      const auto parsed = number || value.is_string() ? IntOrPercent::parse(value.text) : std::nullopt;
-      if (!parsed || parsed->value < 1 || parsed->percent == number) {
-        error("OutOfRange", value.at, "expected a count of at least 1, or a percentage from \"1%\" to \"100%\"");
-      }
-    });
   }
 
   // The key that the policy's nodes get as their label; empty: it chooses none.
@@ -406,9 +326,6 @@ class PolicyCheck {
             "mechanism DaemonSetRestart does not support maintenanceWindows; remove them");
     }
   }
-
-  std::vector<Diagnostic>& diagnostics_;
-  std::string path_;
 };
 
 }  // namespace

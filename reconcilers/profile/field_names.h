@@ -42,6 +42,10 @@ template <std::size_t N>
 
 // Edits between two words; case, '-' and '_' do not count, and only the first 64 characters do.
 [[nodiscard]] std::size_t edit_distance(std::string_view left, std::string_view right);
+// Whether it is at most `most`; cheap for words that are far apart. Characters of `ignored` count as if they were
+// absent.
+[[nodiscard]] bool within_edits(std::string_view left, std::string_view right, std::size_t most,
+                                std::string_view ignored = "-_");
 
 // The candidate nearest to `word` by edit distance (case ignored) if it is near enough to be meant; else empty.
 [[nodiscard]] std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);

@@ -177,6 +177,8 @@ TEST_F(Commands, LintChecksProfilesAgainstTheNodesAndOperandsBesideThem) {
                                   "{other: ''}\n");
   EXPECT_EQ(lint({.files = {policy, other}}), 1);
   EXPECT_NE(out_.str().find("DefaultKeyNotFound"), std::string::npos) << out_.str();
+  EXPECT_NE(out_.str().find("policy.yaml:4:59"), std::string::npos)
+      << "the place of spec.devicePlugin.config.default: " << out_.str();
 }
 
 TEST_F(Commands, ExpectSaysWhatTheNodeShows) {
