@@ -9,9 +9,11 @@
 #include <ostream>
 #include <utility>
 
+#include "controller/cli/called_as_stream.h"
 #include "controller/cli/command_tree.h"
 #include "controller/cli/completion.h"
 #include "controller/cli/printable_stream.h"
+#include "controller/cli/usage_error.h"
 #include "controller/config/did_you_mean.h"
 
 namespace gso {
@@ -39,8 +41,8 @@ struct Named {
   std::size_t rest = 0;
 };
 
-Named named_by(CLI::App& app, const std::vector<std::string>& arguments) {
-  Named out{&app, "gpu-sharing-operator", 0};
+Named named_by(CLI::App& app, const std::string& program, const std::vector<std::string>& arguments) {
+  Named out{&app, program, 0};
   while (out.rest < arguments.size()) {
     const std::vector<CLI::App*> known = subcommands_of(*out.app);
     const auto found = std::ranges::find_if(
@@ -100,7 +102,7 @@ ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::
                                 const std::string& program) {
   ParsedArguments parsed;
   CommandTree tree(all_commands(), program);
-  const Named named = named_by(tree.app(), arguments);
+  const Named named = named_by(tree.app(), program, arguments);
   std::string misnamed = unknown_command(named, arguments);
   if (misnamed.empty()) misnamed = unknown_flag(named, arguments);
   if (!misnamed.empty()) {
@@ -118,7 +120,12 @@ ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // As CLI11 wants them.
     tree.app().parse(reversed);
   } catch (const CLI::ParseError& e) {
-    parsed.exit_code = tree.app().exit(e, out, err) == 0 ? 0 : kUsage;
+    if (e.get_exit_code() == 0) {  // --help, --version
+      parsed.exit_code = tree.app().exit(e, out, err);
+    } else {
+      err << usage_error(e, named.whole, *named.app) << "\n";
+      parsed.exit_code = kUsage;
+    }
     return parsed;
   }
   const CommandTree::Entry* chosen = tree.chosen();
@@ -157,6 +164,25 @@ int run_command(const std::vector<std::string>& arguments, std::istream& in, std
   return parsed.run({parsed.options, in, out, err});
 }
 
+// Scripts of shells, archives and logs must stay as they are.
+bool prints_for_people(const std::vector<std::string>& arguments) {
+  return arguments.empty() ||
+         (arguments.front() != "completion" && arguments.front() != "support-bundle" && arguments.front() != "run");
+}
+
+int run_plugin(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out, std::ostream& err) {
+  const std::string called = "kubectl gpu-sharing";
+  if (!prints_for_people(arguments)) return run_command(arguments, in, out, err, called);
+  std::vector<std::string> names;
+  for (const Command& command : all_commands()) names.push_back(command.name);
+  CalledAsStream renamed_out(out, called, names);
+  CalledAsStream renamed_err(err, called, names);
+  const int code = run_command(arguments, in, renamed_out, renamed_err, called);
+  renamed_out.flush();
+  renamed_err.flush();
+  return code;
+}
+
 }  // namespace
 
 int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out, std::ostream& err,
@@ -167,8 +193,8 @@ int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::os
     return print_completions({arguments.begin() + 1, arguments.end()}, out, names_of_cluster);
   }
   PrintableStream messages(err);
-  const int code =
-      run_command(arguments, in, out, messages, name == kPlugin ? "kubectl gpu-sharing" : "gpu-sharing-operator");
+  const int code = name == kPlugin ? run_plugin(arguments, in, out, messages)
+                                   : run_command(arguments, in, out, messages, "gpu-sharing-operator");
   // Half an answer must not pass for a whole one in a pipeline.
   out.flush();
   if (out) return code;

@@ -5,7 +5,7 @@ that the API server knows.
 
 usage: commands_test.py BINARY
 
-Looked through: README.md, docs/*.md, the chart's README, notes and alerts, and the string literals of controller/ and
+Looked through: README.md, docs/*.md, k9s's plugins, the chart's README, notes and alerts, and the string literals of controller/ and
 reconcilers/. A command begins a line or a code span, or stands after a `$` or a pipe. Prints "N passed, N failed".
 """
 import functools
@@ -31,7 +31,7 @@ LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 def documents():
     """(where, text) of everything that names commands."""
-    for path in sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), CHART / "README.md", CHART / "templates/NOTES.txt", CHART / "files/alerts.yaml"]):
+    for path in sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "docs/k9s-plugins.yaml", CHART / "README.md", CHART / "templates/NOTES.txt", CHART / "files/alerts.yaml"]):
         if path.name != "command-line.md":  # Written from the binary.
             yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
     for room in ("controller", "reconcilers"):

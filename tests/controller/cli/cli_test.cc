@@ -55,6 +55,60 @@ TEST(CommandLine, AMisspeltWordIsNamedWithTheRightOne) {
   }
 }
 
+TEST(CommandLine, WrongArgumentsAreAnsweredInWordsForPeople) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
+      {{"explain", "pod", "x", "y"},
+       "gpu-sharing-operator explain: too many arguments: NODE|NAMESPACE/POD takes at most 2, not 3. Run: "
+       "gpu-sharing-operator explain --help\n"},
+      {{"explain"},
+       "gpu-sharing-operator explain: missing: NODE|NAMESPACE/POD. Run: gpu-sharing-operator explain --help\n"},
+      {{"expect"}, "gpu-sharing-operator expect: missing: --config TEXT. Run: gpu-sharing-operator expect --help\n"},
+      {{"status", "a", "b"},
+       "gpu-sharing-operator status: unexpected arguments 'a', 'b'. Run: gpu-sharing-operator status --help\n"},
+      {{"check", "a"}, "gpu-sharing-operator check: unexpected argument 'a'. Run: gpu-sharing-operator check --help\n"},
+      {{"status", "-o", "foo"},
+       "gpu-sharing-operator status: --output: 'foo' is not one of text, wide, json, yaml. Run: gpu-sharing-operator "
+       "status --help\n"},
+      {{"status", "--watch=maybe"},
+       "gpu-sharing-operator status: --watch: 'maybe' is not a value for it. Run: gpu-sharing-operator status "
+       "--help\n"},
+      {{"rollout", "status", "--timeout"},
+       "gpu-sharing-operator rollout status: --timeout needs a value: --timeout DURATION. Run: gpu-sharing-operator "
+       "rollout status --help\n"},
+  };
+  for (const auto& [arguments, expected] : table) {
+    const Outcome found = call(arguments);
+    EXPECT_EQ(found.code, 2) << arguments.front();
+    EXPECT_EQ(found.err, expected);
+    EXPECT_EQ(found.out, "");
+  }
+}
+
+// Who has the plugin need not have the program under its other name.
+TEST(CommandLine, ThePluginProposesCommandsUnderItsOwnName) {
+  const auto plugin = [](const std::vector<std::string>& arguments, const std::string& input) {
+    std::istringstream in(input);
+    std::ostringstream out;
+    std::ostringstream err;
+    const int code = run_cli(arguments, in, out, err, "/usr/local/bin/kubectl-gpu_sharing");
+    return Outcome{code, out.str(), err.str()};
+  };
+  const std::string cluster =
+      "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {nvidia.com/gpu.count: '1'}}\n---\n"
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config, namespace: gpu-sharing-operator}\n"
+      "data: {any: 'version: v2'}\n---\n"
+      "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: p, namespace: gpu-sharing-operator}\n"
+      "spec: {template: {spec: {containers: [{name: nvidia-device-plugin, image: 'p:v0.17.1'}, {name: config-manager, "
+      "env: [{name: CONFIG_FILE_SRCDIR, value: /c}, {name: DEFAULT_CONFIG, value: any}], volumeMounts: [{name: v, "
+      "mountPath: /c}]}], volumes: [{name: v, configMap: {name: mps-config}}]}}}\n";
+  const Outcome audit = plugin({"audit", "-f", "-"}, cluster);
+  EXPECT_THAT(audit.out, HasSubstr("--namespace gpu-sharing-operator  # or restore")) << "a namespace is no command";
+  EXPECT_THAT(audit.out, HasSubstr("kubectl gpu-sharing rollout undo --dry-run\n"));
+  EXPECT_THAT(audit.out, Not(HasSubstr("gpu-sharing-operator rollout")));
+  EXPECT_THAT(plugin({"stauts"}, "").err, HasSubstr("kubectl gpu-sharing: unknown command 'stauts'"));
+  EXPECT_THAT(plugin({"status", "x"}, "").err, HasSubstr("Run: kubectl gpu-sharing status --help"));
+}
+
 TEST(CommandLine, TheValueOfAFlagIsNoFlag) {
   EXPECT_THAT(call({"plan", "--assume-observed-for", "-5m", "x"}).err, HasSubstr("'-5m' is not a duration"));
   EXPECT_THAT(call({"expect", "--config", "--", "--devices", "x"}).err, Not(HasSubstr("unknown flag")));
