@@ -286,6 +286,12 @@ std::unique_ptr<FleetMetrics::NodeSums> FleetMetrics::count_nodes() const {
     const ObjectRef& object = finding.object;
     sums->affected.add(finding.reason, object.kind, k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
   }
+  // One whose deletion is refused is planned again in every pass.
+  for (const PlannedAction& planned : parts_.view->last_plan.actions) {
+    const auto* deletion = std::get_if<DeletePod>(&planned.action);
+    if (deletion == nullptr || planned.reconciler != kReservationGc) continue;
+    sums->affected.add("ReservationDue", "Pod", k8s::to_string(deletion->pod));
+  }
   return sums;
 }
 

@@ -131,6 +131,17 @@ TEST(Monitoring, TheDashboardAsksForMetricsThatExist) {
   }
 }
 
+// Series come and go: in a healthy fleet no node is Blocked. Grafana's "No data" looks like a broken panel then.
+TEST(Monitoring, APanelWithoutSeriesShowsZeroOrSaysWhatIsMissing) {
+  const json dashboard = json::parse(read("charts/gpu-sharing-operator/files/dashboard.json"));
+  for (const json& panel : dashboard["panels"]) {
+    if (!panel["fieldConfig"]["defaults"].value("noValue", "").empty()) continue;
+    for (const json& target : panel["targets"]) {
+      EXPECT_NE(target["expr"].get<std::string>().find(" or vector(0)"), std::string::npos) << panel["title"];
+    }
+  }
+}
+
 // A metric that nobody can see is of no use to anybody on call.
 TEST(Monitoring, EveryMetricOfTheOperatorIsOnTheDashboard) {
   const std::string dashboard = read("charts/gpu-sharing-operator/files/dashboard.json");

@@ -3,6 +3,7 @@
 //
 // GSO_KAI_MASS=2600 GSO_KAI_NODES=325 runs it at that size (default: a small one).
 #include <fmt/format.h>
+#include <fmt/printf.h>
 #include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -120,6 +121,24 @@ TEST_F(Mass, OrphansAreGoneWithinTheirBoundAndPassesGoOn) {
   EXPECT_EQ(slow, 0) << "changes that no pass looked at within three seconds";
   fmt::print("{} orphans on {} nodes gone in {} s (bound {} s), {} requests, {} passes\n", count, nodes,
              (clock.monotonic() - begun) / 1s, bound / 1s, transport.requests(), op.view()->passes);
+}
+
+// For the alert: the counter of failures says how many, and not which.
+TEST_F(Mass, AReservationThatMustNotBeDeletedIsNamed) {
+  transport.faults().add({.fault = Fault::forbidden, .verb = "delete", .resource = "pods", .name = "r-00001"});
+  reservation(0);
+  reservation(1);
+  start();
+  const std::string named = R"(gpusharing_affected_objects{reason="ReservationDue",kind="Pod",object="%s/r-0000%d"} 1)";
+  const auto is_named = [&](int i) {
+    const std::string line = fmt::sprintf(named, kReservations, i);
+    return op.metrics_page().value_or("").find(line) != std::string::npos;
+  };
+  EXPECT_TRUE(clock.run_until([&] { return is_named(1); }, 15min));
+  clock.run_for(10min);
+  EXPECT_EQ(deleted, 1);
+  EXPECT_TRUE(is_named(1)) << op.metrics_page().value_or("");
+  EXPECT_FALSE(is_named(0)) << "it is gone";
 }
 
 TEST_F(Mass, HealthyMultiDeviceGroupsCostFewRequests) {

@@ -133,6 +133,41 @@ asio::awaitable<void> invalid_profile(Scene* scene) {
   co_await scene->stays("an hour without anybody", 1h, nothing());
 }
 
+// kubectl delete pod, for all of the device plugin's pods on a node.
+asio::awaitable<void> delete_operand_pods(Scene* scene, std::string node) {
+  std::vector<k8s::ObjectKey> pods;
+  for (const auto& [key, pod] : scene->cluster().pods.all()) {
+    if (key.ns == scene->gpu_operator().ns && (*pod)["spec"].value("nodeName", "") == node) pods.push_back(key);
+  }
+  for (const k8s::ObjectKey& pod : pods) co_await scene->remove(kPods, pod);
+}
+
+// A policy is paused, its key is edited, and somebody deletes a plugin pod: its node reads the edit.
+asio::awaitable<void> deleted_plugin_pod(Scene* scene) {
+  const OperatorSettings usual;
+  co_await scene->begin(time_slicing_profile(2), usual);
+  json pause;
+  pause["paused"] = true;
+  co_await scene->tune("default", pause);
+  co_await scene->edit("any", time_slicing_profile(4));
+  co_await scene->stays("the time in which kubelets project the edit", 10min, nothing());
+  co_await delete_operand_pods(scene, "a100-02");
+  co_await scene->stays("an hour without anybody", 1h, nothing());
+}
+
+// A person has labelled a node by hand, and a policy names another key.
+asio::awaitable<void> label_of_a_person(Scene* scene) {
+  const OperatorSettings usual;
+  co_await scene->begin(time_slicing_profile(2), usual);
+  co_await scene->edit("other", time_slicing_profile(4));
+  co_await scene->label("a100-02", "nvidia.com/device-plugin.config", "any");
+  json spec;
+  spec["priority"] = 1;
+  spec["profile"]["configMapKey"] = "other";
+  co_await scene->policy("team", spec);
+  co_await scene->stays("forty minutes without anybody", 40min, nothing());
+}
+
 asio::awaitable<void> dead_operator(Scene* scene) {
   const OperatorSettings usual;
   co_await scene->begin(time_slicing_profile(2), usual);
@@ -155,7 +190,7 @@ const std::vector<AlertStory>& alert_stories() {
         .tell = closed_window},
        {}},
       {{.name = "late-approval",
-        .title = "A rollout waits a day for its approval",
+        .title = "A rollout waits three hours for its approval",
         .nodes = [](bool) { return a100s(3); },
         .tell = late_approval},
        {}},
@@ -184,6 +219,16 @@ const std::vector<AlertStory>& alert_stories() {
         .nodes = [](bool) { return a100s(3); },
         .tell = invalid_profile},
        {"GpuSharingConfigInvalid"}},
+      {{.name = "deleted-plugin-pod",
+        .title = "Somebody deletes a plugin pod under a paused edit",
+        .nodes = [](bool) { return a100s(3); },
+        .tell = deleted_plugin_pod},
+       {"GpuSharingLoadedUngated"}},
+      {{.name = "label-of-a-person",
+        .title = "A policy names another key than a person's label",
+        .nodes = [](bool) { return a100s(3); },
+        .tell = label_of_a_person},
+       {"GpuSharingLabelConflict"}},
       {{.name = "dead-operator",
         .title = "The operator stops and nobody starts it again",
         .nodes = [](bool) { return a100s(2); },
