@@ -327,6 +327,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   out.next = next_step(snapshot.world, index.impl(), *node, a, out.shown.state);
   if (a != nullptr) out.options = pod_choices(pass, *node, *a);
   if (out.next == kRolloutStatusCommand) out.next = decision_about(pass, index.impl(), *node, *a, out.options);
+  out.next = command_here(snapshot.world, std::move(out.next));
   if (out.shown.state == kHeld) out.remedy = hold_remedy(*node);
   return out;
 }

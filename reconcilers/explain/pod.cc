@@ -10,6 +10,7 @@
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/slices.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/kai/pod_annotations.h"
@@ -46,16 +47,6 @@ std::string state_of(const Pod& pod) {
   return fmt::format("{} on {}", out, pod.node_name.view());
 }
 
-// True if a sentence names `name` as a whole: "team/job-1" is not in "waits for team/job-10".
-bool is_named(std::string_view text, std::string_view name) {
-  const auto goes_on = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '/'; };
-  for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
-    const std::size_t end = at + name.size();
-    if ((at == 0 || !goes_on(text[at - 1])) && (end == text.size() || !goes_on(text[end]))) return true;
-  }
-  return false;
-}
-
 class PodQuestions {
  public:
   PodQuestions(const Snapshot& snapshot, FleetIndex& index, const AskedPod& asked, PodExplanation& out)
@@ -81,18 +72,18 @@ class PodQuestions {
     if (pod.phase == "Succeeded") return;
     if (pod.node_name.empty()) {
       if (asked_.fraction) {
-        waits_for_kai();
+        explain_kai_wait(s_, asked_, out_);
       } else {
         explain_placement(s_, index_, asked_, awaited_slices(findings, pod), out_);
       }
     } else if (pod.phase == "Failed") {
       rejected();
     } else {
-      node_reachable();
+      add(node_unreachable(s_, asked_));
       containers();
-      node_state();
-      if (auto cause = other_pipe_directory(s_.world, asked_)) out_.causes.push_back(*std::move(cause));
-      if (pod.phase == "Running") slow();
+      add(node_state(s_, index_, asked_));
+      add(other_pipe_directory(s_.world, asked_));
+      if (pod.phase == "Running") explain_neighbours(s_, index_, asked_, out_);
     }
     if (pod.phase != "Failed") memory();
     for (const Finding& finding : findings) {
@@ -114,9 +105,10 @@ class PodQuestions {
   void add(Severity severity, std::string_view code, std::string text, Cure cure) {
     add(severity, code, std::move(text), std::move(cure.command), std::move(cure.options));
   }
-  [[nodiscard]] std::string describe() const {
-    return fmt::format("kubectl describe pod {} {}", asked_.pod.meta.name, asked_.in_namespace());
+  void add(std::optional<PodCause> cause) {
+    if (cause) out_.causes.push_back(*std::move(cause));
   }
+  [[nodiscard]] std::string describe() const { return describe_pod(asked_); }
 
   // What KAI's admission refuses, or never handles.
   void written_wrong() {
@@ -142,53 +134,6 @@ class PodQuestions {
       add(Severity::error, "SchedulerRefuses", fmt::format("{} finds no node for the pod: {}", scheduler, says),
           command);
     }
-  }
-
-  void waits_for_kai() {
-    const KaiView view = view_kai(s_.world.kai, s_.settings.kai);
-    if (!view.served) {
-      add(Severity::error, "NoKAI",
-          "the pod requests a share of a GPU from KAI, but KAI-Scheduler is not installed in this cluster",
-          "kubectl get crds configs.kai.scheduler");
-      return;
-    }
-    const WaitingPod waiting{asked_.pod, asked_.tolerations};
-    const auto& others = s_.world.kai.lookups.waiting;
-    const std::vector<WaitingPod> none;
-    const WaitingCauses causes(s_.world, view, others ? others->pods : none);
-    if (!causes.is_of_kai(waiting)) {
-      add(Severity::error, "OtherScheduler",
-          fmt::format("the pod requests a share of a GPU from KAI, but its schedulerName is {}, not {}",
-                      asked_.pod.scheduler_name.view(), view.scheduler_name),
-          schedule_by(asked_, view.scheduler_name));
-      return;
-    }
-    const WaitingCause cause = causes.cause(waiting);
-    const bool elsewhere = cause.code == "NotChosen";
-    add(elsewhere ? Severity::warning : Severity::error, cause.code, cause.text, kai_cure(cause.code, view));
-  }
-
-  [[nodiscard]] Cure kai_cure(std::string_view code, const KaiView& view) const {
-    if (code == kSharingOff) {
-      const bool modes = view.sharing.decided_by == "spec.global.gpuSharingMode";
-      return {fmt::format("kubectl get configs.kai.scheduler {} --output yaml", kai::kConfigName),
-              {fmt::format("whoever runs KAI enables sharing for the whole cluster: Helm value {} ({} of {})",
-                           modes ? "global.gpuSharingMode" : "global.gpuSharing=true",
-                           modes ? "spec.global.gpuSharingMode" : "spec.admission.gpuSharing", kai::kConfigName),
-               "the pod's owner requests whole GPUs"}};
-    }
-    if (code == "NoQueueLabel") {
-      return {"kubectl get queues.scheduling.run.ai",
-              {fmt::format("the pod's owner sets label {} in the template; whoever runs KAI says which queue to name",
-                           view.queue_label)}};
-    }
-    if (code == "NoMemoryLabel") return {"kubectl get nodes --label-columns nvidia.com/gpu.memory", {}};
-    if (code == "TooMuchMemory") return {"kubectl get nodes --label-columns nvidia.com/gpu.memory", {}};
-    if (code == "NoRuntimeClass") return {"kubectl get runtimeclasses", {}};
-    if (code == "ScalingPod") return {fmt::format("kubectl describe pods --namespace {}", view.scaling), {}};
-    if (code == "BindFails")
-      return {fmt::format("kubectl logs deployment/{} --namespace {}", kai::kBinder, view.ns), {}};
-    return {describe(), {}};
   }
 
   // The kubelet has rejected the pod.
@@ -238,52 +183,6 @@ class PodQuestions {
     for (const ContainerStatus* container : asked_.pod.all_containers()) look(*container);
   }
 
-  // The pod's node is gone or cannot report: nothing that the pod's status says is current.
-  void node_reachable() {
-    const std::string name(asked_.pod.node_name.view());
-    const Node* node = s_.world.nodes.find(name);
-    if (s_.world.nodes.all().empty() || (node != nullptr && node->ready)) return;
-    const bool ending = asked_.pod.meta.deletion_timestamp.has_value();
-    add(Severity::error, "NodeNotReady",
-        fmt::format("node {} {}{}", name, node == nullptr ? "does not exist any more" : "is not Ready",
-                    ending ? ": the pod is being deleted, and no kubelet confirms that it has ended"
-                           : ": the pod does not run, or nobody knows whether it does"),
-        node == nullptr ? describe() : "kubectl describe node " + name,
-        {"whoever runs the node brings it back, or deletes the Node object once the machine is certainly off"});
-  }
-
-  // A change or a problem of the pod's node.
-  void node_state() {
-    const NodeAssessment* a = index_.assessment(asked_.pod.node_name.view());
-    if (a == nullptr || a->profile == nullptr) return;
-    const std::string node(asked_.pod.node_name.view());
-    const std::string explain = "gpu-sharing-operator explain " + node;
-    const bool mps = a->profile->profile().strategy() == Strategy::mps;
-    const NodePods pods = sort_pods(index_.impl().installation_of(*a), index_.impl().pods_of(node));
-    const bool daemon = std::ranges::any_of(pods.mps, [](const Pod* pod) { return is_serving(*pod); });
-    if (mps && !daemon) {
-      add(Severity::error, "NoMPSDaemon",
-          fmt::format("node {} should share its GPUs by MPS, but no MPS daemon runs on it: CUDA clients wait or fail",
-                      node),
-          explain);
-    } else if (a->change) {
-      const std::string who = blocking_pods_of(s_.world, node);
-      const bool waits = is_named(who, k8s::to_string(asked_.pod.meta.key()));
-      add(Severity::warning, "NodeInChange",
-          fmt::format("node {} is being changed to {} now{}{}", node, a->change->to, who.empty() ? "" : ", and ",
-                      waits ? "waits for this pod to end" : who),
-          "gpu-sharing-operator rollout status");
-    } else if (a->phase == Phase::pending &&
-               is_named(blocking_pods_of(s_.world, node), k8s::to_string(asked_.pod.meta.key()))) {
-      add(Severity::warning, "NodeWaits",
-          fmt::format("node {} must change to {} and waits for this pod to end", node, a->target.view()),
-          "gpu-sharing-operator rollout status");
-    } else if (a->phase == Phase::failed || (a->phase == Phase::up_to_date && !a->matches())) {
-      add(Severity::warning, "NodeDiffers",
-          fmt::format("node {} does not show its profile: {}", node, shown_difference(*a)), explain);
-    }
-  }
-
   // How many clients share a GPU by MPS on the pod's node. If the pod has no node yet, the largest number on a node
   // that serves the requested resource. 0: none.
   std::pair<std::int64_t, std::string> mps_clients() {
@@ -311,50 +210,6 @@ class PodQuestions {
       MemoryProblem problem = memory_fraction_problem(*reserved, clients, "node " + node);
       if (problem.message.empty()) continue;
       add(problem.severity, problem.code, std::move(problem.message), show_template(asked_));
-    }
-  }
-
-  // The pod runs: which pods run beside it.
-  void slow() {
-    const NodeAssessment* a = index_.assessment(asked_.pod.node_name.view());
-    const auto listed = s_.consumers.find(std::string(asked_.pod.node_name.view()));
-    if (a == nullptr || a->profile == nullptr || listed == s_.consumers.end()) return;
-    const Profile& profile = a->profile->profile();
-    std::vector<std::string> beside;
-    std::vector<std::string> unasked;
-    for (const Pod& other : listed->second.pods) {
-      if (other.meta.uid == asked_.pod.meta.uid) continue;
-      beside.push_back(k8s::to_string(other.meta.key()));
-      const bool free = other.gpu_requests.empty() && other.nvidia_visible_devices;
-      if (free) unasked.push_back(beside.back());
-    }
-    const std::string node(asked_.pod.node_name.view());
-    if (!unasked.empty()) {
-      add(Severity::warning, "UnaccountedUse",
-          fmt::format("pods on node {} can use its GPUs without a request: {}", node, fmt::join(unasked, ", ")),
-          fmt::format("kubectl describe pod {} --namespace {}", unasked.front().substr(unasked.front().find('/') + 1),
-                      unasked.front().substr(0, unasked.front().find('/'))),
-          {"the owners of these pods request a GPU, or remove NVIDIA_VISIBLE_DEVICES"});
-    }
-    if (profile.strategy() == Strategy::none) return;
-    for (const auto& [resource, count] : asked_.pod.gpu_requests) {
-      if (count > 1) {
-        add(Severity::warning, "SeveralReplicas",
-            fmt::format("the pod has {} of {}, which are replicas of shared GPUs: several replicas give it neither "
-                        "more time nor more memory, and might be on the same GPU",
-                        count, resource.view()),
-            show_template(asked_), {"the pod's owner requests 1, or selects nodes whose GPUs are not shared"});
-      }
-    }
-    if (!beside.empty()) {
-      constexpr std::size_t kNamed = 5;
-      const std::size_t rest = beside.size() > kNamed ? beside.size() - kNamed : 0;
-      beside.resize(std::min(beside.size(), kNamed));
-      add(Severity::info, "SharesGPUs",
-          fmt::format("the GPUs of node {} are shared ({}); {}{} also {} on this node", node,
-                      to_string(profile.strategy()), fmt::join(beside, ", "),
-                      rest > 0 ? fmt::format(" and {} more", rest) : "", beside.size() + rest == 1 ? "runs" : "run"),
-          "gpu-sharing-operator explain " + node);
     }
   }
 
@@ -396,6 +251,7 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
   if (out.asks.empty()) return out;
   PodQuestions(snapshot, index, *asked, out).run(findings);
   add_slice_limits(json, out);
+  for (PodCause& cause : out.causes) cause.command = command_here(snapshot.world, std::move(cause.command));
   return out;
 }
 

@@ -51,6 +51,10 @@ Json resource_patches(const Json& containers, const std::string& resource, std::
 
 }  // namespace
 
+std::string describe_pod(const AskedPod& asked) {
+  return fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace());
+}
+
 std::string show_template(const AskedPod& asked) {
   const AskedPod::Workload owner = asked.workload();
   return owner.kind.empty()

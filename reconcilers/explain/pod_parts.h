@@ -1,7 +1,7 @@
 // What the parts of explain_pod give each other: the pod, read once (asked_pod.cc), how it is changed (pod_cures.cc),
 // the nodes that it could have (pod_placement.cc), what each obstacle there is called and what to do about it
-// (placement_rows.cc), what its scheduler says (pod_scheduler.cc), and where it looks for an MPS daemon
-// (pod_pipe_directory.cc).
+// (placement_rows.cc), what its scheduler says (pod_scheduler.cc, pod_kai.cc), the node that it has (pod_on_node.cc),
+// and where it looks for an MPS daemon (pod_pipe_directory.cc).
 #pragma once
 
 #include <cstdint>
@@ -62,6 +62,7 @@ struct Cure {
 [[nodiscard]] Cure schedule_by(const AskedPod& asked, std::string_view scheduler);
 // The pods tolerate the taint.
 [[nodiscard]] Cure tolerate(const AskedPod& asked, const Taint& taint);
+[[nodiscard]] std::string describe_pod(const AskedPod& asked);
 // `kubectl get` of the workload, or of the pod if it has none.
 [[nodiscard]] std::string show_template(const AskedPod& asked);
 
@@ -81,6 +82,17 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
 // resources that the scheduler finds insufficient, or `otherwise`.
 [[nodiscard]] PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
                                   const std::string& node);
+
+// Why a pod that requests a share of a GPU from KAI has no node yet.
+void explain_kai_wait(const Snapshot& snapshot, const AskedPod& asked, PodExplanation& out);
+
+// The pod's node is gone or cannot report: nothing that the pod's status says is current.
+[[nodiscard]] std::optional<PodCause> node_unreachable(const Snapshot& snapshot, const AskedPod& asked);
+// A change or a problem of the pod's node.
+[[nodiscard]] std::optional<PodCause> node_state(const Snapshot& snapshot, const FleetIndex& index,
+                                                 const AskedPod& asked);
+// The pod runs: which pods use the GPUs of its node beside it.
+void explain_neighbours(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked, PodExplanation& out);
 
 // The pod mounts a usual directory of MPS, and not the one that its node's label gpusharing.dev/mps-pipe-directory
 // names.

@@ -156,7 +156,7 @@ class NodeQuestions {
 
 // What holds a pod before any node is looked at.
 std::optional<PodCause> before_scheduling(const Snapshot& snapshot, const AskedPod& asked) {
-  const std::string describe = fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace());
+  const std::string describe = describe_pod(asked);
   const Json spec = object_at<Json>(asked.object, "spec");
   std::vector<std::string> gates;
   for (const Json& gate : list_at(spec, "schedulingGates")) gates.push_back(text_at(gate, "name"));

@@ -100,7 +100,7 @@ PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const s
                 nodes, shortage.resource, wanted.empty() ? "some" : wanted, says),
             fmt::format("kubectl describe node {}", node)};
   }
-  const std::string describe = fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace());
+  const std::string describe = describe_pod(asked);
   if (says.empty()) {
     return {Severity::warning, "NotScheduledYet",
             otherwise + "; CPU, memory, ports, volumes and other pods' affinity are for the scheduler to check",

@@ -122,6 +122,11 @@ std::string crash_log(const FleetIndex::Impl& index, const Node& node, const Nod
 
 }  // namespace
 
+std::string command_here(const World& world, std::string command) {
+  return command == kRolloutStatusCommand && !world.policies_served ? "gpu-sharing-operator status"
+                                                                    : std::move(command);
+}
+
 bool misses_default(const NodeAssessment& a) {
   return a.blocked_by != nullptr &&
          (a.blocked_by->code == kDefaultKeyNotFound || a.blocked_by->code == kDefaultMissing);

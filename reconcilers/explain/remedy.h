@@ -15,6 +15,10 @@ inline constexpr std::string_view kDefaultMissing = "DefaultMissing";
 
 inline constexpr std::string_view kRolloutStatusCommand = "gpu-sharing-operator rollout status";
 
+// The command as it works in this cluster: without SharingRollouts `rollout status` has nothing to show, and `status`
+// shows the nodes of a rollout.
+[[nodiscard]] std::string command_here(const World& world, std::string command);
+
 // For the node, as explain_node() shows it (`state`); `assessment` is null if no plugin serves the node. Empty: no
 // action is needed. The command changes the node's profile where it is chosen: in the policy, by another owner's label,
 // or in the ConfigMap.

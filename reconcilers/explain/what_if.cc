@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
@@ -22,6 +23,24 @@ std::vector<Component> restarted(const Pass& pass, const Node& node, const NodeA
   std::vector<Component> out;
   for (const auto& [component, uids] : pods_to_replace(view_of(pass, node, a), {a.transition, a.cause})) {
     if (!uids.empty()) out.push_back(component);
+  }
+  return out;
+}
+
+// It has another target than the change that it is going through.
+bool changes_course(const NodeAssessment& a) {
+  return a.in_change() && a.change->to != a.target.view();
+}
+
+// The components of a change in progress: those whose pods are still to be replaced, or those that are replaced
+// already.
+std::vector<Component> components_of(const Pass& pass, const std::string& node, const NodeChange& change, bool left) {
+  std::set<std::string> present;
+  for (const Pod* pod : pass.index.pods_of(node)) present.insert(std::string(pod->meta.uid));
+  std::vector<Component> out;
+  for (const auto& [component, uids] : change.pods) {
+    const bool any_left = std::ranges::any_of(uids, [&](const std::string& uid) { return present.contains(uid); });
+    if (any_left == left) out.push_back(component);
   }
   return out;
 }
@@ -51,11 +70,9 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
     out.in_progress = true;
     out.message = blocking_pods_of(pass.s.world, name);
     out.cordons = a.change->cordoned;
-    for (const Pod* pod : pass.index.pods_of(name)) {
-      for (const auto& [component, uids] : a.change->pods) {
-        if (uids.contains(std::string(pod->meta.uid))) out.restarts.push_back(component);
-      }
-    }
+    // What has been replaced runs the text of the change, and must be replaced once more to run another.
+    out.restarts = components_of(pass, name, *a.change, !changes_course(a));
+    if (changes_course(a) && !out.restarts.empty()) out.from = a.change->to;
   }
   if (a.phase != Phase::pending) return out;  // Its pods reload by themselves.
   out.restarts = restarted(pass, node, a);
@@ -105,7 +122,7 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
     const NodeAssessment* a = index.assessment(name);
     const bool same = a->loaded.revision == a->target && a->loaded.profile == a->profile_ref && !a->label;
     const bool settled = a->phase == Phase::up_to_date || a->phase == Phase::unmanaged || a->phase == Phase::unrecorded;
-    if (settled || (same && !a->is_blocked() && a->phase != Phase::pending)) continue;
+    if (settled || (same && !a->is_blocked() && a->phase != Phase::pending && !changes_course(*a))) continue;
     out.push_back(difference_of(pass, name, *a));
   }
   return out;

@@ -33,7 +33,8 @@ struct NodeDifference {
   WorkloadMode workloads = WorkloadMode::wait_for_idle;
   std::string_view blocked;  // Why it would not be changed; with `message`.
   std::string message;
-  // It is in a change now: `restarts` are the pods that are still to be replaced; `message`: the blocking pods.
+  // It is in a change now: `restarts` are the pods that are still to be replaced, or for another target than that of
+  // the change those that must be replaced once more; `message`: the blocking pods.
   bool in_progress = false;
   // Consumers that would break, or that request more than is left ("namespace/name"): filled by find_obstacles().
   std::vector<std::string> blocked_by_pods;

@@ -28,6 +28,7 @@ std::vector<std::string> of_the_stop(const World& world, const RolloutFacts& fac
     return {"gpu-sharing-operator diff", fmt::format("{} approve {}", command, rollout.meta.name)};
   if (facts.reason == reason_of(Gate::aborted) || facts.undone())
     return {fmt::format("{} start {}", command, rollout.policy)};
+  if (facts.reason == kConfigInvalid) return {"gpu-sharing-operator audit"};  // Names what to correct, and how.
   if (facts.reason != reason_of(Gate::paused)) return {};
   const SharingPolicy* policy = world.policies.find(rollout.policy);
   if (policy != nullptr && policy->rollout.paused) return {fmt::format("{} resume policy/{}", command, rollout.policy)};

@@ -257,6 +257,7 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
       {"AwaitingApproval", "AwaitingApproval",
        "  next: gpu-sharing-operator diff\n  next: gpu-sharing-operator rollout approve r\n"},
       {"Failed", "Aborted", "  next: gpu-sharing-operator rollout start default\n"},
+      {"Paused", "ConfigInvalid", "  next: gpu-sharing-operator audit\n"},
       {"Progressing", "RollingOut", ""},
   };
   for (const auto& row : rows) {

@@ -8,6 +8,7 @@
 namespace gso::test {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -98,6 +99,31 @@ TEST_F(WhatIf, ANodeWhosePodsStillFitIsNotCordonedAsInARollout) {
   }
   EXPECT_TRUE(found[0].cordons);
   EXPECT_FALSE(found[1].cordons);
+}
+
+// For whoever takes an edit back: a node that runs a part of it is restarted once more.
+TEST_F(WhatIf, ANodeThatIsHalfWayIsRestartedOnceMoreForTheTextThatItHad) {
+  const auto in_progress = [this] {
+    auto found = all();
+    std::erase_if(found, [](const NodeDifference& d) { return !d.in_progress; });
+    return found;
+  };
+  fleet.settings.settle = Duration::zero();
+  fleet.hold_pods("n01", true);
+  fleet.hold_pods("n02", true);
+  fleet.edit("any", "ts-8");
+  for (int i = 0; i < 60 && in_progress().empty(); ++i) (void)fleet.tick();
+  ASSERT_EQ(in_progress().size(), 1U);
+  const std::string to = in_progress()[0].to;
+  EXPECT_NE(in_progress()[0].from, to);
+  for (int i = 0; i < 10; ++i) (void)fleet.tick();  // Its pods are replaced.
+  EXPECT_THAT(in_progress()[0].restarts, IsEmpty());
+  ASSERT_TRUE(give("any", "ts-4"));
+  const auto back = all();
+  ASSERT_EQ(back.size(), 1U) << "the other node runs that text";
+  EXPECT_TRUE(back[0].in_progress);
+  EXPECT_EQ(back[0].from, to);
+  EXPECT_THAT(back[0].restarts, Contains(Component::plugin));
 }
 
 TEST_F(WhatIf, ATextThatNoPluginTakesBlocksItsNodes) {

@@ -1,0 +1,68 @@
+// Why a pod that requests a share of a GPU from KAI waits: see pod_parts.h.
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/kai/waiting.h"
+#include "reconcilers/model/kai_names.h"
+
+namespace gso {
+namespace {
+
+Cure kai_cure(const AskedPod& asked, std::string_view code, const KaiView& view) {
+  if (code == kSharingOff) {
+    const bool modes = view.sharing.decided_by == "spec.global.gpuSharingMode";
+    return {fmt::format("kubectl get configs.kai.scheduler {} --output yaml", kai::kConfigName),
+            {fmt::format("whoever runs KAI enables sharing for the whole cluster: Helm value {} ({} of {})",
+                         modes ? "global.gpuSharingMode" : "global.gpuSharing=true",
+                         modes ? "spec.global.gpuSharingMode" : "spec.admission.gpuSharing", kai::kConfigName),
+             "the pod's owner requests whole GPUs"}};
+  }
+  if (code == "NoQueueLabel") {
+    return {"kubectl get queues.scheduling.run.ai",
+            {fmt::format("the pod's owner sets label {} in the template; whoever runs KAI says which queue to name",
+                         view.queue_label)}};
+  }
+  if (code == "NoMemoryLabel") return {"kubectl get nodes --label-columns nvidia.com/gpu.memory", {}};
+  if (code == "TooMuchMemory") return {"kubectl get nodes --label-columns nvidia.com/gpu.memory", {}};
+  if (code == "NoRuntimeClass") return {"kubectl get runtimeclasses", {}};
+  if (code == "ScalingPod") return {fmt::format("kubectl describe pods --namespace {}", view.scaling), {}};
+  if (code == "BindFails") return {fmt::format("kubectl logs deployment/{} --namespace {}", kai::kBinder, view.ns), {}};
+  return {describe_pod(asked), {}};
+}
+
+}  // namespace
+
+void explain_kai_wait(const Snapshot& snapshot, const AskedPod& asked, PodExplanation& out) {
+  const auto add = [&out](Severity severity, std::string_view code, std::string text, Cure cure) {
+    out.causes.push_back(
+        {severity, std::string(code), std::move(text), std::move(cure.command), std::move(cure.options)});
+  };
+  const KaiView view = view_kai(snapshot.world.kai, snapshot.settings.kai);
+  if (!view.served) {
+    add(Severity::error, "NoKAI",
+        "the pod requests a share of a GPU from KAI, but KAI-Scheduler is not installed in this cluster",
+        {"kubectl get crds configs.kai.scheduler", {}});
+    return;
+  }
+  const WaitingPod waiting{asked.pod, asked.tolerations};
+  const auto& others = snapshot.world.kai.lookups.waiting;
+  const std::vector<WaitingPod> none;
+  const WaitingCauses causes(snapshot.world, view, others ? others->pods : none);
+  if (!causes.is_of_kai(waiting)) {
+    add(Severity::error, "OtherScheduler",
+        fmt::format("the pod requests a share of a GPU from KAI, but its schedulerName is {}, not {}",
+                    asked.pod.scheduler_name.view(), view.scheduler_name),
+        schedule_by(asked, view.scheduler_name));
+    return;
+  }
+  const WaitingCause cause = causes.cause(waiting);
+  const bool elsewhere = cause.code == "NotChosen";
+  add(elsewhere ? Severity::warning : Severity::error, cause.code, cause.text, kai_cure(asked, cause.code, view));
+}
+
+}  // namespace gso
