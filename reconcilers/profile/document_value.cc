@@ -12,10 +12,9 @@
 #include <fmt/format.h>
 
 #include "k8sclient/value/utf8.h"
+#include "reconcilers/profile/decode_target.h"
 #include "reconcilers/profile/document_path.h"
-#include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/go_numbers.h"
-#include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/yaml_scalar.h"
 
 namespace gso {
@@ -309,38 +308,6 @@ class Converter {
     if (is_alias) {
       leave(node);
     }
-  }
-
-  static bool is_left_out(DecodeTarget target, const std::string& key) {
-    return target == DecodeTarget::object_status && key == "images";
-  }
-
-  // The target of a field, found as upstream finds it: in `flags`, whose fields are embedded, it looks into the wrong
-  // struct, so that strings below flags are not converted.
-  static DecodeTarget target_of(DecodeTarget target, const std::string& key) {
-    if (target == DecodeTarget::config) {
-      return equal_fold(key, "version") ? DecodeTarget::string
-             : equal_fold(key, "flags") ? DecodeTarget::flags
-                                        : DecodeTarget::none;
-    }
-    if (target == DecodeTarget::object) {
-      return key == "status" ? DecodeTarget::object_status : DecodeTarget::none;
-    }
-    return target == DecodeTarget::flags          ? flags_target(key)
-           : target == DecodeTarget::plugin_flags ? nested_target(key)
-                                                  : DecodeTarget::none;
-  }
-  static DecodeTarget flags_target(const std::string& key) {
-    return find_field(kFlagFields, key) != kFlagFields.end() ? DecodeTarget::plugin_flags : DecodeTarget::none;
-  }
-  static DecodeTarget nested_target(const std::string& key) {
-    for (const std::string_view name :
-         {"migStrategy", "mpsRoot", "nvidiaDriverRoot", "nvidiaDevRoot", "deviceDiscoveryStrategy"}) {
-      if (equal_fold(key, name)) {
-        return DecodeTarget::string;
-      }
-    }
-    return DecodeTarget::none;
   }
 
   std::vector<Diagnostic>& diagnostics_;

@@ -1,4 +1,4 @@
-// Conditions of a policy that follow from its sums alone.
+// Conditions of a policy that follow from its sums, and from the policies beside it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -150,6 +150,32 @@ StatusCondition ready_of(const PolicySum& sum) {
     return {"Ready", false, std::string(kPreexistingDrift), preexisting_drift_text(shown, sum.policy->meta.name)};
   }
   return {"Ready", false, std::string(kDrift), "nodes do not show the profile that they run: " + shown};
+}
+
+namespace {
+
+// Why `winner` comes before `loser`, by the order of policies_in_order().
+std::string_view why_it_governs(const SharingPolicy& winner, const SharingPolicy& loser) {
+  if (winner.priority > loser.priority) return "its priority is higher";
+  if (winner.meta.creation_timestamp < loser.meta.creation_timestamp) return "it is older";
+  return "priority and age are equal, and its name sorts first";
+}
+
+}  // namespace
+
+std::optional<StatusCondition> overlapped_of(const Pass& pass, const PolicySum& sum, const nlohmann::json& before) {
+  const std::string& name = sum.policy->meta.name;
+  std::string message;
+  for (auto it = pass.index.overlaps.lower_bound({name, ""}); it != pass.index.overlaps.end(); ++it) {
+    const auto& [loser, winner] = it->first;
+    if (loser != name) break;
+    const SharingPolicy& other = pass.index.policy(pass.s.world, winner);
+    message += fmt::format("{}{} of the selected nodes {} governed by policy {}: {}", message.empty() ? "" : "; ",
+                           it->second, it->second == 1 ? "is" : "are", winner, why_it_governs(other, *sum.policy));
+  }
+  if (!message.empty()) return StatusCondition{"Overlapped", true, std::string(kPolicyOverlap), message};
+  if (condition_in(before, "Overlapped").is_null()) return std::nullopt;
+  return StatusCondition{"Overlapped", false, "NoOverlap", "no other policy governs a node that this one selects"};
 }
 
 std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, const nlohmann::json& before) {

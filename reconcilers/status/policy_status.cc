@@ -272,29 +272,6 @@ class PolicyStatuses {
     return {"Progressing", true, std::string(kRollingOut), text_by_key(sum.waits.empty() ? sum.progress : sum.waits)};
   }
 
-  // Why `winner` comes before `loser`, by the order of policies_in_order().
-  static std::string_view why_it_governs(const SharingPolicy& winner, const SharingPolicy& loser) {
-    if (winner.priority > loser.priority) return "its priority is higher";
-    if (winner.meta.creation_timestamp < loser.meta.creation_timestamp) return "it is older";
-    return "priority and age are equal, and its name sorts first";
-  }
-
-  // Overlapped is True on the losing policy, then set to False once.
-  [[nodiscard]] std::optional<StatusCondition> overlapped(const PolicySum& sum, const Json& before) const {
-    const std::string& name = sum.policy->meta.name;
-    std::string message;
-    for (auto it = pass_.index.overlaps.lower_bound({name, ""}); it != pass_.index.overlaps.end(); ++it) {
-      const auto& [loser, winner] = it->first;
-      if (loser != name) break;
-      const SharingPolicy& other = pass_.index.policy(pass_.s.world, winner);
-      message += fmt::format("{}{} of the selected nodes {} governed by policy {}: {}", message.empty() ? "" : "; ",
-                             it->second, it->second == 1 ? "is" : "are", winner, why_it_governs(other, *sum.policy));
-    }
-    if (!message.empty()) return StatusCondition{"Overlapped", true, std::string(kPolicyOverlap), message};
-    if (condition_in(before, "Overlapped").is_null()) return std::nullopt;
-    return StatusCondition{"Overlapped", false, "NoOverlap", "no other policy governs a node that this one selects"};
-  }
-
   // Nodes that cannot be changed, or that are out of service and wait for their workloads. The message is the first
   // node's.
   static Json blocked_entry(const std::string& reason, const std::vector<std::pair<std::string, std::string>>& nodes) {
@@ -312,7 +289,7 @@ class PolicyStatuses {
   Json status_of(const PolicySum& sum, const Json& before) {
     const std::int64_t generation = sum.policy->meta.generation;
     std::vector<StatusCondition> conditions{ready_of(sum), progressing(sum), degraded_of(sum), config_valid_of(sum)};
-    if (auto condition = overlapped(sum, before)) conditions.push_back(std::move(*condition));
+    if (auto condition = overlapped_of(pass_, sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = staged_of(sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = left_to_nos_of(sum, before)) conditions.push_back(std::move(*condition));
     if (auto condition = contested_of(sum, before)) conditions.push_back(std::move(*condition));

@@ -82,6 +82,9 @@ struct PolicySum {
 // (`left_mid_change`).
 [[nodiscard]] StatusCondition left_mid_change_condition(const PolicySum& sum);
 [[nodiscard]] StatusCondition ready_of(const PolicySum& sum);
+// Overlapped is True on the losing policy, then set to False once.
+[[nodiscard]] std::optional<StatusCondition> overlapped_of(const Pass& pass, const PolicySum& sum,
+                                                           const nlohmann::json& before);
 // nullopt if nos partitions no node that the policy selects, and never did (`before`: the present status).
 [[nodiscard]] std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, const nlohmann::json& before);
 // nullopt if no other client keeps changing labels that the operator wrote, and none ever did.
