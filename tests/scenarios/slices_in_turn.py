@@ -22,7 +22,7 @@ def heard(tick):
 
 @scenario
 def no_slice_is_promised_twice():
-    """A third pod of another priority waits: one slice serves one pod, so it is not told that one is planned for it."""
+    """A third pod of another priority waits: one slice serves one pod, so its Event promises none."""
     c = two_nodes_and_two_pods(5, 4)
     c.wait_for_slice("c", 39, priority=3)
     for _ in range(3):

@@ -52,8 +52,8 @@ class WebhookAuthorityTest : public testing::Test {
       return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
     };
     parts.events.failed = [this](const k8s::Error& error) { failures.push_back(error.message); };
-    authority = std::make_unique<WebhookAuthority>(std::move(parts));
-    sim.start(authority->run());
+    authorities.push_back(std::make_unique<WebhookAuthority>(std::move(parts)));
+    sim.start(authorities.back()->run());
   }
 
   std::vector<std::string> bundles() const {
@@ -71,7 +71,7 @@ class WebhookAuthorityTest : public testing::Test {
                       {{{"name", "a"}, {"clientConfig", {{"service", {{"name", "s"}}}}}, {"timeoutSeconds", 2}},
                        {{"name", "b"}, {"clientConfig", {{"service", {{"name", "s"}}}}}}}}};
   std::string published = "PEM 1";
-  std::unique_ptr<WebhookAuthority> authority;
+  std::vector<std::unique_ptr<WebhookAuthority>> authorities;  // Each runs to the end of the test.
   bool exists = true;
   bool leads = true;
   int reads = 0;
