@@ -71,7 +71,7 @@ std::string in_words(const CLI::ParseError& error, const CLI::App& app) {
     std::string names = missing(app);
     return names.empty() ? message : names;
   }
-  if (kind == "ExtrasError") {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {  // Its name is the command's.
     const std::vector<std::string> left = app.remaining();
     return fmt::format("unexpected argument{} {}", left.size() == 1 ? "" : "s", quoted(left));
   }
