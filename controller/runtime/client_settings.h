@@ -8,8 +8,8 @@
 
 namespace gso {
 
-// Every request is counted in `runtime.metrics` under the names that client-go uses, and told to `outages`, which must
-// outlive the client.
+// Every request is counted in `runtime.metrics` under the names that client-go uses, and its status goes to `outages`,
+// which must outlive the client.
 [[nodiscard]] k8s::ClientOptions client_options(const Runtime& runtime, const Options& options, OutageLog* outages);
 
 [[nodiscard]] k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& options);
