@@ -34,9 +34,9 @@ class PlanDraft {
   // next pass, as soon as the stores show this pass's writes.
   static constexpr std::size_t kMostActions = 60;
   // A pass that looks at that many objects, whatever it plans, may plan one action for sixteen of them if those are
-  // more: otherwise the passes until all have had theirs would cost the square of their number. A fleet of 5,000 nodes
-  // in change has 312 actions, which an API server takes in one or two seconds: so old is the view they come from at
-  // most.
+  // more: otherwise the passes until each object has had its action would cost the square of their number. A fleet of
+  // 5,000 nodes in change has 312 actions, which an API server takes in one or two seconds: no view is older when they
+  // are sent.
   void walks(std::size_t objects);
   // False once the limit is reached; then the pass requests another pass at once.
   [[nodiscard]] bool takes_more();
