@@ -13,7 +13,7 @@ TEST(Edits, AreCountedAlikeInFullAndUpToABound) {
   std::mt19937 random(7);  // NOLINT: the same words in every run.
   const auto word = [&random] {
     std::string out;
-    for (unsigned i = random() % 9; i > 0; --i) out += "abAB-_"[random() % 6];
+    for (auto letters = random() % 9; letters > 0; --letters) out += "abAB-_"[random() % 6];
     return out;
   };
   for (int i = 0; i < 20000; ++i) {
