@@ -62,7 +62,7 @@ TEST(CommandLine, WrongArgumentsAreAnsweredInWordsForPeople) {
        "gpu-sharing-operator explain --help\n"},
       {{"explain"},
        "gpu-sharing-operator explain: missing: NODE|NAMESPACE/POD. Run: gpu-sharing-operator explain --help\n"},
-      {{"expect"}, "gpu-sharing-operator expect: missing: --config TEXT. Run: gpu-sharing-operator expect --help\n"},
+      {{"expect"}, "gpu-sharing-operator expect: missing: --config FILE. Run: gpu-sharing-operator expect --help\n"},
       {{"status", "a", "b"},
        "gpu-sharing-operator status: unexpected arguments 'a', 'b'. Run: gpu-sharing-operator status --help\n"},
       {{"check", "a"}, "gpu-sharing-operator check: unexpected argument 'a'. Run: gpu-sharing-operator check --help\n"},
@@ -94,7 +94,7 @@ TEST(CommandLine, ThePluginProposesCommandsUnderItsOwnName) {
     return Outcome{code, out.str(), err.str()};
   };
   const std::string cluster =
-      "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {nvidia.com/gpu.count: '1'}}\n---\n"
+      "apiVersion: v1\nkind: Node\nmetadata: {name: node-a, labels: {nvidia.com/gpu.count: '1'}}\n---\n"
       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config, namespace: gpu-sharing-operator}\n"
       "data: {any: 'version: v2'}\n---\n"
       "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: p, namespace: gpu-sharing-operator}\n"
@@ -303,8 +303,9 @@ TEST_F(Files, ExpectChoosesAKeyAndNamesWhatItIgnores) {
   EXPECT_THAT(warnings[0].get<std::string>(),
               HasSubstr("devices[0].memoryMB: unknown field, which is ignored; did you mean \"memoryMiB\"?"));
   EXPECT_THAT(warnings[1].get<std::string>(), HasSubstr("did you mean \"renameByDefault\"?"));
-  const std::string node = write(
-      "n.yaml", "kind: Node\nmetadata: {name: n, labels: {nvidia.com/gpu.count: '-1', nvidia.com/gpu.product: T4}}\n");
+  const std::string node =
+      write("n.yaml",
+            "kind: Node\nmetadata: {name: node-a, labels: {nvidia.com/gpu.count: '-1', nvidia.com/gpu.product: T4}}\n");
   EXPECT_THAT(call({"expect", "--config", map, "--key", "b", "--node", node}).err,
               HasSubstr("label nvidia.com/gpu.count of the node is \"-1\"; it must be a whole number from 1 to 1024"));
 }
