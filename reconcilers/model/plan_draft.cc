@@ -10,8 +10,10 @@
 namespace gso {
 
 void PlanDraft::walks(std::size_t objects) {
-  constexpr std::size_t kObjectsOfOneAction = 16;
-  most_actions_ = std::max(most_actions_, objects / kObjectsOfOneAction);
+  constexpr std::size_t kWithoutMore = 1720;
+  constexpr std::size_t kObjectsOfOneAction = 12;
+  if (objects <= kWithoutMore) return;
+  most_actions_ = std::max(most_actions_, kMostActions + (objects - kWithoutMore) / kObjectsOfOneAction);
 }
 
 bool PlanDraft::takes_more() {
