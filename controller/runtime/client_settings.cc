@@ -9,10 +9,6 @@
 namespace gso {
 namespace {
 
-double seconds(Duration d) {
-  return std::chrono::duration<double>(d).count();
-}
-
 // The HTTP method of a client verb, as client-go's rest_client_requests_total has it.
 std::string method_of(std::string_view verb) {
   if (verb == "LIST" || verb == "WATCH" || verb == "GET") return "GET";
@@ -32,7 +28,7 @@ k8s::ClientOptions client_options(const Runtime& runtime, const Options& options
     const std::string code = record.status == 0 ? "<error>" : std::to_string(record.status);
     metrics->add("rest_client_requests_total", {{"code", code}, {"method", method_of(record.verb)}, {"host", host}});
     metrics->observe("rest_client_request_duration_seconds", {{"verb", std::string(record.verb)}, {"host", host}},
-                     seconds(record.took));
+                     in_seconds(record.took));
     if (record.retry) {
       metrics->add("rest_client_request_retries_total",
                    {{"code", code}, {"verb", std::string(record.verb)}, {"host", host}});

@@ -26,10 +26,6 @@ constexpr Duration kViewWait = std::chrono::seconds(1);
 // A planner that asks to be run again at once must not occupy the process.
 constexpr Duration kSoonest = std::chrono::milliseconds(5);
 
-double seconds(Duration d) {
-  return std::chrono::duration<double>(d).count();
-}
-
 bool is_event(const PlannedAction& planned) {
   return std::holds_alternative<RecordEvent>(planned.action);
 }
@@ -51,8 +47,8 @@ WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
   hooks.depth = [=](std::size_t depth) { metrics->set("workqueue_depth", depth_of, static_cast<double>(depth)); };
   hooks.added = [=] { metrics->add("workqueue_adds_total", name); };
   hooks.retried = [=] { metrics->add("workqueue_retries_total", name); };
-  hooks.taken = [=](Duration d) { metrics->observe("workqueue_queue_duration_seconds", name, seconds(d)); };
-  hooks.finished = [=](Duration d) { metrics->observe("workqueue_work_duration_seconds", name, seconds(d)); };
+  hooks.taken = [=](Duration d) { metrics->observe("workqueue_queue_duration_seconds", name, in_seconds(d)); };
+  hooks.finished = [=](Duration d) { metrics->observe("workqueue_work_duration_seconds", name, in_seconds(d)); };
   return hooks;
 }
 
@@ -222,7 +218,7 @@ std::optional<Plan> FleetLoop::make_plan() {
   };
   Plan plan = plan_all(snapshot, *parts_.index, filter);
   if (!known) return std::nullopt;
-  parts_.metrics->observe("gpusharing_plan_seconds", {}, seconds(parts_.clock->monotonic() - begun));
+  parts_.metrics->observe("gpusharing_plan_seconds", {}, in_seconds(parts_.clock->monotonic() - begun));
   return plan;
 }
 
@@ -235,7 +231,7 @@ void FleetLoop::measure_reconciler(const Reconciler& reconciler, const Plan* par
   const Metrics::Labels name{{"controller", std::string(reconciler.name)}};
   const char* result = part == nullptr ? "requeue" : part->requeue_after ? "requeue_after" : "success";
   parts_.metrics->add("controller_runtime_reconcile_total", {name[0], {"result", result}});
-  if (part != nullptr) parts_.metrics->observe("controller_runtime_reconcile_time_seconds", name, seconds(took));
+  if (part != nullptr) parts_.metrics->observe("controller_runtime_reconcile_time_seconds", name, in_seconds(took));
 }
 
 // Watches that the server forbids, as findings and Events: the person who can grant them looks there.
@@ -342,7 +338,8 @@ void FleetLoop::note_convergence(const Plan& plan, bool quiet) {
   }
   const bool done = std::ranges::none_of(plan.timers, [](const TimerKey& key) { return shows_progress(key.timer); });
   if (!unsettled_since_ || !done) return;
-  parts_.metrics->observe("gpusharing_convergence_seconds", {}, seconds(parts_.clock->monotonic() - *unsettled_since_));
+  parts_.metrics->observe("gpusharing_convergence_seconds", {},
+                          in_seconds(parts_.clock->monotonic() - *unsettled_since_));
   unsettled_since_.reset();
 }
 

@@ -384,6 +384,7 @@ ProbeAnswer Manager::ready() const {
   return readiness({.cluster = &cluster_,
                     .dynamic = &dynamic_,
                     .elector = elector_.get(),
+                    .leads = leading(),
                     .operator_namespace = settings_.operator_namespace});
 }
 

@@ -40,8 +40,7 @@ ProbeAnswer readiness(const ReadinessParts& parts) {
     missing += elector->problem()->message + "\n";
   }
   if (!missing.empty()) return {false, missing};
-  const bool leads = elector == nullptr || elector->leading();
-  return {true, (leads ? "ok, leading" : "ok, standing by") + without};
+  return {true, (parts.leads ? "ok, leading" : "ok, standing by") + without};
 }
 
 }  // namespace gso

@@ -14,6 +14,7 @@ struct ReadinessParts {
   const ClusterWatches* cluster = nullptr;
   const DynamicWatches* dynamic = nullptr;
   const LeaderElector* elector = nullptr;  // Null: this replica leads without a Lease.
+  bool leads = false;
   std::string_view operator_namespace;
 };
 

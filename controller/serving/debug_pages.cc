@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "controller/config/options.h"
+#include "controller/serving/metrics.h"
 #include "controller/serving/process_metrics.h"
 #include "controller/serving/store_size.h"
 #include "reconcilers/explain/node.h"
@@ -21,10 +22,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kNodes = "/debug/nodes/";
 constexpr std::string_view kLogLevel = "/debug/log-level";
-
-double seconds(Duration d) {
-  return std::chrono::duration<double>(d).count();
-}
 
 const OptionSpec& log_level_spec() {
   const auto& specs = option_specs();
@@ -96,12 +93,12 @@ Json DebugPages::queue() const {
           {"writesInFlight", parts_.executor->in_flight()},
           {"queued", parts_.queue->size()},
           {"waiting", parts_.queue->waiting()},
-          {"nextDueSeconds", due == MonoTime::never() ? Json() : Json(seconds(due - now))},
-          {"longestRunningSeconds", seconds(parts_.queue->longest_running())},
+          {"nextDueSeconds", due == MonoTime::never() ? Json() : Json(in_seconds(due - now))},
+          {"longestRunningSeconds", in_seconds(parts_.queue->longest_running())},
           {"lastPlan",
            {{"actions", std::move(actions)},
             {"findings", std::move(findings)},
-            {"requeueAfterSeconds", requeue ? Json(seconds(*requeue)) : Json()}}},
+            {"requeueAfterSeconds", requeue ? Json(in_seconds(*requeue)) : Json()}}},
           {"timers", std::move(timers)}};
 }
 

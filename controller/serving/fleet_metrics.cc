@@ -34,10 +34,6 @@ double& at(Counts& counts, std::string_view value) {
   return found == counts.end() ? counts[std::string(value)] : found->second;
 }
 
-double seconds(Duration d) {
-  return std::chrono::duration<double>(d).count();
-}
-
 // Sets one gauge family from counts by label value, dropping series that are gone.
 template <class Map>
 void set_counts(Metrics& metrics, const char* name, const char* label, const Map& counts) {
@@ -219,11 +215,11 @@ void FleetMetrics::fill_watches(Metrics& metrics) const {
 
 void FleetMetrics::fill_runtime(Metrics& metrics) const {
   const Metrics::Labels queue{{"name", kFleet}, {"controller", kFleet}};
-  metrics.set("workqueue_unfinished_work_seconds", queue, seconds(parts_.queue->unfinished_work()));
-  metrics.set("workqueue_longest_running_processor_seconds", queue, seconds(parts_.queue->longest_running()));
+  metrics.set("workqueue_unfinished_work_seconds", queue, in_seconds(parts_.queue->unfinished_work()));
+  metrics.set("workqueue_longest_running_processor_seconds", queue, in_seconds(parts_.queue->longest_running()));
   metrics.set("controller_runtime_max_concurrent_reconciles", {{"controller", kFleet}}, 1);
   metrics.set("leader_election_master_status", {{"name", parts_.lease_name}}, parts_.leading() ? 1 : 0);
-  metrics.set("gpusharing_watch_lag_seconds", {}, seconds(parts_.expectations->lag()));
+  metrics.set("gpusharing_watch_lag_seconds", {}, in_seconds(parts_.expectations->lag()));
   metrics.set("gpusharing_interned_bytes", {}, static_cast<double>(k8s::Interned::pool_bytes()));
   fill_lane(metrics, "reads", parts_.client->reads());
   fill_lane(metrics, "writes", parts_.client->writes());
@@ -321,9 +317,9 @@ void FleetMetrics::fill_cordons(Metrics& metrics, AffectedObjects& affected) {
     overdue = std::max(overdue, late);
   }
   cordoned_since_ = std::move(cordoned);
-  metrics.set("gpusharing_nodes_cordoned_overdue_seconds", {}, seconds(overdue));
+  metrics.set("gpusharing_nodes_cordoned_overdue_seconds", {}, in_seconds(overdue));
   metrics.set("gpusharing_nodes_cordoned", {}, static_cast<double>(cordoned_since_.size()));
-  metrics.set("gpusharing_nodes_cordoned_longest_seconds", {}, seconds(longest));
+  metrics.set("gpusharing_nodes_cordoned_longest_seconds", {}, in_seconds(longest));
 }
 
 void FleetMetrics::fill_rollouts(Metrics& metrics) const {

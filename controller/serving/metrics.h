@@ -7,6 +7,7 @@
 //   std::string page = metrics.render(Metrics::Format::prometheus);
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -14,7 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "k8sclient/clock.h"
+
 namespace gso {
+
+// As metrics count time.
+[[nodiscard]] inline double in_seconds(k8s::Duration time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 class Metrics {
  public:

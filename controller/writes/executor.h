@@ -7,7 +7,7 @@
 //  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
 //    go on beside the next passes. nodes_being_written() names it until the stores show the result, and nothing is sent
 //    to it twice. What became of it is in the result of the next execute().
-//  - A plan that is full (PlanDraft::kMostActions) has left nodes for the next one: execute() returns once all of its
+//  - A plan of PlanDraft::kMostActions or more may have left nodes for the next one: execute() returns once all of its
 //    chains have begun, so that the server need not wait for that plan. Their answers are reported like those of a slow
 //    node.
 //  - Every write passes the gate (lease and renew deadline) just before it is handed to the transport, and has ended

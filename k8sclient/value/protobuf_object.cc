@@ -11,19 +11,6 @@ namespace {
 
 constexpr std::string_view kMagic("k8s\0", 4);
 
-std::string_view read_kind(protozero::pbf_reader type_meta) {
-  constexpr std::uint32_t kKind = protobuf::text(2);
-  std::string_view kind;
-  while (type_meta.next()) {
-    if (type_meta.tag_and_type() == kKind) {
-      kind = protobuf::view(type_meta);
-    } else {
-      type_meta.skip();
-    }
-  }
-  return kind;
-}
-
 }  // namespace
 
 bool is_protobuf(std::string_view object) {
@@ -33,6 +20,7 @@ bool is_protobuf(std::string_view object) {
 std::optional<ProtobufObject> open_protobuf(std::string_view object) {
   constexpr std::uint32_t kTypeMeta = protobuf::text(1);
   constexpr std::uint32_t kRaw = protobuf::text(2);
+  constexpr std::uint32_t kKind = protobuf::text(2);  // Of the TypeMeta.
   if (!is_protobuf(object)) return std::nullopt;
   object.remove_prefix(kMagic.size());
   ProtobufObject out;
@@ -41,7 +29,7 @@ std::optional<ProtobufObject> open_protobuf(std::string_view object) {
     while (unknown.next()) {
       switch (unknown.tag_and_type()) {
         case kTypeMeta:
-          out.kind = read_kind(unknown.get_message());
+          out.kind = protobuf::only_text(unknown.get_message(), kKind);
           break;
         case kRaw:
           out.message = protobuf::view(unknown);
@@ -75,9 +63,12 @@ std::optional<WallTime> read_time(protozero::pbf_reader time) {
   return WallTime(std::chrono::seconds(*seconds));
 }
 
-// The API server takes any bytes here; all other texts that are kept it has checked to be ASCII.
-Interned any_text(std::string_view bytes) {
-  return is_valid_utf8(bytes) ? Interned(bytes) : Interned(replace_invalid_utf8(std::string(bytes)));
+// The API server takes any bytes here; all other texts that are kept it has checked to be ASCII. The result lives as
+// long as both.
+std::string_view any_text(std::string_view bytes, std::string& replaced) {
+  if (is_valid_utf8(bytes)) return bytes;
+  replaced = replace_invalid_utf8(std::string(bytes));
+  return replaced;
 }
 
 OwnerReference read_owner(protozero::pbf_reader owner) {
@@ -86,16 +77,17 @@ OwnerReference read_owner(protozero::pbf_reader owner) {
   constexpr std::uint32_t kUid = text(4);
   constexpr std::uint32_t kController = number(6);
   OwnerReference out;
+  std::string replaced;
   while (owner.next()) {
     switch (owner.tag_and_type()) {
       case kKind:
-        out.kind = any_text(view(owner));
+        out.kind = Interned(any_text(view(owner), replaced));
         break;
       case kName:
-        out.name = any_text(view(owner));
+        out.name = Interned(any_text(view(owner), replaced));
         break;
       case kUid:
-        out.uid = any_text(view(owner));
+        out.uid = Interned(any_text(view(owner), replaced));
         break;
       case kController:
         out.controller = owner.get_bool();
@@ -108,6 +100,18 @@ OwnerReference read_owner(protozero::pbf_reader owner) {
 }
 
 }  // namespace
+
+std::string_view only_text(protozero::pbf_reader message, std::uint32_t field) {
+  std::string_view out;
+  while (message.next()) {
+    if (message.tag_and_type() == field) {
+      out = view(message);
+    } else {
+      message.skip();
+    }
+  }
+  return out;
+}
 
 MapEntry read_map_entry(protozero::pbf_reader entry) {
   constexpr std::uint32_t kKey = text(1);
@@ -139,6 +143,7 @@ void read_meta(protozero::pbf_reader message, KeepsAnnotation keeps, ObjectMeta&
   constexpr std::uint32_t kLabels = text(11);
   constexpr std::uint32_t kAnnotations = text(12);
   constexpr std::uint32_t kOwnerReferences = text(13);
+  std::string replaced;
   while (message.next()) {
     switch (message.tag_and_type()) {
       case kName:
@@ -170,7 +175,7 @@ void read_meta(protozero::pbf_reader message, KeepsAnnotation keeps, ObjectMeta&
       case kAnnotations: {
         const MapEntry annotation = read_map_entry(message.get_message());
         if (keeps != nullptr && keeps(annotation.key))
-          meta.annotations.set(annotation.key, any_text(annotation.value).view());
+          meta.annotations.set(annotation.key, any_text(annotation.value, replaced));
         break;
       }
       case kOwnerReferences:

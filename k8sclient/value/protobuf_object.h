@@ -49,6 +49,9 @@ constexpr std::uint32_t number(std::uint32_t field) {
   return {bytes.data(), bytes.size()};
 }
 
+// The text of a message that is read for this field alone (text(n)); empty: it has none.
+[[nodiscard]] std::string_view only_text(protozero::pbf_reader message, std::uint32_t field);
+
 // One entry of a map<string, …>: the value is a text, or a message.
 struct MapEntry {
   std::string_view key;

@@ -20,22 +20,10 @@ struct Frame {
   std::string_view object;
 };
 
-std::string_view read_raw_extension(pbf_reader extension) {
-  constexpr std::uint32_t kRaw = pb::text(1);
-  std::string_view raw;
-  while (extension.next()) {
-    if (extension.tag_and_type() == kRaw) {
-      raw = pb::view(extension);
-    } else {
-      extension.skip();
-    }
-  }
-  return raw;
-}
-
 Frame read_frame(std::string_view bytes) {
   constexpr std::uint32_t kType = pb::text(1);
   constexpr std::uint32_t kObject = pb::text(2);
+  constexpr std::uint32_t kRaw = pb::text(1);  // Of the RawExtension.
   pbf_reader event(bytes.data(), bytes.size());
   Frame out;
   while (event.next()) {
@@ -44,7 +32,7 @@ Frame read_frame(std::string_view bytes) {
         out.type = pb::view(event);
         break;
       case kObject:
-        out.object = read_raw_extension(event.get_message());
+        out.object = pb::only_text(event.get_message(), kRaw);
         break;
       default:
         event.skip();

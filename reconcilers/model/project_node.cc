@@ -141,16 +141,7 @@ void read_spec(pbf_reader spec, Node& node) {
 // resource.Quantity: its text.
 std::string_view read_quantity(std::string_view quantity) {
   constexpr std::uint32_t kString = pb::text(1);
-  pbf_reader message(quantity.data(), quantity.size());
-  std::string_view text;
-  while (message.next()) {
-    if (message.tag_and_type() == kString) {
-      text = pb::view(message);
-    } else {
-      message.skip();
-    }
-  }
-  return text;
+  return pb::only_text(pbf_reader(quantity.data(), quantity.size()), kString);
 }
 
 void read_condition(pbf_reader condition, bool& ready) {

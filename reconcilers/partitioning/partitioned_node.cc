@@ -20,6 +20,10 @@
 
 namespace gso {
 
+void add_slices(SliceCounts& slices, const SlicePod& pod, std::int64_t by) {
+  for (const std::int64_t gigabytes : pod.slices) add_slices(slices, gigabytes, by);
+}
+
 namespace {
 
 struct PodsOfNode {
@@ -48,9 +52,7 @@ PodsByNode pods_by_node(const World& world) {
 
 SliceCounts unreported_of(const PartitionedNode& node) {
   SliceCounts out;
-  for (const SlicePod* pod : node.pods) {
-    for (const std::int64_t gigabytes : pod->slices) add_slices(out, gigabytes, 1);
-  }
+  for (const SlicePod* pod : node.pods) add_slices(out, *pod, 1);
   for (const auto& [gigabytes, count] : total_of(node.slices.used())) add_slices(out, gigabytes, -count);
   return out;
 }
@@ -61,7 +63,7 @@ void find_just_bound(PartitionedNode& node, WallTime now) {
     if (!pod->bound || pod->slices.empty()) continue;
     const Duration left = kReportDelay - (now - *pod->bound);
     if (left <= Duration::zero()) continue;
-    for (const std::int64_t gigabytes : pod->slices) add_slices(node.just_bound, gigabytes, 1);
+    add_slices(node.just_bound, *pod, 1);
     node.report_due = std::max(node.report_due, left);
   }
 }
@@ -227,9 +229,7 @@ bool PartitionedNode::awaits_label() const {
 
 SliceCounts PartitionedNode::taken() const {
   SliceCounts out = unreported;
-  for (const SlicePod* pod : nominated) {
-    for (const std::int64_t gigabytes : pod->slices) add_slices(out, gigabytes, 1);
-  }
+  for (const SlicePod* pod : nominated) add_slices(out, *pod, 1);
   return out;
 }
 

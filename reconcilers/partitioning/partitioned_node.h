@@ -19,6 +19,9 @@
 
 namespace gso {
 
+// `by` times what the pod asks for (geometry.h).
+void add_slices(SliceCounts& slices, const SlicePod& pod, std::int64_t by);
+
 struct PartitionedNode {
   std::string name;
   const Node* node = nullptr;  // Lives as long as the World does not change.

@@ -224,8 +224,7 @@ class Partitioning {
     SliceCounts idle = idle_slices(nodes_[n], plan_, n);
     // A pod that the scheduler does not bind there waits for them all the same.
     for (std::size_t p = 0; p < pods_.size(); ++p) {
-      if (!std::ranges::binary_search(refused_[p], n)) continue;
-      for (const std::int64_t gigabytes : pods_[p]->slices) add_slices(idle, gigabytes, -1);
+      if (std::ranges::binary_search(refused_[p], n)) add_slices(idle, *pods_[p], -1);
     }
     if (idle.empty()) return std::nullopt;
     if (!draft_.held_for({Timer::slices_idle, nodes_[n].name, describe(idle)}, wait)) return std::nullopt;

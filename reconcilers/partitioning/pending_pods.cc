@@ -115,9 +115,9 @@ std::string describe_needs(const PodNeeds& needs) {
 }
 
 std::string describe_need(const SlicePod& pod) {
-  SliceCounts counts;
-  for (const std::int64_t gigabytes : pod.slices) add_slices(counts, gigabytes, 1);
   if (pod.slices.size() == 1) return fmt::format("{} GiB", pod.slices[0]);
+  SliceCounts counts;
+  add_slices(counts, pod, 1);
   return describe(counts);
 }
 

@@ -39,7 +39,7 @@ SliceCounts free_slices(const PartitionedNode& node) {
 
 SliceCounts wanted_by(const SlicePod& pod) {
   SliceCounts out;
-  for (const std::int64_t gigabytes : pod.slices) add_slices(out, gigabytes, 1);
+  add_slices(out, pod, 1);
   return out;
 }
 

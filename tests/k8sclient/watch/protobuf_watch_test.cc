@@ -12,6 +12,7 @@
 #include "k8sclient/watch/watch_decoder.h"
 #include "tests/k8sclient/protobuf_envelope.h"
 #include "tests/k8sclient/recorded.h"
+#include "tests/k8sclient/watch/in_pieces.h"
 #include "tests/k8sclient/watch/watcher_fixture.h"
 
 namespace k8s::test {
@@ -80,12 +81,7 @@ TEST(ProtobufWatches, have_the_events_of_the_same_watch_in_json_however_they_are
   EXPECT_EQ(drain(json), whole);
   for (std::size_t piece = 1; piece < bytes.size(); piece = piece * 3 / 2 + 1) {
     WatchDecoder decoder(WatchDecoder::kDefaultMaxLine, WatchEncoding::protobuf);
-    std::vector<std::string> events;
-    for (std::size_t at = 0; at < bytes.size(); at += piece) {
-      decoder.feed(bytes.substr(at, piece));
-      for (std::string& one : drain(decoder)) events.push_back(std::move(one));
-    }
-    ASSERT_EQ(events, whole) << "pieces of " << piece;
+    ASSERT_EQ(in_pieces(decoder, bytes, piece, drain), whole) << "pieces of " << piece;
     EXPECT_EQ(decoder.pending(), 0U);
   }
 }

@@ -11,6 +11,7 @@
 #include "k8sclient/api/object_json.h"
 #include "k8sclient/watch/watch_machine.h"
 #include "tests/k8sclient/scripted_transport.h"
+#include "tests/k8sclient/watch/in_pieces.h"
 
 namespace k8s::test {
 namespace {
@@ -62,12 +63,7 @@ TEST(WatchDecoders, every_split_of_the_same_bytes_gives_the_same_events) {
   }
   for (std::size_t piece = 1; piece < 40; ++piece) {
     WatchDecoder decoder;
-    std::vector<std::string> events;
-    for (std::size_t at = 0; at < kSample.size(); at += piece) {
-      decoder.feed(kSample.substr(at, piece));
-      for (std::string& one : decode(decoder)) events.push_back(std::move(one));
-    }
-    ASSERT_EQ(events, whole) << "pieces of " << piece;
+    ASSERT_EQ(in_pieces(decoder, kSample, piece, decode), whole) << "pieces of " << piece;
     EXPECT_EQ(decoder.pending(), 0U);
   }
 }

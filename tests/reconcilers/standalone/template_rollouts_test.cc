@@ -15,6 +15,14 @@ class TemplateRollouts : public StandaloneMps {
     begin(nodes);
     ASSERT_NE(fleet->world.policies.find("default"), nullptr);
   }
+  // The daemon of the first node that gets the template "new" does not get Ready.
+  void fail_on_the_canary(int nodes) {
+    install(nodes);
+    default_policy("{rollout: {verifyTimeout: 5m}}");
+    broken = true;
+    new_template("new");
+    run(10min);
+  }
   // The SharingRollout of that template; null: there is none.
   [[nodiscard]] const SharingRollout* rollout_to(const std::string& hash) const {
     for (const auto& [key, rollout] : fleet->world.rollouts.all()) {
@@ -163,11 +171,7 @@ TEST_F(TemplateRollouts, AreApproved) {
 }
 
 TEST_F(TemplateRollouts, StopWhenTheCanaryFails) {
-  install(3);
-  default_policy("{rollout: {verifyTimeout: 5m}}");
-  broken = true;
-  new_template("new");
-  run(10min);
+  fail_on_the_canary(3);
   EXPECT_EQ(phase_of("new"), "Paused");
   const auto status = status_of("new");
   EXPECT_EQ(status["counts"]["failed"], 1);
@@ -183,11 +187,7 @@ TEST_F(TemplateRollouts, StopWhenTheCanaryFails) {
 }
 
 TEST_F(TemplateRollouts, AreTriedAgainWhenAPersonAsks) {
-  install(3);
-  default_policy("{rollout: {verifyTimeout: 5m}}");
-  broken = true;
-  new_template("new");
-  run(10min);
+  fail_on_the_canary(3);
   ASSERT_EQ(status_of("new")["counts"]["failed"], 1);
   broken = false;
   run(10min);
@@ -198,11 +198,7 @@ TEST_F(TemplateRollouts, AreTriedAgainWhenAPersonAsks) {
 }
 
 TEST_F(TemplateRollouts, FailAgainIfTheCauseRemains) {
-  install(2);
-  default_policy("{rollout: {verifyTimeout: 5m}}");
-  broken = true;
-  new_template("new");
-  run(10min);
+  fail_on_the_canary(2);
   retry("1");
   run(2min);
   EXPECT_EQ(status_of("new")["counts"]["failed"], 0);
@@ -215,11 +211,7 @@ TEST_F(TemplateRollouts, FailAgainIfTheCauseRemains) {
 }
 
 TEST_F(TemplateRollouts, StayFailedForAnOperatorThatStartsAnew) {
-  install(2);
-  default_policy("{rollout: {verifyTimeout: 5m}}");
-  broken = true;
-  new_template("new");
-  run(10min);
+  fail_on_the_canary(2);
   ASSERT_EQ(status_of("new")["counts"]["failed"], 1);
   fleet->restart_operator();
   run(30s);

@@ -1,0 +1,25 @@
+// A watch whose bytes arrive in pieces.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "k8sclient/watch/watch_decoder.h"
+
+namespace k8s::test {
+
+// What `read` finds in the decoder after each piece of so many bytes, one after the other.
+template <class Read>
+std::vector<std::string> in_pieces(WatchDecoder& decoder, std::string_view bytes, std::size_t piece, Read read) {
+  std::vector<std::string> events;
+  for (std::size_t at = 0; at < bytes.size(); at += piece) {
+    decoder.feed(bytes.substr(at, piece));
+    for (std::string& one : read(decoder)) events.push_back(std::move(one));
+  }
+  return events;
+}
+
+}  // namespace k8s::test
