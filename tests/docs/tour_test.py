@@ -38,12 +38,13 @@ def problem(shown, done):
     return ""
 
 
-def wait_for_fleet(call):
-    # A sidecar that crashed while its node started counts as recovered once it has run for a minute.
+def wait_for_fleet(call, nodes):
+    # A sidecar that crashed while its node started counts as recovered once it has run for a minute. A fleet of which
+    # no node is there yet has no errors either.
     deadline = time.monotonic() + 150
     while time.monotonic() < deadline:
         done = call(["audit"])
-        if re.search(r"^0 errors, 0 warnings", done.stdout, re.M):
+        if re.search(rf"^{nodes} GPU nodes? ", done.stdout, re.M) and re.search(r"^0 errors, 0 warnings", done.stdout, re.M):
             return
         time.sleep(0.2)
     sys.exit(f"the fleet does not serve its GPUs:\n{done.stdout}{done.stderr}")
@@ -61,9 +62,10 @@ def main():
         # Faster than the section says: what the commands print does not depend on the pace of the emulated programs.
         words[words.index("--time-scale") + 1] = "0.05"
         call = lambda arguments: subprocess.run([binary, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
-        with subprocess.Popen([simulator, *words], cwd=folder, stdout=subprocess.DEVNULL) as server:
+        with subprocess.Popen([simulator, *words], cwd=folder, stdout=subprocess.PIPE, text=True) as server:
             try:
-                wait_for_fleet(call)
+                # "gso-sim: 12 nodes of topology …", once it serves: every node of the section's topology has GPUs.
+                wait_for_fleet(call, re.match(r"gso-sim: (\d+) nodes ", server.stdout.readline()).group(1))
                 for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
                     for step in re.split(r"^\$ ", block, flags=re.M)[1:]:
                         line, _, shown = step.partition("\n")
