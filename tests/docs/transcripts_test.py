@@ -86,6 +86,11 @@ def wait_for(what, look, seconds=60):
         time.sleep(0.2)
 
 
+def serves(audit, nodes):
+    """A fleet of which no node is there yet has no errors either."""
+    return re.search(rf"^{nodes} GPU nodes? ", audit, re.M) and re.search(r"^0 errors, 0 warnings", audit, re.M)
+
+
 def is_recorded(cluster):
     """Not yet, too, where the command fails or prints nothing, as while the operator starts; what it says on stderr is no part of the JSON."""
     done = cluster.finished("status", "-o", "json")
@@ -145,11 +150,11 @@ def main():
         with subprocess.Popen([simulator, "--install", "--time-scale", "0.2", "--kubeconfig", kubeconfig], stdout=subprocess.PIPE, text=True) as server, \
                 open(folder / "operator.log", "w", encoding="utf-8") as log:
             try:
-                url = re.search(r" at (http://\S+?),", server.stdout.readline()).group(1)
+                nodes, url = re.match(r"gso-sim: (\d+) nodes .* at (http://\S+?),", server.stdout.readline()).groups()
                 cluster = Cluster(url, kubeconfig, binary)
                 for crd in sorted((ROOT / "crds").glob("*.yaml")):
                     cluster.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", yaml.safe_load(crd.read_text(encoding="utf-8")))
-                wait_for("the fleet serves its GPUs", lambda: re.search(r"^0 errors, 0 warnings", cluster.run("audit"), re.M))
+                wait_for(f"all {nodes} nodes serve their GPUs", lambda: serves(cluster.run("audit"), nodes))
                 failures += diff_problems(cluster, folder)
                 cluster.send("DELETE", "/api/v1/namespaces/team-a/pods/train-7", {"gracePeriodSeconds": 0})
                 arguments = ["run", "--kubeconfig", kubeconfig, "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--settle-period", "6s",
