@@ -39,7 +39,7 @@ def arguments():
     parser.add_argument("--growth", type=int, nargs="*", metavar="N",
                         help="also measure start and memory with so many Nodes (default: %s, as far as below --nodes)" %
                         ", ".join(map(str, GROWTH)))
-    parser.add_argument("--json", metavar="FILE", help="write all figures there")
+    parser.add_argument("--json", metavar="FILE", help="write all figures there, after each size and each round")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the logs of all programs")
     return parser.parse_args()
 
@@ -75,18 +75,24 @@ class Bench:
             sizes = [size for size in GROWTH if size < self.options.nodes]
         for size in sorted(set(sizes) | {self.options.nodes}):
             self.grow(size)
+            self.describe()
         if self.options.rounds > 0:
             self.operator.separate_patches()
         for number in range(self.options.rounds):
             say("round %d of %d" % (number + 1, self.options.rounds))
             self.result["rounds"].append(self.round(last=number + 1 == self.options.rounds))
-        self.describe()
+            self.describe()
 
     def describe(self):
+        """What has been measured so far, in --json's file: a machine may have no memory for the largest size."""
         self.result.update({
             "nodes": self.fleet.size, "node_bytes": self.fleet.node_bytes, "server": self.api.version(),
             "cpus": os.cpu_count(), "operator_mb": stripped_mb(self.options.operator, self.folder),
             "peer_mb": stripped_mb(self.options.peer, self.folder)})
+        if self.options.json:
+            with open(self.options.json, "w") as file:
+                json.dump(self.result, file, indent=1)
+                file.write("\n")
 
     def grow(self, size):
         """Start, memory and heartbeats with so many Nodes. The operator records its baseline here, before the rounds."""
@@ -149,10 +155,6 @@ def main():
             say("logs are in " + folder)
         else:
             shutil.rmtree(folder)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(bench.result, file, indent=1)
-            file.write("\n")
     print(report.table(bench.result))
 
 

@@ -27,6 +27,15 @@ starts() {
 
 # Of each operand pod its uid and its node.
 pods_with_nodes() { kubectl get pods --namespace gpu-operator --output 'jsonpath={range .items[*]}{.spec.nodeName} {.metadata.uid}{"\n"}{end}' | sort; }
+# Every DaemonSet has all its pods Ready, and none is on its way out.
+pods_are_ready() {
+  kubectl get daemonsets,pods --namespace gpu-operator --output json | python3 -c '
+import json, sys
+items = json.load(sys.stdin)["items"]
+behind = [i["metadata"]["name"] for i in items if i["kind"] == "DaemonSet" and i["status"].get("numberReady") != i["status"].get("desiredNumberScheduled")]
+going = [i["metadata"]["name"] for i in items if i["kind"] == "Pod" and "deletionTimestamp" in i["metadata"]]
+sys.exit(f"not at rest: {behind + going}" if behind or going else 0)'
+}
 nodes_with() { kubectl get nodes --selector "$1" --output 'jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}' | sort; }
 
 installs_the_former_release() {
@@ -85,7 +94,7 @@ no_node_that_was_done_restarts_again() {
 remember_pods_of_done_nodes() { pods_with_nodes | grep -wFf "$work/done" >"$work/pods_of_done"; }
 
 upgrades_and_finishes() {
-  sleep 5 # The fleet comes to rest: pods of nodes in a change are being made.
+  await 30 pods_are_ready # Those of nodes in a change are still being made.
   nodes_with 'nvidia.com/gpu.replicas=6,!gpusharing.dev/state' >"$work/done"
   remember_pods_of_done_nodes
   helm upgrade "$release" "$chart" "${in_release[@]}" --reset-then-reuse-values
@@ -108,7 +117,7 @@ stops_half_way() {
   set_replicas any 8
   await 120 half_rolled 8 2
   stop operator KILL
-  sleep 5
+  await 30 pods_are_ready
   nodes_with 'nvidia.com/gpu.replicas=8,!gpusharing.dev/state' >"$work/done"
   remember_pods_of_done_nodes
 }
