@@ -221,7 +221,7 @@ start_control_plane() {
   take_port kube_scheduler_port
   server=https://127.0.0.1:$kube_apiserver_port
 
-  start etcd --data-dir "$dir/etcd" --unsafe-no-fsync --quota-backend-bytes $((4 << 30)) --log-level warn \
+  start etcd --data-dir "$dir/etcd" --unsafe-no-fsync --quota-backend-bytes $((8 << 30)) --log-level warn \
     --listen-client-urls "http://127.0.0.1:$etcd_port" --advertise-client-urls "http://127.0.0.1:$etcd_port" \
     --listen-peer-urls "http://127.0.0.1:$etcd_peer_port"
   make_certificates
