@@ -39,8 +39,8 @@ def problem(shown, done):
 
 
 def wait_for_fleet(call, nodes):
-    # A sidecar that crashed while its node started counts as recovered once it has run for a minute. A fleet of which
-    # no node is there yet has no errors either.
+    # A sidecar that crashed while its node started counts as recovered once it has run for a minute. A fleet that has
+    # no node yet has no errors either.
     deadline = time.monotonic() + 150
     while time.monotonic() < deadline:
         done = call(["audit"])
