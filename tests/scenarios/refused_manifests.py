@@ -45,6 +45,13 @@ def keys_that_no_config_map_can_have_are_refused():
 
 
 @scenario
+def a_profile_beyond_one_mebibyte_is_refused():
+    """A key of a ConfigMap with a valid profile and a comment of 1.1 million characters: no ConfigMap can have it."""
+    refused({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mps-config", "namespace": "gpu-operator"},
+             "data": {"any": ts(4) + "# " + "x" * 1_100_000 + "\n"}})
+
+
+@scenario
 def whole_gpus_are_clean():
     """The neighbour: one GPU as a limit, written in three ways that the API server takes, and equal requests."""
     for count in ("1", 1, "1000m"):
