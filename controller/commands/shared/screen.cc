@@ -74,6 +74,17 @@ std::string painted(std::string_view text, Paint paint, const Screen& screen) {
   return fmt::format("{}{}{}", code_of(paint), text, kPlain);
 }
 
+std::string reversed(std::string_view text, const Screen& screen) {
+  if (!screen.colour) return std::string(text);
+  std::string plain;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t colour = colour_at(text, i);
+    if (colour == 0) plain += text[i];
+    i += colour == 0 ? 1 : colour;
+  }
+  return fmt::format("\x1b[7m{}{}", plain, kPlain);
+}
+
 std::size_t columns_of(std::string_view text) {
   std::size_t out = 0;
   for (std::size_t i = 0; i < text.size();) {

@@ -22,6 +22,9 @@ enum class Paint { plain, green, yellow, red, dim, bold };
 // The text in that colour, where the screen has any.
 [[nodiscard]] std::string painted(std::string_view text, Paint paint, const Screen& screen);
 
+// The text with its foreground and background exchanged and without colours of its own, where the screen has any.
+[[nodiscard]] std::string reversed(std::string_view text, const Screen& screen);
+
 // Columns that the text takes, without its colours.
 [[nodiscard]] std::size_t columns_of(std::string_view text);
 // The text in at most `columns` columns, with its colours; 0: whole.
