@@ -39,8 +39,15 @@ struct PodNeeds {
   friend bool operator==(const PodNeeds&, const PodNeeds&) = default;
 };
 
-// A pod as partitioning sees it. Every pod of a partitioned node is one, also without a slice. One that asks for
-// nothing of nvidia.com has no labels, owners and rules of its own about nodes.
+// What a pod of nos's gpu-agent says of itself. The agent writes the slices of its node on the Node.
+struct SliceAgent {
+  bool ready = false;             // It runs, is ready and is not being deleted.
+  std::optional<WallTime> since;  // Since when, without a restart; nullopt: it is not ready, or the pod does not say.
+  friend bool operator==(const SliceAgent&, const SliceAgent&) = default;
+};
+
+// A pod as partitioning sees it. Every pod of a partitioned node is one, also without a slice. One that asks for no GPU
+// and no slice has no labels, selectors and tolerations.
 struct SlicePod {
   ObjectMeta meta;  // With its labels and without annotations.
   Interned node_name;
@@ -48,14 +55,17 @@ struct SlicePod {
   Interned nominated_node;
   std::int32_t priority = 0;
   bool unschedulable = false;       // PodScheduled is False with the reason Unschedulable.
-  std::optional<WallTime> bound;    // Since when PodScheduled is True; nullopt: it is not, or the time is unknown.
+  std::optional<WallTime> bound;    // When its kubelet took it, or before that when it was bound; nullopt: unknown.
   RareList<SliceRequest> requests;  // Of each container that asks for slices, init containers included.
   RareList<std::int64_t> slices;    // What the scheduler counts: the size in GiB of every slice, ascending.
   PodNeeds needs;
-  bool uses_whole_gpus = false;  // Requests nvidia.com/gpu, or another nvidia.com resource that is no slice.
+  // Requests nvidia.com/gpu, another name that begins with that and is no slice, or nvidia.com/mig-*. Other resources
+  // of nvidia.com do not count.
+  bool uses_whole_gpus = false;
   RareList<StringMap::Entry> node_selector;
   RareList<std::vector<NodeSelectorRequirement>> affinity_terms;  // Required node affinity: OR of ANDs.
   RareList<Toleration> tolerations;
+  Rare<SliceAgent> agent;  // Of a pod of nos's gpu-agent.
   friend bool operator==(const SlicePod&, const SlicePod&) = default;
 };
 

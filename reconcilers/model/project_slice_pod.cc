@@ -28,6 +28,7 @@ struct Requests {
 
 struct ContainerRequests {
   std::string name;
+  std::string image;
   Requests requests;
   bool whole_gpus = false;
   bool sidecar = false;
@@ -78,6 +79,7 @@ bool is_gpu(std::string_view resource) {
 bool read_container(Fields& fields, Value value, ContainerRequests& out) {
   return fields.object(value, "spec.containers", [&](std::string_view key, Value inner) {
     if (key == "name") return fields.text(inner, "spec.containers.name", out.name);
+    if (key == "image") return fields.text(inner, "spec.containers.image", out.image);
     if (key == "restartPolicy") {
       std::string_view policy;
       if (!fields.view(inner, "containers.restartPolicy", policy)) return false;
@@ -154,7 +156,46 @@ bool asks_for_gpus(const SlicePod& pod) {
   return !pod.requests.empty() || pod.uses_whole_gpus;
 }
 
-bool read_spec(Fields& fields, Value value, SlicePod& pod) {
+// nos's gpu-agent: its chart names the container "<release>-gpu-agent" and the image ".../nos-gpu-agent", its manifests
+// name both "gpu-agent". Source: nebuly-ai/nos at 12e0a72, helm-charts/nos/templates/gpu-partitioner and
+// config/gpuagent.
+bool is_slice_agent(const ContainerRequests& container) {
+  constexpr std::string_view kName = "gpu-agent";
+  std::string_view image = container.image;
+  image = image.substr(0, image.find('@'));
+  image = image.substr(image.rfind('/') + 1);
+  image = image.substr(0, image.find(':'));
+  return std::string_view(container.name).ends_with(kName) || image.ends_with(kName);
+}
+
+// What the pod's status says of its readiness, and of each container's.
+struct Readiness {
+  struct Container {
+    std::string name;
+    bool ready = false;
+    std::optional<WallTime> started;  // nullopt: it does not run.
+  };
+  std::vector<Container> containers;
+  std::optional<bool> ready;  // The condition Ready; nullopt: there is none.
+  std::optional<WallTime> since;
+};
+
+// Another container of the pod, such as a proxy of its metrics, can fail beside the agent.
+SliceAgent agent_of(const SlicePod& pod, const std::string& container, const Readiness& readiness) {
+  SliceAgent out;
+  if (pod.phase != "Running" || pod.meta.deletion_timestamp) return out;
+  const auto status = std::ranges::find(readiness.containers, container, &Readiness::Container::name);
+  const bool known = status != readiness.containers.end();
+  out.ready = known ? status->ready : readiness.ready.value_or(true);
+  if (!out.ready) return out;
+  if (known) out.since = status->started;
+  if (readiness.ready == true && readiness.since)
+    out.since = std::max(out.since.value_or(*readiness.since), *readiness.since);
+  return out;
+}
+
+// `agent`: the container of nos's gpu-agent; empty: the pod has none.
+bool read_spec(Fields& fields, Value value, SlicePod& pod, std::string& agent) {
   std::vector<ContainerRequests> inits;
   std::vector<ContainerRequests> mains;
   std::vector<Toleration> tolerations;
@@ -185,6 +226,7 @@ bool read_spec(Fields& fields, Value value, SlicePod& pod) {
     return true;
   });
   keep_requests(inits, mains, pod);
+  if (const auto at = std::ranges::find_if(mains, is_slice_agent); at != mains.end()) agent = at->name;
   if (of_pod && of_pod->cpu > 0) pod.needs.cpu = of_pod->cpu;
   if (of_pod && of_pod->memory > 0) pod.needs.memory = of_pod->memory;
   pod.needs.cpu += overhead.cpu;
@@ -199,7 +241,7 @@ bool read_spec(Fields& fields, Value value, SlicePod& pod) {
 }
 
 // One of status.conditions.
-bool read_condition(Fields& fields, Value value, SlicePod& pod) {
+bool read_condition(Fields& fields, Value value, SlicePod& pod, Readiness& readiness) {
   std::string type;
   std::string status;
   std::string reason;
@@ -211,9 +253,48 @@ bool read_condition(Fields& fields, Value value, SlicePod& pod) {
     if (key == "lastTransitionTime") return fields.time(inner, "status.conditions.lastTransitionTime", since);
     return true;
   });
+  if (type == "Ready") {
+    readiness.ready = status == "True";
+    readiness.since = since;
+  }
   if (type != "PodScheduled") return read;
   pod.unschedulable = status == "False" && reason == "Unschedulable";
   pod.bound = status == "True" ? since : std::nullopt;
+  return read;
+}
+
+// One of status.containerStatuses.
+bool read_container_status(Fields& fields, Value value, Readiness::Container& out) {
+  return fields.object(value, "status.containerStatuses", [&](std::string_view key, Value inner) {
+    if (key == "name") return fields.text(inner, "status.containerStatuses.name", out.name);
+    if (key == "ready") return fields.flag(inner, "status.containerStatuses.ready", out.ready);
+    if (key != "state") return true;
+    return fields.object(inner, "status.containerStatuses.state", [&](std::string_view state, Value details) {
+      if (state != "running") return true;
+      return fields.object(details, "state.running", [&](std::string_view field, Value time) {
+        return field != "startedAt" || fields.time(time, "state.running.startedAt", out.started);
+      });
+    });
+  });
+}
+
+bool read_status(Fields& fields, Value value, SlicePod& pod, Readiness& readiness) {
+  std::optional<WallTime> taken;
+  const bool read = fields.object(value, "status", [&](std::string_view field, Value inner) {
+    if (field == "startTime") return fields.time(inner, "status.startTime", taken);
+    if (field == "phase") return fields.text(inner, "status.phase", pod.phase);
+    if (field == "nominatedNodeName") return fields.text(inner, "status.nominatedNodeName", pod.nominated_node);
+    if (field == "containerStatuses") {
+      return fields.array(inner, "status.containerStatuses", [&](Value item) {
+        return read_container_status(fields, item, readiness.containers.emplace_back());
+      });
+    }
+    if (field != "conditions") return true;
+    return fields.array(inner, "status.conditions",
+                        [&](Value item) { return read_condition(fields, item, pod, readiness); });
+  });
+  // A kubelet that was down takes pods, and gives them their slices, long after they were bound.
+  if (taken) pod.bound = std::max(pod.bound.value_or(*taken), *taken);
   return read;
 }
 
@@ -221,20 +302,19 @@ bool read_condition(Fields& fields, Value value, SlicePod& pod) {
 
 k8s::Result<SlicePod> project_slice_pod(std::string_view text) {
   SlicePod pod;
+  std::string agent;
+  Readiness readiness;
   json::Document document("Pod", text);
   const json::MetaFilter filter{true, nullptr};
   auto read = document.read(pod.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, filter, pod.meta);
-    if (key == "spec") return read_spec(fields, value, pod);
-    if (key != "status") return true;
-    return fields.object(value, "status", [&](std::string_view field, Value inner) {
-      if (field == "phase") return fields.text(inner, "status.phase", pod.phase);
-      if (field == "nominatedNodeName") return fields.text(inner, "status.nominatedNodeName", pod.nominated_node);
-      if (field != "conditions") return true;
-      return fields.array(inner, "status.conditions", [&](Value item) { return read_condition(fields, item, pod); });
-    });
+    if (key == "spec") return read_spec(fields, value, pod, agent);
+    return key != "status" || read_status(fields, value, pod, readiness);
   });
   if (!read) return std::unexpected(read.error());
+  const bool of_daemonset =
+      std::ranges::any_of(pod.meta.owners, [](const auto& owner) { return owner.kind == "DaemonSet"; });
+  if (!agent.empty() && of_daemonset) pod.agent = Rare<SliceAgent>(agent_of(pod, agent, readiness));
   if (!asks_for_gpus(pod)) pod.meta.labels = {};
   return pod;
 }

@@ -20,6 +20,8 @@ constexpr Duration kLongestPause = std::chrono::hours(4);
 // A node that showed its slices and has stopped to do so later was not harmed by the move: this is how late after the
 // move the trouble can begin and still be the move's.
 constexpr Duration kStartsAfterMove = std::chrono::minutes(2);
+// By how much the operator's clock and that of the scheduler can differ.
+constexpr Duration kClocksDiffer = std::chrono::minutes(1);
 // How long somebody else's label stands before it is moved back: labels are away for moments, and reports are late.
 constexpr Duration kLabelIsMoved = std::chrono::minutes(2);
 
@@ -35,18 +37,37 @@ bool has_gpus_of(const PartitionedNode& node, const Geometry& geometry) {
   return fits_gpus(node, geometry, node.slices.memory_mib / kMiBPerGiB);
 }
 
-// The label can be set to that key again: it exists, keeps what pods use, and the node has its GPUs.
-bool can_return_to(const PartitionedNode& node, const std::string& key, PlanningCache& cache) {
-  if (key.empty() || node.config_map == nullptr) return false;
-  const auto at = node.config_map->data.find(key);
-  if (at == node.config_map->data.end() || !at->second) return false;
-  const std::optional<Geometry>& slices = cache.profile(at->second);
-  return slices && keeps_pods(node, *slices) && !might_cut_bound_slices(node, *slices) && has_gpus_of(node, *slices);
+// The kubelet hands out the slices of the label's key, and the report does not show them.
+bool is_registered_and_unreported(const PartitionedNode& node) {
+  return node.named && *node.named != node.slices.all() && node.registered();
 }
 
-// There is a key to which a failed move returns.
-bool has_way_back(const PartitionedNode& node, PlanningCache& cache) {
-  return node.mark.key == node.key && can_return_to(node, node.mark.good, cache);
+// So many slices of that size does the geometry have on the GPU.
+std::int64_t count_on(const Geometry& geometry, std::size_t gpu, std::int64_t gigabytes) {
+  const auto at = geometry.find(static_cast<std::int64_t>(gpu));
+  return at == geometry.end() ? 0 : count_of(at->second, gigabytes);
+}
+
+// The same as might_cut_bound_slices(), where the report does not say which slices are used: each pod can have any of
+// its size that was reported, and a pod that came after the last move also one of the label's key.
+bool might_cut_any_slices(const PartitionedNode& node, const Geometry& geometry) {
+  SliceCounts all;
+  SliceCounts after_move;
+  for (const SlicePod* pod : node.pods) {
+    add_slices(all, *pod, 1);
+    if (!pod->bound || *pod->bound > node.mark.moved - kClocksDiffer) add_slices(after_move, *pod, 1);
+  }
+  for (const auto& [gigabytes, count] : total_of(node.slices.used())) all[gigabytes] = std::max(all[gigabytes], count);
+  const Geometry reported = node.slices.all();
+  for (const auto& [gigabytes, count] : all) {
+    for (std::size_t g = 0; g < node.slices.gpus.size(); ++g) {
+      const std::int64_t before = std::min(count_on(reported, g, gigabytes), count);
+      const std::int64_t named = node.named ? count_on(*node.named, g, gigabytes) : 0;
+      const std::int64_t most = std::max(before, std::min(named, before + count_of(after_move, gigabytes)));
+      if (count_on(geometry, g, gigabytes) < most) return true;
+    }
+  }
+  return false;
 }
 
 // What pods that are bound to the node use beyond the slices that it reports. Empty: nothing.
@@ -77,40 +98,71 @@ class Follower {
     // Without the plugin nobody offers the free slices of a report: it is left from a time when it ran there.
     standing.carries = node.selected ? node.slices.all() : node.slices.used();
     standing.serves = node.readable && node.schedulable();
-    standing.why = why_unchangeable(node);
+    const std::string doubt = node.readable ? doubt_about_report(draft_, node) : std::string();
+    standing.why = why_unchangeable(node, doubt);
     if (!node.readable) return standing;
+    behind_ = !doubt.empty() || is_registered_and_unreported(node);
     // A pod can be bound to a free slice in the moment in which the label gives it up.
     const bool harms = node.named && node.mark.key == node.key && is_recent(node) && !keeps_pods(node, *node.named);
-    if (harms && node.left_alone.empty() && has_way_back(node, cache_)) {
+    if (harms && node.left_alone.empty() && has_way_back(node)) {
       take_back(node, fmt::format("pods of node {} use slices that key {} does not have", node.name, node.key));
     } else if (node.awaits_label()) {
       follow_unlabelled(node, standing);
     } else if (const std::string lost = slices_lost_to_others(node);
-               !lost.empty() && node.left_alone.empty() && can_return_to(node, node.mark.key, cache_)) {
+               !lost.empty() && node.left_alone.empty() && can_return_to(node, node.mark.key)) {
       standing.carries = node.slices.used();
       standing.why = lost;
       return_label(node, lost);
     } else if (node.named && !has_gpus_of(node, *node.named)) {
       report_other_gpus(node);
     } else if (!node.confirmed()) {
-      follow_move(node, standing, out);
-    } else if (node.left_alone.empty() && node.schedulable() && !standing.why.empty()) {
+      follow_move(node, doubt, standing, out);
+    } else if (node.left_alone.empty() && node.schedulable() && doubt.empty() && !standing.why.empty()) {
       report_missing(node, standing.why);
     } else if (standing.why.empty()) {
       standing.why = pause_of(node);
     }
+    if (!doubt.empty()) hold(node, doubt, standing);
     standing.changeable = standing.serves && standing.why.empty();
     return standing;
   }
 
  private:
-  static std::string why_unchangeable(const PartitionedNode& node) {
+  static std::string why_unchangeable(const PartitionedNode& node, const std::string& doubt) {
     if (!node.left_alone.empty()) return node.left_alone;
     if (!node.schedulable()) return "it is cordoned or not Ready";
-    return missing_slices(node);
+    return doubt.empty() ? missing_slices(node) : doubt;
   }
 
-  void follow_move(const PartitionedNode& node, NodeStanding& standing, NodeMoves& out) {
+  // The label can be set to that key again: it exists, keeps what pods use, and the node has its GPUs.
+  [[nodiscard]] bool can_return_to(const PartitionedNode& node, const std::string& key) {
+    if (key.empty() || node.config_map == nullptr) return false;
+    const auto at = node.config_map->data.find(key);
+    if (at == node.config_map->data.end() || !at->second) return false;
+    const std::optional<Geometry>& slices = cache_.profile(at->second);
+    if (!slices || !keeps_pods(node, *slices) || !has_gpus_of(node, *slices)) return false;
+    return behind_ ? !might_cut_any_slices(node, *slices) : !might_cut_bound_slices(node, *slices);
+  }
+
+  // There is a key to which a failed move returns.
+  [[nodiscard]] bool has_way_back(const PartitionedNode& node) {
+    return node.mark.key == node.key && can_return_to(node, node.mark.good);
+  }
+
+  // The report can be from before (`doubt`): a slice that it calls free might be in use, and no GPU is cut.
+  void hold(const PartitionedNode& node, const std::string& doubt, NodeStanding& standing) {
+    if (!node.left_alone.empty() || !node.schedulable()) return;
+    standing.why = doubt;
+    if (node.agent.state == AgentState::ready) return;  // That ends by itself.
+    standing.moves = false;
+    draft_.finding(
+        Severity::warning, node_ref(node.name), kPartitioningReportStale,
+        fmt::format("node {} is not planned for: {}, and slices that it calls free might be in use. They stay "
+                    "until the agent reports again: see its DaemonSet and the logs of its pod",
+                    node.name, doubt));
+  }
+
+  void follow_move(const PartitionedNode& node, const std::string& doubt, NodeStanding& standing, NodeMoves& out) {
     const TimerKey timer{Timer::slices_confirming, node.name, node.key};
     const bool by_operator = node.mark.key == node.key;
     // What the agent reports has been registered: the move was well, and its time is no start of the trouble.
@@ -121,11 +173,14 @@ class Follower {
     const bool since_move = by_operator && node.mark.moved <= draft_.s.now + kStartsAfterMove &&
                             draft_.ages.since(timer, stored) <= node.mark.moved + kStartsAfterMove;
     standing.why = fmt::format("its label names the key {}, and it does not report those slices yet", node.key);
-    if (overdue && since_move && node.left_alone.empty() && has_way_back(node, cache_)) {
+    // The kubelet shows the slices, and it is the agent that does not: that is no fault of the move.
+    const bool may_be_well = !doubt.empty() && node.registered();
+    if (overdue && !may_be_well && since_move && node.left_alone.empty() && has_way_back(node)) {
       return take_back(node, fmt::format("node {} did not show the slices of key {} in time", node.name, node.key));
     }
-    if (overdue) return report_overdue(node, by_operator);
+    if (overdue && !may_be_well) return report_overdue(node, by_operator);
     standing.carries = *node.named;
+    if (overdue) return;
     standing.moves = true;
     if (by_operator || node.key_of_operator) ++out.in_progress;
   }
@@ -255,6 +310,7 @@ class Follower {
 
   PlanDraft& draft_;
   PlanningCache& cache_;
+  bool behind_ = false;  // Of the present node: its report does not say which slices are used.
 };
 
 }  // namespace
@@ -276,10 +332,9 @@ bool keeps_pods(const PartitionedNode& node, const Geometry& geometry) {
 bool might_cut_bound_slices(const PartitionedNode& node, const Geometry& geometry) {
   for (std::size_t g = 0; g < node.slices.gpus.size(); ++g) {
     const GpuSlices& gpu = node.slices.gpus[g];
-    const auto planned = geometry.find(static_cast<std::int64_t>(g));
     for (const auto& [gigabytes, free] : gpu.free) {
-      const std::int64_t wanted = planned == geometry.end() ? 0 : count_of(planned->second, gigabytes);
-      if (wanted < count_of(gpu.used, gigabytes) + std::min(free, node.bound_slices(gigabytes))) return true;
+      const std::int64_t kept = count_of(gpu.used, gigabytes) + std::min(free, node.bound_slices(gigabytes));
+      if (count_on(geometry, g, gigabytes) < kept) return true;
     }
   }
   return false;

@@ -30,20 +30,24 @@ struct PodsOfNode {
   std::vector<const SlicePod*> bound;
   std::vector<const SlicePod*> nominated;
 };
-using PodsByNode = std::unordered_map<std::string_view, PodsOfNode>;
+struct PodsByNode {
+  std::unordered_map<std::string_view, PodsOfNode> of;
+  bool agents = false;  // Pods of nos's gpu-agent can be seen.
+};
 
 PodsByNode pods_by_node(const World& world) {
   PodsByNode out;
   for (const auto& [key, pod] : world.partitioning.pods.all()) {
+    out.agents = out.agents || pod->agent;
     if (pod->phase == "Succeeded" || pod->phase == "Failed") continue;
     if (!pod->node_name.empty()) {
-      out[pod->node_name.view()].bound.push_back(pod.get());
+      out.of[pod->node_name.view()].bound.push_back(pod.get());
     } else if (!pod->nominated_node.empty() && !pod->meta.deletion_timestamp) {
-      out[pod->nominated_node.view()].nominated.push_back(pod.get());
+      out.of[pod->nominated_node.view()].nominated.push_back(pod.get());
     }
   }
   const auto by_name = [](const SlicePod* pod) { return std::tuple(pod->meta.ns.view(), pod->meta.name); };
-  for (auto& [node, pods] : out) {
+  for (auto& [node, pods] : out.of) {
     std::ranges::sort(pods.bound, {}, by_name);
     std::ranges::sort(pods.nominated, {}, by_name);
   }
@@ -193,10 +197,12 @@ PartitionedNode read_node(const World& world, WallTime now, const Discovery& dis
   if (out.installation != nullptr) out.config_map = world.configmaps.find(out.installation->config_map_key());
   read_key(out, cache);
   out.mark = mark_of(node);
-  if (const auto at = pods.find(out.name); at != pods.end()) {
+  if (const auto at = pods.of.find(out.name); at != pods.of.end()) {
     out.pods = at->second.bound;
     out.nominated = at->second.nominated;
   }
+  // Plugin and agent select by the same label.
+  if (out.selected) out.agent = view_agent(out.pods, out.plugin->uid, pods.agents);
   if (out.slices.problem.empty()) {
     out.unreported = unreported_of(out);
     find_just_bound(out, now);

@@ -2,7 +2,6 @@
 // device plugin and ConfigMap that serve it, and whether it can be planned for.
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +15,7 @@
 #include "reconcilers/partitioning/mark.h"
 #include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/partitioning/planning_cache.h"
+#include "reconcilers/partitioning/slice_agent.h"
 
 namespace gso {
 
@@ -42,6 +42,7 @@ struct PartitionedNode {
   // Slices of its pods that were bound less than kReportDelay ago. The report might show them or not, also where the
   // numbers agree: a pod that has ended since is still in it. Each GPU keeps so many of its free slices.
   SliceCounts just_bound;
+  AgentView agent;
   Duration report_due{0};  // In how long `just_bound` is empty again, if no other pod comes.
   bool readable = false;   // Its report makes sense, and its GPUs can carry slices.
   // Why it is left alone: the reason of the finding, and a sentence. Empty: it is not.
@@ -65,10 +66,6 @@ struct PartitionedNode {
   // Pods can be scheduled to it: it is Ready, not cordoned and not being deleted.
   [[nodiscard]] bool schedulable() const;
 };
-
-// Within this time after a pod was bound, nos's gpu-agent reports the slices that it uses: the agent looks every 10 s,
-// after the kubelet has admitted the pod.
-inline constexpr Duration kReportDelay = std::chrono::seconds(30);
 
 // The labelled nodes of these names (FleetIndex has them, so that a pass does not look at every node), by name.
 [[nodiscard]] std::vector<PartitionedNode> read_partitioned_nodes(const World& world, WallTime now,

@@ -3,7 +3,7 @@
 
     GSO_BIN=path/to/gpu-sharing-operator tests/scenarios/slice_walks.py 1 100     # the walks of these seeds
 
-Pods come, are bound, end; plugins crash on their next key, the agent is late, nodes are cordoned, vanish and join, people
+Pods come, are bound, end; plugins crash on their next key, the agent is late or, where its pods can be seen, down, nodes are cordoned, vanish and join, people
 move labels and hold nodes, the fork's ConfigMap is written anew, GPUs die, the operator ends between two writes. The model
 fails where a used slice leaves or a GPU promises more than it has. In the end everything works again: the operator must
 fall silent, and no pod may wait for which there is room.
@@ -24,6 +24,7 @@ class Walk:
         self.rng = random.Random(seed)
         self.c = SliceCluster()
         self.story, self.number, self.left_by_people = [], 0, set()
+        self.agents, self.down = self.rng.random() < 0.5, set()  # Pods of the agent can be seen; nodes where it is down.
         for i in range(self.rng.randrange(1, 4)):
             self.join()
         self.sizes = self.rng.sample(SIZES, 3)
@@ -39,6 +40,9 @@ class Walk:
         self.number += 1
         name = "n%02d" % self.number
         self.c.slice_node(name, gpus=self.rng.choice([1, 2, 2, 4]), mib=self.rng.choice([24564, 40960, 81559]))
+        if self.agents:
+            self.c.plugin_pod(name)
+            self.c.agent_pod(name)
         self.say("join", name, self.c.slice_nodes[name]["gpus"], self.c.slice_nodes[name]["mib"])
 
     def come(self):
@@ -72,8 +76,27 @@ class Walk:
         span = self.rng.choice([0, 3, 15])
         self.say("look in %d s, agents late" % span)
         self.c.after("%ds" % span, held=self.rng.choice(["0s", "2m", "5m"]))
-        for state in self.c.slice_nodes.values():
-            state["agent"] = True
+        for name, state in self.c.slice_nodes.items():
+            state["agent"] = name not in self.down
+        self.c.react()
+
+    def outage(self):
+        """An agent is down, or runs again and has not reported yet."""
+        name = self.some_node()
+        if not self.agents:
+            return
+        if name not in self.down:
+            self.down.add(name)
+            self.c.stop_agent(name)
+            self.say("agent down", name)
+            return
+        self.down.remove(name)
+        self.c.start_agent(name, reports=False)
+        span = self.rng.choice([1, 5, 20])
+        self.say("agent up, look in %d s" % span, name)
+        self.c.after("%ds" % span, held=self.rng.choice(["0s", "2m"]))
+        if name in self.c.slice_nodes:
+            self.c.slice_nodes[name]["agent"] = True
         self.c.react()
 
     def crash(self):
@@ -92,6 +115,9 @@ class Walk:
             self.c.touch(node)
         self.say("mend")
         self.c.react()
+        for name in sorted(self.down & set(self.c.slice_nodes)):
+            self.c.start_agent(name)
+        self.down = set()
 
     def stop_plugin(self):
         name = self.some_node()
@@ -127,6 +153,7 @@ class Walk:
         if len(self.c.slice_nodes) > 1:
             name = self.some_node()
             self.c.lose_node(name)
+            self.down.discard(name)
             self.say("vanish", name)
 
     def person(self):
@@ -180,7 +207,7 @@ class Walk:
         return tick
 
     def run(self, steps=24):
-        what = ([self.come] * 5 + [self.end] * 3 + [self.schedule] * 5 + [self.late] * 3 + [self.look] * 12 +
+        what = ([self.come] * 5 + [self.end] * 3 + [self.schedule] * 5 + [self.late] * 3 + [self.look] * 12 + [self.outage] * 3 +
                 [self.crash, self.mend, self.stop_plugin, self.cordon, self.hold, self.vanish, self.join, self.person,
                  self.rewrite, self.lose_gpu, self.killed, self.forget_mark])
         for _ in range(steps):

@@ -60,7 +60,7 @@ SlicePod pod_of(const std::string& spec, const std::string& status = "{}") {
   return pod ? *std::move(pod) : SlicePod();
 }
 
-TEST(BoundPods, TheTimeOfTheirBindingIsThatOfTheirConditionPodScheduled) {
+TEST(BoundPods, TheTimeOfTheirBindingIsThatOfTheirConditionPodScheduledOrOfTheirKubelet) {
   const std::string since = R"("lastTransitionTime":"2026-01-02T03:04:05Z")";
   const SlicePod bound = pod_of("{}", R"({"conditions":[{"type":"PodScheduled","status":"True",)" + since +
                                           R"(},{"type":"Ready","status":"True",)" + since + "}]}");
@@ -68,6 +68,12 @@ TEST(BoundPods, TheTimeOfTheirBindingIsThatOfTheirConditionPodScheduled) {
   EXPECT_EQ(k8s::format_time(*bound.bound), "2026-01-02T03:04:05Z");
   EXPECT_FALSE(pod_of("{}", R"({"conditions":[{"type":"PodScheduled","status":"False",)" + since + "}]}").bound);
   EXPECT_FALSE(pod_of("{}", R"({"conditions":[{"type":"Ready","status":"True",)" + since + "}]}").bound);
+  // A kubelet that was down gives it a slice only when it takes it.
+  const SlicePod late = pod_of("{}", R"({"startTime":"2026-01-02T03:09:00Z","conditions":[{"type":"PodScheduled",)"
+                                     R"("status":"True",)" +
+                                         since + "}]}");
+  ASSERT_TRUE(late.bound.has_value());
+  EXPECT_EQ(k8s::format_time(*late.bound), "2026-01-02T03:09:00Z");
 }
 
 // Source: k8s.io/component-helpers, resource.PodRequests.

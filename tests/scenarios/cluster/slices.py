@@ -1,4 +1,5 @@
 """A cluster whose nodes nos partitions: Nebuly's device plugin, nos's gpu-agent, the scheduler, and pods with slices."""
+import datetime
 import json
 import re
 
@@ -9,6 +10,7 @@ from .times import stamp
 
 NOS, NOS_BEFORE = "nos.nebuly.com/gpu-partitioning", "nos.nebuly.ai/gpu-partitioning"
 NAMESPACE, CONFIG_MAP = "nebuly-nvidia", "nos-device-plugin-configs"
+FORK, AGENT, AGENT_NAMESPACE = "nvidia-device-plugin", "nos-gpu-agent", "nebuly-nos"
 MARK = "gpusharing.dev/partitioning"
 STATUS = "nos.nebuly.com/status-gpu-"
 SLICE = re.compile(r"nvidia\.com/gpu-(\d+)gb$")
@@ -43,7 +45,7 @@ class SliceCluster(Cluster):
                   "data": {}})
         self.fork()
 
-    def fork(self, name="nvidia-device-plugin", namespace=NAMESPACE, config_map=CONFIG_MAP, selector=None,
+    def fork(self, name=FORK, namespace=NAMESPACE, config_map=CONFIG_MAP, selector=None,
              image="ghcr.io/nebuly-ai/k8s-device-plugin:0.13.0"):
         env = {"NODE_LABEL": CONFIG_LABEL, "CONFIG_FILE_SRCDIR": "/available-configs",
                "CONFIG_FILE_DST": "/config/config.yaml", "DEFAULT_CONFIG": "", "FALLBACK_STRATEGIES": "empty"}
@@ -78,6 +80,43 @@ class SliceCluster(Cluster):
         self.react()
         return node
 
+    def daemon_pod(self, name, daemon, namespace, uid, container, image):
+        return self.put({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {
+                "name": "%s-%s" % (daemon, name), "namespace": namespace, "labels": {"app.kubernetes.io/name": daemon},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": daemon, "uid": uid, "controller": True}]},
+            "spec": {"nodeName": name, "containers": [{"name": container, "image": image}]}, "status": {}})
+
+    def plugin_pod(self, name):
+        """The pod of the fork on the node, which the other stories do without."""
+        pod = self.daemon_pod(name, FORK, NAMESPACE, self.get("DaemonSet", FORK, NAMESPACE)["metadata"]["uid"],
+                              "nvidia-device-plugin-ctr", "ghcr.io/nebuly-ai/k8s-device-plugin:0.13.0")
+        pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+    def agent_pod(self, name):
+        """The pod of nos's gpu-agent on the node, which has run for an hour."""
+        self.daemon_pod(name, AGENT, AGENT_NAMESPACE, "uid-of-agents", "nos-gpu-agent", "ghcr.io/nebuly-ai/nos-gpu-agent:0.1.2")
+        self.show_agent(name, True, self.clock - datetime.timedelta(hours=1))
+
+    def show_agent(self, name, ready, since):
+        pod = self.get("Pod", "%s-%s" % (AGENT, name), AGENT_NAMESPACE)
+        state = {"running": {"startedAt": stamp(since)}} if ready else {"waiting": {"reason": "CrashLoopBackOff"}}
+        pod["status"] = {"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": stamp(since)}],
+            "containerStatuses": [{"name": "nos-gpu-agent", "ready": ready, "state": state}]}
+        self.touch(pod)
+
+    def stop_agent(self, name):
+        """The agent crashes, and what it has reported stays."""
+        self.slice_nodes[name]["agent"] = False
+        self.show_agent(name, False, self.clock)
+
+    def start_agent(self, name, reports=True):
+        """The agent runs again. Without `reports` it has not looked yet."""
+        self.slice_nodes[name]["agent"] = reports
+        self.show_agent(name, True, self.clock)
+        self.react()
+
     def lose_gpu(self, name):
         """The last GPU falls off the bus: GFD counts one less, and the plugin offers the slices of those that are left."""
         state = self.slice_nodes[name]
@@ -92,7 +131,10 @@ class SliceCluster(Cluster):
 
     def lose_node(self, name):
         for pod in [pod for pod in self.all("Pod") if pod["spec"].get("nodeName") == name]:
-            self.end_pod(pod["metadata"]["name"])
+            if pod["metadata"]["namespace"] == "team":
+                self.end_pod(pod["metadata"]["name"])
+            else:
+                self.remove("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
         self.remove("Node", name)
         del self.slice_nodes[name]
 
