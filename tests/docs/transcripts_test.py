@@ -87,7 +87,7 @@ def wait_for(what, look, seconds=60):
 
 
 def serves(audit, nodes):
-    """A fleet of which no node is there yet has no errors either."""
+    """A fleet that has no node yet has no errors either."""
     return re.search(rf"^{nodes} GPU nodes? ", audit, re.M) and re.search(r"^0 errors, 0 warnings", audit, re.M)
 
 
