@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -35,17 +36,27 @@ struct Arguments {
 };
 using Given = std::shared_ptr<Arguments>;
 
-// What a verb does, with a logger and until the signal.
-using Body = std::function<asio::awaitable<int>(Clock* clock, Logger* log, Signal* stop)>;
+// What a verb does, with a logger and until it is asked to stop.
+using Body = std::function<asio::awaitable<int>(Clock* clock, Logger* log, DaemonStop stop)>;
 
-int run_until_signal(const Options& options, const Body& body) {
+// What a second signal does.
+enum class SecondSignal { ends_the_process, hurries };
+
+int run_until_signal(const Options& options, SecondSignal second, const Body& body) {
   asio::io_context io;
   const std::unique_ptr<Clock> clock = k8s::make_real_clock(io.get_executor());
   const std::unique_ptr<Signal> stop = clock->make_signal();
-  StopSignals signals(io, stop.get());
+  const std::unique_ptr<Signal> hurry = clock->make_signal();
+  std::optional<StopSignals> signals;
+  if (second == SecondSignal::hurries) {
+    signals.emplace(io, stop.get(), hurry.get());
+  } else {
+    signals.emplace(io, stop.get());
+  }
   Logger log(options.log_format, options.log_level, [&clock] { return clock->now(); });
   int status = 1;
-  asio::co_spawn(io, body(clock.get(), &log, stop.get()), [&](const std::exception_ptr& error, int result) {
+  const DaemonStop asked{stop.get(), hurry.get()};
+  asio::co_spawn(io, body(clock.get(), &log, asked), [&](const std::exception_ptr& error, int result) {
     if (error != nullptr) std::rethrow_exception(error);
     status = result;
     io.stop();  // A coroutine might still wait for the signal.
@@ -127,9 +138,10 @@ Command make_run_verb() {
           .check = [given](const Options&) { return read_arguments(*given); },
           .run =
               [given](const Invocation& i) {
-                return run_until_signal(i.options, [given](Clock* clock, Logger* log, Signal* stop) {
-                  return run_mps_daemon(clock, given->settings, log, stop);
-                });
+                return run_until_signal(i.options, SecondSignal::hurries,
+                                        [given](Clock* clock, Logger* log, DaemonStop stop) {
+                                          return run_mps_daemon(clock, given->settings, log, stop);
+                                        });
               }};
 }
 
@@ -146,9 +158,10 @@ Command make_observe_verb() {
               },
           .run =
               [given](const Invocation& i) {
-                return run_until_signal(i.options, [given](Clock* clock, Logger* log, Signal* stop) {
-                  return observe_mps_daemon(clock, given->settings, given->once, log, stop);
-                });
+                return run_until_signal(
+                    i.options, SecondSignal::ends_the_process, [given](Clock* clock, Logger* log, DaemonStop stop) {
+                      return observe_mps_daemon(clock, given->settings, given->once, log, stop.stop);
+                    });
               }};
 }
 
@@ -159,9 +172,10 @@ Command make_ready_verb() {
           .describe = [given](CLI::App& app, OptionFlags&) { add_pipe_directory(app, given->settings); },
           .run =
               [given](const Invocation& i) {
-                return run_until_signal(i.options, [given, &i](Clock* clock, Logger*, Signal*) {
-                  return probe_readiness(clock, given->settings, &i.out);
-                });
+                return run_until_signal(i.options, SecondSignal::ends_the_process,
+                                        [given, &i](Clock* clock, Logger*, DaemonStop) {
+                                          return probe_readiness(clock, given->settings, &i.out);
+                                        });
               }};
 }
 
@@ -173,9 +187,10 @@ Command make_check_verb() {
           .check = [given](const Options&) { return read_arguments(*given); },
           .run =
               [given](const Invocation& i) {
-                return run_until_signal(i.options, [given, &i](Clock* clock, Logger*, Signal*) {
-                  return report_requirements(clock, given->settings, &i.out);
-                });
+                return run_until_signal(i.options, SecondSignal::ends_the_process,
+                                        [given, &i](Clock* clock, Logger*, DaemonStop) {
+                                          return report_requirements(clock, given->settings, &i.out);
+                                        });
               }};
 }
 

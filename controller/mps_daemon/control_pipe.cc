@@ -47,7 +47,8 @@ std::string without_line_end(std::string text) {
 }  // namespace
 
 asio::awaitable<k8s::Result<std::string>> ask_mps_daemon(k8s::Clock* clock, std::string pipe_directory,
-                                                         std::string command, k8s::Duration limit) {
+                                                         std::string command, k8s::Duration limit,
+                                                         std::shared_ptr<k8s::Signal> stop) {
   const TextPipe input(command + "\n");
   if (input.read_end() < 0) {
     co_return k8s::fail(k8s::Reason::unavailable, fmt::format("no pipe for a command: {}", std::strerror(errno)));
@@ -57,6 +58,7 @@ asio::awaitable<k8s::Result<std::string>> ask_mps_daemon(k8s::Clock* clock, std:
   spec.env = {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directory}};
   spec.time_limit = limit;
   spec.input = input.read_end();
+  spec.stop = std::move(stop);
   const k8s::Result<k8s::ProcessResult> done = co_await k8s::run_process(spec, clock);
   if (!done) co_return std::unexpected(done.error());
   const std::string said = without_line_end(done->err.empty() ? done->out : done->err);

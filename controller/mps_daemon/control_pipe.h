@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <memory>
 #include <string>
 
 #include "k8sclient/clock.h"
@@ -13,9 +14,11 @@ namespace gso {
 inline constexpr const char* kMpsControl = "nvidia-cuda-mps-control";
 
 // The daemon's answer to one command, without the line feed at its end.
+// `stop`: notify it to end the wait for the answer; may be null.
 // Errors: `not_found` without the program, `unavailable` if no daemon answers there.
 boost::asio::awaitable<k8s::Result<std::string>> ask_mps_daemon(k8s::Clock* clock, std::string pipe_directory,
-                                                                std::string command, k8s::Duration limit);
+                                                                std::string command, k8s::Duration limit,
+                                                                std::shared_ptr<k8s::Signal> stop = nullptr);
 
 // Whether a daemon answers there: its default percentage of active threads, which every release has.
 boost::asio::awaitable<k8s::Result<std::string>> probe_mps_daemon(k8s::Clock* clock, std::string pipe_directory);

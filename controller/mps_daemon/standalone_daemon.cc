@@ -34,8 +34,10 @@ constexpr int kDescriptorOfMessages = 2;  // What the daemon prints goes to this
 struct Running {
   std::unique_ptr<k8s::Signal> changed;  // It has ended, or is to stop.
   std::shared_ptr<k8s::Signal> kill;
+  std::shared_ptr<k8s::Signal> stop_waiting;  // For clients.
   bool ended = false;
   bool stopping = false;
+  bool hurried = false;
   std::string how;  // It ended.
 };
 
@@ -56,6 +58,13 @@ asio::awaitable<void> await_stop(std::shared_ptr<Running> running, k8s::Signal* 
   (void)co_await stop->wait();
   running->stopping = true;
   running->changed->notify();
+}
+
+asio::awaitable<void> await_hurry(std::shared_ptr<Running> running, k8s::Signal* hurry) {
+  (void)co_await hurry->wait();
+  running->hurried = true;
+  running->stop_waiting->notify();
+  running->kill->notify();
 }
 
 ComputeModeMemory compute_mode_memory(const MpsDaemonSettings& settings) {
@@ -98,14 +107,15 @@ class Daemon {
         log_(log),
         memory_(compute_mode_memory(settings_)) {}
 
-  asio::awaitable<int> run(k8s::Signal* stop) {
+  asio::awaitable<int> run(DaemonStop stop) {
     if (settings_.exclusive) {
       const k8s::Result<void> set = co_await set_exclusive(clock_, memory_, found_.gpus, log_);
       if (!set) co_return refuse(set.error().message);
     }
     const asio::any_io_executor executor = co_await asio::this_coro::executor;
-    running_ = std::make_shared<Running>(clock_->make_signal(), clock_->make_signal());
-    asio::co_spawn(executor, await_stop(running_, stop), k8s::kRethrow);
+    running_ = std::make_shared<Running>(clock_->make_signal(), clock_->make_signal(), clock_->make_signal());
+    asio::co_spawn(executor, await_stop(running_, stop.stop), k8s::kRethrow);
+    asio::co_spawn(executor, await_hurry(running_, stop.hurry), k8s::kRethrow);
     asio::co_spawn(executor, await_daemon(running_, spec(), clock_), k8s::kRethrow);
     const k8s::Result<void> configured = co_await configure();
     if (!configured && !running_->stopping && !running_->ended) {
@@ -187,22 +197,23 @@ class Daemon {
   }
 
   // `quit` waits for clients that are connected, idle ones as well, and does not keep its own time limit (seen with
-  // r580). So the daemon is killed after stop_timeout, which ends its servers. Then the GPUs get their compute mode
-  // again.
+  // r580). So the daemon is killed after stop_timeout, or at a second signal, which ends its servers. Then the GPUs get
+  // their compute mode again, whatever signals come.
   asio::awaitable<bool> stop_daemon() {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(settings_.stop_timeout);
     const k8s::MonoTime deadline = clock_->monotonic() + settings_.stop_timeout + std::chrono::seconds(5);
     if (!running_->ended) {
       const std::string quit = fmt::format("quit -t {}", seconds.count());
       const k8s::Result<std::string> answer =
-          co_await ask_mps_daemon(clock_, found_.pipe_directory, quit, settings_.stop_timeout);
-      if (!answer) log_->warning("MPS control daemon did not quit", {{"error", answer.error().message}});
+          co_await ask_mps_daemon(clock_, found_.pipe_directory, quit, settings_.stop_timeout, running_->stop_waiting);
+      if (!answer && !running_->hurried)
+        log_->warning("MPS control daemon did not quit", {{"error", answer.error().message}});
     }
     while (!running_->ended && clock_->monotonic() < deadline) {
       (void)co_await running_->changed->wait_until(deadline);
     }
-    const bool quit = running_->ended;
-    if (!quit) {
+    if (running_->hurried) log_->warning("Killed MPS control daemon", {{"why", "a second signal to stop"}});
+    if (!running_->ended && !running_->hurried) {
       log_->warning("Killed MPS control daemon", {{"after", seconds.count()}});
       running_->kill->notify();
     }
@@ -232,7 +243,7 @@ class Daemon {
 
 }  // namespace
 
-asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log, k8s::Signal* stop) {
+asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log, DaemonStop stop) {
   settings.announced = announced_in(settings);
   Requirements found = co_await check_requirements(clock, settings);
   for (const std::string& problem : found.problems) log->error("Refused to serve the node", {{"problem", problem}});

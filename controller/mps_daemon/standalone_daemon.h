@@ -11,12 +11,17 @@
 
 namespace gso {
 
-// The daemon from its start to its end. Notify `stop` to end it: it quits, and the GPUs get the compute mode that they
-// had. So they do if no daemon starts. A daemon that has served and ends by itself leaves them exclusive, because the
-// container is started again.
+// How a daemon is asked to end. Notify `stop`: it quits once its clients are gone, or after stop_timeout. Notify
+// `hurry` as well: it is killed at once. The GPUs get the compute mode that they had either way.
+struct DaemonStop {
+  k8s::Signal* stop;
+  k8s::Signal* hurry;
+};
+
+// The daemon from its start to its end. The GPUs get the compute mode that they had after a stop, and if no daemon
+// starts. A daemon that has served and ends by itself leaves them exclusive, because the container is started again.
 // Exit status: 0 stopped, 1 refused, or the daemon ended.
-boost::asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log,
-                                           k8s::Signal* stop);
+boost::asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log, DaemonStop stop);
 
 // Logs when the daemon of the host appears and disappears, until `stop` is notified, or until it appears in another
 // directory than at first, which it then reports. `once`: until it has appeared, and reports where. Exit status 0.

@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT for commands that run until they are stopped.
+// SIGTERM, SIGINT and the like for commands that run until they are stopped.
 #pragma once
 
 #include <unistd.h>
@@ -14,13 +14,22 @@
 
 namespace gso {
 
-// Notifies `stop` at the first signal and ends the process at the second, so that a stuck shutdown can be interrupted.
-// cancel() before the io_context is expected to run out of work.
+// Notifies `stop` at the first signal. cancel() before the io_context is expected to run out of work.
 class StopSignals {
  public:
+  // The second signal ends the process, so that a stuck shutdown can be interrupted.
   // `at_exit` is written to stdout before the second signal ends the process: what leaves a terminal as it was.
   StopSignals(boost::asio::io_context& io, k8s::Signal* stop, std::string_view at_exit = {})
       : set_(io, SIGTERM, SIGINT), stop_(stop), at_exit_(at_exit) {
+    wait();
+  }
+  // Each later signal notifies `hurry`, and none ends the process: for a command that first undoes what it has set. A
+  // terminal that closes, and the keyboard's quit, count as well.
+  StopSignals(boost::asio::io_context& io, k8s::Signal* stop, k8s::Signal* hurry)
+      : set_(io, SIGTERM, SIGINT, SIGQUIT), stop_(stop), hurry_(hurry) {
+    struct sigaction present{};
+    const bool ignored = sigaction(SIGHUP, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
+    if (!ignored) set_.add(SIGHUP);  // Else nohup has asked to outlive the terminal.
     wait();
   }
   void cancel() { set_.cancel(); }
@@ -29,16 +38,19 @@ class StopSignals {
   void wait() {
     set_.async_wait([this](const boost::system::error_code& ec, int number) {
       if (ec) return;
-      if (std::exchange(seen_, true)) {
-        [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, at_exit_.data(), at_exit_.size());
-        std::_Exit(128 + number);
-      }
-      stop_->notify();
+      const bool first = !std::exchange(seen_, true);
+      if (!first && hurry_ == nullptr) end(number);
+      (first ? stop_ : hurry_)->notify();
       wait();
     });
   }
+  [[noreturn]] void end(int number) const {
+    [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, at_exit_.data(), at_exit_.size());
+    std::_Exit(128 + number);
+  }
   boost::asio::signal_set set_;
   k8s::Signal* stop_;
+  k8s::Signal* hurry_ = nullptr;  // Null: the second signal ends the process.
   std::string_view at_exit_;
   bool seen_ = false;
 };

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 BINARY = sys.argv.pop(1) if len(sys.argv) > 1 else "build/debug/controller/gpu-sharing-operator"
@@ -205,6 +206,38 @@ class MpsDaemon(unittest.TestCase):
             raise ProcessLookupError
         self.assertIn("Killed MPS control daemon", log)
         self.assertEqual(self.modes(), ["Default", "Default"])
+
+    def await_call(self, call):
+        while call not in self.calls():
+            pass
+
+    def test_a_second_signal_ends_the_wait_for_clients_and_gives_the_compute_mode_back(self):
+        (self.state / "hangs").touch()
+        for first, second in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGINT), (signal.SIGHUP, signal.SIGQUIT)):
+            (self.state / "calls").unlink(missing_ok=True)
+            process = self.start("run", READY, "--stop-timeout", "1h")
+            process.send_signal(first)
+            self.await_call("quit -t 3600")
+            self.assertIsNone(process.poll())
+            process.send_signal(second)
+            _, log = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, log)
+            self.assertIn("Killed MPS control daemon", log)
+            self.assertEqual(self.modes(), ["Default", "Default"])
+            self.assertFalse(self.memory().exists())
+
+    def test_no_signal_keeps_it_from_giving_the_compute_mode_back(self):
+        process = self.start("run", READY)
+        (self.state / "slow").touch()
+        process.send_signal(signal.SIGTERM)
+        self.await_call("mode GPU-1 DEFAULT")
+        while process.poll() is None:
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+                process.send_signal(number)
+            time.sleep(0.01)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(self.modes(), ["Default", "Default"])
+        self.assertFalse(self.memory().exists())
 
     def test_gives_the_compute_mode_back_if_the_daemon_keeps_no_limit(self):
         for command, arguments in (("set_default_device_pinned_mem_limit", ("--pinned-memory-limit", "1=1G")),
