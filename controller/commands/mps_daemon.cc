@@ -183,13 +183,18 @@ Command make_check_verb() {
   const Given given = std::make_shared<Arguments>();
   return {.name = "check",
           .summary = "List what keeps the node from running the daemon; changes no compute mode",
-          .describe = [given](CLI::App& app, OptionFlags&) { add_requirements(app, *given); },
+          .describe =
+              [given](CLI::App& app, OptionFlags&) {
+                add_requirements(app, *given);
+                app.add_flag("--restore-compute-modes", given->settings.restores,
+                             "If the node is refused, set the compute modes from before a daemon that was killed");
+              },
           .check = [given](const Options&) { return read_arguments(*given); },
           .run =
               [given](const Invocation& i) {
                 return run_until_signal(i.options, SecondSignal::ends_the_process,
-                                        [given, &i](Clock* clock, Logger*, DaemonStop) {
-                                          return report_requirements(clock, given->settings, &i.out);
+                                        [given, &i](Clock* clock, Logger* log, DaemonStop) {
+                                          return report_requirements(clock, given->settings, log, &i.out);
                                         });
               }};
 }

@@ -52,6 +52,7 @@ asio::awaitable<k8s::Result<void>> set_exclusive(k8s::Clock* clock, ComputeModeM
 
 asio::awaitable<bool> restore_compute_modes(k8s::Clock* clock, ComputeModeMemory memory, Logger* log) {
   k8s::Result<ComputeModes> modes = memory.read();
+  if (!modes) log->error("Compute modes not restored", {{"error", modes.error().message}});
   if (!modes || modes->empty()) co_return modes.has_value();
   const k8s::Result<std::vector<NodeGpu>> gpus = co_await list_gpus(clock);
   if (!gpus) {

@@ -23,6 +23,7 @@ struct MpsDaemonSettings {
   std::map<std::string, std::string> pinned_memory;      // Device -> the limit of each of its clients, as in "10G".
   std::optional<std::int64_t> server_user;  // The user whose server is started at once; nullopt: with the first client.
   bool exclusive = true;                    // Set EXCLUSIVE_PROCESS. False: leave the compute mode as it is.
+  bool restores = false;  // A check that refuses the node sets the compute modes that a daemon before has left behind.
   k8s::Duration stop_timeout = std::chrono::seconds(30);  // How long a stop waits for connected clients.
   std::string processes = "/proc";                        // Where the processes of the node are listed.
   std::string report;  // File for the result, such as the container's termination log; empty: none.

@@ -91,6 +91,18 @@ void write_report(const MpsDaemonSettings& settings, const std::string& text) {
   out << text << "\n";
 }
 
+// After a failure nobody knows when the container is started again, if at all: its pod can be removed while it waits.
+asio::awaitable<void> restore_after_failure(k8s::Clock* clock, MpsDaemonSettings settings, bool beside_another,
+                                            Logger* log) {
+  const k8s::Result<ComputeModes> left = compute_mode_memory(settings).read();
+  if (left && left->empty()) co_return;
+  if (beside_another) {
+    log->warning("Left the compute modes to the other MPS control daemon of the node", {});
+    co_return;
+  }
+  (void)co_await restore_compute_modes(clock, compute_mode_memory(settings), log);
+}
+
 // The operator reads it from the pod's status.
 std::string met_text(const MpsDaemonSettings& settings, const Requirements& found) {
   return fmt::format("pipeDirectory={} driver={} gpus={}", path_on_node(settings, found.pipe_directory),
@@ -111,6 +123,8 @@ class Daemon {
     if (settings_.exclusive) {
       const k8s::Result<void> set = co_await set_exclusive(clock_, memory_, found_.gpus, log_);
       if (!set) co_return refuse(set.error().message);
+    } else {
+      (void)co_await restore_compute_modes(clock_, memory_, log_);  // Of a daemon that was not to keep them.
     }
     const asio::any_io_executor executor = co_await asio::this_coro::executor;
     running_ = std::make_shared<Running>(clock_->make_signal(), clock_->make_signal(), clock_->make_signal());
@@ -127,8 +141,8 @@ class Daemon {
       (void)co_await running_->changed->wait();
     }
     if (!running_->stopping) {
-      // Nobody uses the GPUs by a daemon that has never answered, and the container might not be started again soon.
-      if (!answered_) co_await restore_modes();
+      const bool beside_another = !running_control_daemons(settings_.processes).empty();
+      co_await restore_after_failure(clock_, settings_, beside_another, log_);
       co_return died();
     }
     const bool clean = co_await stop_daemon();
@@ -171,7 +185,6 @@ class Daemon {
   asio::awaitable<k8s::Result<void>> configure() {
     const k8s::Result<void> answers = co_await await_answer();
     if (!answers) co_return answers;
-    answered_ = true;
     const k8s::Result<void> limited =
         co_await set_client_limits(clock_, found_.pipe_directory, settings_, found_.gpus, log_);
     if (!limited) co_return limited;
@@ -238,7 +251,6 @@ class Daemon {
   Logger* log_;
   ComputeModeMemory memory_;
   std::shared_ptr<Running> running_;
-  bool answered_ = false;  // The daemon has, so that clients can have connected.
 };
 
 }  // namespace
@@ -249,10 +261,7 @@ asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings setting
   for (const std::string& problem : found.problems) log->error("Refused to serve the node", {{"problem", problem}});
   if (!found.problems.empty()) {
     write_report(settings, fmt::format("{}", fmt::join(found.problems, "\n")));
-    // What a daemon that has crashed left behind. Another daemon might need the mode.
-    if (settings.exclusive && !found.beside_another) {
-      (void)co_await restore_compute_modes(clock, compute_mode_memory(settings), log);
-    }
+    co_await restore_after_failure(clock, settings, found.beside_another, log);
     co_return 1;
   }
   Daemon daemon(clock, settings, std::move(found), log);
@@ -305,7 +314,8 @@ asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settin
   co_return 1;
 }
 
-asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out) {
+asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log,
+                                         std::ostream* out) {
   Requirements found = co_await check_requirements(clock, settings);
   if (found.problems.empty() && settings.pipe_directory.empty()) {
     const k8s::Result<void> announced =
@@ -316,7 +326,9 @@ asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings se
       found.problems.empty() ? met_text(settings, found) : fmt::format("{}", fmt::join(found.problems, "\n"));
   *out << text << "\n";
   write_report(settings, text);
-  co_return found.problems.empty() ? 0 : 1;
+  const bool refused = !found.problems.empty();
+  if (refused && settings.restores) co_await restore_after_failure(clock, settings, found.beside_another, log);
+  co_return refused ? 1 : 0;
 }
 
 }  // namespace gso

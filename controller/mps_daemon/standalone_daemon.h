@@ -18,8 +18,9 @@ struct DaemonStop {
   k8s::Signal* hurry;
 };
 
-// The daemon from its start to its end. The GPUs get the compute mode that they had after a stop, and if no daemon
-// starts. A daemon that has served and ends by itself leaves them exclusive, because the container is started again.
+// The daemon from its start to its end. The GPUs get the compute mode that they had whenever it ends: after a stop, by
+// itself, or if none starts; also what a daemon before has left that was killed together with this program. After a
+// failure they keep it while another daemon runs on the node, which might need it.
 // Exit status: 0 stopped, 1 refused, or the daemon ended.
 boost::asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log, DaemonStop stop);
 
@@ -31,8 +32,10 @@ boost::asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSetti
 // One line on what answers and where: the readiness probe. Exit status: 0 a daemon answers, 1 none does.
 boost::asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out);
 
-// The requirements alone, one line for each problem; changes no compute mode. A daemon that is started later in this
-// boot serves in the directory that this names, whatever its driver's default is by then. Exit status: 0 met, 1 not.
-boost::asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out);
+// The requirements alone, one line for each problem; changes no compute mode but under MpsDaemonSettings::restores, as
+// a daemon that is refused does. A daemon that is started later in this boot serves in the directory that this names,
+// whatever its driver's default is by then. Exit status: 0 met, 1 not.
+boost::asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log,
+                                                std::ostream* out);
 
 }  // namespace gso

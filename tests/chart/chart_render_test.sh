@@ -123,6 +123,8 @@ standalone_mps_renders() {
   objects 'all(c["args"][1] == "observe" and "privileged" not in c["securityContext"] for c in '"$pod"'["containers"] + '"$pod"'["initContainers"])' "${on[@]}" --set standaloneMps.mode=observe
   objects "$pod"'["containers"][0]["args"] == ["mps-daemon", "run", "--log-directory=/var/log/nvidia-mps", "--compute-mode=Keep", "--stop-timeout=45s", "--active-thread-percentage=50", "--pinned-memory-limit=0=10G", "--server-user=1000", "--root=/node", "--report=/dev/termination-log"] and '"$pod"'["terminationGracePeriodSeconds"] == 105' \
     "${on[@]}" --set standaloneMps.computeMode=Keep --set standaloneMps.stopTimeoutSeconds=45 --set standaloneMps.activeThreadPercentage=50 --set 'standaloneMps.pinnedMemoryLimits.0=10G' --set standaloneMps.serverUser=1000
+  # What a killed daemon has left is given back where a later pod is refused.
+  objects '"--restore-compute-modes" in '"$pod"'["initContainers"][0]["args"]' "${on[@]}"
   objects 'all(c["image"] == "r.example/op:v1" for c in '"$pod"'["containers"] + '"$pod"'["initContainers"])' "${on[@]}" --set standaloneMps.image=r.example/op:v1 --set image.tag=v2
   # What the operator gets for it: pods of its own namespace, which the admission policy limits to these.
   objects '[(r["resources"], r["verbs"]) for o in objects if o["kind"] == "Role" and o["metadata"]["name"].endswith("-mps") for r in o["rules"]] == [(["controllerrevisions"], ["list", "watch"]), (["pods"], ["get", "list", "watch", "delete"])]' "${on[@]}"

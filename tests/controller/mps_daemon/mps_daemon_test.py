@@ -123,7 +123,8 @@ class MpsDaemon(unittest.TestCase):
         self.assertIn(f"no MPS control daemon answers `get_default_active_thread_percentage` in {self.root}/pipe: "
                       "Cannot find MPS control daemon process", gone.stdout)
 
-    def test_remembers_the_compute_mode_over_a_crash_of_the_daemon(self):
+    # Its pod can be removed while the container waits to be started again.
+    def test_gives_the_compute_mode_back_if_the_daemon_ends_by_itself(self):
         process = self.start("run", READY)
         os.kill(self.daemon_pid(), signal.SIGKILL)
         log = self.seen + process.communicate(timeout=60)[1]
@@ -131,8 +132,10 @@ class MpsDaemon(unittest.TestCase):
         self.assertIn("MPS control daemon ended", log)
         self.assertIn("Starting control daemon", log)  # The daemon's own log.
         self.assertIn("ended by itself (signal 9)", self.report())
-        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
+        self.assertEqual(self.modes(), ["Default", "Default"])
+        self.assertFalse(self.memory().exists())
         process = self.start("run", READY)
+        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
         self.assertEqual(self.stop(process)[0], 0)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
@@ -145,24 +148,61 @@ class MpsDaemon(unittest.TestCase):
         self.assertFalse(self.memory().exists())
 
     def crash(self):
-        """The daemon serves, and is killed."""
+        """The daemon serves, and is killed together with the program: the container has no memory left."""
         process = self.start("run", READY)
-        os.kill(self.daemon_pid(), signal.SIGKILL)
+        process.kill()
+        os.kill(self.daemon_pid(), signal.SIGKILL)  # The container's end kills it.
         process.communicate(timeout=60)
+        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
+
+    def other_daemon(self):
+        (self.root / "processes/4711").mkdir()
+        (self.root / "processes/4711/cmdline").write_bytes(b"nvidia-cuda-mps-control\0-d\0")
+
+    def enable_mig(self):
+        self.gpus((self.state / "gpus").read_text().replace("GPU-1, 570.12, Exclusive_Process, Disabled", "GPU-1, 570.12, Exclusive_Process, Enabled"))
 
     def test_gives_the_compute_mode_back_if_it_refuses_after_a_crash(self):
         self.crash()
-        self.gpus((self.state / "gpus").read_text().replace("GPU-1, 570.12, Exclusive_Process, Disabled", "GPU-1, 570.12, Exclusive_Process, Enabled"))
+        self.enable_mig()
         self.assertEqual(self.once("run").returncode, 1)
         self.assertIn("GPU GPU-1 has MIG enabled", self.report())
         self.assertEqual(self.modes(), ["Default", "Default"])
 
+    # The init container of a later pod: where it refuses the node, the container that would do it never starts.
+    def test_a_check_gives_the_compute_mode_back_only_if_it_refuses_and_is_told_to(self):
+        self.crash()
+        self.assertEqual(self.once("check", "--restore-compute-modes").returncode, 0)
+        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
+        self.enable_mig()
+        self.assertEqual(self.once("check").returncode, 1)
+        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
+        self.assertEqual(self.once("check", "--restore-compute-modes").returncode, 1)
+        self.assertEqual(self.modes(), ["Default", "Default"])
+        self.assertFalse(self.memory().exists())
+
+    def test_gives_the_compute_mode_back_if_a_later_daemon_is_to_keep_it(self):
+        self.crash()
+        process = self.start("run", READY, "--compute-mode", "Keep")
+        self.assertEqual(self.modes(), ["Default", "Default"])
+        self.assertEqual(self.stop(process)[0], 0)
+
     def test_leaves_the_compute_mode_to_another_daemon(self):
         self.crash()
-        (self.root / "processes/4711").mkdir()
-        (self.root / "processes/4711/cmdline").write_bytes(b"nvidia-cuda-mps-control\0-d\0")
+        self.other_daemon()
         self.assertEqual(self.once("run").returncode, 1)
+        self.assertEqual(self.once("check", "--restore-compute-modes").returncode, 1)
         self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
+
+    def test_leaves_the_compute_mode_to_another_daemon_if_its_own_ends_by_itself(self):
+        process = self.start("run", READY)
+        self.other_daemon()
+        os.kill(self.daemon_pid(), signal.SIGKILL)
+        self.assertIn("Left the compute modes to the other MPS control daemon", process.communicate(timeout=60)[1])
+        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
+        (self.root / "processes/4711/cmdline").unlink()
+        self.assertEqual(self.stop(self.start("run", READY))[0], 0)
+        self.assertEqual(self.modes(), ["Default", "Default"])
 
     def test_an_empty_memory_is_what_a_power_failure_leaves(self):
         self.memory().write_text("")
@@ -170,10 +210,7 @@ class MpsDaemon(unittest.TestCase):
         self.assertEqual(self.modes(), ["Default", "Default"])
 
     def test_remembers_the_compute_mode_over_its_own_crash(self):
-        process = self.start("run", READY)
-        process.kill()
-        os.kill(self.daemon_pid(), signal.SIGKILL)  # The container's end kills it.
-        process.communicate()
+        self.crash()
         self.assertEqual(self.stop(self.start("run", READY))[0], 0)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
