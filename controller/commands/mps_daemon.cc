@@ -80,6 +80,12 @@ void add_report(CLI::App& app, MpsDaemonSettings& settings) {
       ->type_name("FILE");
 }
 
+void add_processes(CLI::App& app, MpsDaemonSettings& settings) {
+  app.add_option("--processes", settings.processes, "Where the processes of the node are listed")
+      ->type_name("DIR")
+      ->default_str(settings.processes);
+}
+
 void add_requirements(CLI::App& app, Arguments& given) {
   MpsDaemonSettings& settings = given.settings;
   add_pipe_directory(app, settings);
@@ -92,9 +98,7 @@ void add_requirements(CLI::App& app, Arguments& given) {
       ->check(CLI::IsMember({"Exclusive", "Keep"}))
       ->type_name("MODE")
       ->default_str(given.compute_mode);
-  app.add_option("--processes", settings.processes, "Where the processes of the node are listed")
-      ->type_name("DIR")
-      ->default_str(settings.processes);
+  add_processes(app, settings);
   add_report(app, settings);
 }
 
@@ -169,7 +173,13 @@ Command make_ready_verb() {
   const Given given = std::make_shared<Arguments>();
   return {.name = "ready",
           .summary = "Ask whether an MPS control daemon answers: the readiness probe",
-          .describe = [given](CLI::App& app, OptionFlags&) { add_pipe_directory(app, given->settings); },
+          .describe =
+              [given](CLI::App& app, OptionFlags&) {
+                add_pipe_directory(app, given->settings);
+                app.add_flag("--alone", given->settings.alone,
+                             "Not ready while a second MPS control daemon runs on the node");
+                add_processes(app, given->settings);
+              },
           .run =
               [given](const Invocation& i) {
                 return run_until_signal(i.options, SecondSignal::ends_the_process,

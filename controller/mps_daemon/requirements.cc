@@ -60,6 +60,18 @@ std::vector<std::string> gpu_problems(const std::vector<NodeGpu>& gpus, bool exc
   return out;
 }
 
+// The process id of the parent; empty: unknown.
+std::string parent_of(const std::string& processes, const std::string& pid) {
+  constexpr std::string_view kParent = "PPid:";
+  std::ifstream in(processes + "/" + pid + "/status");
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(kParent)) continue;
+    const auto number = line.find_first_not_of(" \t", kParent.size());
+    return number == std::string::npos ? std::string() : line.substr(number);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> running_control_daemons(const std::string& processes) {
@@ -76,7 +88,24 @@ std::vector<std::string> running_control_daemons(const std::string& processes) {
     if (program.substr(program.rfind('/') + 1) == kMpsControl && !argument.empty()) out.push_back(pid);
   }
   std::ranges::sort(out);
+  const std::vector<std::string> all = out;
+  std::erase_if(out,
+                [&](const std::string& pid) { return std::ranges::binary_search(all, parent_of(processes, pid)); });
   return out;
+}
+
+asio::awaitable<OtherDaemons> find_other_daemons(k8s::Clock* clock, MpsDaemonSettings settings, std::string own) {
+  OtherDaemons out;
+  const std::string self = fmt::format("{}", getpid());
+  out.processes = running_control_daemons(settings.processes);
+  std::erase_if(out.processes, [&](const std::string& pid) { return parent_of(settings.processes, pid) == self; });
+  const std::vector<std::string> places = possible_pipe_directories(settings);
+  for (std::size_t i = 0; i < places.size() && out.processes.empty(); ++i) {
+    if (places[i] == own) continue;
+    const k8s::Result<std::string> answer = co_await probe_mps_daemon(clock, places[i]);
+    if (answer) out.directories.push_back(places[i]);
+  }
+  co_return out;
 }
 
 asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings) {
@@ -104,23 +133,15 @@ asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSet
     const std::string_view by_driver = default_pipe_directory(out.gpus.front().driver_version, geteuid() == 0);
     out.pipe_directory += settings.announced.empty() ? by_driver : std::string_view(settings.announced);
   }
-  const std::vector<std::string> others = running_control_daemons(settings.processes);
+  const OtherDaemons others = co_await find_other_daemons(clock, settings, "");
   out.beside_another = !others.empty();
-  if (!others.empty()) {
-    out.problems.push_back(
-        fmt::format("an MPS control daemon runs on this node already (process {}), and two daemons "
-                    "must not serve one GPU: stop it, or watch it with mode observe",
-                    fmt::join(others, ", ")));
+  constexpr std::string_view kStopIt = "and two daemons must not serve one GPU: stop it, or watch it with mode observe";
+  if (!others.processes.empty()) {
+    out.problems.push_back(fmt::format("an MPS control daemon runs on this node already (process {}), {}",
+                                       fmt::join(others.processes, ", "), kStopIt));
   }
-  const std::vector<std::string> places = possible_pipe_directories(settings);
-  for (std::size_t i = 0; i < places.size() && others.empty() && is_in_path(kMpsControl); ++i) {
-    const k8s::Result<std::string> answer = co_await probe_mps_daemon(clock, places[i]);
-    if (!answer) continue;
-    out.beside_another = true;
-    out.problems.push_back(
-        fmt::format("an MPS control daemon answers in {} already, and two daemons must not serve one "
-                    "GPU: stop it, or watch it with mode observe",
-                    places[i]));
+  for (const std::string& place : others.directories) {
+    out.problems.push_back(fmt::format("an MPS control daemon answers in {} already, {}", place, kStopIt));
   }
   const std::string log = directory_problem("log directory", settings.log_directory);
   if (!log.empty()) out.problems.push_back(log);

@@ -17,12 +17,23 @@ struct Requirements {
   bool beside_another = false;  // Another MPS daemon runs on the node.
 };
 
+// MPS control daemons that this process has not started.
+struct OtherDaemons {
+  std::vector<std::string> processes;    // Their ids, as far as this container sees the node's processes.
+  std::vector<std::string> directories;  // Where one answers; not looked at if `processes` has any.
+  [[nodiscard]] bool empty() const { return processes.empty() && directories.empty(); }
+  friend bool operator==(const OtherDaemons&, const OtherDaemons&) = default;
+};
+// `own`: the pipe directory of this process's daemon; empty: it has none.
+boost::asio::awaitable<OtherDaemons> find_other_daemons(k8s::Clock* clock, MpsDaemonSettings settings, std::string own);
+
 // Looks at everything and changes nothing but the two directories, which it creates; that of the pipe only if nothing
 // is missing. All problems are listed at once.
 boost::asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings);
 
 // The process ids of MPS control daemons that run on the node, as far as this container sees its processes. The program
-// without arguments is none: it sends commands, such as those of the readiness probe.
+// without arguments is none: it sends commands, such as those of the readiness probe. Nor is the child of a daemon: it
+// becomes a server.
 [[nodiscard]] std::vector<std::string> running_control_daemons(const std::string& processes);
 
 }  // namespace gso

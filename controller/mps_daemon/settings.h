@@ -26,6 +26,7 @@ struct MpsDaemonSettings {
   bool restores = false;  // A check that refuses the node sets the compute modes that a daemon before has left behind.
   k8s::Duration stop_timeout = std::chrono::seconds(30);  // How long a stop waits for connected clients.
   std::string processes = "/proc";                        // Where the processes of the node are listed.
+  bool alone = false;                                     // The daemon is not ready while another one runs on the node.
   std::string report;  // File for the result, such as the container's termination log; empty: none.
 };
 

@@ -27,6 +27,7 @@ namespace asio = boost::asio;
 constexpr k8s::Duration kStartLimit = std::chrono::seconds(60);
 constexpr k8s::Duration kStartPoll = std::chrono::milliseconds(100);
 constexpr k8s::Duration kObservePoll = std::chrono::seconds(10);
+constexpr k8s::Duration kOthersPoll = std::chrono::seconds(10);
 constexpr k8s::Duration kForever = std::chrono::hours(24 * 365 * 10);
 constexpr int kDescriptorOfMessages = 2;  // What the daemon prints goes to this process's standard error.
 
@@ -138,11 +139,12 @@ class Daemon {
       co_return 1;
     }
     while (!running_->ended && !running_->stopping) {
-      (void)co_await running_->changed->wait();
+      co_await look_for_others();
+      (void)co_await running_->changed->wait_until(clock_->monotonic() + kOthersPoll);
     }
     if (!running_->stopping) {
-      const bool beside_another = !running_control_daemons(settings_.processes).empty();
-      co_await restore_after_failure(clock_, settings_, beside_another, log_);
+      const OtherDaemons others = co_await find_other_daemons(clock_, settings_, "");
+      co_await restore_after_failure(clock_, settings_, !others.empty(), log_);
       co_return died();
     }
     const bool clean = co_await stop_daemon();
@@ -164,6 +166,23 @@ class Daemon {
     out.messages = kDescriptorOfMessages;
     out.stop = running_->kill;
     return out;
+  }
+
+  // One that is started later, as by systemd, takes the GPUs that are free of ours. The pod is not Ready meanwhile
+  // (MpsDaemonSettings::alone).
+  asio::awaitable<void> look_for_others() {
+    OtherDaemons others = co_await find_other_daemons(clock_, settings_, found_.pipe_directory);
+    if (others == others_) co_return;
+    others_ = std::move(others);
+    if (others_.empty()) {
+      log_->info("No other MPS control daemon runs on the node any more", {});
+      co_return;
+    }
+    log_->warning(
+        "Another MPS control daemon runs on the node, and two must not serve one GPU: stop it, or watch it with "
+        "mode observe",
+        {{"processes", fmt::format("{}", fmt::join(others_.processes, ", "))},
+         {"directories", fmt::format("{}", fmt::join(others_.directories, ", "))}});
   }
 
   int refuse(const std::string& why) {
@@ -251,6 +270,7 @@ class Daemon {
   Logger* log_;
   ComputeModeMemory memory_;
   std::shared_ptr<Running> running_;
+  OtherDaemons others_;  // At the last look.
 };
 
 }  // namespace
@@ -301,16 +321,29 @@ asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings set
 
 asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out) {
   const std::vector<std::string> places = possible_pipe_directories(settings);
+  const std::vector<std::string> daemons =
+      settings.alone ? running_control_daemons(settings.processes) : std::vector<std::string>();
   std::string problems;
-  for (std::size_t i = 0; i < places.size(); ++i) {
+  std::vector<std::string> answers;
+  for (std::size_t i = 0; i < places.size() && (answers.empty() || settings.alone); ++i) {
     const k8s::Result<std::string> answer = co_await probe_mps_daemon(clock, places[i]);
     if (answer) {
-      *out << fmt::format("an MPS control daemon answers in {}: active threads {} %\n", places[i], *answer);
-      co_return 0;
+      answers.push_back(fmt::format("an MPS control daemon answers in {}: active threads {} %\n", places[i], *answer));
+    } else {
+      problems += answer.error().message + "\n";
     }
-    problems += answer.error().message + "\n";
   }
-  *out << problems;
+  if (answers.empty()) {
+    *out << problems;
+    co_return 1;
+  }
+  *out << fmt::format("{}", fmt::join(answers, ""));
+  if (daemons.size() < 2 && answers.size() < 2) co_return 0;
+  *out << fmt::format(
+      "{} MPS control daemons run on the node{}, and two must not serve one GPU: stop all but that of this pod, or "
+      "watch the host's with mode observe\n",
+      std::max(daemons.size(), answers.size()),
+      daemons.size() < 2 ? "" : fmt::format(" (processes {})", fmt::join(daemons, ", ")));
   co_return 1;
 }
 

@@ -29,7 +29,8 @@ boost::asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings 
 boost::asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, bool once, Logger* log,
                                                k8s::Signal* stop);
 
-// One line on what answers and where: the readiness probe. Exit status: 0 a daemon answers, 1 none does.
+// One line on what answers and where: the readiness probe. Exit status: 0 a daemon answers, 1 none does, or another one
+// runs as well (MpsDaemonSettings::alone).
 boost::asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out);
 
 // The requirements alone, one line for each problem; changes no compute mode but under MpsDaemonSettings::restores, as

@@ -125,6 +125,8 @@ standalone_mps_renders() {
     "${on[@]}" --set standaloneMps.computeMode=Keep --set standaloneMps.stopTimeoutSeconds=45 --set standaloneMps.activeThreadPercentage=50 --set 'standaloneMps.pinnedMemoryLimits.0=10G' --set standaloneMps.serverUser=1000
   # What a killed daemon has left is given back where a later pod is refused.
   objects '"--restore-compute-modes" in '"$pod"'["initContainers"][0]["args"]' "${on[@]}"
+  objects "$pod"'["containers"][0]["readinessProbe"]["exec"]["command"][1:] == ["mps-daemon", "ready", "--alone", "--root=/node"]' "${on[@]}"
+  objects "$pod"'["containers"][0]["readinessProbe"]["exec"]["command"][1:] == ["mps-daemon", "ready", "--root=/node"]' "${on[@]}" --set standaloneMps.mode=observe
   objects 'all(c["image"] == "r.example/op:v1" for c in '"$pod"'["containers"] + '"$pod"'["initContainers"])' "${on[@]}" --set standaloneMps.image=r.example/op:v1 --set image.tag=v2
   # What the operator gets for it: pods of its own namespace, which the admission policy limits to these.
   objects '[(r["resources"], r["verbs"]) for o in objects if o["kind"] == "Role" and o["metadata"]["name"].endswith("-mps") for r in o["rules"]] == [(["controllerrevisions"], ["list", "watch"]), (["pods"], ["get", "list", "watch", "delete"])]' "${on[@]}"

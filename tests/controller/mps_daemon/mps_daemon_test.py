@@ -312,6 +312,35 @@ class MpsDaemon(unittest.TestCase):
         self.assertIn("Clients connected before their memory was limited", self.seen)
         self.assertIn('"processes":"815, 816"', self.seen)
 
+    # As systemd might: after the check, so that nothing refused it.
+    def test_says_that_a_second_daemon_was_started_and_is_not_ready_meanwhile(self):
+        process = self.start("run", READY)
+        own = self.root / f"processes/{self.daemon_pid()}"
+        own.mkdir()
+        (own / "cmdline").write_bytes(b"nvidia-cuda-mps-control\0-f\0")
+        (own / "status").write_text(f"Name:\tnvidia-cuda-mps\nPPid:\t{process.pid}\n")
+        forked = self.root / "processes/9000"  # By the daemon, and not yet the server that it becomes.
+        forked.mkdir()
+        (forked / "cmdline").write_bytes(b"nvidia-cuda-mps-control\0-f\0")
+        (forked / "status").write_text(f"PPid:\t{self.daemon_pid()}\n")
+        alone = ("ready", "--alone", "--processes", str(self.root / "processes"))
+        self.assertEqual(self.once(*alone).returncode, 0)
+        self.other_daemon()
+        line = next(line for line in process.stderr if "MPS control daemon" in line)
+        self.assertIn("Another MPS control daemon runs on the node, and two must not serve one GPU", line)
+        self.assertIn('"processes":"4711"', line)
+        ready = self.once(*alone)
+        self.assertEqual(ready.returncode, 1)
+        self.assertIn("2 MPS control daemons run on the node", ready.stdout)
+        self.assertIn("4711", ready.stdout)
+        self.assertEqual(self.once("ready").returncode, 0)
+        os.kill(self.daemon_pid(), 0)  # It goes on to serve.
+        (self.root / "processes/4711/cmdline").unlink()
+        self.assertIn("No other MPS control daemon runs on the node any more", next(iter(process.stderr)))
+        self.assertEqual(self.once(*alone).returncode, 0)
+        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual(self.modes(), ["Default", "Default"])
+
     def refuses(self, *words):
         before = self.modes()
         for verb in ("check", "run"):
