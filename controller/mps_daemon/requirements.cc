@@ -19,6 +19,7 @@ namespace {
 
 namespace asio = boost::asio;
 namespace fs = std::filesystem;
+constexpr std::string_view kPrintVersion = "-v";
 constexpr const char* kSharedMemory = "/dev/shm";
 
 bool is_in_path(const std::string& program) {
@@ -85,7 +86,8 @@ std::vector<std::string> running_control_daemons(const std::string& processes) {
     std::string argument;
     std::getline(in, program, '\0');
     std::getline(in, argument, '\0');
-    if (program.substr(program.rfind('/') + 1) == kMpsControl && !argument.empty()) out.push_back(pid);
+    if (program.substr(program.rfind('/') + 1) == kMpsControl && !argument.empty() && argument != kPrintVersion)
+      out.push_back(pid);
   }
   std::ranges::sort(out);
   const std::vector<std::string> all = out;

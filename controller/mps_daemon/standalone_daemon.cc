@@ -16,6 +16,7 @@
 #include "controller/mps_daemon/client_limits.h"
 #include "controller/mps_daemon/compute_modes.h"
 #include "controller/mps_daemon/control_pipe.h"
+#include "controller/mps_daemon/report.h"
 #include "controller/mps_daemon/requirements.h"
 #include "k8sclient/auth/child_process.h"
 #include "k8sclient/rethrow.h"
@@ -26,7 +27,6 @@ namespace {
 namespace asio = boost::asio;
 constexpr k8s::Duration kStartLimit = std::chrono::seconds(60);
 constexpr k8s::Duration kStartPoll = std::chrono::milliseconds(100);
-constexpr k8s::Duration kObservePoll = std::chrono::seconds(10);
 constexpr k8s::Duration kOthersPoll = std::chrono::seconds(10);
 constexpr k8s::Duration kForever = std::chrono::hours(24 * 365 * 10);
 constexpr int kDescriptorOfMessages = 2;  // What the daemon prints goes to this process's standard error.
@@ -84,12 +84,6 @@ std::string announced_in(const MpsDaemonSettings& settings) {
   const k8s::Result<std::optional<nlohmann::json>> announced = announced_directory(settings).read();
   const bool known = announced && *announced && (*announced)->is_string();
   return known ? (*announced)->get<std::string>() : std::string();
-}
-
-void write_report(const MpsDaemonSettings& settings, const std::string& text) {
-  if (settings.report.empty()) return;
-  std::ofstream out(settings.report, std::ios::binary | std::ios::trunc);
-  out << text << "\n";
 }
 
 // After a failure nobody knows when the container is started again, if at all: its pod can be removed while it waits.
@@ -287,36 +281,6 @@ asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings setting
   Daemon daemon(clock, settings, std::move(found), log);
   const int status = co_await daemon.run(stop);
   co_return status;
-}
-
-asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, bool once, Logger* log,
-                                        k8s::Signal* stop) {
-  const std::vector<std::string> places = possible_pipe_directories(settings);
-  std::optional<std::string> where;  // nullopt: not looked yet; empty: nowhere.
-  std::string first;                 // Where it was first.
-  while (true) {
-    std::string found;
-    for (std::size_t i = 0; i < places.size() && found.empty(); ++i) {
-      const k8s::Result<std::string> answer = co_await probe_mps_daemon(clock, places[i]);
-      if (answer) found = places[i];
-    }
-    if (where != found) {
-      where = found;
-      if (found.empty())
-        log->warning("No MPS control daemon of the host answers",
-                     {{"looked", fmt::format("{}", fmt::join(places, ", "))}});
-      if (!found.empty()) {
-        log->info("The host's MPS control daemon answers", {{"pipeDirectory", path_on_node(settings, found)}});
-        write_report(settings, fmt::format("pipeDirectory={}", path_on_node(settings, found)));
-      }
-    }
-    if (first.empty()) first = found;
-    // The report of a container is published when it ends.
-    const bool moved = !found.empty() && found != first;
-    if (moved || (once && !found.empty())) co_return 0;
-    const bool stopped = co_await stop->wait_until(clock->monotonic() + kObservePoll);
-    if (stopped) co_return 0;
-  }
 }
 
 asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out) {

@@ -1,5 +1,4 @@
-// The standalone MPS daemon of a node: checks, starts, watches and stops nvidia-cuda-mps-control, or watches one that
-// the host runs.
+// The standalone MPS daemon of a node: checks, starts, watches and stops nvidia-cuda-mps-control.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -23,11 +22,6 @@ struct DaemonStop {
 // failure they keep it while another daemon runs on the node, which might need it.
 // Exit status: 0 stopped, 1 refused, or the daemon ended.
 boost::asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log, DaemonStop stop);
-
-// Logs when the daemon of the host appears and disappears, until `stop` is notified, or until it appears in another
-// directory than at first, which it then reports. `once`: until it has appeared, and reports where. Exit status 0.
-boost::asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, bool once, Logger* log,
-                                               k8s::Signal* stop);
 
 // One line on what answers and where: the readiness probe. Exit status: 0 a daemon answers, 1 none does, or another one
 // runs as well (MpsDaemonSettings::alone).

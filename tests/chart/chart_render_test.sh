@@ -119,8 +119,8 @@ standalone_mps_renders() {
   objects '"helm.sh/chart" not in '"$daemonset"'["template"]["metadata"]["labels"] and "app.kubernetes.io/version" not in '"$daemonset"'["template"]["metadata"]["labels"]' "${on[@]}"
   # The driver decides about the directory, unless one is named; an empty one that nobody serves is never made.
   objects '{v["hostPath"]["path"] for v in '"$pod"'["volumes"]} == {"/run", "/tmp", "/var/log/nvidia-mps"} and "--root=/node" in '"$pod"'["containers"][0]["args"]' "${on[@]}"
-  objects '{(v["hostPath"]["path"], v["hostPath"]["type"]) for v in '"$pod"'["volumes"]} == {("/mps/pipe", "Directory")}' "${on[@]}" --set standaloneMps.mode=observe --set standaloneMps.pipeDirectory=/mps/pipe
-  objects 'all(c["args"][1] == "observe" and "privileged" not in c["securityContext"] for c in '"$pod"'["containers"] + '"$pod"'["initContainers"])' "${on[@]}" --set standaloneMps.mode=observe
+  objects '{(v["hostPath"]["path"], v["hostPath"]["type"]) for v in '"$pod"'["volumes"] if "hostPath" in v} == {("/mps/pipe", "Directory")}' "${on[@]}" --set standaloneMps.mode=observe --set standaloneMps.pipeDirectory=/mps/pipe
+  objects 'all(c["args"][1] == "observe" and "--last-report=/var/lib/standalone-mps/directory" in c["args"] and "privileged" not in c["securityContext"] for c in '"$pod"'["containers"] + '"$pod"'["initContainers"])' "${on[@]}" --set standaloneMps.mode=observe
   objects "$pod"'["containers"][0]["args"] == ["mps-daemon", "run", "--log-directory=/var/log/nvidia-mps", "--compute-mode=Keep", "--stop-timeout=45s", "--active-thread-percentage=50", "--pinned-memory-limit=0=10G", "--server-user=1000", "--root=/node", "--report=/dev/termination-log"] and '"$pod"'["terminationGracePeriodSeconds"] == 105' \
     "${on[@]}" --set standaloneMps.computeMode=Keep --set standaloneMps.stopTimeoutSeconds=45 --set standaloneMps.activeThreadPercentage=50 --set 'standaloneMps.pinnedMemoryLimits.0=10G' --set standaloneMps.serverUser=1000
   # What a killed daemon has left is given back where a later pod is refused.
