@@ -108,6 +108,8 @@ void add_log_settings(CLI::App& app, OptionFlags& flags) {
 }
 
 k8s::Result<void> read_arguments(Arguments& given) {
+  const k8s::Result<void> fits = check_length(given.settings);
+  if (!fits) return fits;
   given.settings.exclusive = given.compute_mode == "Exclusive";
   for (const std::string& text : given.memory_limits) {
     auto limit = parse_memory_limit(text);
@@ -165,6 +167,7 @@ Command make_observe_verb() {
                 app.add_flag("--once", given->once, "End as soon as a daemon answers");
                 add_log_settings(app, flags);
               },
+          .check = [given](const Options&) { return check_length(given->settings); },
           .run =
               [given](const Invocation& i) {
                 return run_until_signal(
@@ -185,6 +188,7 @@ Command make_ready_verb() {
                              "Not ready while a second MPS control daemon runs on the node");
                 add_processes(app, given->settings);
               },
+          .check = [given](const Options&) { return check_length(given->settings); },
           .run =
               [given](const Invocation& i) {
                 return run_until_signal(i.options, SecondSignal::ends_the_process,

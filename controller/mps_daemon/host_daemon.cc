@@ -71,8 +71,8 @@ asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings set
         log->warning("No MPS control daemon of the host answers",
                      {{"looked", fmt::format("{}", fmt::join(possible_pipe_directories(settings), ", "))}});
       } else {
+        if (found != last.directory()) last.publish(found);
         log->info("The host's MPS control daemon answers", {{"pipeDirectory", found}});
-        last.publish(found);
       }
     }
     const bool moved = !found.empty() && !last.directory().empty() && found != last.directory();

@@ -37,6 +37,18 @@ std::vector<std::string> possible_pipe_directories(const MpsDaemonSettings& sett
   return {settings.root + std::string(kRunDirectory), settings.root + std::string(kTmpDirectory)};
 }
 
+k8s::Result<void> check_length(const MpsDaemonSettings& settings) {
+  for (const std::string& directory : possible_pipe_directories(settings)) {
+    if (directory.size() <= kLongestPipeDirectory) continue;
+    return k8s::fail(
+        k8s::Reason::invalid,
+        fmt::format("the pipe directory {} has {} characters: choose one of at most {}, because the address "
+                    "of a socket in it has at most 107",
+                    directory, directory.size(), kLongestPipeDirectory));
+  }
+  return {};
+}
+
 std::string path_on_node(const MpsDaemonSettings& settings, const std::string& directory) {
   const bool below = settings.pipe_directory.empty() && directory.starts_with(settings.root);
   return below ? directory.substr(settings.root.size()) : directory;

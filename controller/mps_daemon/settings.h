@@ -1,6 +1,7 @@
 // What the standalone MPS daemon of a node is started with, and where its clients find it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -34,6 +35,12 @@ struct MpsDaemonSettings {
 // The directory that a daemon and its clients use if none is set: with driver r615 or later a daemon of root uses
 // /run/nvidia-mps.
 [[nodiscard]] std::string_view default_pipe_directory(std::string_view driver_version, bool root);
+
+// The address of a Unix socket has 107 characters (unix(7)), and the daemon's longest one in its pipe directory is
+// "/control_privileged"; its other files there are no sockets. A longer directory has no daemon.
+inline constexpr std::size_t kLongestPipeDirectory = 107 - std::string_view("/control_privileged").size();
+// Errors: `invalid`, if a directory in which the daemon can be is longer.
+[[nodiscard]] k8s::Result<void> check_length(const MpsDaemonSettings& settings);
 
 // Where a daemon can be: the configured directory, else each default of any driver.
 [[nodiscard]] std::vector<std::string> possible_pipe_directories(const MpsDaemonSettings& settings);

@@ -135,6 +135,12 @@ standalone_mps_renders() {
   refused 'standaloneMps.enabled needs standaloneMps.nodeSelector' --set standaloneMps.enabled=true
   refused mode "${on[@]}" --set standaloneMps.mode=Sometimes
   refused pipeDirectory "${on[@]}" --set standaloneMps.pipeDirectory=relative
+  # A socket of the daemon has the directory and "/control_privileged" in its address, which has 107 characters.
+  local long; long=/$(printf 'd%.0s' {1..87})
+  render "${on[@]}" --set "standaloneMps.pipeDirectory=$long" >/dev/null
+  refused pipeDirectory "${on[@]}" --set "standaloneMps.pipeDirectory=${long}d"
+  refused pipeDirectory --set podMutation.enabled=true --set "podMutation.pipeDirectory=${long}d"
+  refused logDirectory "${on[@]}" --set "standaloneMps.logDirectory=/$(printf 'd%.0s' {1..4070})"
   refused activeThreadPercentage "${on[@]}" --set standaloneMps.activeThreadPercentage=101
   refused pinnedMemoryLimits "${on[@]}" --set standaloneMps.pinnedMemoryLimits.0=10
 }

@@ -530,6 +530,12 @@ class MpsDaemon(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done)
             self.assertIn(words[0], done.stderr)
 
+    def test_refuses_a_pipe_directory_that_is_too_long_for_a_socket(self):
+        for verb in ("run", "check", "observe", "ready"):
+            done = subprocess.run([BINARY, "mps-daemon", verb, "--pipe-directory", "/" + 88 * "d"], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn("has 89 characters: choose one of at most 88", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

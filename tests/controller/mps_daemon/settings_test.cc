@@ -31,6 +31,18 @@ TEST(MpsDaemonSettings, LookInBothDefaultsUnlessADirectoryIsNamed) {
   EXPECT_EQ(possible_pipe_directories(settings_of("/mps", "")), std::vector<std::string>{"/mps"});
 }
 
+// sun_path of unix(7) has 108 bytes, the last of which ends it; "/control_privileged" is 19 of them.
+TEST(MpsDaemonSettings, RefuseADirectoryThatIsTooLongForASocket) {
+  const std::string longest = "/" + std::string(87, 'd');
+  EXPECT_TRUE(check_length(settings_of(longest.c_str(), "")));
+  const auto refused = check_length(settings_of((longest + "d").c_str(), ""));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("has 89 characters: choose one of at most 88"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(check_length(settings_of("", "/node")));
+  EXPECT_FALSE(check_length(settings_of("", longest.c_str()))) << "with the driver's default below it";
+}
+
 TEST(MpsDaemonSettings, NameADirectoryByItsPathOnTheNode) {
   const MpsDaemonSettings mounted = settings_of("", "/host");
   EXPECT_EQ(possible_pipe_directories(mounted),
