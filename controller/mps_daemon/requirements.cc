@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -19,7 +20,8 @@ namespace {
 
 namespace asio = boost::asio;
 namespace fs = std::filesystem;
-constexpr std::string_view kPrintVersion = "-v";
+// Arguments with which the program prints something or sends a command. One that is no option is a command, too.
+constexpr std::array<std::string_view, 6> kNoDaemon{"-v", "--version", "-h", "--help", "-q", "--quit"};
 constexpr const char* kSharedMemory = "/dev/shm";
 
 bool is_in_path(const std::string& program) {
@@ -61,6 +63,10 @@ std::vector<std::string> gpu_problems(const std::vector<NodeGpu>& gpus, bool exc
   return out;
 }
 
+bool starts_daemon(std::string_view argument) {
+  return argument.starts_with('-') && std::ranges::find(kNoDaemon, argument) == kNoDaemon.end();
+}
+
 // The process id of the parent; empty: unknown.
 std::string parent_of(const std::string& processes, const std::string& pid) {
   constexpr std::string_view kParent = "PPid:";
@@ -86,8 +92,7 @@ std::vector<std::string> running_control_daemons(const std::string& processes) {
     std::string argument;
     std::getline(in, program, '\0');
     std::getline(in, argument, '\0');
-    if (program.substr(program.rfind('/') + 1) == kMpsControl && !argument.empty() && argument != kPrintVersion)
-      out.push_back(pid);
+    if (program.substr(program.rfind('/') + 1) == kMpsControl && starts_daemon(argument)) out.push_back(pid);
   }
   std::ranges::sort(out);
   const std::vector<std::string> all = out;

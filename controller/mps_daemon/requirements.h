@@ -32,7 +32,7 @@ boost::asio::awaitable<OtherDaemons> find_other_daemons(k8s::Clock* clock, MpsDa
 boost::asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings);
 
 // The process ids of MPS control daemons that run on the node, as far as this container sees its processes. The program
-// without arguments is none: it sends commands, such as those of the readiness probe. Nor is the child of a daemon: it
+// without options is none: it sends commands, such as those of the readiness probe. Nor is the child of a daemon: it
 // becomes a server.
 [[nodiscard]] std::vector<std::string> running_control_daemons(const std::string& processes);
 

@@ -237,7 +237,7 @@ class MpsDaemon(unittest.TestCase):
         os.kill(server, 0)
         status, log = self.stop(process)
         self.assertEqual(status, 0)
-        with self.assertRaises(ProcessLookupError):
+        with self.assertRaises((ProcessLookupError, FileNotFoundError)):
             while pathlib.Path(f"/proc/{server}/stat").read_text().split()[2] != "Z":  # Reaped by whoever is its parent now.
                 os.kill(server, 0)
             raise ProcessLookupError
@@ -380,9 +380,10 @@ class MpsDaemon(unittest.TestCase):
     def test_a_command_to_a_daemon_is_no_daemon(self):
         # As the readiness probe, which begins together with the container, and a person on the node.
         (self.root / "processes/4711").mkdir()
-        (self.root / "processes/4711/cmdline").write_bytes(b"/usr/bin/nvidia-cuda-mps-control\0")
-        done = self.once("check")
-        self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.root}/pipe driver=570.12 gpus=2\n"))
+        for arguments in (b"", b"-v\0", b"-q\0", b"server\0list\0"):
+            (self.root / "processes/4711/cmdline").write_bytes(b"/usr/bin/nvidia-cuda-mps-control\0" + arguments)
+            done = self.once("check")
+            self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.root}/pipe driver=570.12 gpus=2\n"))
 
     def test_refuses_a_pipe_directory_where_a_daemon_answers(self):
         self.host_daemon()
