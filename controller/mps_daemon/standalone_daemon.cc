@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <fstream>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -162,7 +161,7 @@ class Daemon {
     return out;
   }
 
-  // One that is started later, as by systemd, takes the GPUs that are free of ours. The pod is not Ready meanwhile
+  // One that is started later, as by systemd, might take GPUs as well. The pod is not Ready meanwhile
   // (MpsDaemonSettings::alone).
   asio::awaitable<void> look_for_others() {
     OtherDaemons others = co_await find_other_daemons(clock_, settings_, found_.pipe_directory);

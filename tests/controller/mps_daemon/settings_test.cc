@@ -31,7 +31,7 @@ TEST(MpsDaemonSettings, LookInBothDefaultsUnlessADirectoryIsNamed) {
   EXPECT_EQ(possible_pipe_directories(settings_of("/mps", "")), std::vector<std::string>{"/mps"});
 }
 
-// sun_path of unix(7) has 108 bytes, the last of which ends it; "/control_privileged" is 19 of them.
+// sun_path of unix(7) has 108 bytes, one of them for the end; "/control_privileged" takes 19.
 TEST(MpsDaemonSettings, RefuseADirectoryThatIsTooLongForASocket) {
   const std::string longest = "/" + std::string(87, 'd');
   EXPECT_TRUE(check_length(settings_of(longest.c_str(), "")));
