@@ -255,7 +255,9 @@ class World:
                           json.dumps(first)[:1500], json.dumps(again)[:1500])
             self.hear(first)
             writes = [a for a in first["actions"] if a["action"] != "RecordEvent"]
-            if not writes:
+            # The operator looks again once the slices of pods that were bound a moment ago are reported.
+            awaits = at == 0 and any(pod.age is not None and pod.age < 30 for pod in self.pods.values())
+            if not writes and not awaits:
                 self.check_end()
                 return
             for action in writes:
