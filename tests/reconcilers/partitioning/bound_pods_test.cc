@@ -39,6 +39,23 @@ TEST(BoundPods, OnEachGpuSoManyFreeSlicesStayAsPodsMightHaveTakenAMomentAgo) {
   EXPECT_FALSE(serves->changed()) << "they serve other pods all the same: the report might show the pod already";
 }
 
+// A pod has ended on GPU 0, whose slice the report still calls used; one of its size was bound, and might be on GPU 1.
+TEST(BoundPods, AGpuOnWhichTheyMightBeIsNotCutForHalfAMinute) {
+  struct Row {
+    std::chrono::seconds since;
+    bool cut;
+  };
+  for (const Row& row : {Row{0s, false}, Row{29s, false}, Row{30s, true}}) {
+    SliceCluster cluster;
+    cluster.node("n", 2, 41'860, {{0, {{20, 1}}}}, {{0, {{19, 1}}}, {1, {{20, 1}, {19, 1}}}});
+    cluster.pod("late", {20}, {.node = "n"})["status"]["conditions"][0]["lastTransitionTime"] =
+        k8s::format_time(cluster.now() - row.since);
+    cluster.pod("waits", {39});
+    const std::string said = row.cut ? "planned on node n" : "; ";
+    EXPECT_THAT(events_about(cluster.plan(), "waits"), ElementsAre(HasSubstr(said))) << row.since.count();
+  }
+}
+
 TEST(BoundPods, AKeyThatGivesUpASliceThatTheyMightHaveIsNotSafe) {
   PartitionedNode node;
   node.slices.gpus.resize(2);
