@@ -2,6 +2,7 @@
 #include "controller/commands/status.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include "controller/commands/live/lines.h"
+#include "controller/commands/live/live_screen.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/screen.h"
@@ -103,13 +106,62 @@ void print_rollouts(const World& world, const std::vector<RolloutFacts>& rollout
   print_table(rows, out, width);
 }
 
+bool in_trouble(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
+  const bool stopped = status.no_operator && status.no_operator->was_running;
+  return stopped || std::ranges::any_of(nodes, &NodeRow::in_trouble);
+}
+
+// What follows the nodes.
+void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width,
+                std::ostream& out) {
+  if (!nodes.empty()) {
+    print_slices(nodes, wide ? 0 : width, out);
+    print_state_notes(nodes, status.assumed, out);
+  }
+  if (const std::vector<RolloutFacts> rollouts = rollouts_of(status.world); !rollouts.empty()) {
+    out << "\n";
+    print_rollouts(status.world, rollouts, width, out);
+  }
+  print_daemons(daemon_progress(status.world, status.index), width, out);
+  for (const Finding& finding : status.kai)
+    out << printable(fmt::format("\nkai-config: {} ({})\n", finding.message, finding.reason));
+  for (const Finding& finding : ignored_switches(status.world)) {
+    out << printable(fmt::format("\n{} {}: {} {}: {}\n", to_string(finding.severity), finding.reason,
+                                 finding.object.kind, finding.object.name, finding.message));
+  }
+  if (status.assumed) out << "\n" << kAssumedBaseline << ".\n";
+  for (const std::string& missing : status.incomplete) out << "incomplete: " << missing << "\n";
+}
+
+std::vector<LiveLine> lines_of(const FleetStatus& status, const std::vector<NodeRow>& nodes, bool wide,
+                               TerminalWidth width) {
+  std::vector<LiveLine> out;
+  if (status.no_operator) append_text(out, printable(status.no_operator->text()) + "\n\n");
+  if (nodes.empty()) {
+    append_text(out,
+                status.only.empty() ? "No node has GPUs.\n" : "No node matches --state, --policy and --selector.\n");
+    for (const std::string& name : status.only.policies) {
+      if (status.world.policies.find(name) == nullptr)
+        append_text(out, printable(missing_policy(status.world, name)) + "\n");
+    }
+  } else {
+    std::ranges::move(node_lines(nodes, wide, width), std::back_inserter(out));
+  }
+  std::ostringstream rest;
+  print_rest(status, nodes, wide, width, rest);
+  append_text(out, rest.str());
+  return out;
+}
+
 asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilter only, PlannerSettings settings,
                                  k8s::ObjectKey lease, std::ostream* out, std::ostream* err) {
   const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
   const bool text = status.form == OutputForm::text || status.form == OutputForm::wide;
-  const bool pages = text && screen_of_stdout().is_terminal();
-  StopSignals signals(*session.io, stop.get(), pages ? kLeaveAlternateScreen : std::string_view());
-  std::string last;  // What is left on the terminal.
+  const std::unique_ptr<LiveScreen> live =
+      text ? live_screen_of_process(session, stop.get(), settings, lease.name, out) : nullptr;
+  StopSignals signals(*session.io, stop.get(), [screen = live.get()] {
+    if (screen != nullptr) screen->leave();
+  });
   FleetWatch watch;
   watch.client = session.client;
   watch.clock = session.clock;
@@ -118,29 +170,21 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
   watch.lease = lease;
   watch.assumes_baseline = true;
   watch.show = [&, form = status.form, clock = session.clock](const FleetLook& look, std::ostream& view) {
-    std::ostringstream text_of_view;
     const k8s::WallTime now = clock->now();
-    const FleetStatus fleet{look.world,
-                            look.index,
-                            look.settings,
-                            now,
-                            look.incomplete,
-                            kai_findings(look.world, look.index, look.settings, now),
-                            look.no_operator,
-                            only,
-                            pages,
-                            look.assumed};
-    const bool trouble = print_status(fleet, form, screen_of_stdout().columns, text_of_view);
-    last = text_of_view.str();
-    view << last;
-    return FleetVerdict{.exit_status = trouble ? 1 : 0};
+    const FleetStatus fleet{look.world,       look.index,
+                            look.settings,    now,
+                            look.incomplete,  kai_findings(look.world, look.index, look.settings, now),
+                            look.no_operator, only,
+                            live != nullptr,  look.assumed};
+    if (live == nullptr) return FleetVerdict{.exit_status = print_status(fleet, form, 0, view) ? 1 : 0};
+    const std::vector<NodeRow> nodes = rows_of(fleet);
+    live->show(lines_of(fleet, nodes, form == OutputForm::wide, live->room().columns));
+    view << live->text();
+    return FleetVerdict{.exit_status = in_trouble(fleet, nodes) ? 1 : 0};
   };
-  if (text) watch.before_each = pages ? "" : "\n";
+  if (text && live == nullptr) watch.before_each = "\n";
   if (status.form == OutputForm::yaml) watch.before_each = "---\n";
-  if (pages) watch.page = [](const std::string& view) { return page_of(view, screen_of_stdout()); };
-  if (pages) *out << kEnterAlternateScreen << std::flush;
-  const int code = co_await watch_fleet(watch, out, err);
-  if (pages) *out << kLeaveAlternateScreen << last << std::flush;
+  const int code = co_await watch_on(live.get(), std::move(watch), out, err);
   signals.cancel();
   co_return code;
 }
@@ -157,37 +201,12 @@ std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const P
 
 bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out) {
   const std::vector<NodeRow> nodes = rows_of(status);
-  const bool stopped = status.no_operator && status.no_operator->was_running;
-  const bool trouble = stopped || std::ranges::any_of(nodes, &NodeRow::in_trouble);
   if (form == OutputForm::json || form == OutputForm::yaml) {
     print_document(document_of(status, nodes), form, out);
-    return trouble;
-  }
-  if (status.no_operator) out << printable(status.no_operator->text()) << "\n\n";
-  if (nodes.empty()) {
-    out << (status.only.empty() ? "No node has GPUs.\n" : "No node matches --state, --policy and --selector.\n");
-    for (const std::string& name : status.only.policies) {
-      if (status.world.policies.find(name) == nullptr) out << printable(missing_policy(status.world, name)) << "\n";
-    }
   } else {
-    print_nodes(nodes, form == OutputForm::wide, width, out);
-    print_slices(nodes, form == OutputForm::wide ? 0 : width, out);
-    print_state_notes(nodes, status.assumed, out);
+    out << text_of(lines_of(status, nodes, form == OutputForm::wide, width));
   }
-  if (const std::vector<RolloutFacts> rollouts = rollouts_of(status.world); !rollouts.empty()) {
-    out << "\n";
-    print_rollouts(status.world, rollouts, width, out);
-  }
-  print_daemons(daemon_progress(status.world, status.index), width, out);
-  for (const Finding& finding : status.kai)
-    out << printable(fmt::format("\nkai-config: {} ({})\n", finding.message, finding.reason));
-  for (const Finding& finding : ignored_switches(status.world)) {
-    out << printable(fmt::format("\n{} {}: {} {}: {}\n", to_string(finding.severity), finding.reason,
-                                 finding.object.kind, finding.object.name, finding.message));
-  }
-  if (status.assumed) out << "\n" << kAssumedBaseline << ".\n";
-  for (const std::string& missing : status.incomplete) out << "incomplete: " << missing << "\n";
-  return trouble;
+  return in_trouble(status, nodes);
 }
 
 asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, OutputForm form, NodeFilter only,
@@ -237,8 +256,11 @@ Command make_status_command() {
     add_node_filter(app, status->only);
     add_connection(app, settings);
     app.footer(
-        "Exit status: 0 fine; 1 a node is Failed or Blocked, or the operator no longer runs; 2 wrong usage, or the\n"
-        "cluster or the ConfigMaps of the device plugins cannot be read.");
+        "With --watch on a terminal: Up and Down select a node, Enter explains it, q goes back and ends, ? shows all\n"
+        "keys.\n"
+        "Exit status: 0 fine, or the view was ended by q; 1 a node is Failed or Blocked, or the operator no longer "
+        "runs;\n"
+        "2 wrong usage, or the cluster or the ConfigMaps of the device plugins cannot be read.");
   };
   return {.name = "status",
           .summary = "State of every GPU node, read from the live cluster",

@@ -121,7 +121,7 @@ Json node_json(const NodeRow& row) {
           {"slices", slices_json(row.slices)}};
 }
 
-void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width, std::ostream& out) {
+std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width) {
   const NodeAssessment none{};
   TextRow heading{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE"};
   if (wide) heading.insert(heading.end(), {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT"});
@@ -146,7 +146,11 @@ void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth wid
     rows.push_back(std::move(row));
   }
   if (!wide) drop_columns(rows, width, {"TARGET", "REVISION", "PROFILE", "POLICY"});
-  print_table(rows, out, wide ? 0 : width);
+  const std::vector<std::string> texts = table_lines(std::move(rows), wide ? 0 : width);
+  std::vector<LiveLine> out;
+  append_text(out, texts.front() + "\n");
+  for (std::size_t i = 0; i < nodes.size(); ++i) append_text(out, texts[i + 1] + "\n", nodes[i].name);
+  return out;
 }
 
 void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::ostream& out) {

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "controller/commands/live/lines.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/commands/status.h"
 #include "reconcilers/explain/shown_state.h"
@@ -37,7 +38,8 @@ struct NodeRow {
 // As docs/json.md describes it.
 [[nodiscard]] nlohmann::ordered_json node_json(const NodeRow& row);
 
-void print_nodes(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width, std::ostream& out);
+// A table: its heading, and a line about each node.
+[[nodiscard]] std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width);
 // Of nodes whose GPUs are partitioned; nothing, if there are none.
 void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::ostream& out);
 // What the states mean that are no phases, each once, and what the operator does about such nodes. `assumed`: no

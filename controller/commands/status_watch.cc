@@ -68,6 +68,7 @@ class FleetView {
     if (!watch_.lease.name.empty()) tasks_.spawn(executor_, follow_lease());
     if (watch_.timeout) tasks_.spawn(executor_, end_in_time());
     if (watch_.redraw) tasks_.spawn(executor_, wake_regularly());
+    if (watch_.look_again != nullptr) tasks_.spawn(executor_, wake_on_request());
     int code = 0;
     for (;;) {
       co_await wake_->wait();
@@ -131,6 +132,14 @@ class FleetView {
   asio::awaitable<void> wake_regularly() {
     for (;;) {
       co_await watch_.clock->sleep_for(*watch_.redraw);
+      wake_->notify();
+    }
+  }
+
+  asio::awaitable<void> wake_on_request() {
+    for (;;) {
+      const bool asked = co_await watch_.look_again->wait();
+      if (!asked) co_return;
       wake_->notify();
     }
   }

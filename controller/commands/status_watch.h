@@ -50,6 +50,7 @@ struct FleetWatch {
   k8s::ObjectKey lease;                                  // Of the operator; without a name it is not looked at.
   std::optional<k8s::Duration> timeout;                  // The watch ends with kTimedOut then.
   std::optional<k8s::Duration> redraw;                   // At least that often: views have durations.
+  k8s::Signal* look_again = nullptr;                     // notify() makes a view: what it is made for has changed.
   // A fleet without a record is shown as one whose nodes were just recorded, as the commands that look once show it.
   bool assumes_baseline = false;
 };

@@ -65,6 +65,8 @@ void add_watch(CLI::App& app, RolloutOptions& rollout) {
       ->type_name("DURATION");
   add_node_filter(app, rollout.only);
   app.footer(
+      "With --watch on a terminal: Up and Down select a node, Enter explains it, q goes back and ends, ? shows all\n"
+      "keys.\n"
       "Exit status: 0 fine; 1 a revision failed, or the operator no longer runs; 2 wrong usage, or the cluster\n"
       "cannot be read. With --wait: 0 every node that is meant runs its target or is held by somebody; 1 stopped\n"
       "(nodes failed or are blocked, the profile is invalid, the rollout was aborted, undone or stopped by failures);\n"

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "controller/commands/rollout/view.h"
@@ -60,7 +61,7 @@ class Tree {
   Tree(ReadingPass& pass, const FleetIndex& index, const TreeScope& scope, k8s::WallTime now, const Screen& screen)
       : pass_(pass), world_(pass.world()), index_(index), scope_(scope), now_(now), screen_(screen) {}
 
-  std::string print() {
+  std::vector<LiveLine> lines() {
     std::set<std::string> busy;
     for (const RolloutFacts& facts : shown_rollouts()) {
       add_rollout(facts);
@@ -71,7 +72,8 @@ class Tree {
       for (const PolicyWait& wait : waiting_policies(pass_, policy, busy))
         line(fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message));
     }
-    return out_.empty() ? "No rollout is in progress.\n" : out_;
+    if (out_.empty()) append_text(out_, "No rollout is in progress.\n");
+    return std::move(out_);
   }
 
  private:
@@ -87,7 +89,7 @@ class Tree {
     return out;
   }
 
-  void line(const std::string& text) { out_ += cut_to(text, screen_.columns) + "\n"; }
+  void line(const std::string& text) { append_text(out_, cut_to(text, screen_.columns) + "\n"); }
 
   void add_rollout(const RolloutFacts& facts) {
     const SharingRollout& rollout = *facts.rollout;
@@ -117,7 +119,8 @@ class Tree {
   // Of a template only the nodes that its SharingRollout names are known.
   void add_daemons(const RolloutFacts& facts) {
     for (const RolloutFacts::NodeRow& node : facts.nodes) {
-      branch(&node == &facts.nodes.back(), printable(fmt::format("{}  {}  {}", node.name, node.state, node.message)));
+      branch(&node == &facts.nodes.back(), printable(fmt::format("{}  {}  {}", node.name, node.state, node.message)),
+             node.name, facts.rollout->meta.name);
     }
   }
 
@@ -165,7 +168,8 @@ class Tree {
       branch(++at == branches,
              fmt::format("{} {:<{}}  {}{}{}", painted(screen_.utf8 ? sign.sign : sign.ascii, sign.paint, screen_),
                          node.name, name, painted(node.state, sign.paint, screen_),
-                         std::string(state + 2 - node.state.size(), ' '), printable(node.text)));
+                         std::string(state + 2 - node.state.size(), ' '), printable(node.text)),
+             node.name, rollout.meta.name);
     }
     if (hidden > 0) branch(++at == branches, fmt::format("and {} more pending", hidden));
     if (up_to_date > 0) {
@@ -175,11 +179,12 @@ class Tree {
     }
   }
 
-  void branch(bool last, const std::string& text) {
+  // `node`: what the branch is about, under the rollout.
+  void branch(bool last, const std::string& text, const std::string& node = {}, const std::string& rollout = {}) {
     const char* const corner = screen_.utf8 ? (last ? "  └─ " : "  ├─ ") : (last ? "  `- " : "  |- ");
     std::string whole = corner + text;
     whole.erase(whole.find_last_not_of(' ') + 1);
-    line(whole);
+    append_text(out_, cut_to(whole, screen_.columns) + "\n", node, rollout);
   }
 
   ReadingPass& pass_;
@@ -188,15 +193,15 @@ class Tree {
   const TreeScope& scope_;
   k8s::WallTime now_;
   const Screen& screen_;
-  std::string out_;
+  std::vector<LiveLine> out_;
 };
 
 }  // namespace
 
-std::string rollout_tree(const World& world, FleetIndex& index, const PlannerSettings& settings, const TreeScope& scope,
-                         k8s::WallTime now, const Screen& screen) {
+std::vector<LiveLine> rollout_tree(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                   const TreeScope& scope, k8s::WallTime now, const Screen& screen) {
   ReadingPass pass(world, index, settings, now);
-  return Tree(pass, index, scope, now, screen).print();
+  return Tree(pass, index, scope, now, screen).lines();
 }
 
 }  // namespace gso

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "controller/commands/live/lines.h"
 #include "controller/commands/shared/node_filter.h"
 #include "controller/commands/shared/screen.h"
 #include "reconcilers/fleet/fleet.h"
@@ -17,7 +19,7 @@ struct TreeScope {
 };
 // Nodes in a change first, each with its step and the pods that block it; then failed, blocked, held and pending ones;
 // those with nothing to do are counted. Lines fit the screen's columns. `index` is refreshed.
-[[nodiscard]] std::string rollout_tree(const World& world, FleetIndex& index, const PlannerSettings& settings,
-                                       const TreeScope& scope, k8s::WallTime now, const Screen& screen);
+[[nodiscard]] std::vector<LiveLine> rollout_tree(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                                 const TreeScope& scope, k8s::WallTime now, const Screen& screen);
 
 }  // namespace gso

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <ostream>
 #include <set>
@@ -9,9 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "controller/commands/live/lines.h"
+#include "controller/commands/live/live_screen.h"
 #include "controller/commands/rollout/tree.h"
 #include "controller/commands/rollout/wait.h"
-#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/stop_signals.h"
 #include "controller/commands/status_watch.h"
@@ -46,10 +49,13 @@ FleetVerdict verdict_of(const RolloutOptions& rollout, const WaitState& state) {
 asio::awaitable<int> watch(Session session, RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
                            std::ostream* out, std::ostream* err) {
   const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
-  const Screen screen = rollout.watch ? screen_of_stdout() : Screen();
-  StopSignals signals(*session.io, stop.get(), screen.is_terminal() ? kLeaveAlternateScreen : std::string_view());
+  const std::unique_ptr<LiveScreen> live =
+      rollout.watch ? live_screen_of_process(session, stop.get(), settings, rollout.lease_name, out) : nullptr;
+  StopSignals signals(*session.io, stop.get(), [screen = live.get()] {
+    if (screen != nullptr) screen->leave();
+  });
   const int code = co_await watch_rollouts_until(session.client, session.clock, stop.get(), rollout, only, settings,
-                                                 screen, out, err);
+                                                 live.get(), out, err);
   signals.cancel();
   co_return code;
 }
@@ -58,11 +64,9 @@ asio::awaitable<int> watch(Session session, RolloutOptions rollout, NodeFilter o
 
 asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock, k8s::Signal* stop,
                                           RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
-                                          Screen screen, std::ostream* out, std::ostream* err) {
-  const bool pages = screen.is_terminal();
+                                          LiveScreen* live, std::ostream* out, std::ostream* err) {
   const TreeScope scope{rollout.name, std::move(only)};
   NewLines news;
-  std::string last;  // What is left on the terminal.
   std::string waits_for;
   FleetWatch fleet;
   fleet.client = client;
@@ -80,11 +84,13 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
     std::vector<std::string> lines;
     if (look.no_operator) lines.push_back(look.no_operator->text());
     for (const std::string& missing : look.incomplete) lines.push_back("incomplete: " + missing);
-    if (pages) {
-      last.clear();
-      for (const std::string& line : lines) last += printable(line) + "\n";
-      last += rollout_tree(look.world, look.index, look.settings, scope, now, screen);
-      view << last;
+    if (live != nullptr) {
+      std::vector<LiveLine> page;
+      for (const std::string& line : lines) append_text(page, printable(line) + "\n");
+      std::ranges::move(rollout_tree(look.world, look.index, look.settings, scope, now, live->room()),
+                        std::back_inserter(page));
+      live->show(std::move(page));
+      view << live->text();
     } else {
       std::vector<std::string> progress = progress_lines(look.world, look.index, look.settings, now, rollout.name);
       lines.insert(lines.end(), progress.begin(), progress.end());
@@ -93,13 +99,8 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
     }
     return verdict;
   };
-  if (pages) {
-    fleet.redraw = std::chrono::seconds(1);
-    fleet.page = [screen](const std::string& view) { return page_of(view, screen); };
-    *out << kEnterAlternateScreen << std::flush;
-  }
-  const int code = co_await watch_fleet(fleet, out, err);
-  if (pages) *out << kLeaveAlternateScreen << last << std::flush;
+  if (live != nullptr) fleet.redraw = std::chrono::seconds(1);
+  const int code = co_await watch_on(live, std::move(fleet), out, err);
   if (code == kTimedOut)
     *err << kCommand << ": timed out after " << k8s::format_go_duration(*rollout.timeout) << ": " << waits_for << "\n";
   co_return code;

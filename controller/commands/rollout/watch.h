@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "controller/commands/live/live_screen.h"
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/node_filter.h"
-#include "controller/commands/shared/screen.h"
 #include "controller/config/options.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
@@ -21,10 +21,10 @@ namespace gso {
 [[nodiscard]] int watch_rollouts(const RolloutOptions& rollout, const Options& options, std::ostream& out,
                                  std::ostream& err);
 
-// The same on a given client, until `stop`. A screen without columns gets lines.
+// The same on a given client, until `stop`. `live`: where the tree is shown; null: a line for each change is written.
 boost::asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock, k8s::Signal* stop,
                                                  RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
-                                                 Screen screen, std::ostream* out, std::ostream* err);
+                                                 LiveScreen* live, std::ostream* out, std::ostream* err);
 
 // The lines that were not among the last ones.
 class NewLines {

@@ -1,13 +1,11 @@
 // SIGTERM, SIGINT and the like for commands that run until they are stopped.
 #pragma once
 
-#include <unistd.h>
-
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <cstdlib>
-#include <string_view>
+#include <functional>
 #include <utility>
 
 #include "k8sclient/clock.h"
@@ -18,9 +16,10 @@ namespace gso {
 class StopSignals {
  public:
   // The second signal ends the process, so that a stuck shutdown can be interrupted.
-  // `at_exit` is written to stdout before the second signal ends the process: what leaves a terminal as it was.
-  StopSignals(boost::asio::io_context& io, k8s::Signal* stop, std::string_view at_exit = {})
-      : set_(io, SIGTERM, SIGINT), stop_(stop), at_exit_(at_exit) {
+  // `at_exit` is called before the second signal ends the process, in which no destructor runs: it leaves a terminal as
+  // it was.
+  StopSignals(boost::asio::io_context& io, k8s::Signal* stop, std::function<void()> at_exit = {})
+      : set_(io, SIGTERM, SIGINT), stop_(stop), at_exit_(std::move(at_exit)) {
     wait();
   }
   // Each later signal notifies `hurry`, and none ends the process: for a command that first undoes what it has set. A
@@ -45,13 +44,13 @@ class StopSignals {
     });
   }
   [[noreturn]] void end(int number) const {
-    [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, at_exit_.data(), at_exit_.size());
+    if (at_exit_) at_exit_();
     std::_Exit(128 + number);
   }
   boost::asio::signal_set set_;
   k8s::Signal* stop_;
   k8s::Signal* hurry_ = nullptr;  // Null: the second signal ends the process.
-  std::string_view at_exit_;
+  std::function<void()> at_exit_;
   bool seen_ = false;
 };
 

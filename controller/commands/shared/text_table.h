@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/model/message_text.h"
@@ -43,8 +44,9 @@ inline void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal,
   }
 }
 
-// The first row is the heading. No blanks at the ends of lines.
-inline void print_table(std::vector<TextRow> rows, std::ostream& out, TerminalWidth terminal = 0) {
+// A line for each row; the first row is the heading. No blanks at the ends of lines. Text with newlines has them in its
+// line.
+[[nodiscard]] inline std::vector<std::string> table_lines(std::vector<TextRow> rows, TerminalWidth terminal = 0) {
   constexpr std::size_t kGap = 3;
   constexpr std::size_t kLeastRoom = 20;  // Of the last column.
   std::vector<std::size_t> widths;
@@ -56,6 +58,7 @@ inline void print_table(std::vector<TextRow> rows, std::ostream& out, TerminalWi
   std::size_t before = 0;
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) before += widths[i] + kGap;
   const std::size_t room = terminal == 0 ? std::string::npos : std::max(terminal, before + kLeastRoom) - before;
+  std::vector<std::string> out;
   for (const TextRow& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -63,8 +66,13 @@ inline void print_table(std::vector<TextRow> rows, std::ostream& out, TerminalWi
       line += last ? shortened(row[i], room) : row[i] + std::string(widths[i] + kGap - row[i].size(), ' ');
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    out << line << "\n";
+    out.push_back(std::move(line));
   }
+  return out;
+}
+
+inline void print_table(std::vector<TextRow> rows, std::ostream& out, TerminalWidth terminal = 0) {
+  for (const std::string& line : table_lines(std::move(rows), terminal)) out << line << "\n";
 }
 
 }  // namespace gso

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "controller/commands/live/live_screen.h"
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/rollout/tree.h"
 #include "controller/commands/rollout/watch.h"
@@ -31,9 +32,17 @@ class RolloutWatch : public RolloutCommand {
  protected:
   void begin(const std::string& name = "", Screen screen = {}) {
     options.name = name;
-    ended = sim.start(
-        into(watch_rollouts_until(&client, &sim.clock, stop.get(), options, {}, PlannerSettings(), screen, &out, &err),
-             &code));
+    if (screen.is_terminal()) {
+      LiveScreen::Parts parts;
+      parts.clock = &sim.clock;
+      parts.stop = stop.get();
+      parts.out = &out;
+      parts.measure = [screen] { return screen; };
+      live = std::make_unique<LiveScreen>(std::move(parts));
+    }
+    ended = sim.start(into(
+        watch_rollouts_until(&client, &sim.clock, stop.get(), options, {}, PlannerSettings(), live.get(), &out, errors),
+        &code));
     sim.clock.run_for(2s);
   }
   void wait_for(const std::string& name = "") {
@@ -56,6 +65,8 @@ class RolloutWatch : public RolloutCommand {
   }
 
   std::unique_ptr<k8s::Signal> stop = sim.clock.make_signal();
+  std::ostream* errors = &err;
+  std::unique_ptr<LiveScreen> live;
   std::shared_ptr<bool> ended;
   std::optional<int> code;
 };
@@ -161,6 +172,19 @@ TEST_F(RolloutWatch, OnATerminalATreeIsRedrawnInTheAlternateScreenAndTheLastOneS
   const std::size_t left = out.str().find("\x1b[?1049l");
   ASSERT_NE(left, std::string::npos);
   EXPECT_THAT(out.str().substr(left), HasSubstr("2/4 up to date, 1 in progress"));
+}
+
+// What is written into the alternate screen is gone with it.
+TEST_F(RolloutWatch, AnErrorIsPrintedOnceTheAlternateScreenIsLeft) {
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "nodes";
+  transport.faults().add(rule);
+  options.watch = true;
+  errors = &out;
+  begin("", {.columns = 80, .rows = 24, .colour = true, .utf8 = true});
+  EXPECT_EQ(result(), 2);
+  EXPECT_THAT(out.str(), testing::ContainsRegex("1049h.*1049l.*gpu-sharing-operator rollout status: .*nodes"));
 }
 
 TEST(NodeFilterFlags, NameStatesThatExist) {

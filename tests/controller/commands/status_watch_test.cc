@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <boost/asio/io_context.hpp>
 #include <csignal>
+#include <iostream>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -39,11 +38,10 @@ boost::asio::awaitable<void> watch_into(FleetWatch watch, std::ostream* out, std
 // The first one asks the watch to end. One that is stuck is ended by the second, and the terminal is as it was before.
 TEST(StopSignalsDeathTest, TheSecondSignalEndsTheProcessAndLeavesTheAlternateScreen) {
   const auto stopped_twice = [] {
-    dup2(STDERR_FILENO, STDOUT_FILENO);  // Which the test reads.
     boost::asio::io_context io;
     Sim sim;
     const std::unique_ptr<k8s::Signal> stop = sim.clock.make_signal();
-    const StopSignals signals(io, stop.get(), kLeaveAlternateScreen);
+    const StopSignals signals(io, stop.get(), [] { std::cerr << kLeaveAlternateScreen; });
     std::raise(SIGINT);
     io.poll();
     std::raise(SIGINT);

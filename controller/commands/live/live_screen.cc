@@ -1,0 +1,211 @@
+#include "controller/commands/live/live_screen.h"
+
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <csignal>
+#include <ostream>
+#include <sstream>
+#include <utility>
+
+#include "controller/commands/explain.h"
+#include "k8sclient/value/time.h"
+#include "reconcilers/model/message_text.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// The bytes of a sequence come together, unless a network delays them.
+constexpr k8s::Duration kEscapeWait = std::chrono::milliseconds(100);
+// A character that is wider than it was counted must not move the rows below: what is too long is cut.
+constexpr std::string_view kCutLongLines = "\x1b[?7l";
+constexpr std::string_view kWrapLongLines = "\x1b[?7h";
+
+}  // namespace
+
+LiveScreen::LiveScreen(Parts parts)
+    : parts_(std::move(parts)),
+      view_(parts_.measure()),
+      tasks_(parts_.clock),
+      explaining_(parts_.clock),
+      resized_(parts_.clock->make_signal()) {}
+
+Screen LiveScreen::room() const {
+  return parts_.keyboard == nullptr ? parts_.measure() : view_.room();
+}
+
+void LiveScreen::show(std::vector<LiveLine> lines) {
+  lines_ = std::move(lines);
+  drawn_ = true;
+  view_.show(lines_);
+}
+
+std::string LiveScreen::page() const {
+  return parts_.keyboard == nullptr ? page_of(text_of(lines_), parts_.measure()) : view_.page();
+}
+
+void LiveScreen::draw() {
+  if (drawn_ && entered_) *parts_.out << page() << std::flush;
+}
+
+void LiveScreen::enter() {
+  entered_ = true;
+  *parts_.out << kEnterAlternateScreen;
+  if (parts_.keyboard != nullptr) {
+    *parts_.out << kCutLongLines;
+    parts_.keyboard->take();
+  }
+  *parts_.out << std::flush;
+}
+
+void LiveScreen::leave() {
+  if (!std::exchange(entered_, false)) return;
+  if (parts_.keyboard != nullptr) {
+    *parts_.out << kWrapLongLines;
+    parts_.keyboard->release();
+  }
+  *parts_.out << kLeaveAlternateScreen << std::flush;
+}
+
+asio::awaitable<int> LiveScreen::run(FleetWatch watch, std::ostream* err) {
+  executor_ = co_await asio::this_coro::executor;
+  watch.page = [this](const std::string&) { return page(); };
+  watch.look_again = resized_.get();
+  enter();
+  if (parts_.keyboard != nullptr) {
+    tasks_.spawn(executor_, read_keys());
+    tasks_.spawn(executor_, follow_signals());
+  }
+  std::ostringstream errors;  // In the alternate screen they would be gone with it.
+  const int code = co_await watch_fleet(std::move(watch), parts_.out, &errors);
+  leave();
+  *parts_.out << text_of(lines_) << std::flush;
+  *err << errors.str();
+  tasks_.cancel();
+  explaining_.cancel();
+  co_await tasks_.join();
+  co_await explaining_.join();
+  co_return quit_&& errors.str().empty() ? 0 : code;
+}
+
+asio::awaitable<void> LiveScreen::read_keys() {
+  for (;;) {
+    const std::string bytes = co_await parts_.keyboard->read();
+    if (bytes.empty()) break;
+    ++reads_;
+    press(decoder_.decode(bytes));
+    if (decoder_.escape_is_open()) tasks_.spawn(executor_, end_escape(reads_));
+  }
+  parts_.stop->notify();
+}
+
+asio::awaitable<void> LiveScreen::end_escape(std::uint64_t after_read) {
+  co_await parts_.clock->sleep_for(kEscapeWait);
+  if (after_read == reads_) press(decoder_.end_escape());
+}
+
+void LiveScreen::press(const std::vector<Key>& keys) {
+  for (const Key key : keys) {
+    switch (view_.press(key)) {
+      case LiveView::Ask::nothing:
+        break;
+      case LiveView::Ask::explain:
+        ask_for_explanation();
+        break;
+      case LiveView::Ask::forget:
+        explaining_.cancel();
+        ++questions_;
+        break;
+      case LiveView::Ask::quit:
+        quit_ = true;
+        parts_.stop->notify();
+        break;
+    }
+  }
+  if (!keys.empty()) draw();
+}
+
+void LiveScreen::ask_for_explanation() {
+  explaining_.cancel();
+  explaining_.spawn(executor_, explain(view_.asked_node(), ++questions_));
+}
+
+asio::awaitable<void> LiveScreen::explain(std::string node, std::uint64_t question) {
+  const std::string text = co_await parts_.explain(std::move(node));
+  if (question != questions_) co_return;  // Another question has replaced this one, or the explanation was closed.
+  view_.show_explanation(text, k8s::format_time(parts_.clock->now()));
+  draw();
+}
+
+asio::awaitable<void> LiveScreen::follow_signals() {
+  asio::signal_set signals(executor_, SIGWINCH, SIGTSTP, SIGCONT);
+  signals.add(SIGHUP);
+  for (;;) {
+    const int number = co_await signals.async_wait(asio::use_awaitable);
+    if (number == SIGHUP) {
+      parts_.stop->notify();
+      continue;
+    }
+    if (number == SIGTSTP) suspend();
+    // A shell can have changed the mode of the terminal while the process was stopped.
+    if (number == SIGCONT && entered_) parts_.keyboard->take();
+    view_.resize(parts_.measure());
+    draw();
+    resized_->notify();  // The lines of another width.
+  }
+}
+
+// As SIGTSTP does it to a process that does not handle it; the terminal is the shell's meanwhile.
+void LiveScreen::suspend() {
+  const bool entered = entered_;
+  leave();
+  struct sigaction handled{};
+  struct sigaction standard{};
+  standard.sa_handler = SIG_DFL;
+  sigaction(SIGTSTP, &standard, &handled);
+  std::raise(SIGTSTP);  // Ends when the process continues.
+  sigaction(SIGTSTP, &handled, nullptr);
+  if (entered) enter();
+}
+
+namespace {
+
+asio::awaitable<std::string> explain_node_to_person(Session session, PlannerSettings settings, std::string lease_name,
+                                                    std::string node) {
+  const ExplainTarget target{.pod = false, .key = {"", std::move(node)}};
+  std::ostringstream text;
+  std::ostringstream errors;
+  (void)co_await explain_on_cluster(session.client, session.clock, target, OutputForm::text, settings, &text, &errors,
+                                    lease_name);
+  co_return text.str() + printable(errors.str());
+}
+
+}  // namespace
+
+std::unique_ptr<LiveScreen> live_screen_of_process(const Session& session, k8s::Signal* stop, PlannerSettings settings,
+                                                   std::string lease_name, std::ostream* out) {
+  if (!screen_of_stdout().is_terminal()) return nullptr;
+  LiveScreen::Parts parts;
+  parts.clock = session.clock;
+  parts.stop = stop;
+  parts.out = out;
+  parts.explain = [session, settings, lease_name](std::string node) {
+    return explain_node_to_person(session, settings, lease_name, std::move(node));
+  };
+  parts.keyboard = Keyboard::of_stdin(*session.io);
+  return std::make_unique<LiveScreen>(std::move(parts));
+}
+
+asio::awaitable<int> watch_on(LiveScreen* live, FleetWatch watch, std::ostream* out, std::ostream* err) {
+  if (live != nullptr) {
+    const int code = co_await live->run(std::move(watch), err);
+    co_return code;
+  }
+  const int code = co_await watch_fleet(std::move(watch), out, err);
+  co_return code;
+}
+
+}  // namespace gso

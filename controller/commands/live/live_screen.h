@@ -1,0 +1,93 @@
+// A live view on a terminal: its pages, its keys, and what happens to a terminal meanwhile (another size, Ctrl-Z).
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/commands/live/keyboard.h"
+#include "controller/commands/live/keys.h"
+#include "controller/commands/live/lines.h"
+#include "controller/commands/live/view.h"
+#include "controller/commands/shared/screen.h"
+#include "controller/commands/shared/session.h"
+#include "controller/commands/status_watch.h"
+#include "controller/runtime/task_group.h"
+#include "k8sclient/clock.h"
+
+namespace gso {
+
+// What `explain` prints about a node now, for people.
+using ExplainNode = std::function<boost::asio::awaitable<std::string>(std::string node)>;
+
+class LiveScreen {
+ public:
+  struct Parts {
+    k8s::Clock* clock = nullptr;
+    k8s::Signal* stop = nullptr;  // Notified when a person ends the view.
+    std::ostream* out = nullptr;
+    std::function<Screen()> measure = screen_of_stdout;
+    ExplainNode explain;
+    // Null: pages without keys, as far as they fit.
+    std::unique_ptr<Keyboard> keyboard;
+  };
+  explicit LiveScreen(Parts parts);
+  // Leaves the alternate screen and gives the terminal its mode back: on each way out.
+  ~LiveScreen() { leave(); }
+  LiveScreen(const LiveScreen&) = delete;
+  LiveScreen& operator=(const LiveScreen&) = delete;
+
+  // What lines have room for.
+  [[nodiscard]] Screen room() const;
+  void show(std::vector<LiveLine> lines);
+  // Of show().
+  [[nodiscard]] std::string text() const { return text_of(lines_); }
+
+  // watch_fleet() on this screen; its `show` calls show() of this screen. What it writes to `err` follows the alternate
+  // screen, and so does the last view. Exit status: 0 if the view was ended by its key.
+  [[nodiscard]] boost::asio::awaitable<int> run(FleetWatch watch, std::ostream* err);
+
+  void leave();
+
+ private:
+  void enter();
+  [[nodiscard]] std::string page() const;
+  void draw();
+  void press(const std::vector<Key>& keys);
+  void ask_for_explanation();
+  void suspend();
+  boost::asio::awaitable<void> read_keys();
+  boost::asio::awaitable<void> end_escape(std::uint64_t after_read);
+  boost::asio::awaitable<void> follow_signals();
+  boost::asio::awaitable<void> explain(std::string node, std::uint64_t question);
+
+  Parts parts_;
+  boost::asio::any_io_executor executor_;
+  std::vector<LiveLine> lines_;
+  LiveView view_;
+  KeyDecoder decoder_;
+  TaskGroup tasks_;
+  TaskGroup explaining_;
+  std::unique_ptr<k8s::Signal> resized_;
+  std::uint64_t reads_ = 0;
+  std::uint64_t questions_ = 0;
+  bool entered_ = false;
+  bool drawn_ = false;  // Before the first view nothing is there to be drawn.
+  bool quit_ = false;
+};
+
+// On the terminal of the process, with keys if stdin is one too; null: stdout is no terminal. `stop` ends the watch.
+[[nodiscard]] std::unique_ptr<LiveScreen> live_screen_of_process(const Session& session, k8s::Signal* stop,
+                                                                 PlannerSettings settings, std::string lease_name,
+                                                                 std::ostream* out);
+// LiveScreen::run(); without a screen watch_fleet().
+[[nodiscard]] boost::asio::awaitable<int> watch_on(LiveScreen* live, FleetWatch watch, std::ostream* out,
+                                                   std::ostream* err);
+
+}  // namespace gso
