@@ -88,7 +88,8 @@ asio::awaitable<int> LiveScreen::run(FleetWatch watch, std::ostream* err) {
   explaining_.cancel();
   co_await tasks_.join();
   co_await explaining_.join();
-  co_return quit_&& errors.str().empty() ? 0 : code;
+  const bool ended_by_key = quit_ && errors.str().empty();
+  co_return ended_by_key ? 0 : code;
 }
 
 asio::awaitable<void> LiveScreen::read_keys() {
