@@ -38,17 +38,18 @@ void add_config_places(const DocumentValue& policy, ClusterObject& object) {
 
 }  // namespace
 
+const DocumentValue* ObjectCollector::name_of(const DocumentValue& value) const {
+  return objects_ != nullptr ? at_path(value, {"metadata", "name"}) : nullptr;
+}
+
 void ObjectCollector::add(const DocumentValue& value, std::string_view kind, const std::string& source) {
   static constexpr std::array<std::string_view, 11> kKinds{
       "Node", "DaemonSet", "ConfigMap",    "ClusterPolicy", "ControllerRevision", "SharingPolicy",
       "Pod",  "Config",    "RuntimeClass", "DeviceClass",   "ResourceSlice"};
-  const DocumentValue* metadata = value.find("metadata");
-  const DocumentValue* name = metadata != nullptr ? metadata->find("name") : nullptr;
-  if (objects_ == nullptr || name == nullptr || std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-    return;
-  }
+  const DocumentValue* name = name_of(value);
+  if (name == nullptr || std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) return;
   const DocumentValue* field = deciding_field(value, kind);
-  ClusterObject& object = append(kind, kind, *metadata, to_json(value), source);
+  ClusterObject& object = append(kind, kind, *value.find("metadata"), to_json(value), source);
   const Position at = field != nullptr ? field->at : name->at;
   object.line = at.line;
   object.column = at.column;
@@ -60,11 +61,9 @@ void ObjectCollector::add(const DocumentValue& value, std::string_view kind, con
 
 void ObjectCollector::add_template(const DocumentValue& workload, std::string_view kind, const PodTemplate& of,
                                    const std::string& source) {
+  const DocumentValue* name = name_of(workload);
+  if (name == nullptr || !needs_other_objects(*of.pod)) return;
   const DocumentValue* metadata = workload.find("metadata");
-  const DocumentValue* name = metadata != nullptr ? metadata->find("name") : nullptr;
-  if (objects_ == nullptr || name == nullptr || !needs_other_objects(*of.pod)) {
-    return;
-  }
   nlohmann::json pod = to_json(*of.pod);
   pod["apiVersion"] = "v1";
   pod["kind"] = "Pod";

@@ -26,6 +26,8 @@ class ObjectCollector {
                     const std::string& source);
 
  private:
+  // The name of an object; null: it has none, or nothing is collected.
+  [[nodiscard]] const DocumentValue* name_of(const DocumentValue& value) const;
   ClusterObject& append(std::string_view kind, std::string_view document_kind, const DocumentValue& metadata,
                         nlohmann::json json, const std::string& source);
 
