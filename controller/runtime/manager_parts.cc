@@ -1,0 +1,277 @@
+// The parts of the Manager and their connections: watches and answers to the loop, election to the gate, everything to
+// logs and metrics.
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <utility>
+
+#include "controller/config/operator_options.h"
+#include "controller/runtime/client_settings.h"
+#include "controller/runtime/manager.h"
+
+namespace gso {
+namespace {
+
+const std::string kWatchFailed = "Watch failed";
+const std::string kLeaseFailed = "Lease could not be acquired or renewed";
+constexpr std::size_t kLongList = 200;
+
+PlannerSettings settings_of(const Options& options) {
+  PlannerSettings out = options.planner_settings();
+  out.options_text = print_operator_options(options);
+  return out;
+}
+
+}  // namespace
+
+Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor executor)
+    : runtime_(std::move(runtime)),
+      options_(std::move(options)),
+      executor_(std::move(executor)),
+      clock_(runtime_.clock),
+      log_(runtime_.log),
+      metrics_(runtime_.metrics),
+      view_(runtime_.view),
+      settings_(settings_of(options_)),
+      outages_(clock_, log_),
+      client_(runtime_.transport, clock_, client_options(runtime_, options_, &outages_)),
+      expectations_(&client_, clock_, &world_),
+      cluster_(
+          &client_, clock_, &world_, watcher_options(runtime_, options_),
+          {.complete = [this](const std::string& resource, std::size_t objects) { view_complete(resource, objects); },
+           .failed = [this](const std::string& resource, const k8s::Error& error) { watch_failed(resource, error); }}),
+      services_(clock_),
+      workers_(clock_),
+      dynamic_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
+               {.changed = [this] { loop_->note_scopes_changed(); },
+                .failed = [this](const WatchScope& scope,
+                                 const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      kai_watches_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
+                   {.complete = [this] { loop_->note_change(); },
+                    .failed = [this](const KaiScope& scope,
+                                     const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      partitioning_watches_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
+                            {.complete = [this] { loop_->note_change(); },
+                             .failed = [this](const PartitioningScope& scope,
+                                              const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      kai_reader_(&client_, clock_, &world_, &settings_.kai, log_),
+      lookup_queue_({.reads = &kai_reader_,
+                     .clock = clock_,
+                     .world = &world_,
+                     .settings = &settings_.kai,
+                     .log = log_,
+                     .tasks = &services_,
+                     .executor = executor_,
+                     .wake = [this](Duration after) { loop_->wake(after); }}),
+      consumers_({.client = &client_,
+                  .clock = clock_,
+                  .world = &world_,
+                  .index = &index_,
+                  .settings = &settings_,
+                  .log = log_,
+                  .executor = executor_,
+                  .wake = [this](Duration after) { loop_->wake(after); }}) {
+  const auto failed = [this](const std::string& what) {
+    become_fatal({k8s::Reason::unavailable, 0, "internal error: " + what});
+  };
+  services_.on_failure(failed);
+  workers_.on_failure(failed);
+  make_elector();
+  make_writers();
+  make_loop();
+  make_pages();
+  FleetMetrics::declare_zeros(*metrics_);
+  metrics_->on_render([this](Metrics& metrics) { fleet_metrics_->fill(metrics); });
+}
+
+Manager::~Manager() {
+  metrics_->forget_fills();
+}
+
+void Manager::make_elector() {
+  if (!options_.leader_elect || options_.dry_run) return;
+  LeaderElectionOptions election;
+  election.lease = {settings_.operator_namespace, options_.lease_name};
+  election.identity = options_.identity;
+  election.lease_duration = options_.lease_duration;
+  election.renew_deadline = options_.renew_deadline;
+  election.retry_period = options_.retry_period;
+  election.seed = runtime_.seed;
+  election.only_observes = settings_.rollouts == PolicyMode::observe;
+  LeaderElectionEvents events;
+  events.started_leading = [this] {
+    log_->info("Became leader", {{"identity", options_.identity}});
+    view_->leading = true;
+    record_leader();
+    if (elector_->follows_observer()) loop_->note_only_observed();
+    loop_->wake(Duration::zero());
+  };
+  events.stopped_leading = [this] { stopped_leading(); };
+  events.new_leader = [this](const std::string& identity) {
+    if (identity != options_.identity) log_->info("New leader elected", {{"identity", identity}});
+  };
+  const std::string subject = fmt::format("Lease {}/{}", election.lease.ns, election.lease.name);
+  events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kLeaseFailed, subject, error); };
+  events.recovered = [this, subject] { outages_.worked(kLeaseFailed, subject); };
+  events.written = [this] { ++view_->lease_writes; };
+  const k8s::ObjectKey lease = election.lease;
+  elector_ = std::make_unique<LeaderElector>(&client_, clock_, std::move(election), std::move(events));
+  make_lease_watch(lease);
+}
+
+// As client-go's election does, so that `kubectl describe lease` shows who led when.
+void Manager::record_leader() {
+  recorder_->record(
+      {.regarding = {"coordination.k8s.io/v1", "Lease", settings_.operator_namespace, options_.lease_name, ""},
+       .warning = false,
+       .reason = "LeaderElection",
+       .action = "LeaderElection",
+       .note = options_.identity + " became leader"});
+}
+
+void Manager::make_lease_watch(const k8s::ObjectKey& lease) {
+  const std::string subject = fmt::format("Lease {}/{}", lease.ns, lease.name);
+  LeaseWatchEvents events;
+  events.changed = [this](std::optional<std::string_view> holder) {
+    const bool free = !holder || holder->empty();
+    const bool taken = elector_->leading() && holder && *holder != options_.identity;
+    if (free || taken) elector_->look_now();
+  };
+  events.synced = [this, subject] { outages_.worked(kWatchFailed, subject); };
+  // Without the watch the Lease is read every few seconds.
+  events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kWatchFailed, subject, error); };
+  lease_watch_ = std::make_unique<LeaseWatch>(&client_, lease, watcher_options(runtime_, options_), std::move(events));
+}
+
+void Manager::make_writers() {
+  WriteGate gate;
+  gate.check = [this] { return may_write(); };
+  gate.end_by = [this] { return elector_ != nullptr ? elector_->takeover_after() : MonoTime::never(); };
+
+  EventRecorderHooks hooks;
+  hooks.counted = [this](const char* result) {
+    metrics_->add("gpusharing_events_total", {{"result", result}});
+    if (std::string_view(result) == "sent") ++view_->event_writes;
+  };
+  hooks.failed = [this](const k8s::Error& error) { outages_.failed("Event was not sent", "events", error); };
+  // Events about the last writes are sent during a stop as well, as long as the Lease is held.
+  hooks.before_send = [this]() -> k8s::Result<void> {
+    if (crashed_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
+    if (elector_ != nullptr && !elector_->may_write())
+      return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
+    return {};
+  };
+  EventRecorderOptions recording;
+  recording.reporting_instance = runtime_.instance;
+  recording.seed = runtime_.seed;
+  recorder_ = std::make_unique<EventRecorder>(&client_, clock_, std::move(recording), std::move(hooks));
+
+  ExecutorOptions execution;
+  execution.status_interval = options_.status_interval;
+  execution.dry_run = options_.dry_run;
+  execution.state_config_map = {settings_.operator_namespace, settings_.state_config_map};
+  execution.state_in_memory = settings_.rollouts == PolicyMode::observe;
+  Executor::Parts parts;
+  parts.client = &client_;
+  parts.places = [this] { return client_.writes().limit(); };
+  parts.clock = clock_;
+  parts.world = &world_;
+  parts.settings = &settings_;
+  parts.expectations = &expectations_;
+  parts.log = log_;
+  parts.metrics = metrics_;
+  parts.gate = std::move(gate);
+  parts.still_due = [this](std::vector<PlannedAction> deletions) {
+    return kai_reader_.still_due(std::move(deletions));
+  };
+  parts.hooks = runtime_.hooks;
+  parts.view = view_;
+  parts.ended_late = [this](const Execution& result) { loop_->note_late(result); };
+  plan_executor_ = std::make_unique<Executor>(std::move(parts), std::move(execution));
+}
+
+void Manager::make_loop() {
+  FleetLoop::Parts parts;
+  parts.clock = clock_;
+  parts.world = &world_;
+  parts.index = &index_;
+  parts.settings = &settings_;
+  parts.cluster = &cluster_;
+  parts.dynamic = &dynamic_;
+  parts.kai = &kai_watches_;
+  parts.partitioning = &partitioning_watches_;
+  parts.lookups = &lookup_queue_;
+  parts.consumers = &consumers_;
+  parts.expectations = &expectations_;
+  parts.executor = plan_executor_.get();
+  parts.recorder = recorder_.get();
+  parts.spawn = [this](boost::asio::awaitable<void> task) { services_.spawn(executor_, std::move(task)); };
+  parts.leading = [this] { return leading(); };
+  parts.on_fatal = [this](k8s::Error error) { become_fatal(std::move(error)); };
+  parts.log = log_;
+  parts.metrics = metrics_;
+  parts.view = view_;
+  FleetLoopOptions looping;
+  looping.batch_window = options_.batch_window;
+  looping.resync_period = options_.resync_period;
+  looping.assume_observed_for = options_.assume_observed_for;
+  looping.dry_run = options_.dry_run;
+  looping.partitioning = options_.partitioning_mode;
+  loop_ = std::make_unique<FleetLoop>(std::move(parts), looping);
+}
+
+void Manager::make_pages() {
+  FleetMetrics::Parts metrics;
+  metrics.clock = clock_;
+  metrics.client = &client_;
+  metrics.world = &world_;
+  metrics.index = &index_;
+  metrics.cluster = &cluster_;
+  metrics.dynamic = &dynamic_;
+  metrics.kai = &kai_watches_;
+  metrics.partitioning = &partitioning_watches_;
+  metrics.queue = &loop_->queue();
+  metrics.expectations = &expectations_;
+  metrics.leading = [this] { return leading(); };
+  metrics.view = view_;
+  metrics.lease_name = options_.lease_name;
+  fleet_metrics_ = std::make_unique<FleetMetrics>(std::move(metrics));
+
+  DebugPages::Parts pages;
+  pages.clock = clock_;
+  pages.world = &world_;
+  pages.index = &index_;
+  pages.settings = &settings_;
+  pages.cluster = &cluster_;
+  pages.dynamic = &dynamic_;
+  pages.queue = &loop_->queue();
+  pages.held_since = &loop_->held_since();
+  pages.consumers = &consumers_;
+  pages.executor = plan_executor_.get();
+  pages.synced = [this] { return loop_->synced(); };
+  pages.leading = [this] { return leading(); };
+  pages.leader = [this] { return leader(); };
+  pages.log = log_;
+  pages.view = view_;
+  debug_pages_ = std::make_unique<DebugPages>(std::move(pages));
+}
+
+void Manager::view_complete(const std::string& resource, std::size_t objects) {
+  // A missing API is detected again every minute: report it once.
+  const LogLevel level = reported_synced_.insert(resource).second ? LogLevel::info : LogLevel::debug;
+  outages_.worked(kWatchFailed, resource);
+  log_->log(level, "Synced", {{"resource", resource}, {"objects", objects}});
+  // A long list leaves freed buffers behind; give them back, the next one is far away.
+  if (objects >= kLongList) malloc_trim(0);
+  loop_->note_change();
+}
+
+void Manager::watch_failed(const std::string& resource, const k8s::Error& error) {
+  const std::string kind = resource.substr(0, resource.find(' '));
+  metrics_->add("gpusharing_watch_failures_total",
+                {{"resource", kind}, {"reason", std::string(k8s::to_string(error.reason))}});
+  outages_.failed(kWatchFailed, resource, error);
+  loop_->note_change();
+}
+
+}  // namespace gso
