@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/text_history.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
+#include "reconcilers/node/known_daemon.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/profile/revision.h"
 
@@ -236,6 +237,16 @@ ProfilePtr Assessor::loaded_profile() const {
 // Null if its text is not known any more.
 ProfilePtr Assessor::profile_of(std::string_view revision) const {
   return known_profile(revision, context_.world, context_.record, context_.profiles, overridden_errors(*plugin_, gfd_));
+}
+
+ProfilePtr Assessor::profile_of_daemon() const {
+  const Pod* pod = newest(Component::mps);
+  const auto has_target_key = [&](std::string_view profile) { return profile.empty() || profile == out_.profile_ref; };
+  const bool same_key = !out_.label && has_target_key(out_.loaded.profile.view()) &&
+                        (!out_.change || has_target_key(profile_ref_of(*out_.change)));
+  if (pod != nullptr && same_key && config_map_ != nullptr && has_read(*pod)) return out_.profile;
+  if (!out_.change) return loaded_profile();
+  return of_kept_daemon(*out_.change, profile_of(out_.change->to));
 }
 
 EffectiveKey Assessor::present_key() const {

@@ -7,6 +7,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/retry.h"
 #include "reconcilers/node/assessor.h"
+#include "reconcilers/node/known_daemon.h"
 #include "reconcilers/node/node_phase.h"
 
 namespace gso {
@@ -231,7 +232,9 @@ bool Assessor::mps_kept_its_old_profile(Transition transition) const {
 
 Transition Assessor::transition_from(const ProfilePtr& before) const {
   const bool mps_pod = newest(Component::mps) != nullptr;
-  const Transition out = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, out_.profile->profile());
+  const Profile& after = out_.profile->profile();
+  Transition out = transition_on(node_, mps_pod, before ? &before->profile() : nullptr, after);
+  if (!before) out = keep_daemon(out, observed_shape(node_, mps_pod), profile_of_daemon(), after);
   return out == Transition::none ? Transition::plugin_only : out;
 }
 

@@ -92,6 +92,8 @@ class Assessor {
 
   [[nodiscard]] ProfilePtr profile_of(std::string_view revision) const;
   [[nodiscard]] ProfilePtr loaded_profile() const;
+  // With which profile its MPS daemon certainly runs; null: none is certain.
+  [[nodiscard]] ProfilePtr profile_of_daemon() const;
   // The key of the node's present label, or the default; the operator may still have to write another label.
   [[nodiscard]] EffectiveKey present_key() const;
   [[nodiscard]] bool may_run_former_key() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reconcilers/cluster/config_map_times.h"
+#include "reconcilers/node/known_daemon.h"
 
 namespace gso {
 
@@ -24,19 +25,21 @@ bool LoadedContent::has_read(Component component, const Pod& pod, const ConfigMa
 ChangePlan LoadedContent::from_what_it_shows() const {
   const bool daemon = !view_.pods.mps.empty();
   ChangePlan next;
-  next.kind = transition_from(observed_shape(view_.node, daemon), view_.facts.profile->profile());
-  if (daemon_may_be_older() && !steps_for(next.kind).touches_mps) next.kind = Transition::change_mps;
+  const Shape shown = observed_shape(view_.node, daemon);
+  const Profile& after = view_.facts.profile->profile();
+  next.kind = keep_daemon(transition_from(shown, after), shown, profile_of_daemon(), after);
   next.cause = ChangeCause::edited;
   return next;
 }
 
 // The labels come from GFD: an MPS daemon that started during this change might have loaded the text before the last
 // edit.
-bool LoadedContent::daemon_may_be_older() const {
-  const bool wants_one = view_.facts.profile->profile().strategy() == Strategy::mps;
-  if (!wants_one || !steps_for(change_.kind).touches_mps || view_.pods.mps.empty()) return false;
+ProfilePtr LoadedContent::profile_of_daemon() const {
   const ConfigMap* now = content();
-  return now == nullptr || !has_read(Component::mps, *view_.pods.mps.front(), *now);
+  const bool is_new =
+      now != nullptr && !view_.pods.mps.empty() && has_read(Component::mps, *view_.pods.mps.front(), *now);
+  if (is_new) return view_.facts.profile;
+  return of_kept_daemon(change_, begun_for_);
 }
 
 std::map<Component, std::set<std::string>> LoadedContent::older_pods(const ChangePlan& next) const {

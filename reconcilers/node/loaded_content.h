@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "reconcilers/node/node_patch.h"
 
@@ -14,8 +15,9 @@ namespace gso {
 
 class LoadedContent {
  public:
-  // Both outlive this.
-  LoadedContent(const NodeView& view, const NodeChange& change) : view_(view), change_(change) {}
+  // Both outlive this. `begun_for`: the profile of change.to; null: unknown.
+  LoadedContent(const NodeView& view, const NodeChange& change, ProfilePtr begun_for)
+      : view_(view), change_(change), begun_for_(std::move(begun_for)) {}
 
   // The difference between what the node shows and what is in the ConfigMap, as if it had just been edited.
   [[nodiscard]] ChangePlan from_what_it_shows() const;
@@ -38,10 +40,12 @@ class LoadedContent {
   // The pod has certainly read the present text, and was created from the present template.
   [[nodiscard]] bool has_read(Component component, const Pod& pod, const ConfigMap& content) const;
   [[nodiscard]] bool is_of_old_template(Component component, const Pod& pod) const;
-  [[nodiscard]] bool daemon_may_be_older() const;
+  // With which profile the node's MPS daemon certainly runs; null: none is certain.
+  [[nodiscard]] ProfilePtr profile_of_daemon() const;
 
   const NodeView& view_;
   const NodeChange& change_;
+  ProfilePtr begun_for_;
 };
 
 }  // namespace gso

@@ -89,7 +89,7 @@ ChangeStep::ChangeStep(const StepInput& input)
       same_target_(facts_.profile && facts_.profile->valid && change_.to == facts_.target.view()),
       target_(same_target_ ? facts_.profile : input.begun_for),
       first_(first_components(facts_, change_.kind)),
-      content_(input.view, change_),
+      content_(input.view, change_, target_),
       ages_(snapshot_, out_.plan) {}
 
 Step ChangeStep::run() {

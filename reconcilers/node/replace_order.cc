@@ -96,7 +96,8 @@ Transition transition_between(const Profile& before, const Profile& after) {
 }
 
 Transition transition_from(const Shape& before, const Profile& after) {
-  return between(before, shape_of(after), Transition::reshare);
+  return between(before, shape_of(after),
+                 after.strategy() == Strategy::mps ? Transition::change_mps : Transition::reshare);
 }
 
 Transition transition_on(const Node& node, bool mps_pod, const Profile* before, const Profile& after) {

@@ -36,8 +36,8 @@ struct Shape {
 [[nodiscard]] Shape observed_shape(const Node& node, bool mps_pod);
 
 [[nodiscard]] Transition transition_between(const Profile& before, const Profile& after);
-// If the text before is unknown: at least every pod that can be affected (plugin and GFD always, MPS when its shape
-// differs).
+// If the text before is unknown: every pod that can be affected (plugin and GFD always; the MPS daemon as well, because
+// it also reads migStrategy, which no node shows).
 [[nodiscard]] Transition transition_from(const Shape& before, const Profile& after);
 
 // For one node: from the text that it loaded, if known, and from what the node shows. If the two differ (the node was

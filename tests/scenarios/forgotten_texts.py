@@ -1,5 +1,5 @@
 """Changes to a text that nothing has any more: not its ConfigMap, no SharingRollout, and not the record."""
-from scenario import CONFIG_LABEL, INVALID, REVISION, expect, expect_that, fleet, one, scenario, ts
+from scenario import COMPONENTS, CONFIG_LABEL, INVALID, REVISION, expect, expect_that, fleet, mps, one, scenario, ts
 
 
 def half_way_to_a_forgotten_text(middle, **options):
@@ -67,3 +67,57 @@ def the_text_of_a_node_that_has_another_key_by_now_is_still_known():
     c.edit(any=ts(8))
     c.converge()
     expect("what the plugins run", {c.loaded[c.plugin(name)] for name in c.nodes()}, {ts(8)})
+
+
+def mps_fleet_of_a_forgotten_text():
+    """Two nodes run MPS with migStrategy none, as their annotations say, and nothing has that text any more: the key has
+    migStrategy single, which no label and no capacity of a node shows."""
+    c = fleet(2, ts(4), rollout={"canary": {"nodesPerGroup": 0}})
+    c.edit(any=mps(4, mig="none"))
+    c.converge()
+    for rollout in c.all("SharingRollout"):
+        c.remove("SharingRollout", rollout["metadata"]["name"])
+    c.forget_own_state()
+    c.edit(any=mps(4, mig="single"))
+    return c
+
+
+def expect_on_every_node(c, text):
+    runs = {c.loaded[c.pod_of(component, name)["metadata"]["uid"]] for name in c.nodes() for component in COMPONENTS}
+    expect("what the pods of the nodes run", runs, {text})
+
+
+@scenario
+def the_mps_daemon_of_a_node_whose_text_is_not_known_is_replaced_with_its_plugin():
+    """A, which the nodes run, is forgotten, and B differs from it in migStrategy only: the MPS daemons run B as well."""
+    c = mps_fleet_of_a_forgotten_text()
+    c.converge()
+    expect_on_every_node(c, mps(4, mig="single"))
+
+
+@scenario
+def the_mps_daemon_of_a_node_whose_text_is_not_known_waits_for_its_clients():
+    """The same, with a pod that uses the daemon of n01: n01 waits for it, and its daemon is replaced then."""
+    c = mps_fleet_of_a_forgotten_text()
+    c.consumer("job", "n01")
+    daemon = c.pod_of("mps", "n01")["metadata"]["uid"]
+    for _ in range(6):
+        c.after("1m")
+    expect("the daemon of n01", c.pod_of("mps", "n01")["metadata"]["uid"], daemon)
+    c.end("job")
+    c.converge()
+    expect_on_every_node(c, mps(4, mig="single"))
+
+
+@scenario
+def an_mps_daemon_that_has_read_the_text_is_kept_although_the_former_one_is_not_known():
+    """The same, but the daemons were restarted since the edit, and run B: plugin and GFD are replaced, and no daemon."""
+    c = mps_fleet_of_a_forgotten_text()
+    c.wait("1m")
+    for name in c.nodes():
+        c.drop(c.pod_of("mps", name))
+    c.react()
+    daemons = {name: c.pod_of("mps", name)["metadata"]["uid"] for name in c.nodes()}
+    c.converge()
+    expect_on_every_node(c, mps(4, mig="single"))
+    expect("the daemons", {name: c.pod_of("mps", name)["metadata"]["uid"] for name in c.nodes()}, daemons)

@@ -129,8 +129,7 @@ def a_daemon_that_keeps_its_profile_is_replaced_although_the_node_shows_the_new_
 def a_node_whose_pods_have_read_a_text_that_was_taken_back_drains_until_it_is_idle():
     """MPS. B, which no label shows, waits for an approval, n01 reboots into it, and A is put back. n01 shows A and runs B: it
     stays in its change until its pod has ended, and is not given back and started again and again."""
-    single, none_of_mig = (mps(4).replace("version: v1\n", "version: v1\nflags:\n  migStrategy: %s\n" % strategy)
-                           for strategy in ("single", "none"))
+    single, none_of_mig = mps(4, mig="single"), mps(4, mig="none")
     c = fleet(2, none_of_mig, rollout={"canary": {"nodesPerGroup": 0}})
     c.policy(mode="Approve")
     c.after("1m")

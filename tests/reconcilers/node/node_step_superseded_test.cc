@@ -1,5 +1,11 @@
 // Rows C5, C7 and C10 of node_step.h: a node half-way whose text or template is changed again.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
 
 #include "tests/reconcilers/node/node_step_fixture.h"
 
@@ -211,6 +217,52 @@ TEST_F(SupersededStep, C10_LabelsProveNothingOnceTheNodeHasAnotherKey) {
   const Step taken = take();
   EXPECT_EQ(taken.row, StepRow::c7);
   EXPECT_EQ(actions(taken), Actions{"into(Superseded)"});
+}
+
+// A node half-way to MPS that only the plugin reads anew: its daemon has run since before the change.
+class KeptDaemon : public NodeStep {
+ protected:
+  KeptDaemon() {
+    change.to = profiles.compile(mps_text("none", "failRequestsGreaterThanOne: false, "))->revision;
+    change.kind = Transition::plugin_only;
+    change.pods.erase(Component::gfd);
+    replace_all();
+    add_pod("old-mps", Component::mps, now - hours(2));
+    node.meta.labels.set("nvidia.com/gpu.replicas", "4");
+    shows_something_else();
+    text_was_written(now - seconds(10));
+    list_consumers({});
+  }
+  static std::string mps_text(std::string_view mig, std::string_view more = {}) {
+    return fmt::format(
+        "version: v1\nflags:\n  migStrategy: {}\nsharing:\n  mps: {{{}resources: [{{name: nvidia.com/gpu, replicas: "
+        "4}}]}}\n",
+        mig, more);
+  }
+  // The MPS pods that the change lists after this step.
+  std::set<std::string> daemons_listed() {
+    const Step taken = take();
+    EXPECT_EQ(taken.row, StepRow::c7);
+    const auto* patch = taken.plan.actions.empty() ? nullptr : std::get_if<PatchNode>(&taken.plan.actions[0].action);
+    if (patch == nullptr) return {"no patch"};
+    return parse_change(patch->set_annotations.at(std::string(kChangeAnnotation)))->pods[Component::mps];
+  }
+};
+
+TEST_F(KeptDaemon, C7_IsListedForAnotherMigStrategy) {
+  aim_at(mps_text("single"));
+  EXPECT_EQ(daemons_listed(), std::set<std::string>{"old-mps"});
+}
+
+TEST_F(KeptDaemon, C7_StaysForATextThatItServes) {
+  aim_at(mps_text("none"));
+  EXPECT_EQ(daemons_listed(), std::set<std::string>{});
+}
+
+TEST_F(KeptDaemon, C7_IsListedIfTheTextOfTheChangeIsNotKnown) {
+  aim_at(mps_text("none"));
+  change.to = "v1-other";
+  EXPECT_EQ(daemons_listed(), std::set<std::string>{"old-mps"});
 }
 
 }  // namespace

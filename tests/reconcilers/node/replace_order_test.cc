@@ -10,8 +10,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <sstream>
+
+#include "reconcilers/node/known_daemon.h"
 
 namespace gso {
 namespace {
@@ -122,11 +125,11 @@ TEST(ReplaceOrder, IsTheTableForEveryTransition) {
   EXPECT_EQ(table, expected.str()) << "GSO_UPDATE_GOLDEN=1 takes this as the new answer";
 }
 
-// A node whose loaded text is not known is compared by what it shows: plugin and GFD are replaced in any case, and the
-// MPS daemon where it would be another one.
+// A node whose loaded text is not known is compared by what it shows: plugin and GFD are replaced in any case, and an
+// MPS daemon as well: it reads migStrategy, which the node does not show.
 TEST(ReplaceOrder, WithoutATextGoesByWhatTheNodeShows) {
   const std::map<std::pair<std::string_view, std::string_view>, Transition> expected{
-      {{"mps 4", "mps 4"}, Transition::reshare},
+      {{"mps 4", "mps 4"}, Transition::change_mps},
       {{"mps 8", "mps 4"}, Transition::change_mps},
       {{"mps 4 renamed", "mps 4"}, Transition::change_mps},
       {{"ts 4", "mps 4"}, Transition::enter_mps},
@@ -142,6 +145,23 @@ TEST(ReplaceOrder, WithoutATextGoesByWhatTheNodeShows) {
     EXPECT_EQ(to_string(transition_from(shape_of(profile(shown)), profile(wanted))), to_string(transition))
         << shown << " to " << wanted;
   }
+}
+
+// The daemon's profile can be known although the node's text is not: the daemon stays if it would be the same.
+TEST(ReplaceOrder, KeepsADaemonThatCertainlyRunsWhatIsWanted) {
+  const auto with_daemon = [](std::string_view shown, std::string_view daemon, std::string_view wanted) {
+    const auto runs = std::make_shared<CompiledProfile>();
+    runs->parsed = parse_profile(text_of(daemon));
+    const Shape shape = shape_of(profile(shown));
+    const Profile after = profile(wanted);
+    return std::string(to_string(keep_daemon(transition_from(shape, after), shape, runs, after)));
+  };
+  EXPECT_EQ(with_daemon("mps 4", "mps 4", "mps 4"), "reshare");
+  EXPECT_EQ(with_daemon("mps 4", "mps 4, requests above 1 served", "mps 4"), "reshare");
+  EXPECT_EQ(with_daemon("mps 4", "mps 4", "mps 4, migStrategy single"), "change-mps");
+  EXPECT_EQ(with_daemon("mps 4", "mps 4, migStrategy single", "mps 4"), "change-mps");
+  EXPECT_EQ(with_daemon("mps 8", "mps 4", "mps 4"), "change-mps") << "it shows something else";
+  EXPECT_EQ(with_daemon("ts 4", "ts 4", "ts 2"), "reshare");
 }
 
 // A node on which nothing is shared shows one thing; its loaded text says another. Whichever of the two touches the MPS

@@ -17,8 +17,10 @@ def _shared(section, replicas, rename, fail, resource):
     return text + "    resources:\n    - name: %s\n      replicas: %d\n" % (resource, replicas)
 
 
-def mps(replicas, rename=False, fail=None, resource=GPU):
-    return _shared("mps", replicas, rename, fail, resource)
+def mps(replicas, rename=False, fail=None, resource=GPU, mig=None):
+    """`mig`: migStrategy. No label or capacity of a node without MIG shows it, and the MPS daemon reads it."""
+    text = _shared("mps", replicas, rename, fail, resource)
+    return text if mig is None else text.replace("version: v1\n", "version: v1\nflags:\n  migStrategy: %s\n" % mig)
 
 
 def ts(replicas, rename=False, fail=None, resource=GPU):
