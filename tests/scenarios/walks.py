@@ -22,11 +22,13 @@ from scenario import CONFIG_LABEL, INVALID, REVISION, Cluster, Failure, fleet, m
 
 HOLD = "gpusharing.dev/hold"
 
-# Texts of the key `any`. The first two of each row differ in no label that a node shows.
-TEXTS = {"ts4": ts(4), "ts4fail": ts(4, fail=True), "ts8": ts(8), "mps4": mps(4), "mps4loose": mps(4, fail=False)}
+# Texts of the key `any`. Those of the same replicas differ in no label that a node shows, the last one in what an MPS daemon
+# reads as well.
+TEXTS = {"ts4": ts(4), "ts4fail": ts(4, fail=True), "ts8": ts(8), "mps4": mps(4), "mps4loose": mps(4, fail=False),
+         "mps4single": mps(4, mig="single")}
 # Of the key `slices`.
 SLICES = {"ts6": ts(6), "ts6fail": ts(6, fail=True)}
-LAST = {"ts5": ts(5)}
+LAST = {"ts5": ts(5), "mps4last": mps(4, fail=False, mig="single")}
 NAMES = {text: name for of_key in (TEXTS, SLICES, LAST) for name, text in of_key.items()}
 TO_LEARN = list(NAMES)
 NAMES[INVALID] = "invalid"
@@ -46,10 +48,12 @@ def learn_revisions():
 REVISIONS = {}
 
 
-def shape(text):
-    """What a text makes of a node, as far as labels show it."""
+def reads(component, text):
+    """What a component reads of a text; pods of two texts are alike if that is the same."""
+    if component == "plugin":
+        return text
     meaning = Meaning(text)
-    return meaning.strategy, meaning.replicas, meaning.renamed
+    return meaning.strategy, meaning.replicas, meaning.renamed, "migStrategy: single" in text
 
 
 class Walk:
@@ -62,7 +66,7 @@ class Walk:
         self.story = []
         options = {"on_delete": self.chance.random() < 0.25, "gfd": self.chance.random() < 0.85}
         self.texts = self.chance.choice([["ts4", "ts4fail"], ["ts4", "ts4fail", "ts8"], ["mps4", "mps4loose", "ts4"],
-                                         list(TEXTS)])
+                                         ["mps4", "mps4loose", "mps4single"], list(TEXTS)])
         self.c = Cluster({"any": TEXTS[self.texts[0]], "slices": SLICES["ts6"]}, **options)
         self.c.add_nodes(*numbered(3))
         self.c.policy(rollout={"workloads": self.chance.choice(["WaitForIdle", "Evict"]), "canary": {"nodesPerGroup": self.chance.choice([0, 1]), "soak": "1m"},
@@ -121,7 +125,7 @@ class Walk:
 
     def restart_plugin(self):
         node = self.node()
-        pod = self.c.pod_of(self.chance.choice(["plugin", "gfd"]), node)
+        pod = self.c.pod_of(self.chance.choice(["plugin", "gfd", "mps"]), node)
         if pod is not None and self.c.is_ready(node):
             self.tell("somebody deletes %s on %s" % (pod["metadata"]["name"], node))
             self.c.drop(pod)
@@ -341,17 +345,17 @@ class Walk:
         """GFD and the MPS daemon need not have read a text that differs in nothing of theirs."""
         text = [text for text, known in REVISIONS.items() if known == revision][0]
         loaded = truth[name]
-        wrong = [component for component, of_pod in loaded.items() if of_pod != text and
-                 (component == "plugin" or shape(of_pod) != shape(text))]
+        wrong = [component for component, of_pod in loaded.items() if reads(component, of_pod) != reads(component, text)]
         if wrong or "plugin" not in loaded:
             self.fail("%s is recorded with %s, and its pods have loaded %s" % (
                 name, NAMES[text], {component: NAMES.get(of_pod) for component, of_pod in loaded.items()}))
 
     def judge_ready(self, truth, targets):
         for name, loaded in truth.items():
-            if loaded.get("plugin") != targets[name]:
-                self.fail("every policy is UpToDate, and the plugin of %s has loaded %s instead of %s" % (
-                    name, NAMES.get(loaded.get("plugin")), NAMES.get(targets[name])))
+            for component in sorted({"plugin", *loaded}):
+                if component not in loaded or reads(component, loaded[component]) != reads(component, targets[name]):
+                    self.fail("every policy is UpToDate, and %s of %s has loaded %s instead of %s" % (
+                        component, name, NAMES.get(loaded.get(component)), NAMES.get(targets[name])))
 
     def fail(self, what):
         for policy in self.c.all("SharingPolicy"):
@@ -400,7 +404,8 @@ class Walk:
         for _ in range(12):
             self.look("3m")
         begun = len(self.c.ticks)
-        self.write(any=LAST["ts5"])
+        serves_mps = "mps" in self.c.components()
+        self.write(any=LAST[self.chance.choice(["ts5", "mps4last"]) if serves_mps else "ts5"])
         for _ in range(60):
             self.look("3m")
             if all(tick.is_quiet() for tick in self.c.ticks[-4:]) and len(self.c.ticks) > begun + 6:
@@ -427,6 +432,10 @@ class Walk:
             if loaded != target:
                 self.fail("%s runs %s at the end, its target is %s, and no policy names it" % (
                     name, NAMES.get(loaded), NAMES.get(target)))
+            daemon = self.loaded_on(name).get("mps", target)
+            if reads("mps", daemon) != reads("mps", target):
+                self.fail("the MPS daemon of %s runs %s at the end, its target is %s" % (
+                    name, NAMES.get(daemon), NAMES.get(target)))
             if any(left.values()):
                 self.fail("at the end, %s has %s left" % (name, left))
         policy = self.c.condition("default", "Ready")
