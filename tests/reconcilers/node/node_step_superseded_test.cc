@@ -123,6 +123,14 @@ TEST_F(SupersededStep, C10_ANodeWhoseTextNothingHasAnyMoreLeavesUnproven) {
   EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), kInvalidRevision);
 }
 
+// The same with a valid text: it goes on to that, although it serves.
+TEST_F(SupersededStep, C7_ANodeThatServesATextThatNothingHasAnyMoreIsListed) {
+  node.allocatable[Interned("nvidia.com/gpu")] = node.capacity[Interned("nvidia.com/gpu")] = 8;
+  const Step taken = take();
+  EXPECT_EQ(taken.row, StepRow::c7);
+  EXPECT_EQ(actions(taken), Actions{"into(Superseded)"});
+}
+
 TEST_F(SupersededStep, C7_AtOnceWhereNoWorkloadIsLeftOrNobodyWaitsForIt) {
   aim_at(kMpsFour);
   list_consumers({});
