@@ -89,22 +89,28 @@ class Starter {
     const bool open = gate.is_open() || gate.gate == Gate::canary_drifting;
     for (const std::string& name : names) {
       const bool may_start = open || (rollout.may_repair() && pass_.index.nodes_in(Bucket::repairable).contains(name));
-      if (!may_start) {
-        if (row_of(gate.gate).needs_attention) report_waiting_reload(pass_, name, gate.reason(), gate.message);
-        continue;
+      if (may_start) {
+        start_reload(rollout, name, false);
+      } else if (row_of(gate.gate).needs_attention) {
+        report_waiting_reload(pass_, name, gate.reason(), gate.message);
       }
-      const NodeAssessment& a = *pass_.index.find(name);
-      const std::string awaited = awaited_canary(rollout, a, started_[{rollout.key, std::string(a.product.view())}]);
-      if (!awaited.empty()) {
-        report_waiting_reload(pass_, name, std::string(kCanaryFirst), awaited);
-        continue;
-      }
-      const Outcome outcome = try_start(rollout, name, true);
-      if (outcome != Outcome::no_slot && outcome != Outcome::busy) continue;
-      const std::string full = slots_.exhausted(rollout.key, rollout.profile_rollout, *pass_.index.find(name));
-      report_waiting_reload(pass_, name, std::string(kBudgetExhausted),
-                            full.empty() ? "as many nodes as allowed already wait for workloads" : full);
     }
+  }
+
+  // `may_wait`: as for try_start. A busy one is tried again after the idle nodes.
+  void start_reload(RolloutView& rollout, const std::string& name, bool may_wait) {
+    const NodeAssessment& a = *pass_.index.find(name);
+    const std::string awaited = awaited_canary(rollout, a, started_[{rollout.key, std::string(a.product.view())}]);
+    if (!awaited.empty()) {
+      report_waiting_reload(pass_, name, std::string(kCanaryFirst), awaited);
+      return;
+    }
+    const Outcome outcome = try_start(rollout, name, may_wait);
+    if (outcome == Outcome::busy && !may_wait) busy_reloads_.emplace_back(&rollout, name);
+    if (outcome != Outcome::no_slot && (outcome != Outcome::busy || !may_wait)) return;
+    const std::string full = slots_.exhausted(rollout.key, rollout.profile_rollout, a);
+    report_waiting_reload(pass_, name, std::string(kBudgetExhausted),
+                          full.empty() ? "as many nodes as allowed already wait for workloads" : full);
   }
 
   [[nodiscard]] bool is_repair(const std::string& name) const { return gso::is_repair(*pass_.index.find(name)); }
@@ -119,11 +125,13 @@ class Starter {
     bool ended = false;     // No further node of the group starts in this pass.
   };
 
-  // Idle nodes start first, in every group of every rollout: a busy node would keep a slot that they could use. Nodes
-  // whose workloads did not end in an earlier attempt start last.
+  // Idle nodes start first, in every group of every rollout: a busy node would keep a slot that they could use. It
+  // would have to give it back (slot_yield.h), and would be cordoned again and again. Nodes whose workloads did not end
+  // in an earlier attempt start last.
   void start_groups() {
     for (Candidates& group : groups_) repair_unavailable(group);
     for (Candidates& group : groups_) start_idle(group);
+    for (const auto& [rollout, name] : busy_reloads_) start_reload(*rollout, name, true);
     for (Candidates& group : groups_) start_busy(group);
     for (Candidates& group : groups_) start_deferred(group);
   }
@@ -383,6 +391,7 @@ class Starter {
   DaemonSetRestarts restarts_{pass_, objects_};
   std::map<std::string, WallTime, std::less<>> deferred_;  // Until when.
   Reloads reloads_;
+  std::vector<std::pair<RolloutView*, std::string>> busy_reloads_;
   std::map<std::pair<RolloutKey, std::string>, std::int64_t> started_;  // In this pass, by group.
   std::set<std::string> started_with_peers_;  // Started in this pass together with another one.
   std::set<std::string> waiting_for_peers_;   // They wait for slots for all nodes of their jobs.
