@@ -47,9 +47,10 @@ using OwnedLabels = std::map<std::string, OwnedLabel>;  // By label.
 
 // The annotation gpusharing.dev/owned: {"v":1,"labels":{"LABEL": {"before": previous value or null, "value": …}}}, with
 // "policy" for the label that selects the profile, and "rewrites": [times] for one that another client has changed. A
-// previous value alone, and the labels without the members v and labels, are read as well. If it cannot be read, or was
-// written by a newer release, it is unknown which labels are the operator's: they stay as they are, the annotation is
-// not written, and the node is Held until a person removes it.
+// previous value alone, and the labels without the members v and labels, are read as well. A label that is no sharing
+// label, does not select the profile and was written by no policy is ignored: the operator can have written no other.
+// If the annotation cannot be read, or was written by a newer release, it is unknown which labels are the operator's:
+// they stay as they are, the annotation is not written, and the node is Held until a person removes it.
 struct OwnedOnNode {
   OwnedLabels labels;   // Empty: none, or unreadable.
   std::string problem;  // Not empty: the annotation is there and cannot be read.
