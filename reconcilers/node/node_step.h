@@ -10,7 +10,7 @@
 //   N1  has no plugin with profiles        Unmanaged. What a change left there is removed after two minutes (at once
 //                                          if nos took the node over), but not while a holder holds the node, a plugin
 //                                          pod still runs there, or its pods cannot be read
-//   N2  has no baseline yet                Unrecorded. No action on the node
+//   N2  has no baseline that can be read   Unrecorded. No action on the node
 //   N3  has a change that cannot be read,  Held. No action; a finding says how to release the node
 //       or labels whose owner is unknown
 //       (gpusharing.dev/owned)

@@ -72,6 +72,19 @@ std::vector<std::string> lost_their_key(const RolloutView& view) {
   return out;
 }
 
+// Every node is blocked, and none has the revision: nothing is complete. Missing labels have a message of their own.
+std::optional<RolloutPhase> blocked_everywhere(const ProfileRollout& profile_rollout) {
+  const auto& by_reason = profile_rollout.blocked;
+  if (by_reason.empty() || by_reason.contains(std::string(kLabelsMissing))) return std::nullopt;
+  if (profile_rollout.tally.of(Phase::up_to_date) > 0) return std::nullopt;
+  std::string why;
+  for (const auto& [reason, nodes] : by_reason) {
+    why += fmt::format("{}{} ({})", why.empty() ? "" : "; ", join_names({nodes.begin(), nodes.end()}), reason);
+  }
+  return RolloutPhase{"Paused", by_reason.begin()->first,
+                      "no node has the revision, and none can be changed now: " + why};
+}
+
 }  // namespace
 
 RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rollout) {
@@ -83,9 +96,11 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
   const std::int64_t left = pending + moving + view.repairs_left();
   const std::int64_t other = profile_rollout.tally.loading + profile_rollout.tally.of(Phase::following_daemonset);
   const bool failed = view.present_failures() > 0 || is_doubtful(view);
-  if (left == 0 && !failed) {
+  const bool completed = rollout.phase == "Completed";
+  const bool none_moves = left == 0 && other == 0 && !failed && !completed;
+  const auto blocked = none_moves ? blocked_everywhere(profile_rollout) : std::nullopt;
+  if (left == 0 && !failed && !blocked) {
     // A node that joins or drifts later does not reopen a completed rollout before its repair begins.
-    const bool completed = rollout.phase == "Completed";
     const auto drifted = completed ? std::vector<std::string>() : drifted_at_install(view);
     if (!drifted.empty())
       return {"Paused", std::string(kPreexistingDrift), preexisting_drift_text(join_names(drifted), rollout.policy)};
@@ -112,6 +127,7 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
   const std::string& why = still ? still->message : gate.message;
   if (const std::string phase(row_of(gate.gate).phase); !phase.empty())
     return {phase, gate.reason(), gate.gate == Gate::approval ? why + on_their_way(view) : why};
+  if (blocked) return *blocked;
   if (left == 0 && failed) {
     return {"Failed", std::string(kVerificationFailed), failed_nodes_text(view)};
   }
