@@ -9,6 +9,7 @@
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/settling.h"
 #include "reconcilers/rollout/waits.h"
 
@@ -86,6 +87,14 @@ std::string ReadingPass::wait_of(const NodeAssessment& a) {
   const auto& of_group = rollout->waits().of_group;
   const auto group = of_group.find(std::string(a.product.view()));
   return group == of_group.end() ? std::string() : group->second;
+}
+
+std::string ReadingPass::why_not_repaired(const std::string& node, const NodeAssessment& a) {
+  if (!pass_.index.record || !pass_.index.nodes_in(Bucket::repairable).contains(node)) return {};
+  const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
+  if (rollout == nullptr) return {};
+  if (std::string stop = repair_stop(*rollout); !stop.empty()) return stop;
+  return is_busy(a) ? std::string() : rollout->exhausted(std::string(a.product.view()));
 }
 
 std::optional<BlockedBy> ReadingPass::blocked_by_pods(const std::string& node, const NodeAssessment& a) const {

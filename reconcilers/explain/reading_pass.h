@@ -35,6 +35,9 @@ class ReadingPass {
   // What a node that needs a change waits for with the other nodes of its group, as far as that can be known without
   // the operator's lists of workloads; empty: it is not, or the node can start.
   [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);
+  // Why a drifting node is not repaired, although it could be: what stops its rollout, or a full budget. Empty:
+  // nothing.
+  [[nodiscard]] std::string why_not_repaired(const std::string& node, const NodeAssessment& assessment);
   // Why pods of the node keep it from its change, by the listing of its consumers; nullopt: none does, or none was
   // listed.
   [[nodiscard]] std::optional<BlockedBy> blocked_by_pods(const std::string& node,

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -51,12 +56,23 @@ std::string shown_revision(std::string_view revision) {
   return revision == kInvalidRevision ? "(invalid)" : std::string(revision);
 }
 
+namespace {
+
+// Of an entry of a rollout's nodes: it waits for pods, and for nothing else.
+bool waits_for_pods(const nlohmann::json& entry) {
+  constexpr std::array kReasons{kWaitingForWorkloads, kPdbRefuses, kRenameStrandsPods, kProtectedNamespace, kForbidden};
+  return text_at(entry, "state") == "Waiting" &&
+         std::ranges::find(kReasons, text_at(entry, "reason")) != kReasons.end();
+}
+
+}  // namespace
+
 std::string blocking_pods_of(const World& world, std::string_view node) {
   for (const SharingRollout* rollout : in_order(world.rollouts)) {
     if (rollout->status_json.find(node) == std::string::npos) continue;
     if (rollout->phase != "Progressing" && rollout->phase != "Paused") continue;
     for (const auto& entry : list_at(parse_status(rollout->status_json), "nodes")) {
-      if (text_at(entry, "name") == node && text_at(entry, "state") == "Waiting") return text_at(entry, "message");
+      if (text_at(entry, "name") == node && waits_for_pods(entry)) return text_at(entry, "message");
     }
   }
   return {};
@@ -130,12 +146,16 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
     shown.state = fmt::format("{}({})", to_string(phase), why);
     if (phase == Phase::held && why == a.holder) shown.message = describe_holder(a.holder, node);
   } else if (drifts(a)) {
-    shown.message = drift_text(a);
+    const std::string stopped = pass.why_not_repaired(node.meta.name, a);
+    shown.message = drift_text(a) + (stopped.empty() ? "" : "; not repaired: " + stopped);
   } else if (a.phase == Phase::up_to_date && has_missing_devices(a)) {
     shown.message = missing_devices_text(a);
   } else if (a.phase == Phase::up_to_date && a.at_install != AtInstall::shown) {
     shown = {std::string(kUnproven),
              "its pods are older than the last change of the profile: what they loaded is not known"};
+  } else if (a.phase == Phase::unrecorded && !pass.index().record_problem.empty()) {
+    shown.message = fmt::format("the operator's record cannot be read, so the operator changes nothing: {}",
+                                pass.index().record_problem);
   } else if (a.phase == Phase::unrecorded && !a.matches() && shown.message.empty()) {
     shown.message =
         a.source == EffectiveKey::Source::error
@@ -143,6 +163,8 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
               "plugin's default, names no key of the ConfigMap"
             : "no record of the profile that the node loaded, and the node does not show its profile: " +
                   shown_difference(a);
+  } else if (const Stop* stop = a.loads_by_itself() && !a.matches() ? pass.stop_of(a) : nullptr) {
+    shown.message = "must show its profile by itself, because the operator does not restart it now: " + stop->message;
   } else if (a.in_change()) {
     shown.message = change_step(pass, node, a);
   }

@@ -9,6 +9,7 @@
 #include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 namespace {
@@ -105,6 +106,12 @@ bool has_more_devices(const NodeAssessment& a) {
 bool has_read_with_fewer_devices(const NodeAssessment& a) {
   const bool proves = a.cause != ChangeCause::joined && a.cause != ChangeCause::relabelled;
   return proves && a.verified.shortfall && a.pods_ready && a.fresh_pods;
+}
+
+std::string repair_stop(const RolloutView& rollout) {
+  const GateState& gate = rollout.gate();
+  const bool open = gate.is_open() || gate.gate == Gate::canary_drifting || rollout.may_repair();
+  return open || rollout.waits_briefly() ? std::string() : gate.message;
 }
 
 void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why) {

@@ -10,6 +10,8 @@
 
 namespace gso {
 
+class RolloutView;
+
 using Reloads = std::map<RolloutKey, std::set<std::string>>;
 // Machines that only have more GPUs than before are recorded instead; nodes that must not be restarted are reported.
 [[nodiscard]] Reloads find_reloads(Pass& pass);
@@ -27,6 +29,9 @@ using Reloads = std::map<RolloutKey, std::set<std::string>>;
 // Reasons why such a node is not restarted now: an obstacle, or the canary of its group starts first.
 inline constexpr std::string_view kReloadBlocked = "ReloadBlocked";
 inline constexpr std::string_view kCanaryFirst = "CanaryFirst";
+// Why no drifting node of the rollout is repaired now, for people: its gate is closed for repairs as well. Empty: some
+// can be, or the gate opens within moments.
+[[nodiscard]] std::string repair_stop(const RolloutView& rollout);
 // Reports why such a node is not restarted now.
 void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why);
 

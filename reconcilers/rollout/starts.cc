@@ -88,12 +88,14 @@ class Starter {
     // The canary itself is restarted anyway.
     const bool open = gate.is_open() || gate.gate == Gate::canary_drifting;
     for (const std::string& name : names) {
-      const bool may_start = open || (rollout.may_repair() && pass_.index.nodes_in(Bucket::repairable).contains(name));
-      if (may_start) {
+      const bool drifts = pass_.index.nodes_in(Bucket::repairable).contains(name);
+      if (open || (rollout.may_repair() && drifts)) {
         start_reload(rollout, name, false);
-      } else if (row_of(gate.gate).needs_attention) {
-        report_waiting_reload(pass_, name, gate.reason(), gate.message);
+        continue;
       }
+      // In mode Observe the condition Progressing reports what an edit would change; nothing else reports drift.
+      const bool reported = row_of(gate.gate).needs_attention || (drifts && gate.gate == Gate::observe);
+      if (reported) report_waiting_reload(pass_, name, gate.reason(), gate.message);
     }
   }
 

@@ -12,6 +12,7 @@
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/label_contest.h"
+#include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/policy_sum.h"
 
@@ -119,6 +120,14 @@ class PolicyStatuses {
     return stands ? &trouble->second : nullptr;
   }
 
+  // For the message about a drifting node: why it is not repaired although it could be.
+  [[nodiscard]] std::string not_repaired(const std::string& name, const NodeAssessment& a) const {
+    if (!pass_.index.nodes_in(Bucket::repairable).contains(name)) return {};
+    const RolloutView* view = find_rollout(pass_, pass_.index.rollout_key_of(a));
+    const std::string why = view == nullptr ? std::string() : repair_stop(*view);
+    return why.empty() ? why : "; not repaired: " + why;
+  }
+
   // Names the nodes that prevent a policy from being Ready.
   void name_nodes() {
     const Index& index = pass_.index;
@@ -132,7 +141,7 @@ class PolicyStatuses {
       if (sum == nullptr) return;
       sum->drifting.push_back(name);
       sum->drifting_since_install += baseline_excuse(*a) == kPreexistingDrift ? 1 : 0;
-      if (sum->drift.empty()) sum->drift = drift_text(*a);
+      if (sum->drift.empty()) sum->drift = drift_text(*a) + not_repaired(name, *a);
       if (a->labels_missing.empty()) return;
       ++sum->unlabelled;
       if (sum->labels_missing.empty()) sum->labels_missing = a->labels_missing.view();

@@ -1,5 +1,6 @@
 """Nodes that do not show their profile and are not changed now: NotReady, held, or failed and set aside."""
-from scenario import expect, expect_that, fleet, scenario, ts
+from cluster.program import ask
+from scenario import CONFIG_LABEL, expect, expect_that, fleet, scenario, ts
 
 
 def unready_pods(c, name):
@@ -35,6 +36,76 @@ def a_held_node_that_serves_nothing_is_named():
     for _ in range(3):
         tick = c.after("5m")
     named(c, tick, "n01")
+
+
+def stop_is_named(words, stop):
+    """n01 serves nothing for 44 minutes, and is not repaired because of this stop, which everything names."""
+    c = fleet(2, ts(4), start="2026-03-02T10:00:00Z")
+    stop(c)
+    c.after("1m")
+    c.serve("n01", 0)
+    ticks = [c.after("11m") for _ in range(4)]
+    expect("disruptions", [tick.now for tick in ticks if tick.disrupts()], [])
+    ready = c.condition("default", "Ready")
+    expect_that(words in ready["message"], "the stop in the condition Ready", ready)
+    found = [finding for finding in ticks[-1].all_findings if words in finding["message"]]
+    expect("nodes of findings that name the stop", [finding["object"]["name"] for finding in found], ["n01"])
+    told = ask(["explain", "n01", "-f", "-"], c.manifests()).stdout
+    expect_that("not repaired: " in told and words in told, "the stop in `explain n01`", told)
+    expect("the last look", c.after("11m").actions, [])
+
+
+@scenario
+def a_drifting_node_that_a_pause_keeps_from_its_repair_is_named_with_it():
+    """The policy is paused: Ready, a finding and `explain` say that the node is not repaired for that."""
+    stop_is_named("spec.rollout.paused", lambda c: c.policy(rollout={"paused": True}))
+
+
+@scenario
+def a_drifting_node_that_a_paused_config_map_keeps_from_its_repair_is_named_with_it():
+    """The same with the ConfigMap paused."""
+    stop_is_named("gpusharing.dev/paused", lambda c: c.annotate("ConfigMap", c.config_map, "gpusharing.dev/paused",
+                                                                "true", c.namespace))
+
+
+@scenario
+def a_drifting_node_that_mode_observe_keeps_from_its_repair_is_named_with_it():
+    """The same in mode Observe, in which no other word says that an operator would repair the node."""
+    stop_is_named("Observe", lambda c: c.policy(mode="Observe"))
+
+
+@scenario
+def a_drifting_node_that_waits_for_a_window_is_named_with_it():
+    """The same where windows are at night."""
+    window = {"cron": "0 2 * * *", "duration": "1h"}
+    stop_is_named("maintenance window", lambda c: c.policy(rollout={"maintenanceWindows": [window]}))
+
+
+@scenario
+def a_relabelled_node_that_mode_observe_keeps_from_its_restart_is_named_with_it():
+    """A label is moved in mode Observe, and the plugin does not reload: `explain` says that no restart follows."""
+    c = fleet(2, ts(4), more={"slices": ts(6)})
+    c.policy(mode="Observe")
+    c.after("1m")
+    c.behave("unchanged", "n01")
+    c.set_label("n01", CONFIG_LABEL, "slices")
+    ticks = [c.after("5m") for _ in range(5)]
+    expect("disruptions", [tick.now for tick in ticks if tick.disrupts()], [])
+    told = ask(["explain", "n01", "-f", "-"], c.manifests()).stdout
+    expect_that("Verifying" in told and "does not restart it now: " in told and "Observe" in told, "the mode", told)
+
+
+@scenario
+def a_drifting_node_that_is_repaired_has_no_such_word():
+    """The neighbour: nothing stops the repair: in the minutes before it, nothing says that the node is not repaired."""
+    c = fleet(2, ts(4))
+    c.serve("n01", 0)
+    c.after("5m")
+    expect_that("not repaired" not in c.condition("default", "Ready")["message"], "only the difference",
+                c.condition("default", "Ready"))
+    for _ in range(4):
+        c.after("11m")
+    expect("the capacity of n01", c.capacity("n01"), 8)
 
 
 def failed_canary(c):
