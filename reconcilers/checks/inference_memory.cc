@@ -208,6 +208,10 @@ std::string other_source(const std::vector<std::string>& words) {
   return {};
 }
 
+std::string not_shown(std::string_view source) {
+  return fmt::format("{}, whose content is not in the manifest", source.substr(0, kMostOfValue));
+}
+
 // A variable that the image's entry point might turn into the flag, where nothing in the manifest refers to it. Empty:
 // none.
 std::string variable_for(const Server& server, const ServerContainer& container) {
@@ -217,7 +221,9 @@ std::string variable_for(const Server& server, const ServerContainer& container)
     const bool sets_it = std::ranges::any_of(server.names, [&](std::string_view known) {
       return !known.empty() && (flag.ends_with(known) || flags.contains(known));
     });
-    if (sets_it) return "variable " + name;
+    if (!sets_it) continue;
+    return value ? fmt::format("variable {} ({}), if the image reads it", name, value->substr(0, kMostOfValue))
+                 : not_shown("variable " + name);
   }
   return {};
 }
@@ -248,7 +254,9 @@ std::optional<MemoryFraction> memory_fraction_of(const ServerContainer& containe
     const bool is_set = setting.fraction || !setting.unknown.empty();
     const std::string variable = is_set ? std::string() : variable_for(server, container);
     if (!is_set && variable.empty() && !is_server(server, container, words)) continue;
-    if (!is_set) setting.unknown = variable.empty() ? other_source(words) : variable;
+    if (is_set && !setting.unknown.empty()) setting.unknown = not_shown(setting.unknown);
+    const std::string source = is_set || !variable.empty() ? std::string() : other_source(words);
+    if (!is_set) setting.unknown = source.empty() ? variable : not_shown(source);
     return MemoryFraction{server.name,       server.flag,    setting.fraction,
                           server.by_default, container.name, std::move(setting.unknown)};
   }
@@ -267,8 +275,7 @@ MemoryProblem memory_fraction_problem(const MemoryFraction& reserved, std::int64
   const bool unknown = !reserved.unknown.empty();
   const std::optional<double> takes = reserved.fraction || unknown ? reserved.fraction : reserved.by_default;
   if (replicas < 2 || (takes && *takes <= fits)) return {};
-  const std::string asked = unknown             ? fmt::format("{} comes from {}, whose content is not in the manifest",
-                                                              reserved.flag, reserved.unknown.substr(0, kMostOfValue))
+  const std::string asked = unknown             ? fmt::format("{} comes from {}", reserved.flag, reserved.unknown)
                             : reserved.fraction ? fmt::format("{} is {}", reserved.flag, *reserved.fraction)
                             : takes ? fmt::format("{} is not set, and its default is {}", reserved.flag, *takes)
                                     : fmt::format("{} is not set", reserved.flag);

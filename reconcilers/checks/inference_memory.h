@@ -32,7 +32,8 @@ struct MemoryFraction {
   std::optional<double> fraction;    // nullopt: the flag is not set, and the server chooses for itself.
   std::optional<double> by_default;  // The server's default then; nullopt: unknown.
   std::string container;
-  // Where the fraction is set, if its value is not in the manifest ("$(UTIL)"); empty: `fraction` is all that counts.
+  // Where the fraction comes from, for people, if it is not certain: "$(UTIL), whose content is not in the manifest",
+  // "variable UTIL (0.9), if the image reads it". Empty: `fraction` is all that counts.
   std::string unknown;
 };
 

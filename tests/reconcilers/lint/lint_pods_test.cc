@@ -176,6 +176,8 @@ TEST(LintMemory, NamesAVariableThatTheImageMightTurnIntoTheFlag) {
     const std::vector<std::string> found = told(text, "MemoryFractionUnknown");
     ASSERT_EQ(found.size(), 1U);
     EXPECT_NE(found[0].find("comes from variable " + variable), std::string::npos) << found[0];
+    EXPECT_NE(found[0].find("if the image reads it"), std::string::npos) << found[0];
+    EXPECT_EQ(found[0].find("not in the manifest"), std::string::npos) << found[0];
   }
 }
 
