@@ -55,11 +55,6 @@ class Remediator {
     if (!a.taint.empty()) return false;  // The new pod would not start.
     if (!node.ready || !a.holder.empty() || !pass_.plannable(a)) return false;
     if (!a.profile || !a.profile->valid || a.is_blocked()) return false;  // S5
-    const auto observes = [&](const Interned& policy) {
-      return pass_.s.settings.mode_of(pass_.index.policy(pass_.s.world, policy.view())) == PolicyMode::observe;
-    };
-    // Without its labels the node might belong to a policy that is not the one that governs it now.
-    if (observes(a.policy) || std::ranges::any_of(a.awaited_by, observes)) return false;
     const ConfigMap* config_map = pass_.s.world.configmaps.find(pass_.index.installation_of(a).config_map_key());
     if (config_map == nullptr) return false;
     return !kai_hindrance(pass_, node.meta.name, a);  // S8
@@ -78,12 +73,20 @@ class Remediator {
         pod.containers, [](const auto& c) { return c.running && !is_config_manager(c.name.view()); });
     return !serves_gpus(node) && (component != Component::mps || !daemon_runs);
   }
-  // Why the pod is not replaced now; empty: it is. A person who pauses the policy, the ConfigMap or the rollout wants
-  // no pod deleted, and a new pod would read a text that might be the reason for the pause. Otherwise a new pod must
-  // not do more harm: a new plugin pod unregisters the GPUs temporarily, and if they are already unregistered, the new
-  // pod would offer GPUs that the DRA driver has allocated since. GFD only writes labels.
+  // Why the pod is not replaced now; empty: it is. Mode Observe only reports. A person who pauses the policy, the
+  // ConfigMap or the rollout wants no pod deleted, and a new pod would read a text that might be the reason for the
+  // pause. Otherwise a new pod must not do more harm: a new plugin pod unregisters the GPUs temporarily, and if they
+  // are already unregistered, the new pod would offer GPUs that the DRA driver has allocated since. GFD only writes
+  // labels.
   [[nodiscard]] std::string stays(const std::string& node, Component component) const {
-    RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(*pass_.index.find(node)));
+    const NodeAssessment& a = *pass_.index.find(node);
+    const auto observes = [&](const Interned& policy) {
+      return pass_.s.settings.mode_of(pass_.index.policy(pass_.s.world, policy.view())) == PolicyMode::observe;
+    };
+    // Without its labels the node might belong to a policy that is not the one that governs it now.
+    if (observes(a.policy) || std::ranges::any_of(a.awaited_by, observes))
+      return "the pod is not replaced in mode Observe";
+    RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(a));
     const std::string pause = rollout == nullptr ? std::string() : pause_of_rollout(*rollout).why;
     if (!pause.empty()) return fmt::format("the pod is not replaced while rollouts are paused: {}", pause);
     const std::string& device_class = pass_.index.dra.class_of(node);
