@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/node/phase.h"
 #include "reconcilers/rollout/attempts.h"
 #include "reconcilers/status/rollout_account.h"
 #include "reconcilers/status/status.h"
@@ -16,11 +18,24 @@ namespace gso {
 
 namespace {
 
+// No node has the template, and somebody holds each that could get it: nothing is complete.
+RolloutPhase held_everywhere(const DaemonRollout& daemons) {
+  std::vector<std::string> names;
+  std::string reason(kHeld);
+  for (const DaemonRollout::Row& row : daemons.nodes) {
+    if (row.state != to_string(Phase::held)) continue;
+    if (names.empty()) reason = row.reason;
+    names.push_back(row.name);
+  }
+  return {"Paused", std::move(reason), "no node runs the template, and none can be changed now: " + first_names(names)};
+}
+
 RolloutPhase daemon_phase_of(const DaemonRollout& daemons) {
   const GateState& gate = daemons.gate;
   if (gate.gate == Gate::aborted) return {std::string(row_of(gate.gate).phase), gate.reason(), gate.message};
   const std::int64_t left = daemons.pending + daemons.in_change;
   if (left == 0 && daemons.failed == 0) {
+    if (daemons.updated == 0 && daemons.blocked > 0) return held_everywhere(daemons);
     return {"Completed", "Completed",
             daemons.blocked == 0 ? "every node runs the template" : "every node that can be changed runs the template"};
   }

@@ -135,6 +135,30 @@ def a_paused_rollout_of_a_template_replaces_no_daemon():
 
 
 @scenario
+def a_rollout_of_a_template_is_not_completed_while_all_its_nodes_are_held():
+    """Mode Approve: a person holds all nodes before anybody approves: no node has the template, so it is not Completed."""
+    c, daemons = with_daemons()
+    c.policy(mode="Approve")
+    daemons.template("new")
+    for _ in range(3):
+        c.after("1m")
+    expect("rollouts before", told(c), [(NAMESPACE + "/" + NAME, "new", "AwaitingApproval", 0, 3)])
+    for name in c.nodes():
+        c.annotate("Node", name, "gpusharing.dev/hold", "true")
+    for _ in range(3):
+        c.after("2m")
+    expect_that(told(c)[0][2] in ("AwaitingApproval", "Paused"), "a rollout that is not Completed", told(c))
+    for name in c.nodes():
+        c.annotate("Node", name, "gpusharing.dev/hold", None)
+    c.after("2m")
+    c.switch(approved=True)
+    for _ in range(20):
+        c.after("1m")
+        daemons.react()
+    expect("templates", set(daemons.pods().values()), {"new"})
+
+
+@scenario
 def a_daemon_that_is_not_ready_is_named():
     """Its init container says what is missing on n01: the finding StandaloneMPSRefused names the node."""
     c, _ = with_daemons(1)
