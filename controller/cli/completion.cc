@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "controller/cli/command_tree.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 namespace {
@@ -64,11 +65,15 @@ bool takes_value(const CLI::Option& option) {
   return option.get_items_expected_max() > 0;
 }
 
-// "text|json": the values that an option has.
+// "text|json": the values that an option has; of a flag, those that may follow a "=".
 std::vector<std::string> choices_of(const CLI::Option& option) {
+  if (!takes_value(option)) return {"true", "false"};
   std::vector<std::string> out;
   std::string type = option.get_type_name();  // With what its validators say: "text|json:{text,json}".
   type.resize(std::min(type.find(':'), type.size()));
+  if (type == "RECONCILER") {
+    for (const Reconciler& reconciler : reconcilers()) out.emplace_back(reconciler.name);
+  }
   if (type.find('|') == std::string::npos || type == "COUNT|PERCENT") return out;
   for (std::size_t from = 0; from <= type.size();) {
     const std::size_t to = std::min(type.find('|', from), type.size());

@@ -38,13 +38,19 @@ ordered_json section_json(const SharingSection& section, bool mps) {
   return out;
 }
 
-// The code point that begins at `at`; moves `at` after it. Bytes that are not UTF-8 count one each.
+// The code point that begins at `at`; moves `at` after it. Bytes that are not UTF-8 count one each: Latin-1's e with an
+// acute accent, 0xe9, would be the beginning of a longer character, and its low bits are those of a tab.
 std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
+  constexpr std::uint32_t kReplacement = 0xfffd;
   const auto first = static_cast<unsigned char>(text[at++]);
-  std::uint32_t code = first < 0xc0 ? first : first & (first < 0xe0 ? 0x1fU : first < 0xf0 ? 0x0fU : 0x07U);
-  while (at < text.size() && first >= 0xc0 && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) {
-    code = code << 6 | (static_cast<unsigned char>(text[at++]) & 0x3fU);
-  }
+  if (first < 0x80) return first;
+  const std::size_t more = first < 0xc0 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+  const std::string_view rest = text.substr(at).substr(0, more);
+  const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; };
+  if (more == 0 || rest.size() < more || !std::ranges::all_of(rest, continues)) return kReplacement;
+  std::uint32_t code = first & (0x3fU >> more);
+  for (const char byte : rest) code = code << 6 | (static_cast<unsigned char>(byte) & 0x3fU);
+  at += more;
   return code;
 }
 

@@ -103,6 +103,10 @@ TEST(Completion, OffersSubcommandsOptionsAndValuesWhereTheyBelong) {
   EXPECT_THAT(complete({"status", "-o", ""}), testing::AllOf(HasSubstr("wide\t"), HasSubstr("yaml\t")));
   EXPECT_THAT(complete({"status", "--output=y"}), HasSubstr("--output=yaml\t"));
   EXPECT_THAT(complete({"status", "--output", "=", "y"}), HasSubstr("yaml\t"));
+  EXPECT_THAT(complete({"plan", "--only", ""}), testing::AllOf(HasSubstr("sharing.rollout\t"), HasSubstr("pod.reser")));
+  EXPECT_THAT(complete({"plan", "--only", "pod."}), testing::AllOf(HasSubstr("pod.reser"), Not(HasSubstr("sharing."))));
+  EXPECT_THAT(complete({"status", "--watch="}),
+              testing::AllOf(HasSubstr("--watch=true\t"), HasSubstr("--watch=false\t")));
   EXPECT_EQ(complete({"lint", ""}), ":0\n");
   EXPECT_EQ(complete({"rollout", "diff", "--file", ""}), ":0\n");
   EXPECT_THAT(complete({"completion", ""}), HasSubstr("zsh\t"));

@@ -422,7 +422,9 @@ TEST(LintDocuments, TheCaretStandsUnderTheCharacterInATerminal) {
       {"{flags: {migStrategy: none}, version: v2}\r\n",
        "    1 | {flags: {migStrategy: none}, version: v2}\n      |                                       ^\n"},
       {"\ufeffversion: v2\n", "    1 | version: v2\n      |          ^\n"},
-      {"version:\r  v2\r", "    2 |   v2\n      |   ^\n"}};
+      {"version:\r  v2\r", "    2 |   v2\n      |   ^\n"},
+      // Latin-1: bytes that are no UTF-8, one of them with the low bits of a tab.
+      {"a: \xe9\n: [\n", "    1 | a: \xe9\n      |     ^\n"}};
   for (const auto& [text, expected] : table) {
     EXPECT_EQ(shown(text), expected);
   }
