@@ -125,6 +125,10 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   ++out.profiles[shown.state == kUnknown ? "unknown" : std::string(a->profile_ref.view())];
   if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
   if (shown.state == kUnknown) return;  // What its profile should serve could not be read.
+  const bool waits = a->in_change() || a->phase == Phase::pending;
+  if (const auto refused = waits ? refusal_of(pass.world(), node.meta.name) : std::nullopt) {
+    out.findings.push_back({Severity::warning, ref, std::string(refused->reason), refused->message});
+  }
   add_outage(pass.world(), index, node, *a, shown, out);
 }
 

@@ -65,17 +65,30 @@ bool waits_for_pods(const nlohmann::json& entry) {
          std::ranges::find(kReasons, text_at(entry, "reason")) != kReasons.end();
 }
 
-}  // namespace
-
-std::string blocking_pods_of(const World& world, std::string_view node) {
+// The entry of a node that waits for pods, in the status of its SharingRollout; null: there is none.
+nlohmann::json waiting_entry(const World& world, std::string_view node) {
   for (const SharingRollout* rollout : in_order(world.rollouts)) {
     if (rollout->status_json.find(node) == std::string::npos) continue;
     if (rollout->phase != "Progressing" && rollout->phase != "Paused") continue;
     for (const auto& entry : list_at(parse_status(rollout->status_json), "nodes")) {
-      if (text_at(entry, "name") == node && waits_for_pods(entry)) return text_at(entry, "message");
+      if (text_at(entry, "name") == node && waits_for_pods(entry)) return entry;
     }
   }
   return {};
+}
+
+}  // namespace
+
+std::string blocking_pods_of(const World& world, std::string_view node) {
+  return text_at(waiting_entry(world, node), "message");
+}
+
+std::optional<BlockedBy> refusal_of(const World& world, std::string_view node) {
+  const nlohmann::json entry = waiting_entry(world, node);
+  for (const std::string_view reason : {kPdbRefuses, kForbidden}) {
+    if (text_at(entry, "reason") == reason) return BlockedBy{reason, text_at(entry, "message")};
+  }
+  return std::nullopt;
 }
 
 namespace {

@@ -1,11 +1,13 @@
 // The state of a node as tables show it, and what it waits for.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_step.h"
 
 namespace gso {
 
@@ -30,5 +32,9 @@ inline constexpr std::string_view kUnknown = "Unknown";
 // The pods that block a node in a change or at the back of the queue, with the text of the SharingRollout ("waits for
 // team/job-1"); empty if no pod blocks it, or the node is not among the first 50 listed there.
 [[nodiscard]] std::string blocking_pods_of(const World& world, std::string_view node);
+// How the API server refuses what the operator requests on a node that waits: PDBRefuses, or Forbidden. Only the
+// operator receives these answers, so they are read from the SharingRollout, as in blocking_pods_of(). nullopt: it
+// refuses nothing.
+[[nodiscard]] std::optional<BlockedBy> refusal_of(const World& world, std::string_view node);
 
 }  // namespace gso

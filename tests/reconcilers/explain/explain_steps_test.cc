@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -147,6 +149,29 @@ TEST(PodChoices, UnderEvictTheyAreAboutWhatRefusesTheEviction) {
   drain(fleet, HasSubstr("a PodDisruptionBudget prevents the eviction of jobs/job"));
   EXPECT_THAT(explained(fleet).options, ElementsAre(HasSubstr("nobody acts"), HasSubstr("PodDisruptionBudget"),
                                                     HasSubstr("workloads: Interrupt")));
+}
+
+// The command has listed the pods itself. How the server has answered evictions, only the operator knows.
+TEST(AuditOfADrain, WarnsOfAnEvictionThatABudgetRefuses) {
+  FleetModel fleet(one_node("mps-4"));
+  fleet.policy(kEvicting);
+  fleet.protect("job", "the budget allows 0 disruptions");
+  drain(fleet, HasSubstr("a PodDisruptionBudget prevents the eviction of jobs/job"));
+  const auto warned = [&] {
+    std::map<std::string, NodeConsumers> listed = fleet.consumers;
+    for (auto& [node, listing] : listed) listing.refused.clear();
+    const Timers timers;
+    FleetIndex index;
+    const Audit found = audit(Snapshot{fleet.world, fleet.now, timers, listed, fleet.settings}, index);
+    return std::ranges::any_of(found.findings, [](const Finding& finding) {
+      return finding.severity == Severity::warning && finding.reason == kPdbRefuses && finding.object.name == "a01" &&
+             finding.message.contains("the budget allows 0 disruptions");
+    });
+  };
+  EXPECT_TRUE(warned());
+  fleet.protect("job", "");
+  for (int i = 0; i < 60; ++i) (void)fleet.tick();
+  EXPECT_FALSE(warned()) << "the pod is gone, and the node has changed";
 }
 
 TEST(PodChoices, UnderEvictAPodWithoutAControllerIsADecisionOfItsOwn) {
