@@ -43,7 +43,8 @@ def limits(schema):
                        ("minItems", "at least {} items"), ("maxItems", "at most {} items"),
                        ("maxProperties", "at most {} entries")):
         if key in schema and not (key == "minLength" and schema[key] == 0):
-            out.append(words.format(schema[key]))
+            text = words.format(schema[key])
+            out.append(text.replace("entries", "entry").rstrip("s") if schema[key] == 1 else text)
     if "pattern" in schema:
         out.append(f"`{schema['pattern']}`")
     out += [rule["message"] for rule in schema.get("x-kubernetes-validations", []) if "message" in rule]
