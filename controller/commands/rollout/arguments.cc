@@ -68,7 +68,7 @@ void add_watch(CLI::App& app, RolloutOptions& rollout) {
       "With --watch on a terminal: Up and Down select a node, Enter explains it, q goes back and ends, ? shows all\n"
       "keys.\n"
       "Exit status: 0 fine; 1 a revision failed, or the operator no longer runs; 2 wrong usage, or the cluster\n"
-      "cannot be read. With --wait: 0 every node that is meant runs its target or is held by somebody; 1 stopped\n"
+      "cannot be read. With --wait: 0 every node runs its target or is held by somebody; 1 stopped\n"
       "(nodes failed or are blocked, the profile is invalid, the rollout was aborted, undone or stopped by failures);\n"
       "3 timed out. Pauses, approvals and closed maintenance windows are waited for. --state, --policy and --selector\n"
       "choose the nodes of the live tree.");
@@ -148,7 +148,7 @@ Command command_of_verb(const VerbText& text) {
 }  // namespace
 
 Command make_rollout_command() {
-  Command rollout{.name = "rollout", .summary = "See, steer and undo rollouts on the live cluster"};
+  Command rollout{.name = "rollout", .summary = "Show, control and undo rollouts on the live cluster"};
   for (const VerbText& text : kVerbs) rollout.verbs.push_back(command_of_verb(text));
   return rollout;
 }
