@@ -61,7 +61,11 @@ k8s::MonoTime LeaseRenewals::expires() const {
 
 std::string LeaseRenewals::why() const {
   if (!last_.problem.empty()) return last_.problem;
-  return fmt::format("{} has not renewed the Lease since {}", last_.holder, last_.renew_time);
+  // Without the fraction of the second.
+  const std::size_t point = last_.renew_time.find('.');
+  const bool whole = point == std::string::npos;
+  return fmt::format("{} has not renewed the Lease since {}{}", last_.holder, last_.renew_time.substr(0, point),
+                     whole ? "" : "Z");
 }
 
 std::string NoOperator::text() const {
@@ -73,8 +77,8 @@ std::string NoOperator::text() const {
         name);
   }
   return fmt::format(
-      "No operator is running: {} (Lease {}). Nothing changes until one does, and statuses are as it left them. Run: "
-      "kubectl get pods --namespace {}",
+      "No operator is running: {} (Lease {}). No node is changed until an operator runs, and statuses are those that "
+      "the last one wrote. Run: kubectl get pods --namespace {}",
       why, name, lease.ns);
 }
 

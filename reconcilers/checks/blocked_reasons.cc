@@ -40,7 +40,7 @@ constexpr BlockedReason kBlockedReasons[] = {
     {kMpsByLabelUnsupported, "from device plugin v0.18.2 on, an MPS profile selected by label is never loaded",
      "make the MPS key the default (`devicePlugin.config.default`), and label the nodes that must run another profile"},
     {kDriverUpgrade, "the driver manager has paused the node's operands, or a driver upgrade has failed there",
-     "wait until it is finished; after a failed one make the driver's pod well, or remove the label "
+     "wait until it is finished; after a failed one repair the driver's pod, or remove the label "
      "`nvidia.com/gpu-driver-upgrade-state`",
      "kubectl get node {node} -L nvidia.com/gpu-driver-upgrade-state"},
     {kMigChange, "the MIG manager has paused the node's operands", "wait until it is finished",

@@ -57,6 +57,8 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
   }
 }
 
+constexpr std::string_view kNoneAllocatable = "NoneAllocatable";
+
 bool expects_gpus(const NodeAssessment& a) {
   return a.expectation != nullptr && (!a.expectation->capacity.empty() || !a.expectation->divisible.empty());
 }
@@ -87,7 +89,7 @@ void add_outage(const World& world, const FleetIndex& index, const Node& node, c
   if (!node.ready || serves_gpus(node) || !expects_gpus(a) || a.in_change()) return;
   // Something else is at work there, which ends by itself or which a finding of its own names.
   const bool explained = !a.holder.empty() || a.loads_by_itself() || a.phase == Phase::following_daemonset;
-  out.findings.push_back({explained ? Severity::warning : Severity::error, ref, "NoneAllocatable",
+  out.findings.push_back({explained ? Severity::warning : Severity::error, ref, std::string(kNoneAllocatable),
                           "the node is Ready and should serve GPUs, but none is allocatable. Look further: "
                           "`gpu-sharing-operator explain NODE`"});
 }
@@ -147,13 +149,21 @@ std::optional<Finding> stopped_rollout(const RolloutView& rollout) {
   const std::int64_t waiting = tally.of(Phase::pending);
   const GateState& gate = rollout.gate();
   if (waiting == 0 || !row_of(gate.gate).audited) return std::nullopt;
+  // The finding PolicyGone says what else ends it.
+  const World& world = rollout.pass.s.world;
+  const bool gone = world.policies.find(rollout.key.policy) == nullptr &&
+                    rollout.pass.index.held_policies.contains(rollout.key.policy);
+  if (gone && world.policies_served && gate.gate == Gate::paused) return std::nullopt;
   const std::string start =
       to_run(rollout.pass.s.world, fmt::format("gpu-sharing-operator rollout start {}", rollout.key.policy));
   // The fleet runs two revisions of one profile, and nothing will change that.
   const bool half_way = gate.gate == Gate::aborted && (tally.settled > 0 || !rollout.failed().empty());
   std::string way_out;
   if (gate.gate == Gate::max_failures) {
-    way_out = fmt::format("Fix the failed nodes, then {}; or restore the profile that was verified last", start);
+    // Where the revision failed before, the gate's message has the command of the retry.
+    way_out = gate.message.contains("Retry: ")
+                  ? "Or restore the profile that was verified last"
+                  : fmt::format("Fix the failed nodes, then {}; or restore the profile that was verified last", start);
   } else if (gate.gate == Gate::aborted) {
     way_out = "Or restore the profile that the other nodes run";  // The gate's message has the command of the retry.
   } else if (gate.gate == Gate::undone) {
@@ -170,15 +180,6 @@ std::optional<Finding> stopped_rollout(const RolloutView& rollout) {
                              gate.message, way_out.empty() ? std::string() : ". " + way_out)};
 }
 
-// A node that does not show what its ConfigMap says is an error for whoever asks, though it stops no rollout. The pods
-// that are missing or not Ready are named with the problem.
-void raise_drift(std::vector<Finding>& findings) {
-  for (Finding& finding : findings) {
-    const bool drift = finding.reason == kDrift || finding.reason == kPreexistingDrift;
-    if (drift && finding.severity == Severity::warning) finding.severity = Severity::error;
-  }
-}
-
 // A default key that does not exist is reported for the nodes (DefaultKeyNotFound, DefaultMissing), and again as
 // ConfigInvalid for a ConfigMap that is right: one problem is enough, and the cause is in the plugin's setting.
 void drop_blamed_config_maps(std::vector<Finding>& findings) {
@@ -189,6 +190,31 @@ void drop_blamed_config_maps(std::vector<Finding>& findings) {
   std::erase_if(findings, [&](const Finding& finding) {
     return finding.reason == kConfigInvalid && finding.object.kind == "ConfigMap" && defaults.contains(finding.message);
   });
+}
+
+// A node without any allocatable GPU does not show its profile either: that it has none is the problem.
+void drop_drift_of_outages(std::vector<Finding>& findings) {
+  std::set<std::string> out;
+  for (const Finding& finding : findings) {
+    if (finding.reason == kNoneAllocatable && finding.severity == Severity::error) out.insert(finding.object.name);
+  }
+  std::erase_if(findings, [&](const Finding& finding) {
+    const bool drift = finding.reason == kDrift || finding.reason == kPreexistingDrift;
+    return drift && finding.object.kind == "Node" && out.contains(finding.object.name);
+  });
+}
+
+// Where problems of SharingPolicies can be looked at: not all of them exist, and without the CRDs none does.
+void name_policy_commands(const World& world, std::vector<AuditProblem>& problems) {
+  for (AuditProblem& problem : problems) {
+    const auto policy = std::ranges::find(problem.objects, "SharingPolicy", &ObjectRef::kind);
+    if (policy == problem.objects.end()) continue;
+    if (!world.policies_served) {
+      problem.command = kInstallCrds;
+    } else if (world.policies.find(policy->name) == nullptr) {
+      problem.command = "kubectl get sharingpolicies";
+    }
+  }
 }
 
 // The command that corrects the setting, for problems about the default key.
@@ -222,7 +248,6 @@ std::int64_t Audit::count(Severity severity) const {
 Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   Audit out;
   out.findings = all_findings(snapshot, index);
-  raise_drift(out.findings);
   drop_blamed_config_maps(out.findings);
   LostGpus lost;
   std::map<std::string, std::vector<std::string>> pods;
@@ -240,6 +265,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   std::ranges::move(neighbours(snapshot.world, index), std::back_inserter(out.findings));
   add_stopped_rollouts(snapshot, index, out);
   add_unused_profiles(snapshot.world, index, out);
+  drop_drift_of_outages(out.findings);
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
     return std::tie(a.severity, a.reason, a.object.kind, a.object.ns, a.object.name, a.message) <
@@ -247,6 +273,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   });
   out.problems = merge_findings(out.findings, lost, pods);
   name_default_commands(snapshot.world, index, out.problems);
+  name_policy_commands(snapshot.world, out.problems);
   return out;
 }
 

@@ -31,7 +31,7 @@ std::string_view words(Proof proof) {
     case Proof::annotation:
       return "recorded on the node when it was verified";
     case Proof::baseline:
-      return "recorded as baseline";
+      return "baseline";
     case Proof::pods:
       return "its pods were created before the key's text was restored";
   }
@@ -181,6 +181,10 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
                                         : "Cordoned by the operator for a change that did not finish");
   }
   if (a == nullptr) return;
+  if (node.meta.annotations.contains(kDevicesAnnotation)) {
+    out.notes.push_back(fmt::format("the annotation {} states the GPUs of the node: what is expected follows from it",
+                                    kDevicesAnnotation));
+  }
   if (is_partitioned_by_nos(node)) {
     out.notes.push_back(fmt::format(
         "{} assigns the node to nos: the operator {} and then no longer changes the node", nos_label(node),
@@ -269,7 +273,13 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
 }  // namespace
 
 std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
-  return plan_all(snapshot, index, {.synced = everything_synced}).findings;
+  std::vector<Finding> out = plan_all(snapshot, index, {.synced = everything_synced}).findings;
+  // A node that does not show what its ConfigMap says is an error for whoever asks, though it stops no rollout.
+  for (Finding& finding : out) {
+    const bool drift = finding.reason == kDrift || finding.reason == kPreexistingDrift;
+    if (drift && finding.severity == Severity::warning) finding.severity = Severity::error;
+  }
+  return out;
 }
 
 std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex& index,

@@ -66,7 +66,7 @@ struct NodeExplanation {
 [[nodiscard]] std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex& index,
                                                           const std::vector<Finding>& findings, std::string_view name);
 
-// What every reconciler finds now. `index` is refreshed.
+// What every reconciler finds now, with drift as an error. `index` is refreshed.
 [[nodiscard]] std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index);
 
 }  // namespace gso

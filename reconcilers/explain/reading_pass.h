@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/rollout/change_steps.h"
@@ -24,6 +26,7 @@ class ReadingPass {
 
   [[nodiscard]] const World& world() const { return snapshot_.world; }
   [[nodiscard]] const Index& index() const { return pass_.index; }
+  [[nodiscard]] const PlannerSettings& settings() const { return snapshot_.settings; }
 
   // The next step of a node in a change; null: nothing is decided about it now (ChangeSteps::is_undecided()).
   [[nodiscard]] const Step* step_of(const Node& node, const NodeAssessment& assessment);
@@ -32,6 +35,9 @@ class ReadingPass {
   [[nodiscard]] const Stop* stop_of(const NodeAssessment& assessment);
   // stop_command() of that rollout.
   [[nodiscard]] std::string stop_command_of(const NodeAssessment& assessment);
+  // stop_command() of each rollout of the policy whose nodes need a change, if all of them are stopped by a person, a
+  // calendar or failures; empty: nodes start, or will by themselves.
+  [[nodiscard]] std::vector<std::string> stop_commands_of(std::string_view policy);
   // What a node that needs a change waits for with the other nodes of its group, as far as that can be known without
   // the operator's lists of workloads; empty: it is not, or the node can start.
   [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);

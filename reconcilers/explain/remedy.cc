@@ -16,6 +16,7 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {
@@ -221,11 +222,15 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   if (a->phase == Phase::failed || deferred) return chooser.fill("gpu-sharing-operator rollout start {policy}");
   const bool policy_is_gone =
       index.held_policies.contains(std::string(a->policy.view())) && world.policies.find(a->policy.view()) == nullptr;
-  if (a->phase == Phase::pending && policy_is_gone) return "gpu-sharing-operator audit";
+  if (a->phase == Phase::pending && policy_is_gone && !world.policies_served) return std::string(kInstallCrds);
   if (a->phase == Phase::pending || a->in_change()) return std::string(kRolloutStatusCommand);
-  if (state == kPreexistingDrift || state == kUnproven)
-    return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");
-  if (!a->matches())
+  // A pod that does not serve is the cause, and fails again after a restart.
+  if (!a->matches()) {
+    if (std::string pod = failed_pod_command(index, node, *a); !pod.empty()) return pod;
+  }
+  const bool adoptable = state == kPreexistingDrift || state == kUnproven;
+  if (adoptable && world.policies_served) return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");
+  if (adoptable || !a->matches())
     return chooser.fill("kubectl get pods --namespace {namespace} --field-selector spec.nodeName={node} -o wide");
   return {};
 }

@@ -37,10 +37,10 @@ std::string_view state_name(const NodeAssessment& a) {
 std::string_view state_note(std::string_view state, bool assumed) {
   if (state == kDrift)
     return "Drift: the node has loaded its profile, and does not show what the profile must produce. The operator "
-           "repairs "
-           "that after verifyTimeout, unless `explain NODE` names what prevents it.";
+           "repairs that after verifyTimeout, if no finding about the node names what prevents it.";
   if (state == kPreexistingDrift && assumed)
-    return "PreexistingDrift: the node does not show what its profile must produce. An operator that is installed now "
+    return "PreexistingDrift: the node does not show what its profile must produce. If you install the operator now, "
+           "it "
            "reports such nodes, and changes them only on request: gpu-sharing-operator rollout start --adopt";
   if (state == kPreexistingDrift)
     return "PreexistingDrift: the node did not show what its profile must produce when the operator first saw it. The "
@@ -91,19 +91,17 @@ std::optional<BlockedBy> refusal_of(const World& world, std::string_view node) {
   return std::nullopt;
 }
 
-namespace {
-
-// The stop of a policy that is not there any more; empty: it has none.
-std::string gone_policy_of(const FleetIndex::Impl& index, const NodeAssessment& a) {
-  const auto held = index.held_policies.find(std::string(a.policy.view()));
+std::string gone_policy_text(const ReadingPass& pass, std::string_view policy) {
+  const Index& index = pass.index();
+  const auto held = index.held_policies.find(std::string(policy));
   if (held == index.held_policies.end() || !index.record) return {};
-  const SharingPolicy& policy = held->second;
-  if (!has_recorded_stop(*index.record, policy)) return {};
-  const std::string stop = stops_of(policy);
-  return fmt::format("{}: SharingPolicy {} does not exist any more, and its stop ({}) still applies",
-                     policy.gone ? kPolicyGone : kCrdsGone, a.policy.view(),
+  if (!has_recorded_stop(*index.record, held->second)) return {};
+  const std::string stop = stops_of(held->second);
+  return fmt::format("SharingPolicy {} does not exist any more, and its stop ({}) still applies", policy,
                      stop.empty() ? "a paused or aborted rollout" : stop);
 }
+
+namespace {
 
 // The Progressing condition of a status that the operator wrote; empty: it says nothing yet.
 std::string progressing(const std::string& status_json) {
@@ -125,7 +123,8 @@ std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment&
   if (stop != nullptr) return fmt::format("{}: {}", stop->reason, stop->message);
   if (std::string pods = blocking_pods_of(world, node.meta.name); !pods.empty()) return pods;
   if (policy == nullptr) {
-    if (std::string gone = gone_policy_of(pass.index(), a); !gone.empty()) return gone;
+    const std::string gone = gone_policy_text(pass, a.policy.view());
+    if (!gone.empty()) return fmt::format("{}: {}", world.policies_served ? kPolicyGone : kCrdsGone, gone);
   }
   if (std::string group = pass.wait_of(a); !group.empty()) return group;
   const ReadingPass::Alone alone = pass.alone(a);
@@ -187,6 +186,11 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
       shown.message =
           "its pods have an older template of their DaemonSets (updateStrategy OnDelete); the operator replaces them "
           "in turn";
+  }
+  // It has read a text outside a change: the operator waits until it shows that.
+  if (shown.message.empty() && a.loads_by_itself()) {
+    shown.message = a.matches() ? "new profile is live; confirming"
+                                : fmt::format("verifying what the node loaded by itself: {}", shown_difference(a));
   }
   const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
   const bool is_its_phase = phase == Phase::failed || phase == Phase::blocked;

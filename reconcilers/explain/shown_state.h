@@ -36,5 +36,7 @@ inline constexpr std::string_view kUnknown = "Unknown";
 // operator receives these answers, so they are read from the SharingRollout, as in blocking_pods_of(). nullopt: it
 // refuses nothing.
 [[nodiscard]] std::optional<BlockedBy> refusal_of(const World& world, std::string_view node);
+// That the stop of a policy still applies although the policy does not exist any more; empty: it has none, or exists.
+[[nodiscard]] std::string gone_policy_text(const ReadingPass& pass, std::string_view policy);
 
 }  // namespace gso

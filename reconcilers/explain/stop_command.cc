@@ -7,6 +7,39 @@
 
 namespace gso {
 
+namespace {
+
+bool is_gone(const RolloutView& rollout) {
+  return rollout.pass.s.world.policies.find(rollout.key.policy) == nullptr &&
+         rollout.pass.index.held_policies.contains(rollout.key.policy);
+}
+
+}  // namespace
+
+std::string spec_command(std::string_view reason, const SharingPolicy& policy, const PlannerSettings& settings) {
+  if (reason == reason_of(Gate::outside_window)) {
+    return fmt::format(
+        "kubectl edit sharingpolicies {}  # spec.rollout.maintenanceWindows, to start nodes sooner; otherwise wait",
+        policy.meta.name);
+  }
+  if (reason != reason_of(Gate::observe)) return {};
+  const bool by_policy = settings.mode_of(policy) == policy.mode;
+  return fmt::format(
+      "{}  # after a look at `gpu-sharing-operator diff`: starts the change",
+      by_policy
+          ? fmt::format("kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Enforce\"}}}}'",
+                        policy.meta.name)
+          : "helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
+            "modes.rollouts=Enforce");
+}
+
+std::string gone_policy_command(const World& world, const PlannerSettings& settings, std::string_view policy) {
+  if (!world.policies_served) return std::string(kInstallCrds);
+  return fmt::format(
+      "{}  # ends the stops of all deleted policies; to end this one alone, create SharingPolicy {} again",
+      forget_policies_command(settings), policy);
+}
+
 std::string resume_command(const RolloutView& rollout) {
   const World& world = rollout.pass.s.world;
   const std::string resume = "gpu-sharing-operator rollout resume";
@@ -19,16 +52,22 @@ std::string resume_command(const RolloutView& rollout) {
     case PausedBy::rollout:
       break;
   }
-  const bool gone = world.policies.find(rollout.key.policy) == nullptr;
-  if (gone && world.policies_served && rollout.pass.index.held_policies.contains(rollout.key.policy))
-    return forget_policies_command(rollout.pass.s.settings);
+  if (is_gone(rollout) && world.policies_served) return forget_policies_command(rollout.pass.s.settings);
   if (pause_of_rollout(rollout).by == PausedBy::policy) return fmt::format("{} policy/{}", resume, rollout.key.policy);
   return rollout.object == nullptr ? resume : fmt::format("{} {}", resume, rollout.object->meta.name);
 }
 
 std::string stop_command(const RolloutView& rollout) {
   const std::string command = "gpu-sharing-operator rollout";
-  switch (rollout.gate().gate) {
+  const GateState& gate = rollout.gate();
+  const PlannerSettings& settings = rollout.pass.s.settings;
+  const bool by_person = row_of(gate.gate).stops_all && gate.gate != Gate::max_failures;
+  if (is_gone(rollout) && (by_person || gate.gate == Gate::outside_window))
+    return gone_policy_command(rollout.pass.s.world, settings, rollout.key.policy);
+  switch (gate.gate) {
+    case Gate::observe:
+    case Gate::outside_window:
+      return spec_command(gate.reason(), rollout.policy, settings);
     case Gate::paused:
       return resume_command(rollout);
     case Gate::approval:

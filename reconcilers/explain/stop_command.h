@@ -2,7 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
+#include "reconcilers/model/policy.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -11,8 +14,18 @@ namespace gso {
 // its own. Empty: it is not paused by a switch.
 [[nodiscard]] std::string resume_command(const RolloutView& rollout);
 
-// The command that ends what a person has to end: a pause, a missing approval, an abort or an undo. Empty: nothing of
-// that kind stops the rollout.
+// The command that changes what the spec of the policy, or the setting of the operator, forbids now (`reason`: Observe,
+// OutsideWindow), for whoever decides that. Empty: another reason.
+[[nodiscard]] std::string spec_command(std::string_view reason, const SharingPolicy& policy,
+                                       const PlannerSettings& settings);
+
+// The command that ends the stop of a SharingPolicy that does not exist any more, and what else ends it. Without the
+// CRDs: the one that installs them.
+[[nodiscard]] std::string gone_policy_command(const World& world, const PlannerSettings& settings,
+                                              std::string_view policy);
+
+// The command that ends what a person has to end: mode Observe, a closed window, a pause, a missing approval, an abort
+// or an undo. Empty: nothing of that kind stops the rollout.
 [[nodiscard]] std::string stop_command(const RolloutView& rollout);
 
 }  // namespace gso

@@ -67,8 +67,9 @@ std::string failures_that_stop(const RolloutView& rollout) {
   const std::int64_t present = rollout.present_failures();
   if (failures == 0 && known == nullptr) return {};
   if (present == 0 && known != nullptr) {
-    return fmt::format("{} failed before and is not retried until the profile changes. Retry: `rollout start`",
-                       rollout.target);
+    return fmt::format(
+        "{} failed before and is not retried until the profile changes. Retry: `gpu-sharing-operator rollout start {}`",
+        rollout.target, rollout.key.policy);
   }
   // A failed node keeps its slot: when failed nodes hold all slots, no other node can start.
   const RolloutSpec& spec = rollout.policy.rollout;

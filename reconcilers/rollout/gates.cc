@@ -228,8 +228,8 @@ std::string closed_until_settled(const RolloutView& rollout) {
   const Duration settle = settle_time(rollout);
   if (rollout.pass.ages.has_run_for(settled_timer(rollout.pass, rollout.profile_rollout.installation), settle))
     return {};
-  return fmt::format("ConfigMap {} or its DaemonSets changed less than {} ago", rollout.installation.id(),
-                     k8s::format_go_duration(settle));
+  return fmt::format("ConfigMap {} or its DaemonSets changed, or the operator started, less than {} ago",
+                     rollout.installation.id(), k8s::format_go_duration(settle));
 }
 
 std::string closed_by_earlier_attempt(const RolloutView& rollout) {

@@ -191,9 +191,10 @@ class PolicyStatuses {
     const FleetRecord::Failure* failure = taken_back(pass_.index, *sum.policy);
     if (failure == nullptr) return;
     const std::string where = failure->nodes.empty() ? "" : " failed on " + failed_names(*failure) + " and";
-    sum.rolled_back =
-        fmt::format("{}{} was rolled back; it is not retried until the profile changes. Retry: `rollout start`",
-                    failure->revision, where);
+    sum.rolled_back = fmt::format(
+        "{}{} was rolled back; it is not retried until the profile changes. Retry: `gpu-sharing-operator rollout "
+        "start {}`",
+        failure->revision, where, sum.policy->meta.name);
   }
 
   void add_rollout(const RolloutKey& key, const ProfileRollout& profile_rollout, PolicySum& sum) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "controller/commands/rollout/view.h"
+#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -65,6 +66,18 @@ void note_recorded_pause(const SharingPolicy& policy, std::vector<PolicyWait>& w
   all_wait->message = "spec.rollout.paused of the policy is set (recorded; an operator applies it)";
 }
 
+// Of policies that do not exist any more: their status is gone with them.
+void add_gone_policies(const ReadingPass& pass, const std::optional<std::string>& policy,
+                       std::vector<PolicyWait>& out) {
+  for (const auto& [name, held] : pass.index().held_policies) {
+    const auto nodes = pass.index().policies.find(name);
+    const bool meant = !policy || name == *policy;
+    const bool some_wait = nodes != pass.index().policies.end() && nodes->second.of(Phase::pending) > 0;
+    std::string text = held.gone && meant && some_wait ? gone_policy_text(pass, name) : std::string();
+    if (!text.empty()) out.push_back({name, std::string(kPolicyGone), std::move(text), {}, 0});
+  }
+}
+
 }  // namespace
 
 std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<std::string>& policy,
@@ -85,6 +98,7 @@ std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<
     for (PolicyWait& wait : waits) wait.paused = object->rollout.paused;
     std::ranges::move(waits, std::back_inserter(out));
   }
+  add_gone_policies(pass, policy, out);
   return out;
 }
 
@@ -104,11 +118,8 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
   out << printable(fmt::format("policy {} waits: {}{}{}\n", wait.policy, reason, stale, wait.message));
   print_node_table({}, outlook.steps, out);
   for (const std::string& command : outlook.next) out << printable("  next: " + command) << "\n";
-  if (wait.reason == reason_of(Gate::paused) && wait.paused)
-    out << printable(fmt::format("  next: gpu-sharing-operator rollout resume policy/{}\n", wait.policy));
-  if (wait.goes_on())
+  if (wait.goes_on() && outlook.next.empty())
     out << printable(fmt::format("  to stop it: gpu-sharing-operator rollout pause policy/{}\n", wait.policy));
-  if (wait.reason == kConfigInvalid) out << "  next: gpu-sharing-operator audit\n";
 }
 
 Json waiting_json(const PolicyWait& wait) {

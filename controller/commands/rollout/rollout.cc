@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
@@ -36,8 +37,12 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+// As a person types it; in the order of Verb.
 const char* command_of(RolloutOptions::Verb verb) {
-  return verb == RolloutOptions::Verb::diff ? "diff" : "rollout";
+  static constexpr const char* kCommands[] = {"rollout status", "rollout history", "rollout start",
+                                              "rollout pause",  "rollout resume",  "rollout approve",
+                                              "rollout abort",  "rollout undo",    "diff"};
+  return kCommands[static_cast<std::size_t>(verb)];
 }
 
 }  // namespace

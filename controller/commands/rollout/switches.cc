@@ -50,14 +50,15 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
       true,
       "paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned",
       "can be paused",
-      ". To block the next rollout: rollout pause policy/NAME",
+      ". To block the next rollout: gpu-sharing-operator rollout pause policy/NAME",
       [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; },
       [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
   static constexpr Switch kResume{"paused",
                                   false,
                                   "resumed",
                                   "is paused by spec.paused",
-                                  ". If a failed node stopped a rollout, fix the node, then: rollout start",
+                                  ". If a failed node stopped a rollout, fix the node, then run: "
+                                  "gpu-sharing-operator rollout start",
                                   [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
   static constexpr Switch kApprove{
       "approved", true, "approved", "waits for approval", "", [](const RolloutFacts& facts) {
@@ -130,7 +131,8 @@ Mounted paused_config_maps(const RolloutCall& call) {
 std::string still_stopped(const RolloutCall& call, const Mounted& paused, const SharingRollout& rollout) {
   const SharingPolicy* policy = call.world.policies.find(rollout.policy);
   if (policy != nullptr && policy->rollout.paused) {
-    return fmt::format("policy {} is also paused. Resume it: rollout resume policy/{}", rollout.policy, rollout.policy);
+    return fmt::format("policy {} is also paused. Resume it: gpu-sharing-operator rollout resume policy/{}",
+                       rollout.policy, rollout.policy);
   }
   const auto stopped =
       std::ranges::find(paused.keys, rollout.config_map, [](const auto& key) { return k8s::to_string(key); });
@@ -203,14 +205,14 @@ bool print_already_set(const RolloutCall& call, const RolloutChoice& choice, con
   return true;
 }
 
-// The policies whose nodes wait for a change that has no rollout to stop yet, as names of `pause`; empty: none.
+// The commands that pause the policies whose nodes wait for a change that has no rollout to stop yet; empty: none.
 std::string policies_to_pause(const RolloutCall& call) {
   std::vector<std::string> names;
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
   for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
-    std::string name = "rollout pause policy/" + key.policy;
+    std::string name = "gpu-sharing-operator rollout pause policy/" + key.policy;
     const SharingPolicy* policy = call.world.policies.find(key.policy);
     const bool waits = profile_rollout.tally.of(Phase::pending) > 0 && policy != nullptr && !policy->rollout.paused;
     if (waits && std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
@@ -218,11 +220,11 @@ std::string policies_to_pause(const RolloutCall& call) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// The policies that are paused, as names of `resume`; empty: none is.
+// The commands that resume the policies that are paused; empty: none is.
 std::string policies_to_resume(const World& world) {
   std::set<std::string> names;
   for (const auto& [key, policy] : world.policies.all()) {
-    if (policy->rollout.paused) names.insert("rollout resume policy/" + policy->meta.name);
+    if (policy->rollout.paused) names.insert("gpu-sharing-operator rollout resume policy/" + policy->meta.name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }

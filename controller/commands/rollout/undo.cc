@@ -185,8 +185,8 @@ void print_how_to_undo(const RolloutCall& call, bool is_inline) {
     *call.out << "next: " << again << "\n";
     return;
   }
-  *call.out << "next: to write it into the ConfigMap: " << again << " --write-configmap\n"
-            << "next: to pause the rollout and print the text, for a ConfigMap from Git: " << again << "\n";
+  *call.out << "next: " << again << " --write-configmap  # writes it into the ConfigMap\n"
+            << "next: " << again << "  # pauses the rollout and prints the text, for a ConfigMap from Git\n";
 }
 
 asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text) {

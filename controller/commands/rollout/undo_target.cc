@@ -136,6 +136,11 @@ class UndoChoice {
     const auto at_present = choose(world_, any, present, "leads to the present revision");
     if (at_present) return key_of(*at_present->front().rollout);
     const auto done = choose(world_, any, ended, "can be undone");
+    if (!done && name_.empty()) {
+      return k8s::fail(k8s::Reason::invalid, done.error().message +
+                                                 ". No text was verified yet, so none can be restored: correct the "
+                                                 "ConfigMap with `kubectl edit`");
+    }
     if (!done) return std::unexpected(done.error());
     return key_of(*done->front().rollout);
   }

@@ -30,7 +30,7 @@ struct RolloutCall {
   std::optional<NoOperator> no_operator;  // nullopt: one is at work, or `incomplete` says that this is unknown.
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
-  // Writes "gpu-sharing-operator rollout: …" (or "diff:", which is a command of its own) and gives 2.
+  // Writes "gpu-sharing-operator rollout pause: …" (or "diff:", which is a command of its own) and gives 2.
   int refuse(std::string_view why) const;
 };
 

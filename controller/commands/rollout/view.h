@@ -95,10 +95,9 @@ inline constexpr std::size_t kMostListedSteps = 20;
 // What `rollout status` prints about a wait besides it.
 struct WaitOutlook {
   std::vector<NodeStep> steps;    // Of the policy's nodes in a change.
-  std::vector<std::string> next;  // Commands that raise a full budget.
+  std::vector<std::string> next;  // Commands that end the wait, for whoever decides that.
 };
-// With the command that ends the wait, if a person decides that. Without an operator the message is the last that one
-// wrote.
+// Without an operator the message is the last that one wrote.
 void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_operator, std::ostream& out);
 [[nodiscard]] nlohmann::ordered_json waiting_json(const PolicyWait& wait);
 

@@ -10,6 +10,7 @@
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/remedy.h"
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -21,7 +22,8 @@ namespace gso {
 namespace {
 
 // Ends the stop, for whoever decides that.
-std::vector<std::string> of_the_stop(const World& world, const RolloutFacts& facts) {
+std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts& facts) {
+  const World& world = pass.world();
   const SharingRollout& rollout = *facts.rollout;
   const std::string command = "gpu-sharing-operator rollout";
   if (facts.phase == "AwaitingApproval")
@@ -29,8 +31,11 @@ std::vector<std::string> of_the_stop(const World& world, const RolloutFacts& fac
   if (facts.reason == reason_of(Gate::aborted) || facts.undone())
     return {fmt::format("{} start {}", command, rollout.policy)};
   if (facts.reason == kConfigInvalid) return {"gpu-sharing-operator audit"};  // Names what to correct, and how.
-  if (facts.reason != reason_of(Gate::paused)) return {};
   const SharingPolicy* policy = world.policies.find(rollout.policy);
+  if (facts.reason != reason_of(Gate::paused)) {
+    std::string allow = policy == nullptr ? std::string() : spec_command(facts.reason, *policy, pass.settings());
+    return allow.empty() ? std::vector<std::string>() : std::vector{std::move(allow)};
+  }
   if (policy != nullptr && policy->rollout.paused) return {fmt::format("{} resume policy/{}", command, rollout.policy)};
   return {rollout.paused ? fmt::format("{} resume {}", command, rollout.meta.name) : command + " resume"};
 }
@@ -41,12 +46,34 @@ std::vector<std::string> raise_budgets(std::string_view message, std::string_vie
   std::vector<std::string> out;
   for (const std::string_view setting : {"maxUnavailable", "maxUnavailablePerGroup"}) {
     if (!message.contains(fmt::format("({})", setting))) continue;
-    out.push_back(fmt::format("to raise spec.rollout.{}: kubectl edit sharingpolicies {}", setting, policy));
+    out.push_back(fmt::format("kubectl edit sharingpolicies {}  # to raise spec.rollout.{}", policy, setting));
   }
   if (message.contains("(--cluster-max-unavailable)")) {
     out.emplace_back(
-        "to raise cluster-max-unavailable: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values "
-        "--set config.cluster-max-unavailable=VALUE");
+        "helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
+        "config.cluster-max-unavailable=VALUE  # to raise it");
+  }
+  return out;
+}
+
+// The nodes that the message names as holders of the slots of a full budget; empty: it names none, or not all.
+std::string holders_in(std::string_view message) {
+  constexpr std::string_view kBefore = "no slot is free: ";
+  const std::size_t begin = message.find(kBefore);
+  if (begin == std::string_view::npos) return {};
+  const std::string_view rest = message.substr(begin + kBefore.size());
+  std::string names(rest.substr(0, rest.find(" hold")));
+  std::erase(names, ',');
+  return names.contains(" and ") || rest.find(" hold") == std::string_view::npos ? std::string() : names;
+}
+
+// No node in progress holds a slot: those that do are out of service for another cause. To return them to service is
+// the first way out, to raise the budget the second.
+std::vector<std::string> of_exhausted_budgets(std::string_view message, std::string_view policy) {
+  std::vector<std::string> out = raise_budgets(message, policy);
+  if (const std::string holders = holders_in(message); !holders.empty()) {
+    out.insert(out.begin(),
+               fmt::format("kubectl get nodes {}  # they hold the slots: return them to service", holders));
   }
   return out;
 }
@@ -55,8 +82,13 @@ std::vector<std::string> raise_budgets(std::string_view message, std::string_vie
 std::vector<std::string> of_full_budgets(const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
   const bool all_wait =
       !steps.empty() && std::ranges::all_of(steps, [](const NodeStep& step) { return step.phase == Phase::draining; });
-  if (facts.reason != kBudgetExhausted && !all_wait) return {};
-  return raise_budgets(facts.message, facts.rollout->policy);
+  if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(facts.message, facts.rollout->policy);
+  return all_wait ? raise_budgets(facts.message, facts.rollout->policy) : std::vector<std::string>();
+}
+
+std::string retry_command(std::string_view policy) {
+  return fmt::format("gpu-sharing-operator rollout start {}  # retries all failed nodes, once the cause is fixed",
+                     policy);
 }
 
 // After nodes have failed: what the whole rollout needs, once for all of them, for whoever decides that. Nodes that
@@ -68,14 +100,14 @@ std::vector<std::string> of_failures(const RolloutFacts& facts) {
   const bool of_daemons = !daemonset_of(rollout.config_map).empty();
   if (of_daemons && (facts.went_wrong() || facts.failed > 0)) {
     out.emplace_back(
-        "to go back: helm rollback RELEASE --namespace NAMESPACE; to go on, correct the standaloneMps values: helm "
-        "upgrade");
+        "helm rollback RELEASE --namespace NAMESPACE  # to go back; to go on, correct the standaloneMps values by "
+        "`helm "
+        "upgrade`");
   }
   if (!of_daemons && (facts.went_wrong() || (facts.failed > 0 && !facts.finished())))
-    out.push_back(fmt::format("to go back: gpu-sharing-operator rollout undo {} --dry-run", rollout.meta.name));
+    out.push_back(fmt::format("gpu-sharing-operator rollout undo {} --dry-run  # to go back", rollout.meta.name));
   if (facts.went_wrong() || facts.failed > 0) {
-    out.push_back(fmt::format(
-        "to retry all failed nodes, once the cause is fixed: gpu-sharing-operator rollout start {}", rollout.policy));
+    out.push_back(retry_command(rollout.policy));
   }
   return out;
 }
@@ -110,7 +142,11 @@ class NodeCommands {
   [[nodiscard]] std::vector<std::string> lines(std::size_t most) const {
     std::vector<std::string> out;
     for (const Command& command : commands_) {
-      if (out.size() < most) out.push_back(fmt::format("{}: {}", first_names(command.nodes), command.text));
+      // The name of a node is in most of its commands, and is a comment of the others.
+      const bool named = command.nodes.size() == 1 && command.text.ends_with(command.nodes.front());
+      const std::string_view mark = command.text.contains("  # ") ? "; " : "  # ";
+      const std::string comment = named ? std::string() : fmt::format("{}{}", mark, first_names(command.nodes));
+      if (out.size() < most) out.push_back(command.text + comment);
     }
     return out;
   }
@@ -127,7 +163,7 @@ class NodeCommands {
 
 std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
   constexpr std::size_t kMostOfNodes = 6;
-  std::vector<std::string> out = of_the_stop(pass.world(), facts);
+  std::vector<std::string> out = of_the_stop(pass, facts);
   std::ranges::move(of_full_budgets(facts, steps), std::back_inserter(out));
   NodeCommands commands;
   for (const RolloutFacts::NodeRow& row : facts.nodes) commands.add(row.name, look_at(pass, row.name, row.reason));
@@ -140,11 +176,36 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
   return out;
 }
 
+namespace {
+
+// Ends the wait, for whoever decides that. A status names a stop beside nodes in progress in its message alone.
+std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) {
+  const World& world = pass.world();
+  const std::string command = "gpu-sharing-operator rollout";
+  if (wait.reason == kRollingOut) return pass.stop_commands_of(wait.policy);
+  if (wait.reason == kPolicyGone) return {gone_policy_command(world, pass.settings(), wait.policy)};
+  if (wait.reason == kConfigInvalid) return {"gpu-sharing-operator audit"};  // Names what to correct, and how.
+  if (wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone)
+    return {fmt::format("{} start {}", command, wait.policy)};
+  if (wait.reason == reason_of(Gate::max_failures)) return {retry_command(wait.policy)};
+  if (wait.reason == reason_of(Gate::approval))
+    return {"gpu-sharing-operator diff", fmt::format("{} approve policy/{}", command, wait.policy)};
+  if (wait.reason == kBudgetExhausted) return of_exhausted_budgets(wait.message, wait.policy);
+  if (wait.reason == reason_of(Gate::paused))
+    return wait.paused ? std::vector{fmt::format("{} resume policy/{}", command, wait.policy)}
+                       : pass.stop_commands_of(wait.policy);
+  const SharingPolicy* policy = world.policies.find(wait.policy);
+  std::string allow = policy == nullptr ? std::string() : spec_command(wait.reason, *policy, pass.settings());
+  return allow.empty() ? std::vector<std::string>() : std::vector{std::move(allow)};
+}
+
+}  // namespace
+
 WaitOutlook outlook_of(ReadingPass& pass, const PolicyWait& wait) {
   WaitOutlook out;
-  if (!wait.nodes.empty()) return out;  // It is about those alone.
-  out.steps = steps_to(pass, wait.policy, {}, kMostListedSteps);
-  if (wait.reason == kBudgetExhausted) out.next = raise_budgets(wait.message, wait.policy);
+  out.next = of_the_wait(pass, wait);
+  if (wait.nodes.empty())
+    out.steps = steps_to(pass, wait.policy, {}, kMostListedSteps);  // Else it is about those alone.
   return out;
 }
 

@@ -11,8 +11,9 @@
 
 namespace gso {
 
-// Commands, each once and with the node that it is for ("a100-01: kubectl logs …"); after failures also how to go back,
-// and how to retry all failed nodes. None while nothing is wrong.
+// Commands, each once, as they can be pasted into a shell: what else there is to say is a comment behind them ("kubectl
+// logs …  # a100-01"). After failures also how to go back, and how to retry all failed nodes. None while nothing is
+// wrong.
 // `steps`: of its nodes in progress.
 [[nodiscard]] std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts,
                                                const std::vector<NodeStep>& steps);

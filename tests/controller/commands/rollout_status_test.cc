@@ -53,13 +53,26 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
        "  next: gpu-sharing-operator audit\n"},
       {"True", "RollingOut", "a01, a02 wait to start",
        "  to stop it: gpu-sharing-operator rollout pause policy/default\n"},
-      {"False", "OutsideWindow", "the next maintenance window opens at 22:00", ""},
+      {"False", "OutsideWindow", "the next maintenance window opens at 22:00",
+       "  next: kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; "
+       "otherwise "
+       "wait\n"},
+      {"False", "Observe", "the policy's mode is Observe: nothing is changed",
+       "  next: kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Enforce\"}}'  # "
+       "after a "
+       "look at `gpu-sharing-operator diff`: starts the change\n"},
+      {"False", "AwaitingApproval", "waits for spec.approved of its SharingRollout",
+       "  next: gpu-sharing-operator diff\n  next: gpu-sharing-operator rollout approve policy/default\n"},
+      {"False", "Aborted", "the rollout was aborted", "  next: gpu-sharing-operator rollout start default\n"},
+      {"False", "MaxFailures", "v1-2 failed before",
+       "  next: gpu-sharing-operator rollout start default  # retries all failed nodes, once the cause is fixed\n"},
       {"False", "BudgetExhausted",
        "no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
        "(--cluster-max-unavailable): a01 holds 1 of 1 slot",
-       "  next: to raise spec.rollout.maxUnavailable: kubectl edit sharingpolicies default\n"
-       "  next: to raise cluster-max-unavailable: helm upgrade RELEASE CHART --namespace NAMESPACE "
-       "--reset-then-reuse-values --set config.cluster-max-unavailable=VALUE\n"},
+       "  next: kubectl get nodes a01  # they hold the slots: return them to service\n"
+       "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.maxUnavailable\n"
+       "  next: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
+       "config.cluster-max-unavailable=VALUE  # to raise it\n"},
   };
   for (const auto& row : rows) {
     const Json condition{{"type", "Progressing"},
@@ -116,6 +129,8 @@ TEST_F(RolloutCommand, AChangeThatHasNoRolloutYetSaysWhatItWaitsFor) {
   EXPECT_EQ(out.str(),
             "No rollout is in progress.\n"
             "policy default waits: OutsideWindow: key any: the next maintenance window opens at 22:00\n"
+            "  next: kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; "
+            "otherwise wait\n"
             "policy default waits: Held (gpu-1 and 2 more): carries a hold\n");
   EXPECT_EQ(run(Verb::status, "policy/default"), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("waits: OutsideWindow"));
@@ -258,6 +273,14 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
        "  next: gpu-sharing-operator diff\n  next: gpu-sharing-operator rollout approve r\n"},
       {"Failed", "Aborted", "  next: gpu-sharing-operator rollout start default\n"},
       {"Paused", "ConfigInvalid", "  next: gpu-sharing-operator audit\n"},
+      {"Progressing", "OutsideWindow",
+       "  next: kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; "
+       "otherwise "
+       "wait\n"},
+      {"Paused", "Observe",
+       "  next: kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Enforce\"}}'  # "
+       "after a "
+       "look at `gpu-sharing-operator diff`: starts the change\n"},
       {"Progressing", "RollingOut", ""},
   };
   for (const auto& row : rows) {
@@ -293,12 +316,12 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
     const std::size_t at = out.str().find("  next: ");
     return at == std::string::npos ? std::string() : out.str().substr(at);
   };
-  EXPECT_EQ(next_for("PDBRefuses"), "  next: gpu-1: kubectl get poddisruptionbudgets --all-namespaces\n");
+  EXPECT_EQ(next_for("PDBRefuses"), "  next: kubectl get poddisruptionbudgets --all-namespaces  # gpu-1\n");
   EXPECT_EQ(next_for("Forbidden"),
-            "  next: gpu-1: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
-            "eviction.enabled=true\n");
+            "  next: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
+            "eviction.enabled=true  # gpu-1\n");
   EXPECT_EQ(next_for("WaitingForWorkloads"),
-            "  next: gpu-1: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n");
+            "  next: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n");
   (void)plugin_pod();
   merge(
       "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
@@ -306,9 +329,9 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
             "image":"i","imageID":"i","state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}})");
   EXPECT_EQ(
       next_for("VerificationFailed"),
-      "  next: gpu-1: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous\n");
+      "  next: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous  # gpu-1\n");
   merge("/api/v1/nodes/gpu-1/status", R"({"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}})");
-  EXPECT_EQ(next_for("NodesNotReady"), "  next: gpu-1: kubectl describe node gpu-1\n");
+  EXPECT_EQ(next_for("NodesNotReady"), "  next: kubectl describe node gpu-1\n");
 }
 
 // Of a failed canary: the pod and how it ended, how to go back, and one command that retries all failed nodes.
@@ -324,21 +347,21 @@ TEST_F(RolloutCommand, StatusOfAFailedCanaryNamesThePodTheUndoAndOneRetry) {
   record_gpu_1("v1-0");
   fail("gpu-1");
   const std::string last =
-      "  next: to go back: gpu-sharing-operator rollout undo r --dry-run\n"
-      "  next: to retry all failed nodes, once the cause is fixed: gpu-sharing-operator rollout start default\n";
+      "  next: gpu-sharing-operator rollout undo r --dry-run  # to go back\n"
+      "  next: gpu-sharing-operator rollout start default  # retries all failed nodes, once the cause is fixed\n";
   const auto next = [&] {
     EXPECT_EQ(run(Verb::status), 1) << err.str();
     EXPECT_THAT(out.str(), HasSubstr(ended));
     return out.str().substr(out.str().find("  next: "));
   };
-  EXPECT_EQ(next(), "  next: gpu-1: kubectl describe pod plugin-1 --namespace gpu-operator\n" + last);
+  EXPECT_EQ(next(), "  next: kubectl describe pod plugin-1 --namespace gpu-operator  # gpu-1\n" + last);
   merge(
       "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
       R"({"status":{"phase":"Running","containerStatuses":[{"name":"nvidia-device-plugin","ready":false,"restartCount":3,
             "image":"i","imageID":"i","state":{"terminated":{"exitCode":1,"message":"no NVML"}}}]}})");
   EXPECT_EQ(
       next(),
-      "  next: gpu-1: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous\n" +
+      "  next: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous  # gpu-1\n" +
           last);
 }
 
@@ -355,28 +378,35 @@ TEST_F(RolloutCommand, StatusPrintsACommandOnceForAllNodesThatItIsFor) {
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", {{"nodes", nodes}}}}.dump());
   (void)run(Verb::status);
   EXPECT_THAT(out.str(),
-              testing::EndsWith("  next: gpu-1, gpu-2: kubectl get poddisruptionbudgets --all-namespaces\n"));
+              testing::EndsWith("  next: kubectl get poddisruptionbudgets --all-namespaces  # gpu-1, gpu-2\n"));
 }
 
 // The row "an idle node does not move" of docs/runbooks.md: which budget is full, also the cluster's, who holds it, and
 // the setting to raise.
 TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRaise) {
-  const std::string edit = "kubectl edit sharingpolicies default\n";
-  const std::string of_policy = "  next: to raise spec.rollout.maxUnavailable: " + edit;
-  const std::string of_group = "  next: to raise spec.rollout.maxUnavailablePerGroup: " + edit;
+  const std::string edit = "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.";
+  const std::string of_policy = edit + "maxUnavailable\n";
+  const std::string of_group = edit + "maxUnavailablePerGroup\n";
   const std::string of_cluster =
-      "  next: to raise cluster-max-unavailable: helm upgrade RELEASE CHART --namespace NAMESPACE "
-      "--reset-then-reuse-values --set config.cluster-max-unavailable=VALUE\n";
+      "  next: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
+      "config.cluster-max-unavailable=VALUE  # to raise it\n";
+  const auto return_to_service = [](const std::string& nodes) {
+    return "  next: kubectl get nodes " + nodes + "  # they hold the slots: return them to service\n";
+  };
   const struct {
     const char* message;
     std::string next;
   } rows[] = {
-      {"no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)", of_policy},
-      {"no slot is free: a01 holds 1 of 1 slot of group A100 (maxUnavailablePerGroup)", of_group},
-      {"no slot is free: a01 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)", of_cluster},
+      {"no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)",
+       return_to_service("a01 a02") + of_policy},
+      {"no slot is free: a01 holds 1 of 1 slot of group A100 (maxUnavailablePerGroup)",
+       return_to_service("a01") + of_group},
+      {"no slot is free: a01 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)",
+       return_to_service("a01") + of_cluster},
+      {"no slot is free: a01 and 7 more hold 8 of 8 slots of the cluster (--cluster-max-unavailable)", of_cluster},
       {"no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
        "(--cluster-max-unavailable): a01, t04 hold 2 of 2 slots",
-       of_policy + of_cluster},
+       return_to_service("a01") + of_policy + of_cluster},
       {"waits for the canary a01", ""},
   };
   const auto next_for = [&](const char* reason, const char* message) {
@@ -391,7 +421,7 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
     (void)run(Verb::status, "r");
     EXPECT_THAT(out.str(), HasSubstr(message));
     (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
-    const std::size_t at = out.str().find("  next: to raise ");
+    const std::size_t at = out.str().find("  next: ");
     return at == std::string::npos ? std::string() : out.str().substr(at);
   };
   for (const auto& row : rows) EXPECT_EQ(next_for("BudgetExhausted", row.message), row.next) << row.message;

@@ -135,9 +135,9 @@ TEST_F(RolloutCommand, UndoShowsWithDryRunWhatRestartsAndTheChangeItselfAndWrite
   EXPECT_THAT(out.str(), HasSubstr("mps-config/any: sharing.timeSlicing.resources[nvidia.com/gpu].replicas 2 -> 4; "
                                    "nvidia.com/gpu 4 -> 8 on one node\n"));
   EXPECT_THAT(out.str(), testing::EndsWith(
-                             "next: to write it into the ConfigMap: gpu-sharing-operator rollout undo "
-                             "--write-configmap\nnext: to pause the rollout and print the text, for a ConfigMap from "
-                             "Git: gpu-sharing-operator rollout undo\n"));
+                             "next: gpu-sharing-operator rollout undo --write-configmap  # writes it into the "
+                             "ConfigMap\nnext: gpu-sharing-operator rollout undo  # pauses the rollout and prints the "
+                             "text, for a ConfigMap from Git\n"));
   EXPECT_EQ(get(config_map), before);
   EXPECT_FALSE(spec_of("r").value("paused", false));
   options.json = true;

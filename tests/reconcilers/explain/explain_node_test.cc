@@ -80,6 +80,7 @@ TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
 
 TEST(ExplainNode, HoldsWhoChoseTheProfileWhatItMustShowAndWhatToDo) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "2")"));
+  explained.world.policies_served = true;
   const NodeExplanation out = explained.node("gpu-1");
   EXPECT_EQ(out.shown.state, "PreexistingDrift");
   EXPECT_EQ(out.profile, "plugin-config/any");
@@ -337,6 +338,32 @@ TEST(Audit, AReadyNodeThatServesNoGpuIsAnError) {
             Severity::error);
   EXPECT_EQ(severity_of(audited(cluster(kSliced, "", R"(nvidia.com/gpu: "2")")), "NoneAllocatable", "gpu-1"),
             std::nullopt);
+}
+
+// A node that serves no GPU does not show its profile either: one problem, which a person corrects once.
+TEST(Audit, ANodeWithoutAnyGpuIsOneProblemAndExplainCallsItAnErrorToo) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
+  const Audit out = audit(explained.snapshot(), explained.index);
+  EXPECT_EQ(severity_of(out, kPreexistingDrift, "gpu-1"), std::nullopt);
+  EXPECT_EQ(out.count(Severity::error), 1);
+  EXPECT_THAT(explained.node("gpu-1").findings, Contains(testing::AllOf(Field(&Finding::reason, kPreexistingDrift),
+                                                                        Field(&Finding::severity, Severity::error))));
+}
+
+// Without the CRDs `rollout start --adopt` has nothing to annotate: the pods are the place to look.
+TEST(ExplainNode, WithoutTheCrdsADriftingNodeIsNotToldToStartARollout) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "2")"));
+  explained.world.policies_served = false;
+  EXPECT_EQ(explained.node("gpu-1").next,
+            "kubectl get pods --namespace gpu-operator --field-selector spec.nodeName=gpu-1 -o wide");
+}
+
+TEST(ExplainNode, TheAnnotationThatStatesTheGpusOfANodeIsNamed) {
+  Explained explained(
+      cluster(kSliced, R"(}, annotations: {gpusharing.dev/devices: '[{"name": "Tesla T4", "memoryMiB": 15360}]')",
+              R"(nvidia.com/gpu: "8")"));
+  EXPECT_THAT(explained.node("gpu-1").notes,
+              Contains(HasSubstr("annotation gpusharing.dev/devices states the GPUs of the node")));
 }
 
 TEST(Audit, ANotReadyNodeIsAWarning) {

@@ -140,6 +140,35 @@ TEST(ExplainNode, ANodeThatWaitsForAPersonNamesTheCommandOfThatPerson) {
   fleet.policy(
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {mode: Approve}\n");
   EXPECT_EQ(explained(fleet).next, "gpu-sharing-operator rollout approve policy/default");
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {mode: Observe}\n");
+  EXPECT_EQ(explained(fleet).next,
+            "kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Enforce\"}}'  # after a "
+            "look at `gpu-sharing-operator diff`: starts the change");
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
+      "spec: {rollout: {maintenanceWindows: [{cron: \"0 0 29 2 *\", duration: 1h}]}}\n");
+  EXPECT_EQ(explained(fleet).next,
+            "kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; otherwise "
+            "wait");
+}
+
+// A node whose plugin was restarted by somebody has read the edit outside a change: it is in progress, and says so.
+TEST(ExplainNode, ANodeThatLoadsATextByItselfSaysWhatItDoesNotShowYet) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settle();
+  fleet.stick_labels("a01", true);
+  fleet.edit("any", "ts-8");
+  for (const char* component : {"plugin", "gfd"}) fleet.delete_pod_of("a01", component);
+  for (int i = 0; i < 20 && explained(fleet).shown.state != "Verifying"; ++i) (void)fleet.tick();
+  const NodeExplanation out = explained(fleet);
+  ASSERT_EQ(out.shown.state, "Verifying");
+  EXPECT_THAT(out.shown.message,
+              HasSubstr("verifying what the node loaded by itself: label nvidia.com/gpu.replicas is 4, expected 8"));
+  ReadingPass pass(fleet.world, fleet.index, fleet.settings, fleet.now);
+  const std::vector<NodeStep> steps = steps_to(pass, "default", "gpu-operator/mps-config/any", 9);
+  ASSERT_EQ(steps.size(), 1U) << "the status of the rollout counts it as in progress";
+  EXPECT_EQ(steps[0].step, out.shown.message);
 }
 
 TEST(PodChoices, UnderEvictTheyAreAboutWhatRefusesTheEviction) {
