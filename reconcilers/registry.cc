@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
@@ -68,14 +70,6 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& 
     plan_rollout_statuses(pass, daemons);
   }
   return std::move(pass.plan);
-}
-
-// The operator looks again once it is allowed to set the first of these labels.
-void report_contested(Pass& pass, const std::string& name, const LabelChange& change) {
-  for (const auto& [label, until] : change.contested) {
-    pass.look_again_in(until - pass.s.now);
-    pass.finding(Severity::warning, node_ref(name), kLabelContested, contested_text(label, name));
-  }
 }
 
 Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
@@ -190,6 +184,23 @@ void leave_out_nodes_being_written(Plan& plan, const World& world) {
   std::erase_if(plan.actions, [&](const PlannedAction& planned) {
     const auto* patch = std::get_if<PatchNode>(&planned.action);
     return world.nodes_being_written.contains(patch != nullptr ? patch->name : planned.node);
+  });
+}
+
+// Both have the annotation of owned labels as a whole, from the same view: the directory's label waits for the next
+// pass.
+void put_off_directory_labels(Plan& plan) {
+  const auto writes_owned = [](const PatchNode& patch) {
+    return patch.set_annotations.contains(std::string(kOwnedAnnotation)) ||
+           patch.remove_annotations.contains(std::string(kOwnedAnnotation));
+  };
+  std::set<std::string> others;
+  for (const PlannedAction& planned : plan.actions) {
+    const auto* patch = std::get_if<PatchNode>(&planned.action);
+    if (patch != nullptr && planned.reason != kDirectoryLabelled && writes_owned(*patch)) others.insert(patch->name);
+  }
+  std::erase_if(plan.actions, [&](const PlannedAction& planned) {
+    return planned.reason == kDirectoryLabelled && others.contains(planned.node);
   });
 }
 
@@ -315,6 +326,7 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
   }
   plan.append(rollouts.take_plan());
   leave_out_nodes_being_written(plan, world);
+  put_off_directory_labels(plan);
   plan.drop_repeated_findings();
   put_in_order(plan.timers);
   return plan;

@@ -157,7 +157,8 @@ std::string read_all(std::string_view text, OwnedLabels& out) {
     OwnedLabel owned;
     const bool is_read = read_owned(entry, owned);
     // Whatever else somebody has written there is none of the operator's: it can have written no other label.
-    const bool can_be = is_sharing_label(label) || label == kConfigLabel || !owned.policy.empty();
+    const bool can_be =
+        is_sharing_label(label) || label == kConfigLabel || label == kMpsPipeDirectory || !owned.policy.empty();
     if (is_read && can_be) out.emplace(label, std::move(owned));
     if (is_read) continue;
     return fmt::format(

@@ -214,7 +214,8 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
   }
   const bool has_daemon = pod_of_standalone(context.standalone, pods) != nullptr;
   if (has_daemon || node.meta.annotations.contains(kMpsDaemonChangeAnnotation)) count_standalone(node, out);
-  out.buckets.put(Bucket::mps_directory, has_daemon || node.meta.labels.contains(kMpsPipeDirectory));
+  out.buckets.put(Bucket::mps_directory, has_daemon || node.meta.labels.contains(kMpsPipeDirectory) ||
+                                             owned_labels(node).contains(std::string(kMpsPipeDirectory)));
   out.mark = mark_to_change(context, node, assessment, pods, marks);
   return out;
 }

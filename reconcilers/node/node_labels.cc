@@ -80,8 +80,8 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
     if (!of_nfd.contains(key)) write_label(node, key, value, rules, owned, change);
   }
   for (auto it = owned.begin(); it != owned.end();) {
-    // The policies own the label that selects the profile.
-    const bool stays = it->first == kConfigLabel || !it->second.policy.empty() ||
+    // The policies own the label that selects the profile, and the standalone MPS daemon decides about its directory.
+    const bool stays = it->first == kConfigLabel || it->first == kMpsPipeDirectory || !it->second.policy.empty() ||
                        expectation.labels.contains(it->first) || of_nfd.contains(it->first);
     if (stays) {
       ++it;
@@ -123,6 +123,27 @@ LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const L
   OwnedLabels owned = owned_labels(node);
   write_label(node, key, capable ? "true" : "false", rules, owned, change);
   keep_owned(node, owned, change);
+  return change;
+}
+
+LabelChange directory_label_change(const Node& node, const std::string& value, const LabelRules& rules) {
+  LabelChange change;
+  if (is_owner_unknown(node)) return change;
+  const std::string key(kMpsPipeDirectory);
+  OwnedLabels owned = owned_labels(node);
+  write_label(node, key, value, rules, owned, change);
+  if (const auto entry = owned.find(key); entry != owned.end()) entry->second.before.reset();
+  keep_owned(node, std::move(owned), change);
+  return change;
+}
+
+LabelChange remove_own_label(const Node& node, std::string_view key) {
+  const OwnedLabels owned = owned_labels(node);
+  const auto entry = owned.find(std::string(key));
+  if (entry == owned.end()) return {};
+  LabelChange change = release_label(node, key);
+  const auto actual = node.meta.labels.get(key);
+  if (actual && !entry->second.is_changed(actual)) change.remove.insert(std::string(key));
   return change;
 }
 

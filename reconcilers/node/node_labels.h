@@ -46,6 +46,12 @@ struct LabelRules {
 // The label that selects the profile, as the policy that governs the node wants it: written and owned, or, if the node
 // has left a policy, restored to the value before it.
 [[nodiscard]] LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment);
+// The label gpusharing.dev/mps-pipe-directory with that value, by the same rules. No value from before is restored:
+// another client's would name a directory without a daemon.
+[[nodiscard]] LabelChange directory_label_change(const Node& node, const std::string& value, const LabelRules& rules);
+// Ends the operator's ownership, and removes the label unless another client has changed it since. Empty if the
+// operator does not own it.
+[[nodiscard]] LabelChange remove_own_label(const Node& node, std::string_view key);
 // Ends the operator's ownership and leaves the label as it is.
 [[nodiscard]] LabelChange release_label(const Node& node, std::string_view key);
 

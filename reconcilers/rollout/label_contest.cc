@@ -14,6 +14,7 @@
 
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/directory_label.h"
 
 namespace gso {
 namespace {
@@ -91,17 +92,31 @@ std::set<std::string_view> unowned_labels(const Node& node, const LabelChange& c
 
 // The store does not show these labels: they must still be set.
 bool is_unseen(const Pass& pass, const Node& node, const LabelWrite& write) {
+  const auto sets_one = [&](const LabelChange& change) {
+    return std::ranges::any_of(write.labels,
+                               [&](std::string_view label) { return change.set.contains(std::string(label)); });
+  };
+  if (write.labels.contains(kMpsPipeDirectory) && sets_one(directory_label(pass, node).change)) return true;
   const NodeAssessment* a = pass.index.find(node.meta.name);
   if (a == nullptr || !pass.index.nodes_in(Bucket::label_work).contains(node.meta.name)) return false;
-  const LabelChange change = settled_label_change(pass, node, *a);
-  return std::ranges::any_of(write.labels,
-                             [&](std::string_view label) { return change.set.contains(std::string(label)); });
+  return sets_one(settled_label_change(pass, node, *a));
 }
 
 }  // namespace
 
+LabelRules label_rules(const Pass& pass, const Node& node) {
+  return {pass.s.settings, pass.s.now, contested_labels(pass, node.meta.name)};
+}
+
 LabelChange settled_label_change(const Pass& pass, const Node& node, const NodeAssessment& assessment) {
-  return label_change(node, assessment, {pass.s.settings, pass.s.now, contested_labels(pass, node.meta.name)});
+  return label_change(node, assessment, label_rules(pass, node));
+}
+
+void report_contested(Pass& pass, const std::string& node, const LabelChange& change) {
+  for (const auto& [label, until] : change.contested) {
+    pass.look_again_in(until - pass.s.now);
+    pass.finding(Severity::warning, node_ref(node), kLabelContested, contested_text(label, node));
+  }
 }
 
 void run_labelling_timers(Pass& pass) {

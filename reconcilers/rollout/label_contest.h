@@ -13,8 +13,13 @@
 
 namespace gso {
 
-// label_change() of a settled node. A label that the last kMostRewrites writes to the node contained is contested.
+// The rules of now for that node's labels: one that the last kMostRewrites writes to it contained is contested.
+[[nodiscard]] LabelRules label_rules(const Pass& pass, const Node& node);
+// label_change() of a settled node.
 [[nodiscard]] LabelChange settled_label_change(const Pass& pass, const Node& node, const NodeAssessment& assessment);
+
+// A finding for each contested label. The operator looks again once it is allowed to set the first of them.
+void report_contested(Pass& pass, const std::string& node, const LabelChange& change);
 
 // Names the timers that continue. Once in a pass.
 void run_labelling_timers(Pass& pass);

@@ -5,91 +5,69 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
-#include <string_view>
+#include <utility>
 
-#include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/mps_pipe_directory.h"
-#include "reconcilers/node/assess.h"
-#include "reconcilers/node/mps_daemon_change.h"
+#include "reconcilers/rollout/directory_label.h"
+#include "reconcilers/rollout/label_contest.h"
 
 namespace gso {
 namespace {
 
-// Bounds the writes where another client keeps changing the label.
+// A daemon that ends again and again is Ready in between.
 constexpr Duration kReadyFor = std::chrono::seconds(10);
 // The DaemonSet's controller replaces a pod within seconds, and a DaemonSet can be missing temporarily.
 constexpr Duration kGoneFor = std::chrono::minutes(2);
 
-// By the pod's init container, or by the container itself if it has ended because the daemon of the host had moved.
-// Empty: no report, or it was lost with the container.
-std::string_view directory_of(const Pod& pod) {
-  for (const ContainerStatus& container : pod.containers) {
-    const std::string_view moved = reported_pipe_directory(container.last_message());
-    if (!moved.empty()) return moved;
-  }
-  for (const ContainerStatus& container : pod.init_containers) {
-    if (container.name != kStandaloneMpsCheck || !container.ready || !container.terminated) continue;
-    return reported_pipe_directory(container.terminated->message.view());
-  }
-  return {};
-}
-
-class DirectoryLabel {
+class LabelOfNode {
  public:
-  DirectoryLabel(Pass& pass, const Node& node)
-      : pass_(pass),
-        node_(node),
-        actual_(node.meta.labels.get(kMpsPipeDirectory).value_or("")),
-        labelled_(node.meta.labels.contains(kMpsPipeDirectory)) {}
+  LabelOfNode(Pass& pass, const Node& node) : pass_(pass), node_(node), label_(directory_label(pass, node)) {}
 
   void run() {
-    const Pod* pod = pod_of_standalone(pass_.index.discovery.standalone, pass_.index.pods_of(node_.meta.name));
-    if (pod == nullptr) return gone();
-    if (is_serving(*pod)) serves(directory_of(*pod));
+    if (label_.daemon == DirectoryLabel::Daemon::none) gone();
+    if (label_.daemon == DirectoryLabel::Daemon::serving) serves();
   }
 
  private:
   void gone() {
-    if (!labelled_ || mps_daemon_change_on(node_).change) return;
+    const auto value = node_.meta.labels.get(kMpsPipeDirectory);
+    if (!value && label_.change.empty()) return;
     if (!pass_.held_for({Timer::mps_gone, node_.meta.name, std::string(kMpsPipeDirectory)}, kGoneFor)) return;
-    remove("no standalone MPS daemon runs on the node any more");
+    if (!label_.change.empty()) return add("no standalone MPS daemon runs on the node any more");
+    pass_.finding(Severity::warning, node_ref(node_.meta.name), kMpsDirectoryOfOthers,
+                  fmt::format("another client has set label {}={}, and no standalone MPS daemon runs on the node: pods "
+                              "that select nodes by it might get the whole GPU there. Stop that client, or remove the "
+                              "label (kubectl label node {} {}-)",
+                              kMpsPipeDirectory, *value, node_.meta.name, kMpsPipeDirectory));
   }
 
-  void serves(std::string_view directory) {
-    if (directory.empty()) return;
-    const std::string wanted = pipe_directory_label(directory);
-    if (wanted.empty()) {
+  void serves() {
+    if (label_.value.empty()) {
       pass_.finding(Severity::warning, node_ref(node_.meta.name), "MPSDirectoryUnlabelled",
                     fmt::format("the node's standalone MPS daemon is in {}, which no label's value can express, so the "
                                 "node has no label {}. Choose a standaloneMps.pipeDirectory of at most 64 letters, "
                                 "digits, '-', '_' and '/' if pods must select nodes by it",
-                                directory, kMpsPipeDirectory));
+                                label_.directory, kMpsPipeDirectory));
     }
-    if (wanted.empty() ? !labelled_ : actual_ == wanted) return;
-    if (!pass_.held_for({Timer::mps_ready, node_.meta.name, std::string(directory)}, kReadyFor)) return;
-    if (wanted.empty()) return remove("the node's standalone MPS daemon is in another directory now");
-    PatchNode patch;
-    patch.set[std::string(kMpsPipeDirectory)] = wanted;
-    add(std::move(patch), fmt::format("the node's standalone MPS daemon is in {}", directory));
+    report_contested(pass_, node_.meta.name, label_.change);
+    if (label_.change.empty()) return;
+    if (!pass_.held_for({Timer::mps_ready, node_.meta.name, std::string(label_.directory)}, kReadyFor)) return;
+    add(label_.value.empty() ? "the node's standalone MPS daemon is in another directory now"
+                             : fmt::format("the node's standalone MPS daemon is in {}", label_.directory));
   }
 
-  void remove(std::string why) {
-    PatchNode patch;
-    patch.remove.insert(std::string(kMpsPipeDirectory));
-    add(std::move(patch), std::move(why));
-  }
-
-  void add(PatchNode patch, std::string why) {
+  void add(std::string why) {
     if (!pass_.takes_more()) return;
+    note_label_write(pass_, node_, label_.change);
+    PatchNode patch;
     patch.name = node_.meta.name;
-    pass_.add(std::move(patch), "MPSDirectory", std::move(why), false, node_.meta.name);
+    add_to(patch, label_.change);
+    pass_.add(std::move(patch), kDirectoryLabelled, std::move(why), false, node_.meta.name);
   }
 
   Pass& pass_;
   const Node& node_;
-  std::string_view actual_;
-  bool labelled_;
+  DirectoryLabel label_;
 };
 
 // The timers of this file have a scope; those of KAI's mark have none.
@@ -109,9 +87,7 @@ void plan_directory_labels(Pass& pass) {
   if (!complete) return keep_timers(pass);
   for (const std::string& name : pass.index.nodes_in(Bucket::mps_directory)) {
     const Node* node = pass.s.world.nodes.find(name);
-    if (node == nullptr || is_held(*node)) continue;
-    if (label_mode_of(*node, pass.s.settings) == PlannerSettings::LabelMode::verify) continue;
-    DirectoryLabel(pass, *node).run();
+    if (node != nullptr) LabelOfNode(pass, *node).run();
   }
 }
 

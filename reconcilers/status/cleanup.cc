@@ -100,9 +100,7 @@ class Leaving {
     }
     if (const auto change = change_of(node); change != nullptr) remove_guards(patch, node, *change);
     keep_unreadable(node, patch, out);
-    for (const std::string_view added : {kStateLabel, kMpsPipeDirectory}) {
-      if (node.meta.labels.contains(added)) patch.remove.insert(std::string(added));
-    }
+    if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
     const bool marked =
         node.meta.annotations.get(kMpsMarkAnnotation) == "true" && node.meta.labels.contains(kMpsEnabled);
     if (marked) patch.remove.insert(std::string(kMpsEnabled));
@@ -138,7 +136,7 @@ class Leaving {
       const std::optional<std::string>& before = owned.before;
       if (key == profile_label || foreign.contains(key)) continue;
       const auto now = node.meta.labels.get(key);
-      if (!is_sharing_label(key) && key != kConfigLabel) {
+      if (!is_sharing_label(key) && key != kConfigLabel && key != kMpsPipeDirectory) {
         if (!now) continue;
         out.kept.push_back(
             fmt::format("node {}: label {} is left as it is ({}): annotation {} names it, but no device plugin of the "

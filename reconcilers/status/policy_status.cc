@@ -11,9 +11,9 @@
 #include "reconcilers/node/drift.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/label_contest.h"
 #include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/status/contested_labels.h"
 #include "reconcilers/status/policy_sum.h"
 
 namespace gso {
@@ -87,7 +87,7 @@ class PolicyStatuses {
       it->second.unhealthy.push_back(name);
     }
     name_nodes();
-    add_contested();
+    note_contested_labels(pass_, sums_);
     for (const std::string& name : pass_.index.nodes_in(Bucket::would_break)) {
       const NodeAssessment* a = pass_.index.find(name);
       auto it = sums_.find(std::string(a->policy.view()));
@@ -95,18 +95,6 @@ class PolicyStatuses {
       it->second.breaking.push_back(name);
       it->second.break_reason = a->would_break.view();
       it->second.unstaged_owner = pass_.index.installation_of(*a).owner;
-    }
-  }
-
-  void add_contested() {
-    for (const std::string& name : pass_.index.nodes_in(Bucket::label_work)) {
-      const Node* node = pass_.s.world.nodes.find(name);
-      const NodeAssessment* a = pass_.index.find(name);
-      if (node == nullptr || a == nullptr || !might_be_contested(pass_, *node)) continue;
-      auto it = sums_.find(std::string(a->policy.view()));
-      if (it == sums_.end()) continue;
-      const LabelChange change = settled_label_change(pass_, *node, *a);
-      for (const auto& [label, until] : change.contested) it->second.contested[label].insert(name);
     }
   }
 

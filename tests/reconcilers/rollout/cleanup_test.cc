@@ -83,10 +83,14 @@ TEST(PlannerCleanup, ASecondTimeHasNothingToDo) {
 
 TEST(PlannerCleanup, TheLabelThatSaysWhereAStandaloneMpsDaemonIsGoes) {
   FleetModel fleet(spec_of(2, "mps-4"));
+  const std::string owned =
+      R"({"v":1,"labels":{"gpusharing.dev/mps-pipe-directory":{"before":null,"value":"run.nvidia-mps"}}})";
+  for (const char* node : {"n01", "n02"}) fleet.annotate(node, std::string(kOwnedAnnotation), owned);
   fleet.label("n01", std::string(kMpsPipeDirectory), "run.nvidia-mps");
+  fleet.label("n02", std::string(kMpsPipeDirectory), "tmp.nvidia-mps");  // Another client's by now.
   const Cleanup done = leave(fleet);
-  EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
-  EXPECT_THAT(done.kept, IsEmpty());
+  EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n02 gpusharing.dev/mps-pipe-directory"));
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("n02: label gpusharing.dev/mps-pipe-directory is left as it is")));
 }
 
 TEST(PlannerCleanup, ANodeThatSomebodyElseCordonedStaysSo) {

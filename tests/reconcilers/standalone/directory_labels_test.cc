@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
@@ -19,6 +20,24 @@ class DirectoryLabels : public StandaloneMps {
     change(pod);
     fleet->world.operand_pods.apply(pod);
   }
+  // How often the operator sets the label from now on, and its Events about labels.
+  void count_writes() {
+    fleet->on_plan = [this](const Plan& plan) {
+      for (const PlannedAction& planned : plan.actions) {
+        const auto* patch = std::get_if<PatchNode>(&planned.action);
+        const auto* event = std::get_if<RecordEvent>(&planned.action);
+        writes += patch != nullptr && (patch->set.contains(kLabel) || patch->remove.contains(kLabel)) ? 1 : 0;
+        if (event != nullptr && event->reason == kLabelContested) events.push_back(event->note);
+      }
+    };
+  }
+  // The daemon's node leaves the node selector, and the pod goes.
+  void end_daemon(const std::string& node) {
+    fleet->label(node, "team.example/mps", std::nullopt);
+    fleet->world.operand_pods.erase(pod_on(node)->meta.key());
+  }
+  int writes = 0;
+  std::vector<std::string> events;
 };
 
 TEST_F(DirectoryLabels, NameTheDirectoryOfADaemonThatIsReady) {
@@ -158,6 +177,109 @@ TEST_F(DirectoryLabels, AreSetAgainIfAnotherClientChangesThem) {
   EXPECT_EQ(label(), "tmp.nvidia-mps");
   run(5s);
   EXPECT_EQ(label(), "run.nvidia-mps");
+}
+
+// By the rule for all labels: the operator sets it three times a day, says so once, and leaves it to the other client.
+TEST_F(DirectoryLabels, AreLeftToAClientThatKeepsChangingThem) {
+  crds = true;
+  begin(2);
+  run(15s);
+  count_writes();
+  for (int i = 0; i < 30; ++i) {
+    fleet->label("n01", kLabel, "tmp.nvidia-mps");
+    run(15s);
+  }
+  EXPECT_EQ(writes, 3);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_NE(events.front().find(kLabel), std::string::npos) << events.front();
+  EXPECT_NE(finding(kLabelContested).find("n01: another client keeps changing label gpusharing.dev/mps-pipe-directory"),
+            std::string::npos)
+      << finding(kLabelContested);
+  EXPECT_NE(fleet->policy_status("default").find(R"("type":"LabelsContested")"), std::string::npos);
+  fleet->restart_operator();
+  run(2min);
+  EXPECT_EQ(writes, 3) << "what the operator has seen is on the node";
+  EXPECT_EQ(label("n02"), "run.nvidia-mps");
+  fleet->advance(24h);
+  run(15s);
+  EXPECT_EQ(label("n01"), "run.nvidia-mps") << "it tries again";
+  EXPECT_EQ(finding(kLabelContested), "");
+}
+
+TEST_F(DirectoryLabels, AreLeftToAClientThatTakesThemAwayWithTheAnnotation) {
+  crds = true;
+  begin(1);
+  run(15s);
+  count_writes();
+  for (int i = 0; i < 30; ++i) {
+    fleet->label("n01", kLabel, std::nullopt);
+    fleet->annotate("n01", kOwnedAnnotation, std::nullopt);
+    run(15s);
+  }
+  EXPECT_EQ(writes, 2) << "beside the first one";
+  EXPECT_EQ(events.size(), 1U);
+}
+
+TEST_F(DirectoryLabels, AreNoneOfAnotherClientIfTheDaemonItselfMoves) {
+  begin(1);
+  run(15s);
+  count_writes();
+  for (int i = 0; i < 6; ++i) {
+    report = i % 2 == 0 ? "pipeDirectory=/tmp/nvidia-mps driver=580.10 gpus=2\n"
+                        : "pipeDirectory=/run/nvidia-mps driver=615.20 gpus=2\n";
+    fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+    make_pod("n01");
+    run(15s);
+  }
+  EXPECT_EQ(writes, 6);
+  EXPECT_TRUE(events.empty());
+}
+
+// What another client has put there is not removed, neither with the daemon nor by `cleanup`.
+TEST_F(DirectoryLabels, OfAnotherClientStayWithoutADaemonAndAreReported) {
+  begin(3);
+  run(15s);
+  fleet->annotate("n02", kHoldAnnotation, "true");
+  fleet->label("n02", kLabel, "somewhere.else");
+  for (const char* node : {"n01", "n02", "n03"}) end_daemon(node);
+  run(150s);
+  EXPECT_EQ(label("n01"), "");
+  EXPECT_EQ(fleet->annotation_of("n01", kOwnedAnnotation), "");
+  fleet->annotate("n02", kHoldAnnotation, std::nullopt);
+  fleet->label("n03", kLabel, "tmp.nvidia-mps");
+  count_writes();
+  run(5min);
+  EXPECT_EQ(label("n02"), "somewhere.else");
+  EXPECT_EQ(label("n03"), "tmp.nvidia-mps");
+  EXPECT_EQ(writes, 0);
+  EXPECT_EQ(fleet->annotation_of("n02", kOwnedAnnotation), "") << "the operator does not own it any more";
+  EXPECT_NE(finding("MPSDirectoryOfOthers").find("n02: another client has set label"), std::string::npos)
+      << finding("MPSDirectoryOfOthers");
+}
+
+// Both patches have the whole annotation of owned labels.
+TEST_F(DirectoryLabels, AreNotWrittenTogetherWithSharingLabels) {
+  without_gfd = true;
+  begin(1, "run", "ts-4");
+  fleet->on_plan = [](const Plan& plan) {
+    int parts = 0;
+    for (const PlannedAction& planned : plan.actions) {
+      const auto* patch = std::get_if<PatchNode>(&planned.action);
+      parts += patch != nullptr && patch->set_annotations.contains(std::string(kOwnedAnnotation)) ? 1 : 0;
+    }
+    EXPECT_LE(parts, 1);
+  };
+  run(15s);
+  fleet->label("n01", std::string(kGpuReplicas), "7");
+  fleet->label("n01", kLabel, "tmp.nvidia-mps");
+  run(10s);
+  fleet->label("n01", std::string(kGpuReplicas), "7");  // In the pass in which the directory's turn comes.
+  run(10s);
+  EXPECT_EQ(label(), "run.nvidia-mps");
+  EXPECT_EQ(fleet->label_of("n01", kGpuReplicas), "4");
+  const std::string owned = fleet->annotation_of("n01", kOwnedAnnotation);
+  EXPECT_NE(owned.find(kGpuReplicas), std::string::npos) << owned;
+  EXPECT_NE(owned.find(kLabel), std::string::npos) << owned;
 }
 
 TEST_F(DirectoryLabels, NameNoDirectoryThatCannotBeExpressed) {

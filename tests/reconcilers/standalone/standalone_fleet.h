@@ -32,6 +32,7 @@ class StandaloneMps : public ::testing::Test {
     spec.crds = crds;
     for (NodeSpec& node : spec.nodes) {
       node.labels["team.example/mps"] = "true";
+      node.gfd = !without_gfd;
       if (const auto other = products.find(node.name); other != products.end()) node.product = other->second;
     }
     fleet = std::make_unique<FleetModel>(spec);
@@ -136,6 +137,7 @@ class StandaloneMps : public ::testing::Test {
   // One second: what is planned is done, and the DaemonSet's controller replaces pods that are deleted.
   void tick() {
     last = fleet->plan();
+    if (fleet->on_plan) fleet->on_plan(last);
     for (const PlannedAction& planned : last.actions) {
       const auto* deleted = std::get_if<DeletePod>(&planned.action);
       if (deleted == nullptr || deleted->pod.ns != kDaemons.ns) {
@@ -170,7 +172,8 @@ class StandaloneMps : public ::testing::Test {
   std::string report;                           // The termination message of new pods' init containers; empty: none.
   std::map<std::string, std::string> products;  // Of nodes with another one.
   bool crds = false;                            // Else the settings are the policy.
-  bool broken = false;                          // New pods do not become Ready.
+  bool without_gfd = false;
+  bool broken = false;  // New pods do not become Ready.
   bool interrupts = false;
   int most_in_change = 0;
 
