@@ -189,7 +189,7 @@ void leave_out_nodes_being_written(Plan& plan, const World& world) {
 
 // Both have the annotation of owned labels as a whole, from the same view: the directory's label waits for the next
 // pass.
-void put_off_directory_labels(Plan& plan) {
+void postpone_directory_labels(Plan& plan) {
   const auto writes_owned = [](const PatchNode& patch) {
     return patch.set_annotations.contains(std::string(kOwnedAnnotation)) ||
            patch.remove_annotations.contains(std::string(kOwnedAnnotation));
@@ -326,7 +326,7 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
   }
   plan.append(rollouts.take_plan());
   leave_out_nodes_being_written(plan, world);
-  put_off_directory_labels(plan);
+  postpone_directory_labels(plan);
   plan.drop_repeated_findings();
   put_in_order(plan.timers);
   return plan;

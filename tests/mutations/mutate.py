@@ -10,7 +10,8 @@ suite has noticed. Prints one line for each, and at the end how many were notice
   --journal F   writes each result to file F as well, and leaves out the entries that F has already: an interrupted run
                 goes on where it stopped
   --check       makes no change: only looks whether every entry still fits the code
-  --suites A,B  only these suites (planner, partitioning, standalone, explain, kai, profile, lint, controller, command, k8sclient, scenarios)
+  --suites A,B  only these suites (planner, partitioning, standalone, explain, kai, profile, lint, controller, command, k8sclient, mps_daemon,
+                scenarios)
 
 noticed_by.tsv has the test that noticed an entry when it was asked last: that test is asked first, which saves most of the
 time, and the whole suites where it does not notice any more. Each line is as in a journal: the lines of a later journal
@@ -37,8 +38,9 @@ TREE = os.path.join(ROOT, "build", "mutate", "tree")
 NOTICED_BY = os.path.join(HERE, "noticed_by.tsv")
 FIELDS = {"name", "file", "before", "after", "seen", "suite"}
 
-# In the order in which they are asked; each is a GoogleTest target, but for scenarios.
-SUITES = ["planner", "partitioning", "standalone", "profile", "explain", "kai", "lint", "k8sclient", "controller", "command", "scenarios"]
+# In the order in which they are asked; each is a GoogleTest target, but for those that run the operator's program.
+SUITES = ["planner", "partitioning", "standalone", "profile", "explain", "kai", "lint", "k8sclient", "controller", "command", "mps_daemon", "scenarios"]
+OF_THE_PROGRAM = {"mps_daemon": "tests/controller/mps_daemon/mps_daemon_test.py", "scenarios": "tests/scenarios/suite.py"}
 # What a change leaves unused is no mistake here.
 UNUSED = "".join('#pragma GCC diagnostic ignored "-Wunused-%s"\n' % what for what in
                  ("variable", "parameter", "function", "value", "but-set-variable", "but-set-parameter"))
@@ -117,7 +119,7 @@ def prepare_tree():
 # --- Building and asking.
 
 def target_of(suite):
-    return "gpu-sharing-operator" if suite == "scenarios" else suite + "_tests"
+    return "gpu-sharing-operator" if suite in OF_THE_PROGRAM else suite + "_tests"
 
 
 def build(targets):
@@ -148,12 +150,14 @@ def limit_computing(seconds):
 
 def ask(suite, test=None):
     """The first test of a suite that fails; None where all pass. `test`: only this one is asked."""
-    environment = dict(os.environ, GSO_SOURCE_DIR=TREE, GTEST_FAIL_FAST="1", GTEST_BRIEF="1",
-                       GSO_BIN=os.path.join(TREE, "build", "debug", "controller", "gpu-sharing-operator"),
+    program = os.path.join(TREE, "build", "debug", "controller", "gpu-sharing-operator")
+    environment = dict(os.environ, GSO_SOURCE_DIR=TREE, GTEST_FAIL_FAST="1", GTEST_BRIEF="1", GSO_BIN=program,
                        K8SCLIENT_EXEC_PLUGIN=os.path.join(TREE, "build", "debug", "tests", "k8sclient", "exec_plugin"))
-    command = [os.path.join(TREE, "tests", "scenarios", "suite.py")] if suite == "scenarios" else [program_of(suite)]
+    command = [os.path.join(TREE, OF_THE_PROGRAM[suite])] if suite in OF_THE_PROGRAM else [program_of(suite)]
+    if suite == "mps_daemon":
+        command += [program, "--failfast"]
     if test:
-        command.append(test if suite == "scenarios" else "--gtest_filter=" + test)
+        command.append(test if suite in OF_THE_PROGRAM else "--gtest_filter=" + test)
     longest = LONGEST_COMPUTING_OF_ONE_TEST if test else LONGEST_COMPUTING
     try:
         done = subprocess.run(command, cwd=TREE, env=environment, capture_output=True, text=True, timeout=LONGEST_WAITING,
@@ -169,6 +173,9 @@ def ask(suite, test=None):
             return line[len("[  FAILED  ] "):].split(",")[0].split(" (")[0]
         if line.startswith("FAIL "):
             return line.split(":")[0].split()[-1]
+    for line in done.stderr.splitlines() if suite == "mps_daemon" else []:
+        if line.startswith(("FAIL: ", "ERROR: ")):
+            return "MpsDaemon." + line.split()[1]
     # A crash names no test; one that was asked alone is known all the same.
     return test if test and "*" not in test else "it ended with status %d" % done.returncode
 
@@ -213,11 +220,11 @@ class Mutator:
     def find_suite(self, entry):
         known = self.noticed_by.get(entry["name"], (entry["suite"], None))
         order = [suite for suite in [known[0], entry["suite"]] + self.suites if suite in self.suites]
+        before = {suite: print_of(suite) for suite in order}
         for suite in dict.fromkeys(order):
-            before = print_of(suite)
             if errors := build([target_of(suite)]):
                 return "broken", "it does not compile:\n" + errors
-            if print_of(suite) == before:
+            if print_of(suite) == before[suite]:
                 continue  # Nothing of this suite has the changed code in it.
             only = known[1] if suite == known[0] else None
             if failed := (only and ask(suite, only)) or ask(suite):
