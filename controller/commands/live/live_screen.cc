@@ -43,16 +43,22 @@ void LiveScreen::show(std::vector<LiveLine> lines) {
   view_.show(lines_);
 }
 
-std::string LiveScreen::page() const {
-  return parts_.keyboard == nullptr ? page_of(text_of(lines_), parts_.measure()) : view_.page();
+// Empty: it is on the screen. Written again it would undo what a person has marked there to copy it, for example a
+// command of an explanation while the tree behind it changes every second.
+std::string LiveScreen::next_page() {
+  std::string page = parts_.keyboard == nullptr ? page_of(text_of(lines_), parts_.measure()) : view_.page();
+  if (page == on_screen_) return {};
+  on_screen_ = page;
+  return page;
 }
 
 void LiveScreen::draw() {
-  if (drawn_ && entered_) *parts_.out << page() << std::flush;
+  if (drawn_ && entered_) *parts_.out << next_page() << std::flush;
 }
 
 void LiveScreen::enter() {
   entered_ = true;
+  on_screen_.clear();
   *parts_.out << kEnterAlternateScreen;
   if (parts_.keyboard != nullptr) {
     *parts_.out << kCutLongLines;
@@ -72,7 +78,7 @@ void LiveScreen::leave() {
 
 asio::awaitable<int> LiveScreen::run(FleetWatch watch, std::ostream* err) {
   executor_ = co_await asio::this_coro::executor;
-  watch.page = [this](const std::string&) { return page(); };
+  watch.page = [this](const std::string&) { return next_page(); };
   watch.look_again = resized_.get();
   enter();
   if (parts_.keyboard != nullptr) {
@@ -154,6 +160,7 @@ asio::awaitable<void> LiveScreen::follow_signals() {
     // A shell can have changed the mode of the terminal while the process was stopped.
     if (number == SIGCONT && entered_) parts_.keyboard->take();
     view_.resize(parts_.measure());
+    on_screen_.clear();  // A terminal moves what it shows when its size changes.
     draw();
     resized_->notify();  // The lines of another width.
   }

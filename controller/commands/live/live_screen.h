@@ -57,7 +57,7 @@ class LiveScreen {
 
  private:
   void enter();
-  [[nodiscard]] std::string page() const;
+  [[nodiscard]] std::string next_page();
   void draw();
   void press(const std::vector<Key>& keys);
   void ask_for_explanation();
@@ -77,6 +77,7 @@ class LiveScreen {
   std::unique_ptr<k8s::Signal> resized_;
   std::uint64_t reads_ = 0;
   std::uint64_t questions_ = 0;
+  std::string on_screen_;  // The last page; empty: unknown.
   bool entered_ = false;
   bool drawn_ = false;  // Before the first view nothing is there to be drawn.
   bool quit_ = false;
