@@ -20,6 +20,7 @@ void replace_after_the_key(SliceCluster& cluster, int gpus, int memory_mib) {
   cluster.wait(70s);
   cluster.apply(cluster.plan());
   ASSERT_THAT(cluster.keys(), SizeIs(1)) << "the key for the former machine";
+  cluster.apply(cluster.plan());  // The operator sees it, and waits for its projection.
   cluster.remove("Node", "n");
   cluster.node("n", gpus, memory_mib);
   for (int pass = 0; pass < 4; ++pass) {
