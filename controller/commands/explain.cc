@@ -102,7 +102,9 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
     if (!remedy.empty() && remedy != e.remedy) out << fmt::format("  to do: {}\n", remedy);
   }
   print_lines("what can end the wait, and who decides it", e.options, out);
-  out << (e.next.empty() ? "No action needed\n" : "next: " + e.next + "\n");
+  const bool warns = std::ranges::any_of(e.findings, [](const Finding& f) { return f.severity != Severity::info; });
+  if (!e.next.empty()) out << "next: " << e.next << "\n";
+  if (e.next.empty() && !warns) out << "No action needed\n";
 }
 
 void print_text(const PodExplanation& e, std::ostream& out) {
