@@ -312,9 +312,10 @@ k8s::Result<SlicePod> project_slice_pod(std::string_view text) {
     return key != "status" || read_status(fields, value, pod, readiness);
   });
   if (!read) return std::unexpected(read.error());
-  const bool of_daemonset =
-      std::ranges::any_of(pod.meta.owners, [](const auto& owner) { return owner.kind == "DaemonSet"; });
-  if (!agent.empty() && of_daemonset) pod.agent = Rare<SliceAgent>(agent_of(pod, agent, readiness));
+  const bool of_workload = !pod.meta.owners.empty() && std::ranges::none_of(pod.meta.owners, [](const auto& owner) {
+    return owner.kind == "DaemonSet";
+  });
+  if (!agent.empty() && !of_workload) pod.agent = Rare<SliceAgent>(agent_of(pod, agent, readiness));
   if (!asks_for_gpus(pod)) pod.meta.labels = {};
   return pod;
 }

@@ -151,10 +151,10 @@ class Follower {
 
   // The report can be from before (`doubt`): a slice that it calls free might be in use, and no GPU is cut.
   void hold(const PartitionedNode& node, const std::string& doubt, NodeStanding& standing) {
-    if (!node.left_alone.empty() || !node.schedulable()) return;
+    // A move takes its time in any case: with it, plugin and agent can come to a node for the first time.
+    if (!node.left_alone.empty() || !node.schedulable() || standing.moves) return;
     standing.why = doubt;
     if (node.agent.state == AgentState::ready) return;  // That ends by itself.
-    standing.moves = false;
     draft_.finding(
         Severity::warning, node_ref(node.name), kPartitioningReportStale,
         fmt::format("node {} is not planned for: {}, and slices that it calls free might be in use. They stay "

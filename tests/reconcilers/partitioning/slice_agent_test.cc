@@ -62,6 +62,9 @@ TEST(SliceAgents, AreKnownByTheNameOfAContainerOrItsImage) {
     const SlicePod pod = projected(agent_pod(row.containers, R"({"phase":"Running"})", row.owner));
     EXPECT_EQ(static_cast<bool>(pod.agent), row.agent) << row.containers << " " << row.owner;
   }
+  Json bare = agent_pod(kAgent, R"({"phase":"Running"})");
+  bare["metadata"].erase("ownerReferences");
+  EXPECT_TRUE(projected(bare).agent) << "nothing says that it is a workload";
 }
 
 TEST(SliceAgents, AreReadySinceTheirLastStart) {
@@ -210,6 +213,7 @@ TEST(SliceAgents, AreNotWaitedForWhereAPodHasASliceOfTheNewKey) {
     Json& b = cluster.object("Pod", "b");
     b["spec"]["nodeName"] = "n";
     b["status"] = {{"phase", "Running"}, {"startTime", k8s::format_time(cluster.now())}};
+    EXPECT_THAT(findings_about(cluster.plan(), "n"), IsEmpty()) << "the move goes on";
     for (int pass = 0; pass < 12; ++pass) {
       cluster.apply(cluster.plan(), false);
       cluster.wait(2min);
