@@ -131,6 +131,19 @@ TEST_F(CleanupCommand, ALeaseThatSomebodyElseHasCreatedMeanwhileIsNotDeleted) {
   EXPECT_EQ(get(std::string(kLeases) + "/gpu-sharing-operator")["spec"]["holderIdentity"], "other") << err.str();
 }
 
+// Of 15 s, after which an operator would take the Lease over and write. A request alone could take twice as long.
+TEST_F(CleanupCommand, AWriteWithoutAnAnswerEndsWithTheLease) {
+  sim::FaultRule hang;
+  hang.fault = sim::Fault::hang;
+  hang.verb = "patch";
+  hang.resource = "nodes";
+  transport.faults().add(hang);
+  const k8s::MonoTime begun = sim.clock.monotonic();
+  EXPECT_NE(run(), 0);
+  EXPECT_GE(transport.faults().count(sim::Fault::hang), 1U);
+  EXPECT_LT(sim.clock.monotonic() - begun, std::chrono::seconds(20));
+}
+
 TEST_F(CleanupCommand, ADryRunWritesNothing) {
   cleanup.dry_run = true;
   const Json before = get("/api/v1/nodes/gpu-1");
