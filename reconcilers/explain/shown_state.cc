@@ -135,6 +135,21 @@ std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment&
   return out;
 }
 
+// Why a node has no record; empty: its own message says it, or nothing is wrong.
+std::string unrecorded_text(const ReadingPass& pass, const NodeAssessment& a) {
+  const std::string& problem = pass.index().record_problem;
+  if (!problem.empty()) {
+    return fmt::format("the operator's record cannot be read, so the operator changes nothing: {}", problem);
+  }
+  if (a.matches() || !a.message.empty()) return {};
+  if (a.source == EffectiveKey::Source::error) {
+    return "no record of the profile that the node loaded, and the node has no profile: its label, or the plugin's "
+           "default, names no key of the ConfigMap";
+  }
+  return "no record of the profile that the node loaded, and the node does not show its profile: " +
+         shown_difference(a);
+}
+
 }  // namespace
 
 ShownState shown_state(ReadingPass& pass, const Node& node) {
@@ -165,16 +180,9 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
   } else if (a.phase == Phase::up_to_date && a.at_install != AtInstall::shown) {
     shown = {std::string(kUnproven),
              "its pods are older than the last change of the profile: what they loaded is not known"};
-  } else if (a.phase == Phase::unrecorded && !pass.index().record_problem.empty()) {
-    shown.message = fmt::format("the operator's record cannot be read, so the operator changes nothing: {}",
-                                pass.index().record_problem);
-  } else if (a.phase == Phase::unrecorded && !a.matches() && shown.message.empty()) {
-    shown.message =
-        a.source == EffectiveKey::Source::error
-            ? "no record of the profile that the node loaded, and the node has no profile: its label, or the "
-              "plugin's default, names no key of the ConfigMap"
-            : "no record of the profile that the node loaded, and the node does not show its profile: " +
-                  shown_difference(a);
+  } else if (std::string why_none = a.phase == Phase::unrecorded ? unrecorded_text(pass, a) : std::string();
+             !why_none.empty()) {
+    shown.message = std::move(why_none);
   } else if (const Stop* stop = a.loads_by_itself() && !a.matches() ? pass.stop_of(a) : nullptr) {
     shown.message = "must show its profile by itself, because the operator does not restart it now: " + stop->message;
   } else if (a.in_change()) {
