@@ -118,6 +118,21 @@ bool restarts_daemonsets(const Plan& plan) {
   });
 }
 
+// A node whose change begins in this pass is one that loads the text in the next pass. Those whose consumers are listed
+// first can begin then, too.
+bool starts_nodes(const Plan& plan) {
+  return !plan.consumers_wanted.empty() || std::ranges::any_of(plan.actions, [](const PlannedAction& planned) {
+    const auto* patch = std::get_if<PatchNode>(&planned.action);
+    return patch != nullptr && patch->set_annotations.contains(std::string(kChangeAnnotation));
+  });
+}
+
+// Nodes wait for the text, and nothing says for how long: for a person, or for a slot, a KAI pod or their kubelet.
+bool is_waited_for(Pass& pass, const RolloutKey& key) {
+  const Gate gate = rollout_of(pass, key).gate().gate;
+  return is_lasting(gate) || (gate == Gate::open && !starts_nodes(pass.plan));
+}
+
 }  // namespace
 
 bool waits_with_new_text(Pass& pass) {
@@ -132,7 +147,7 @@ bool waits_with_new_text(Pass& pass) {
     const Tally& nodes = profile_rollout.tally;
     if (restarts || nodes.changing > 0 || is_held_by_others(profile_rollout)) return true;
     if (nodes.loading > 0 && loads_an_edit(pass, key)) return true;
-    return nodes.of(Phase::pending) > 0 && is_lasting(rollout_of(pass, key).gate().gate);
+    return nodes.of(Phase::pending) > 0 && is_waited_for(pass, key);
   });
 }
 

@@ -435,3 +435,39 @@ def pods_that_came_after_a_return_stay_although_another_key_is_edited_before_the
     c.converge()
     expect("the plugin of n01, and what it runs", (c.plugin("n01"), loaded(c, "n01")), (before, a))
     expect("what n02 runs", loaded(c, "n02"), ts(8))
+
+
+def two_pods_under_a_text_that_comes_and_goes(not_ready):
+    """MPS. B differs from A in migStrategy, which no label shows; the plugin of n02 is created while the key has B."""
+    c = fleet(3, mps(4, mig="none"), rollout={"canary": {"nodesPerGroup": 0}})
+    if not_ready:
+        c.set_ready("n03", False)
+        c.react()
+    else:
+        c.policy(rollout={"paused": True})
+    c.edit(any=mps(4, mig="single"))
+    c.after("1s")
+    c.after("2m")
+    c.drop(c.pod_of("plugin", "n02"))
+    c.react()
+    c.after("1s")
+    c.wait("20s")
+    c.edit(any=mps(4, mig="none"))
+    c.after("1s")
+    c.set_ready("n03", True)
+    c.policy(rollout={"paused": False})
+    c.converge()
+    loaded = {c.loaded[c.pod_of(component, name)["metadata"]["uid"]] for name in c.nodes() for component in ("plugin", "mps")}
+    expect("what the plugins and daemons have loaded", loaded, {mps(4, mig="none")})
+
+
+@scenario
+def a_plugin_that_read_a_text_while_no_slot_was_free_is_replaced_when_that_is_taken_back():
+    """n03 is not Ready and holds the only slot, so that no node starts for B. Its text is taken back, and n02 has read it."""
+    two_pods_under_a_text_that_comes_and_goes(not_ready=True)
+
+
+@scenario
+def a_plugin_that_read_a_text_under_a_pause_is_replaced_when_that_is_taken_back():
+    """The same under a pause of the policy."""
+    two_pods_under_a_text_that_comes_and_goes(not_ready=False)
