@@ -72,11 +72,12 @@ std::vector<std::string> lost_their_key(const RolloutView& view) {
   return out;
 }
 
-// Every node is blocked, and none has the revision: nothing is complete. Missing labels have a message of their own.
-std::optional<RolloutPhase> blocked_everywhere(const ProfileRollout& profile_rollout) {
-  const auto& by_reason = profile_rollout.blocked;
+// Every node is blocked, and none has the revision: nothing is complete. Missing labels and lost keys have messages of
+// their own.
+std::optional<RolloutPhase> blocked_everywhere(const RolloutView& view) {
+  const auto& by_reason = view.profile_rollout.blocked;
   if (by_reason.empty() || by_reason.contains(std::string(kLabelsMissing))) return std::nullopt;
-  if (profile_rollout.tally.of(Phase::up_to_date) > 0) return std::nullopt;
+  if (view.profile_rollout.tally.of(Phase::up_to_date) > 0 || !lost_their_key(view).empty()) return std::nullopt;
   std::string why;
   for (const auto& [reason, nodes] : by_reason) {
     why += fmt::format("{}{} ({})", why.empty() ? "" : "; ", join_names({nodes.begin(), nodes.end()}), reason);
@@ -98,7 +99,7 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
   const bool failed = view.present_failures() > 0 || is_doubtful(view);
   const bool completed = rollout.phase == "Completed";
   const bool none_moves = left == 0 && other == 0 && !failed && !completed;
-  const auto blocked = none_moves ? blocked_everywhere(profile_rollout) : std::nullopt;
+  const auto blocked = none_moves ? blocked_everywhere(view) : std::nullopt;
   if (left == 0 && !failed && !blocked) {
     // A node that joins or drifts later does not reopen a completed rollout before its repair begins.
     const auto drifted = completed ? std::vector<std::string>() : drifted_at_install(view);
