@@ -58,20 +58,19 @@ std::string shown_revision(std::string_view revision) {
 
 namespace {
 
-// Of an entry of a rollout's nodes: it waits for pods, and for nothing else.
+// Of the entry of a node that waits: for pods, and for nothing else.
 bool waits_for_pods(const nlohmann::json& entry) {
   constexpr std::array kReasons{kWaitingForWorkloads, kPdbRefuses, kRenameStrandsPods, kProtectedNamespace, kForbidden};
-  return text_at(entry, "state") == "Waiting" &&
-         std::ranges::find(kReasons, text_at(entry, "reason")) != kReasons.end();
+  return std::ranges::find(kReasons, text_at(entry, "reason")) != kReasons.end();
 }
 
-// The entry of a node that waits for pods, in the status of its SharingRollout; null: there is none.
+// The entry of a node that waits, in the status of its SharingRollout; null: there is none.
 nlohmann::json waiting_entry(const World& world, std::string_view node) {
   for (const SharingRollout* rollout : in_order(world.rollouts)) {
     if (rollout->status_json.find(node) == std::string::npos) continue;
     if (rollout->phase != "Progressing" && rollout->phase != "Paused") continue;
     for (const auto& entry : list_at(parse_status(rollout->status_json), "nodes")) {
-      if (text_at(entry, "name") == node && waits_for_pods(entry)) return entry;
+      if (text_at(entry, "name") == node && text_at(entry, "state") == "Waiting") return entry;
     }
   }
   return {};
@@ -80,7 +79,8 @@ nlohmann::json waiting_entry(const World& world, std::string_view node) {
 }  // namespace
 
 std::string blocking_pods_of(const World& world, std::string_view node) {
-  return text_at(waiting_entry(world, node), "message");
+  const nlohmann::json entry = waiting_entry(world, node);
+  return waits_for_pods(entry) ? text_at(entry, "message") : std::string();
 }
 
 std::optional<BlockedBy> refusal_of(const World& world, std::string_view node) {
@@ -112,16 +112,16 @@ std::string progressing(const std::string& status_json) {
 }
 
 // What a node that needs a change waits for: why the operator must not change it now, else what stops its rollout, else
-// the pods that block it, else what its group waits for. Only the operator knows how long a wait that ends by itself
-// has lasted, and which pods it has listed: what it wrote about the rollout comes last, and only if it can speak of no
-// other group.
+// what the status of its rollout says of it, else what its group waits for. Only the operator knows how long a wait
+// that ends by itself has lasted, and which pods it has listed: what it wrote about the rollout comes last, and only if
+// it can speak of no other group.
 std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
   const World& world = pass.world();
   if (std::string why = node_out_of_reach(a, node).why; !why.empty()) return why;
   const SharingPolicy* policy = world.policies.find(a.policy.view());
   const Stop* stop = policy == nullptr ? nullptr : pass.stop_of(a);
   if (stop != nullptr) return fmt::format("{}: {}", stop->reason, stop->message);
-  if (std::string pods = blocking_pods_of(world, node.meta.name); !pods.empty()) return pods;
+  if (std::string wait = text_at(waiting_entry(world, node.meta.name), "message"); !wait.empty()) return wait;
   if (policy == nullptr) {
     const std::string gone = gone_policy_text(pass, a.policy.view());
     if (!gone.empty()) return fmt::format("{}: {}", world.policies_served ? kPolicyGone : kCrdsGone, gone);

@@ -1,6 +1,8 @@
 // The phase of a SharingRollout whose revision is the target of its nodes, with the reason.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -78,8 +80,12 @@ std::optional<RolloutPhase> blocked_everywhere(const RolloutView& view) {
   const auto& by_reason = view.profile_rollout.blocked;
   if (by_reason.empty() || by_reason.contains(std::string(kLabelsMissing))) return std::nullopt;
   if (view.profile_rollout.tally.of(Phase::up_to_date) > 0 || !lost_their_key(view).empty()) return std::nullopt;
+  const auto has_it = [&](const std::string& node) {
+    return view.pass.index.find(node)->loaded.revision == std::string_view(view.target);
+  };
   std::string why;
   for (const auto& [reason, nodes] : by_reason) {
+    if (std::ranges::any_of(nodes, has_it)) return std::nullopt;
     why += fmt::format("{}{} ({})", why.empty() ? "" : "; ", join_names({nodes.begin(), nodes.end()}), reason);
   }
   return RolloutPhase{"Paused", by_reason.begin()->first,

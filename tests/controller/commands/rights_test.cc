@@ -283,9 +283,9 @@ TEST_F(Rights, TheDocumentedRolesAreEnoughForWhatTheyAreFor) {
          "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}})");
   may(documented_rules());
   EXPECT_THAT(status(), HasSubstr("gpu-1"));
-  EXPECT_EQ(explain({"gpu-1"}), 0);
-  EXPECT_EQ(explain({"team/p"}), 0);
   // 1: the plugin's pod is missing. 2 would be an incomplete answer.
+  EXPECT_EQ(explain({"gpu-1"}), 1);
+  EXPECT_EQ(explain({"team/p"}), 0);
   EXPECT_EQ(sim.run(audit_cluster(mine.get(), &sim.clock, AuditOptions(), PlannerSettings(), &out, &err)), 1);
   EXPECT_EQ(sim.run(plan_cluster(mine.get(), &sim.clock, PlanOptions(), &out, &err)), 0);
   using Verb = RolloutOptions::Verb;

@@ -29,7 +29,8 @@ TEST_F(RolloutCommand, PauseResumeApproveAndAbortEachTurnTheirSwitch) {
 
 TEST_F(RolloutCommand, NothingThatFitsIsUsageAndSaysWhatThereIs) {
   EXPECT_EQ(run(Verb::pause), 2);
-  EXPECT_THAT(err.str(), HasSubstr("no rollout can be paused. To block the next rollout: rollout pause policy/NAME"));
+  EXPECT_THAT(err.str(), HasSubstr("no rollout can be paused. To block the next rollout: "
+                                   "gpu-sharing-operator rollout pause policy/NAME"));
   rollout("done", "Completed", "v1-2");
   EXPECT_EQ(run(Verb::pause), 2);
   EXPECT_THAT(err.str(), HasSubstr("done (Completed)"));
@@ -88,14 +89,15 @@ TEST_F(RolloutCommand, APolicyIsPausedAsAWholeAndAResumeOfItsRolloutNamesThat) {
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["spec"]["rollout"]["paused"], true);
   EXPECT_EQ(run(Verb::pause, "r"), 0) << err.str();
   EXPECT_EQ(run(Verb::resume, "r"), 0) << err.str();
-  EXPECT_THAT(out.str(), HasSubstr("policy default is also paused. Resume it: rollout resume policy/default"));
+  EXPECT_THAT(out.str(), HasSubstr("policy default is also paused. Resume it: gpu-sharing-operator rollout resume "
+                                   "policy/default"));
 }
 
 TEST_F(RolloutCommand, AResumeWithoutANameNamesThePolicyThatIsPaused) {
   EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
   EXPECT_EQ(run(Verb::resume), 2);
-  EXPECT_THAT(err.str(), HasSubstr("no rollout is paused by spec.paused. A policy is paused. To resume it: rollout "
-                                   "resume policy/default"));
+  EXPECT_THAT(err.str(), HasSubstr("no rollout is paused by spec.paused. A policy is paused. To resume it: "
+                                   "gpu-sharing-operator rollout resume policy/default"));
   EXPECT_EQ(run(Verb::resume, "policy/default"), 0) << err.str();
 }
 

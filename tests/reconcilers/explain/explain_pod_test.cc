@@ -363,7 +363,7 @@ TEST(ExplainPod, OneThatANodeWaitsForIsReportedAsSuch) {
   SharingRollout rollout;
   rollout.meta.name = "default-any-1";
   rollout.phase = "Progressing";
-  rollout.status_json = R"({"nodes":[{"name":"gpu-1","state":"Waiting","message":"waits for team/train"}]})";
+  rollout.status_json = R"({"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads","message":"waits for team/train"}]})";
   explained.world.rollouts.apply(rollout);
   explained.index.note_everything_changed();
   const PodExplanation out =

@@ -255,7 +255,7 @@ TEST(ChangeStep, AStopThatIsNewerThanTheStatusIsNamedBeforeThePodsOfTheStatus) {
   SharingRollout rollout;
   rollout.meta.name = "r";
   rollout.phase = "Progressing";
-  rollout.status_json = R"({"nodes":[{"name":"a01","state":"Waiting","message":"waits for team/train"}]})";
+  rollout.status_json = R"({"nodes":[{"name":"a01","state":"Waiting","reason":"WaitingForWorkloads","message":"waits for team/train"}]})";
   fleet.world.rollouts.apply(rollout);
   ASSERT_EQ(shown_to_people(fleet).message, "waits for team/train");
   fleet.policy(kPaused);
