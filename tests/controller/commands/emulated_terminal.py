@@ -23,10 +23,13 @@ class Emulator:
         self.alternate = self.entered = False
         self.main, self.grid, self.row, self.column = "", [""] * rows, 0, 0
         self.rest = b""
+        self.resized = False
 
     def resize(self, columns, rows):
         self.columns, self.rows = columns, rows
         self.grid = (self.grid + [""] * rows)[:rows]
+        self.row = min(self.row, rows - 1)
+        self.resized = True
 
     def feed(self, data):
         data = self.rest + data
@@ -75,9 +78,12 @@ class Emulator:
         elif text == "\r":
             self.column = 0
         elif text == "\n":
-            if self.row + 1 >= self.rows:
+            if self.row + 1 < self.rows:
+                self.row += 1
+            elif self.resized:  # A page for the former size can still be on its way.
+                self.grid = [*self.grid[1:], ""]
+            else:
                 raise AssertionError("the page is longer than the screen")
-            self.row += 1
         else:
             line = self.grid[self.row].ljust(self.column)
             self.grid[self.row] = line[:self.column] + text + line[self.column + len(text):]
