@@ -65,6 +65,7 @@ asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings set
   std::optional<std::string> where;  // nullopt: not looked yet; empty: nowhere.
   while (true) {
     const std::string found = co_await find_daemon(clock, settings);
+    const bool moved = !found.empty() && !last.directory().empty() && found != last.directory();
     if (where != found) {
       where = found;
       if (found.empty()) {
@@ -72,12 +73,11 @@ asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings set
                      {{"looked", fmt::format("{}", fmt::join(possible_pipe_directories(settings), ", "))}});
       } else {
         if (found != last.directory()) last.publish(found);
+        // What the check says when its pod's containers start again is older than what the daemon's container says.
+        if (last.directory().empty() || !once) last.set(found);
         log->info("The host's MPS control daemon answers", {{"pipeDirectory", found}});
       }
     }
-    const bool moved = !found.empty() && !last.directory().empty() && found != last.directory();
-    // What the check says when its pod's containers start again is older news than what the daemon's container says.
-    if (!found.empty() && (last.directory().empty() || !once)) last.set(found);
     if (moved || (once && !found.empty())) co_return 0;
     const bool stopped = co_await stop->wait_until(clock->monotonic() + kPoll);
     if (stopped) co_return 0;
