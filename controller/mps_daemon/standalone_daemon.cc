@@ -85,7 +85,7 @@ std::string announced_in(const MpsDaemonSettings& settings) {
   return known ? (*announced)->get<std::string>() : std::string();
 }
 
-// After a failure nobody knows when the container is started again, if at all: its pod can be removed while it waits.
+// After a failure the container might never be started again: its pod can be deleted while it waits for its next start.
 asio::awaitable<void> restore_after_failure(k8s::Clock* clock, MpsDaemonSettings settings, bool beside_another,
                                             Logger* log) {
   const k8s::Result<ComputeModes> left = compute_mode_memory(settings).read();

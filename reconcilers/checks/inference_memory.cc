@@ -254,9 +254,12 @@ std::optional<MemoryFraction> memory_fraction_of(const ServerContainer& containe
     const bool is_set = setting.fraction || !setting.unknown.empty();
     const std::string variable = is_set ? std::string() : variable_for(server, container);
     if (!is_set && variable.empty() && !is_server(server, container, words)) continue;
-    if (is_set && !setting.unknown.empty()) setting.unknown = not_shown(setting.unknown);
-    const std::string source = is_set || !variable.empty() ? std::string() : other_source(words);
-    if (!is_set) setting.unknown = source.empty() ? variable : not_shown(source);
+    if (!variable.empty()) {
+      setting.unknown = variable;
+    } else {
+      if (!is_set) setting.unknown = other_source(words);
+      if (!setting.unknown.empty()) setting.unknown = not_shown(setting.unknown);
+    }
     return MemoryFraction{server.name,       server.flag,    setting.fraction,
                           server.by_default, container.name, std::move(setting.unknown)};
   }

@@ -151,11 +151,9 @@ std::optional<Finding> stopped_rollout(const RolloutView& rollout) {
   if (waiting == 0 || !row_of(gate.gate).audited) return std::nullopt;
   // The finding PolicyGone says what else ends it.
   const World& world = rollout.pass.s.world;
-  const bool gone = world.policies.find(rollout.key.policy) == nullptr &&
-                    rollout.pass.index.held_policies.contains(rollout.key.policy);
+  const bool gone = policy_is_gone(world, rollout.pass.index, rollout.key.policy);
   if (gone && world.policies_served && gate.gate == Gate::paused) return std::nullopt;
-  const std::string start =
-      to_run(rollout.pass.s.world, fmt::format("gpu-sharing-operator rollout start {}", rollout.key.policy));
+  const std::string start = to_run(world, fmt::format("gpu-sharing-operator rollout start {}", rollout.key.policy));
   // The fleet runs two revisions of one profile, and nothing will change that.
   const bool half_way = gate.gate == Gate::aborted && (tally.settled > 0 || !rollout.failed().empty());
   std::string way_out;
@@ -199,8 +197,7 @@ void drop_drift_of_outages(std::vector<Finding>& findings) {
     if (finding.reason == kNoneAllocatable && finding.severity == Severity::error) out.insert(finding.object.name);
   }
   std::erase_if(findings, [&](const Finding& finding) {
-    const bool drift = finding.reason == kDrift || finding.reason == kPreexistingDrift;
-    return drift && finding.object.kind == "Node" && out.contains(finding.object.name);
+    return reports_drift(finding) && finding.object.kind == "Node" && out.contains(finding.object.name);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <variant>
 
 #include "reconcilers/explain/shown_state.h"
@@ -152,31 +153,23 @@ std::string change_step(ReadingPass& pass, const Node& node, const NodeAssessmen
   return StepText(pass.index(), node, a, *step).text(blocking_pods_of(pass.world(), node.meta.name));
 }
 
-namespace {
-
-bool is_of(const Index& index, const NodeAssessment& a, std::string_view policy, std::string_view id) {
-  return a.policy == policy && (id.empty() || fmt::format("{}/{}", index.installation_of(a).id(), a.key.view()) == id);
-}
-
-}  // namespace
-
 std::vector<NodeStep> steps_to(ReadingPass& pass, std::string_view policy, std::string_view id, std::size_t most) {
   std::vector<NodeStep> out;
   const Index& index = pass.index();
-  for (const std::string& name : index.nodes_in(Bucket::changing)) {
-    const NodeAssessment* a = index.find(name);
-    const Node* node = pass.world().nodes.find(name);
-    const bool meant =
-        a != nullptr && node != nullptr && a->change && !a->change->failed && is_of(index, *a, policy, id);
-    if (!meant || out.size() >= most) continue;
-    out.push_back({name, phase_of(*a), change_step(pass, *node, *a), node->ready});
-  }
-  for (const std::string& name : index.nodes_in(Bucket::self_loaded)) {
-    const NodeAssessment* a = index.find(name);
-    const Node* node = pass.world().nodes.find(name);
-    const bool meant = a != nullptr && node != nullptr && a->loads_by_itself() && is_of(index, *a, policy, id);
-    if (!meant || out.size() >= most) continue;
-    out.push_back({name, phase_of(*a), shown_state(pass, *node).message, node->ready});
+  const auto is_of = [&](const NodeAssessment& a) {
+    return a.policy == policy &&
+           (id.empty() || fmt::format("{}/{}", index.installation_of(a).id(), a.key.view()) == id);
+  };
+  for (const Bucket bucket : {Bucket::changing, Bucket::self_loaded}) {
+    const bool changes = bucket == Bucket::changing;
+    for (const std::string& name : index.nodes_in(bucket)) {
+      const NodeAssessment* a = index.find(name);
+      const Node* node = pass.world().nodes.find(name);
+      if (a == nullptr || node == nullptr || !is_of(*a) || out.size() >= most) continue;
+      if (changes ? !a->change || a->change->failed : !a->loads_by_itself()) continue;
+      std::string text = changes ? change_step(pass, *node, *a) : shown_state(pass, *node).message;
+      out.push_back({name, phase_of(*a), std::move(text), node->ready});
+    }
   }
   return out;
 }

@@ -272,12 +272,15 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
 
 }  // namespace
 
+bool reports_drift(const Finding& finding) {
+  return finding.reason == kDrift || finding.reason == kPreexistingDrift;
+}
+
 std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
   std::vector<Finding> out = plan_all(snapshot, index, {.synced = everything_synced}).findings;
   // A node that does not show what its ConfigMap says is an error for whoever asks, though it stops no rollout.
   for (Finding& finding : out) {
-    const bool drift = finding.reason == kDrift || finding.reason == kPreexistingDrift;
-    if (drift && finding.severity == Severity::warning) finding.severity = Severity::error;
+    if (reports_drift(finding) && finding.severity == Severity::warning) finding.severity = Severity::error;
   }
   return out;
 }

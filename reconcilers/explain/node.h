@@ -66,6 +66,9 @@ struct NodeExplanation {
 [[nodiscard]] std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex& index,
                                                           const std::vector<Finding>& findings, std::string_view name);
 
+// The finding says that a node does not show its profile.
+[[nodiscard]] bool reports_drift(const Finding& finding);
+
 // What every reconciler finds now, with drift as an error. `index` is refreshed.
 [[nodiscard]] std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index);
 

@@ -12,6 +12,7 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
@@ -220,9 +221,8 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   }
   const bool deferred = a->phase == Phase::pending && index.nodes_in(Bucket::deferred).contains(node.meta.name);
   if (a->phase == Phase::failed || deferred) return chooser.fill("gpu-sharing-operator rollout start {policy}");
-  const bool policy_is_gone =
-      index.held_policies.contains(std::string(a->policy.view())) && world.policies.find(a->policy.view()) == nullptr;
-  if (a->phase == Phase::pending && policy_is_gone && !world.policies_served) return std::string(kInstallCrds);
+  if (a->phase == Phase::pending && policy_is_gone(world, index, a->policy.view()) && !world.policies_served)
+    return std::string(kInstallCrds);
   if (a->phase == Phase::pending || a->in_change()) return std::string(kRolloutStatusCommand);
   // A pod that does not serve is the cause, and fails again after a restart.
   if (!a->matches()) {

@@ -40,15 +40,13 @@ std::string_view state_note(std::string_view state, bool assumed) {
            "repairs that after verifyTimeout, if no finding about the node names what prevents it.";
   if (state == kPreexistingDrift && assumed)
     return "PreexistingDrift: the node does not show what its profile must produce. If you install the operator now, "
-           "it "
-           "reports such nodes, and changes them only on request: gpu-sharing-operator rollout start --adopt";
+           "it reports such nodes, and changes them only on request: gpu-sharing-operator rollout start --adopt";
   if (state == kPreexistingDrift)
     return "PreexistingDrift: the node did not show what its profile must produce when the operator first saw it. The "
            "operator reports such nodes, and changes them only on request: gpu-sharing-operator rollout start --adopt";
   if (state == kUnproven)
     return "Unproven: which text the pods of the node have loaded is not known. The operator changes such nodes only "
-           "on "
-           "request: gpu-sharing-operator rollout start --adopt";
+           "on request: gpu-sharing-operator rollout start --adopt";
   return {};
 }
 

@@ -7,14 +7,9 @@
 
 namespace gso {
 
-namespace {
-
-bool is_gone(const RolloutView& rollout) {
-  return rollout.pass.s.world.policies.find(rollout.key.policy) == nullptr &&
-         rollout.pass.index.held_policies.contains(rollout.key.policy);
+bool policy_is_gone(const World& world, const FleetIndex::Impl& index, std::string_view policy) {
+  return world.policies.find(policy) == nullptr && index.held_policies.contains(std::string(policy));
 }
-
-}  // namespace
 
 std::string spec_command(std::string_view reason, const SharingPolicy& policy, const PlannerSettings& settings) {
   if (reason == reason_of(Gate::outside_window)) {
@@ -52,7 +47,8 @@ std::string resume_command(const RolloutView& rollout) {
     case PausedBy::rollout:
       break;
   }
-  if (is_gone(rollout) && world.policies_served) return forget_policies_command(rollout.pass.s.settings);
+  if (policy_is_gone(world, rollout.pass.index, rollout.key.policy) && world.policies_served)
+    return forget_policies_command(rollout.pass.s.settings);
   if (pause_of_rollout(rollout).by == PausedBy::policy) return fmt::format("{} policy/{}", resume, rollout.key.policy);
   return rollout.object == nullptr ? resume : fmt::format("{} {}", resume, rollout.object->meta.name);
 }
@@ -61,9 +57,11 @@ std::string stop_command(const RolloutView& rollout) {
   const std::string command = "gpu-sharing-operator rollout";
   const GateState& gate = rollout.gate();
   const PlannerSettings& settings = rollout.pass.s.settings;
+  const World& world = rollout.pass.s.world;
+  const bool gone = policy_is_gone(world, rollout.pass.index, rollout.key.policy);
   const bool by_person = row_of(gate.gate).stops_all && gate.gate != Gate::max_failures;
-  if (is_gone(rollout) && (by_person || gate.gate == Gate::outside_window))
-    return gone_policy_command(rollout.pass.s.world, settings, rollout.key.policy);
+  if (gone && (by_person || gate.gate == Gate::outside_window))
+    return gone_policy_command(world, settings, rollout.key.policy);
   switch (gate.gate) {
     case Gate::observe:
     case Gate::outside_window:

@@ -14,6 +14,9 @@ namespace gso {
 // its own. Empty: it is not paused by a switch.
 [[nodiscard]] std::string resume_command(const RolloutView& rollout);
 
+// The policy has no object any more, and governs its nodes by its last spec (FleetIndex::Impl::held_policies).
+[[nodiscard]] bool policy_is_gone(const World& world, const FleetIndex::Impl& index, std::string_view policy);
+
 // The command that changes what the spec of the policy, or the setting of the operator, forbids now (`reason`: Observe,
 // OutsideWindow), for whoever decides that. Empty: another reason.
 [[nodiscard]] std::string spec_command(std::string_view reason, const SharingPolicy& policy,
