@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <exception>
+#include <ios>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ void keep_standard_descriptors() {
 
 int main(int argc, char** argv) {
   keep_standard_descriptors();
+  // Through stdio a write that a signal interrupts (a terminal that has another size, Ctrl-Z) would fail, and nothing
+  // would be written after it: a live view could not even give the terminal back.
+  std::ios::sync_with_stdio(false);
   // A peer that closes its end is an error of one request, not of the process.
   std::signal(SIGPIPE, SIG_IGN);
   // One thread allocates; libcurl's resolver threads must not each keep an arena. Buffers of lists go back at once.

@@ -186,6 +186,23 @@ class Terminal:
     def type(self, keys):
         os.write(self.master, keys)
 
+    def waits_to_write(self):
+        """Whether the job is inside a write that waits for room in the terminal."""
+        slave = os.open(f"/proc/{self.pid}/fd/1", os.O_WRONLY | os.O_NOCTTY)
+        try:
+            # Nobody else can write while a write is going on; and it does not go on while the process sleeps.
+            return not self.takes_output(slave) and self.sleeps() and not self.takes_output(slave)
+        finally:
+            os.close(slave)
+
+    @staticmethod
+    def takes_output(slave):
+        return bool(select.select([], [slave], [], 0)[1])
+
+    def sleeps(self):
+        with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "S"
+
     def mode(self):
         return termios.tcgetattr(self.master)
 

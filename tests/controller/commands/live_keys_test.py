@@ -6,6 +6,7 @@ usage: live_keys_test.py BINARY SIM_SERVER
 Each test waits for what must be on the screen, never for a time.
 """
 import datetime
+import itertools
 import json
 import os
 import pathlib
@@ -229,6 +230,28 @@ class LiveKeys(unittest.TestCase):
         terminal.type(b"j")
         terminal.wait_for("> gpu-03 ")
         self.takes_keys(terminal)
+        terminal.type(b"q")
+        self.ends(terminal)
+
+    def test_a_signal_while_the_terminal_takes_no_output_ends_no_page(self):
+        terminal = self.terminal("status", "--watch", columns=250, rows=50)
+        terminal.wait_for("> gpu-01 ")
+        # Nobody reads: pages of changing sizes pile up until a write waits for room.
+        for columns in itertools.islice(itertools.cycle((200, 250)), 10000):
+            if terminal.waits_to_write():
+                break
+            terminal.resize(columns, 50)
+        else:
+            self.fail("no write waits for room: the output ended at an interrupted one")
+        # Interrupts the write, without a page more.
+        os.kill(terminal.pid, signal.SIGWINCH)
+        terminal.type(b"j")
+        terminal.wait_for("> gpu-02 ")
+        terminal.type(b"\x1a")
+        self.assertEqual(terminal.event(), {"stopped": signal.SIGTSTP})
+        self.restored(terminal)
+        terminal.carry_on()
+        terminal.wait_for("> gpu-02 ")
         terminal.type(b"q")
         self.ends(terminal)
 
