@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <unordered_set>
+#include <vector>
 
 namespace k8s {
 
@@ -58,8 +59,31 @@ class Recent {
 
 struct Pool {
   std::unordered_set<Interned::Entry, EntryHash, EntryEqual> entries;  // Node-based: addresses are stable.
+  std::vector<const Interned::Entry*> table{nullptr};                  // By number; 0 is the empty text.
+  std::vector<std::uint32_t> unused;                                   // Numbers whose texts have gone.
   Recent recent;
   std::size_t bytes = 0;
+
+  const Interned::Entry& add(std::string_view text) {
+    auto number = static_cast<std::uint32_t>(table.size());
+    if (unused.empty()) {
+      table.push_back(nullptr);
+    } else {
+      number = unused.back();
+      unused.pop_back();
+    }
+    const Interned::Entry& entry = *entries.emplace(text, number).first;
+    table[number] = &entry;
+    bytes += text.size();
+    return entry;
+  }
+  void remove(const Interned::Entry& entry) {
+    bytes -= entry.text.size();
+    recent.forget(entry);
+    table[entry.number] = nullptr;
+    unused.push_back(entry.number);
+    entries.erase(entries.find(std::string_view(entry.text)));
+  }
 };
 
 // Never destroyed: objects with static storage may hold interned strings until the very end.
@@ -75,22 +99,16 @@ Interned::Interned(std::string_view text) {
   Pool& p = pool();
   const Entry* entry = p.recent.find(text);
   if (entry == nullptr) {
-    auto it = p.entries.find(text);
-    if (it == p.entries.end()) {
-      it = p.entries.emplace(text).first;
-      p.bytes += text.size();
-    }
-    entry = &*it;
+    const auto it = p.entries.find(text);
+    entry = it == p.entries.end() ? &p.add(text) : &*it;
+    entries_ = p.table.data();
     p.recent.note(*entry);
   }
-  entry_ = acquire(entry);
+  number_ = acquire(entry->number);
 }
 
 void Interned::forget(const Entry& entry) noexcept {
-  Pool& p = pool();
-  p.bytes -= entry.text.size();
-  p.recent.forget(entry);
-  p.entries.erase(p.entries.find(std::string_view(entry.text)));
+  pool().remove(entry);
 }
 
 std::size_t Interned::pool_bytes() {

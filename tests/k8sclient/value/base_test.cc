@@ -151,6 +151,24 @@ TEST(Interned, equal_texts_share_one_entry_that_its_last_user_frees) {
   EXPECT_EQ(Interned::pool_bytes(), bytes);
 }
 
+// A label is two of them, and 50,000 nodes have seventy labels each.
+static_assert(sizeof(Interned) == 4);
+static_assert(sizeof(StringMap::Entry) == 8);
+
+TEST(Interned, texts_stay_what_they_are_while_others_come_and_go) {
+  std::vector<Interned> kept;
+  for (int i = 0; i < 3000; ++i) {
+    kept.emplace_back("kept " + std::to_string(i));
+    const Interned gone("gone " + std::to_string(i));  // Its number is given to the next text.
+    EXPECT_EQ(gone.view(), "gone " + std::to_string(i));
+  }
+  for (int i = 0; i < 3000; ++i) EXPECT_EQ(kept[static_cast<std::size_t>(i)].view(), "kept " + std::to_string(i));
+  kept.erase(kept.begin(), kept.begin() + 1500);
+  const Interned after("after them");
+  EXPECT_EQ(kept.front().view(), "kept 1500");
+  EXPECT_EQ(after.view(), "after them");
+}
+
 // Their length, first and last bytes are the same.
 TEST(Interned, texts_that_look_alike_take_each_others_place_and_stay_what_they_are) {
   const std::string one = "aaaaaaaa1bbbbbbbb";
