@@ -67,6 +67,15 @@ function(gso_library name)
   endif()
 endfunction()
 
+# gso_compile_for_size(FILE…): sources that no event of a fleet runs through. A third less code of them is in the program
+# and in memory, and what they answer takes a few milliseconds longer. Only in a release; there they do without the
+# precompiled header of their target, which g++ would refuse.
+function(gso_compile_for_size)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -Os SKIP_PRECOMPILE_HEADERS ON)
+  endif()
+endfunction()
+
 # gso_test(NAME LABEL SOURCES… DEPENDS … PRECOMPILED …): a GoogleTest executable, one ctest entry, with a ctest label.
 function(gso_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;PRECOMPILED" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
