@@ -199,6 +199,10 @@ std::optional<std::vector<std::string>> kind_and_name(const std::vector<std::str
 
 }  // namespace
 
+void print_explanation(const NodeExplanation& explanation, std::ostream& out) {
+  print_text(explanation, out);
+}
+
 k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, const std::string& ns) {
   const auto refuse = [] {
     return k8s::fail(k8s::Reason::invalid, "give NODE, NAMESPACE/POD, node NAME, or pod [NAMESPACE/]NAME");

@@ -50,6 +50,9 @@ boost::asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* 
                                                OutputForm form, PlannerSettings settings, std::ostream* out,
                                                std::ostream* err, std::string lease_name = Options().lease_name);
 
+// What `explain NODE` prints about a node.
+void print_explanation(const NodeExplanation& explanation, std::ostream& out);
+
 [[nodiscard]] Command make_explain_command();
 
 }  // namespace gso

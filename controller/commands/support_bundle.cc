@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "controller/commands/audit.h"
+#include "controller/commands/explain.h"
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/redaction.h"
 #include "controller/commands/shared/session.h"
@@ -27,8 +28,12 @@
 #include "controller/reading/forbidden_hint.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/writes/event_recorder.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/shown_state.h"
+#include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
@@ -38,7 +43,10 @@ namespace asio = boost::asio;
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kCommand = "gpu-sharing-operator support-bundle";
-constexpr int kLogLines = 5000;  // Of each pod of the operator.
+constexpr int kLogLines = 5000;       // Of each pod of the operator.
+constexpr int kFormerLogLines = 200;  // Of each container that was started again.
+constexpr std::size_t kMostRestarted = 20;
+constexpr std::size_t kMostExplained = 20;
 
 // A list request, and the file of the bundle that gets its result.
 struct Wanted {
@@ -47,11 +55,20 @@ struct Wanted {
   k8s::ListOptions options;
 };
 
+struct PodContainer {
+  k8s::ObjectKey pod;
+  std::string container;
+
+  bool operator==(const PodContainer&) const = default;
+};
+
 struct Bundle {
   k8s::Reader* client = nullptr;
   TarArchive archive;
   std::vector<std::string> incomplete;
-  std::vector<k8s::ObjectKey> operator_pods;
+  std::vector<PodContainer> operators;
+  // Up to kMostRestarted containers of the device plugin and of the chart: their former run printed why it ended.
+  std::vector<PodContainer> restarted;
 };
 
 std::vector<Wanted> cluster_wide() {
@@ -61,6 +78,7 @@ std::vector<Wanted> cluster_wide() {
           {"clusterpolicies", {"nvidia.com", "v1", "clusterpolicies"}, {}},
           {"deviceclasses", {"resource.k8s.io", "v1", "deviceclasses"}, {}},
           {"resourceslices", {"resource.k8s.io", "v1", "resourceslices"}, of_gpus},
+          {"poddisruptionbudgets", {"policy", "v1", "poddisruptionbudgets"}, {}},
           {"sharingpolicies", {"gpusharing.dev", "v1alpha1", "sharingpolicies"}, {}},
           {"sharingrollouts", {"gpusharing.dev", "v1alpha1", "sharingrollouts"}, {}},
           {"kai-configs", {"kai.scheduler", "v1", "configs"}, {}},
@@ -103,6 +121,42 @@ std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) 
   return out;
 }
 
+k8s::ObjectKey key_of(const Json& pod, const std::string& ns) {
+  const Json meta = object_at(pod, "metadata");
+  return {text_at(meta, "namespace", ns), text_at(meta, "name")};
+}
+
+// The chart's own pods, whatever its names are overridden with.
+bool is_of_chart(const Json& pod) {
+  const Json labels = object_at(object_at(pod, "metadata"), "labels");
+  return text_at(labels, "helm.sh/chart").starts_with("gpu-sharing-operator-");
+}
+
+void note_restarted(Bundle* bundle, const Json& pod, const std::string& ns) {
+  const Json status = object_at(pod, "status");
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const Json& container : list_at(status, list)) {
+      const PodContainer one{key_of(pod, ns), text_at(container, "name")};
+      // Lists overlap where the plugin runs in the operator's namespace.
+      const bool known = std::ranges::find(bundle->restarted, one) != bundle->restarted.end();
+      if (number_at(container, "restartCount") > 0 && !known && bundle->restarted.size() < kMostRestarted)
+        bundle->restarted.push_back(one);
+    }
+  }
+}
+
+// Whose logs the bundle gets. Other programs can run in the operator's namespace: their logs are nobody's business.
+void note_containers(Bundle* bundle, const Json& pods, const Wanted& wanted) {
+  const bool of_operator = wanted.file.ends_with("/operator-pods");
+  for (const Json& pod : pods) {
+    if (of_operator && !is_of_chart(pod)) continue;
+    note_restarted(bundle, pod, wanted.options.ns);
+    const Json labels = object_at(object_at(pod, "metadata"), "labels");
+    if (of_operator && text_at(labels, "app.kubernetes.io/component") == "operator")
+      bundle->operators.push_back({key_of(pod, wanted.options.ns), "operator"});
+  }
+}
+
 asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
   Json items = Json::array();
   k8s::ItemFunction sink([&items](std::optional<std::string_view> json) -> k8s::Result<void> {
@@ -122,12 +176,7 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
     append_unique(bundle->incomplete, unlisted(listed.error(), wanted.gvr, wanted.options.ns).error().message);
     co_return;
   }
-  if (wanted.file.ends_with("/operator-pods")) {
-    for (const Json& pod : items) {
-      const Json meta = object_at(pod, "metadata");
-      bundle->operator_pods.push_back({text_at(meta, "namespace", wanted.options.ns), text_at(meta, "name")});
-    }
-  }
+  if (wanted.gvr.resource == "pods") note_containers(bundle, items, wanted);
   bundle->archive.add("objects/" + wanted.file + ".json",
                       items.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
@@ -136,41 +185,97 @@ Attempt log_attempt(const std::string& ns) {
   return {.verbs = {"get"}, .gvr = {"", "v1", "pods"}, .ns = ns, .subresource = "log"};
 }
 
+asio::awaitable<k8s::Result<void>> add_log(Bundle* bundle, PodContainer of, std::string query, std::string file) {
+  const std::string path =
+      fmt::format("/api/v1/namespaces/{}/pods/{}/log?container={}&{}", of.pod.ns, of.pod.name, of.container, query);
+  const k8s::CallOptions call;
+  const k8s::Result<std::string> log = co_await bundle->client->get_path(path, call);
+  if (!log) co_return std::unexpected(log.error());
+  bundle->archive.add("logs/" + file + ".log", redacted(*log));
+  co_return k8s::Result<void>();
+}
+
+void note_gap(Bundle* bundle, const k8s::Error& error, const std::string& ns) {
+  const Attempt attempt = log_attempt(ns);
+  append_unique(bundle->incomplete, explain_error(error, attempt));
+}
+
 asio::awaitable<void> add_logs(Bundle* bundle) {
-  const std::vector<k8s::ObjectKey> pods = bundle->operator_pods;
-  for (std::size_t i = 0; i < pods.size(); ++i) {
-    const std::string path =
-        fmt::format("/api/v1/namespaces/{}/pods/{}/log?tailLines={}", pods[i].ns, pods[i].name, kLogLines);
-    const k8s::CallOptions call;
-    const k8s::Result<std::string> log = co_await bundle->client->get_path(path, call);
-    if (log) {
-      bundle->archive.add("logs/" + pods[i].name + ".log", redacted(*log));
-    } else {
-      const Attempt attempt = log_attempt(pods[i].ns);
-      append_unique(bundle->incomplete, explain_error(log.error(), attempt));
-    }
+  const std::vector<PodContainer> operators = bundle->operators;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    const std::string query = fmt::format("tailLines={}", kLogLines);
+    const k8s::Result<void> added = co_await add_log(bundle, operators[i], query, operators[i].pod.name);
+    if (!added) note_gap(bundle, added.error(), operators[i].pod.ns);
+  }
+  const std::vector<PodContainer> restarted = bundle->restarted;
+  for (std::size_t i = 0; i < restarted.size(); ++i) {
+    const PodContainer& of = restarted[i];
+    const std::string query = fmt::format("previous=true&tailLines={}", kFormerLogLines);
+    const k8s::Result<void> added =
+        co_await add_log(bundle, of, query, fmt::format("{}-{}-previous", of.pod.name, of.container));
+    // The kubelet keeps the log of a former run only for a while.
+    if (!added && added.error().reason == k8s::Reason::forbidden) note_gap(bundle, added.error(), of.pod.ns);
   }
 }
 
-// What status, audit and plan would print.
+// The nodes that are not up to date, those without any plugin at the end.
+std::vector<std::string> nodes_to_explain(const FleetIndex& index) {
+  std::vector<std::string> out = index.node_names();
+  std::erase_if(out, [&](const std::string& name) {
+    const NodeAssessment* a = index.assessment(name);
+    return a == nullptr || state_name(*a) == to_string(Phase::up_to_date);
+  });
+  std::ranges::stable_partition(
+      out, [&](const std::string& name) { return phase_of(*index.assessment(name)) != Phase::unmanaged; });
+  return out;
+}
+
+// What `explain` prints about the first of these nodes, with the pods that use their GPUs.
+std::string explanations(const Snapshot& snapshot, FleetIndex& index) {
+  const std::vector<Finding> findings = all_findings(snapshot, index);
+  const std::vector<std::string> names = nodes_to_explain(index);
+  std::ostringstream out;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostExplained); ++i) {
+    const auto node = explain_node(snapshot, index, findings, names[i]);
+    if (!node) continue;
+    print_explanation(*node, out);
+    out << "\n";
+  }
+  if (names.size() > kMostExplained) out << fmt::format("and {} more nodes\n", names.size() - kMostExplained);
+  return out.str();
+}
+
+// What the operator would do. `plan` prints the same.
+std::string planned_actions(const Snapshot& snapshot, FleetIndex& index) {
+  const Plan planned = plan_all(snapshot, index, {.synced = everything_synced});
+  std::string out;
+  for (const PlannedAction& action : planned.actions) out += print(action) + "\n";
+  for (const TimerKey& timer : planned.timers) out += fmt::format("timer {}\n", to_string(timer));
+  return out;
+}
+
+// What plan, status, explain and audit would print.
 void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& settings, k8s::WallTime now) {
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(view.world, settings);
-  std::ostringstream status;
-  const FleetStatus fleet{view.world, index,           settings,
-                          now,        view.incomplete, kai_findings(view.world, index, settings, now)};
-  (void)print_status(fleet, OutputForm::wide, 0, status);
-  bundle.archive.add("status.txt", redacted(status.str()));
   const Timers timers;
   const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
-  const Plan planned = plan_all(snapshot, index, {.synced = everything_synced});
-  std::string plan;
-  for (const PlannedAction& action : planned.actions) plan += print(action) + "\n";
-  for (const TimerKey& timer : planned.timers) plan += fmt::format("timer {}\n", to_string(timer));
-  bundle.archive.add("plan.txt", redacted(plan));
+  bundle.archive.add("plan.txt", redacted(planned_actions(snapshot, index)));
+  // A fleet without a record is described as if it had one, as these commands do it.
+  World world = view.world;
+  FleetIndex described;
+  described.note_everything_changed();
+  const bool assumed = assume_baseline(world, described, settings, now);
+  std::ostringstream status;
+  FleetStatus fleet{world, described, settings, now, view.incomplete, kai_findings(world, described, settings, now)};
+  fleet.assumed = assumed;
+  (void)print_status(fleet, OutputForm::wide, 0, status);
+  bundle.archive.add("status.txt", redacted(status.str()));
+  const Snapshot explained{world, now, timers, view.consumers, settings};
+  bundle.archive.add("explain.txt", redacted(explanations(explained, described)));
   std::ostringstream audit;
-  (void)audit_view(view, settings, now, OutputForm::text, audit);  // Last: it may assume a baseline.
+  (void)audit_view(view, settings, now, OutputForm::text, audit);
   bundle.archive.add("audit.txt", redacted(audit.str()));
 }
 
@@ -210,10 +315,11 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
   if (!judged) {
     append_unique(view.incomplete, read.error().message);
     append_unique(view.incomplete,
-                  "status.txt, plan.txt and audit.txt are missing: they need permission to list nodes and daemonsets");
+                  "status.txt, explain.txt, plan.txt and audit.txt are missing: they need permission to list nodes and "
+                  "daemonsets");
   }
   settings = settings_of_operator(view.world, settings);
-  Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}};
+  Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}, {}};
   bundle.archive.add("version.txt", fmt::format("gpu-sharing-operator {}\ntaken {}\n", version(),
                                                 k8s::format_micro_time(clock->now())));
   const k8s::CallOptions call;

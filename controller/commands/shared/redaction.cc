@@ -58,6 +58,65 @@ void cut_pem(std::string& text) {
   }
 }
 
+bool is_name_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+}
+
+std::size_t skip_blanks(std::string_view text, std::size_t at) {
+  while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
+  return at;
+}
+
+// Where a value begins behind its name, which ends at `at`: NAME=VALUE, NAME: VALUE, "NAME":VALUE, and behind a flag
+// --NAME VALUE. npos: no value follows.
+std::size_t value_after(std::string_view text, std::size_t at, bool is_flag) {
+  const std::size_t name_end = at;
+  while (at < text.size() && (text[at] == '\\' || text[at] == '"' || text[at] == '\'')) ++at;
+  at = skip_blanks(text, at);
+  if (at >= text.size() || text[at] == '\n') return std::string_view::npos;
+  if (text[at] == '=' || text[at] == ':') return skip_blanks(text, at + 1);
+  return is_flag && at > name_end ? at : std::string_view::npos;
+}
+
+struct Span {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// The value that begins there, without its quotes: JSON inside of JSON has a backslash before each. A value that no
+// quote closes ends with its line.
+Span value_at(std::string_view text, std::size_t at) {
+  std::size_t quote = at;
+  while (quote < text.size() && text[quote] == '\\') ++quote;
+  const bool quoted = quote < text.size() && (text[quote] == '"' || text[quote] == '\'');
+  if (!quoted) return {at, std::min(text.find_first_of(" \t\r\n\"", at), text.size())};
+  const std::string_view mark = text.substr(at, quote + 1 - at);
+  const std::size_t line_end = std::min(text.find('\n', quote), text.size());
+  std::size_t end = text.find(mark, quote + 1);
+  while (mark.size() == 1 && end < line_end && text[end - 1] == '\\') end = text.find(mark, end + 1);
+  return {quote + 1, std::min(end, line_end)};
+}
+
+// The values of what is named like a secret.
+void cut_named(std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t name = at;
+    while (at < text.size() && is_name_char(text[at])) ++at;
+    if (at == name) {
+      ++at;
+      continue;
+    }
+    if (!is_secret_name(std::string_view(text).substr(name, at - name))) continue;
+    const std::size_t begin = value_after(text, at, text[name] == '-');
+    // The members of an object have names of their own.
+    if (begin >= text.size() || text[begin] == '{') continue;
+    const Span value = value_at(text, begin);
+    if (value.begin >= value.end) continue;
+    text.replace(value.begin, value.end - value.begin, kRedacted);
+    at = value.begin + kRedacted.size();
+  }
+}
+
 // "https://user:password@host" -> "https://(redacted)@host"
 void cut_user_info(std::string& text) {
   for (std::size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at + 3)) {
@@ -73,12 +132,23 @@ bool is_environment(const Json& value) {
   return value.is_object() && value.contains("name") && value["name"].is_string() && value.contains("value");
 }
 
+// ["--token", "VALUE"]
+void redact_arguments(Json& list) {
+  for (std::size_t i = 0; i + 1 < list.size(); ++i) {
+    if (!list[i].is_string() || !list[i + 1].is_string()) continue;
+    const std::string& flag = list[i].get_ref<const std::string&>();
+    const bool has_value = flag.find_first_of("= ") != std::string::npos;
+    if (flag.starts_with('-') && !has_value && is_secret_name(flag)) list[i + 1] = kRedacted;
+  }
+}
+
 void redact_value(Json& value) {
   if (value.is_string()) {
     value = redacted(value.get_ref<const std::string&>());
     return;
   }
   if (value.is_array()) {
+    redact_arguments(value);
     for (Json& item : value) redact_value(item);
     return;
   }
@@ -113,9 +183,7 @@ std::string redacted(std::string_view text) {
   cut_user_info(out);
   cut_after(out, "bearer ");
   cut_after(out, "basic ");
-  for (const std::string_view word :
-       {"token=", "password=", "secret=", "--token ", "--password ", "\"auth\":\"", "\"auth\": \""})
-    cut_after(out, word);
+  cut_named(out);
   cut_web_tokens(out);
   return out;
 }

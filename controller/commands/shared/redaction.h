@@ -11,11 +11,12 @@ namespace gso {
 inline constexpr std::string_view kRedacted = "(redacted)";
 
 // Of an object: metadata.managedFields and the annotation with the last applied configuration go; values of fields,
-// environment variables and annotations that are named like a secret (token, password, credential, key, …) become
-// kRedacted, as does the data of Secrets; the same for texts as below, anywhere.
+// environment variables, annotations and arguments that are named like a secret (token, password, credential, key, …)
+// become kRedacted, as does the data of Secrets; the same for texts as below, anywhere.
 void redact(nlohmann::ordered_json& object);
 
-// A text without bearer tokens, JSON Web Tokens, PEM blocks, and passwords in URLs.
+// A text without bearer tokens, JSON Web Tokens, PEM blocks, passwords in URLs, and values behind a name like that of a
+// secret (NAME=VALUE, "NAME": "VALUE", --NAME VALUE).
 [[nodiscard]] std::string redacted(std::string_view text);
 
 // Named like a secret, whatever the case.

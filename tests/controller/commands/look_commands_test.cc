@@ -14,7 +14,6 @@
 #include "controller/commands/explain.h"
 #include "controller/commands/plan.h"
 #include "controller/commands/status.h"
-#include "controller/commands/support_bundle.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/cluster/manifests.h"
 #include "tests/controller/our_cluster.h"
@@ -294,34 +293,6 @@ TEST_F(LookCommands, AHoldThatDoesNotHoldIsSaid) {
     (void)explain({"gpu-1"});
     EXPECT_THAT(out.str(), Not(HasSubstr("HoldIgnored"))) << meant;
   }
-}
-
-TEST_F(LookCommands, TheSupportBundleHoldsObjectsAndFindingsAndNoSecrets) {
-  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"example.com/api-token":"hunter2",
-    "kubectl.kubernetes.io/last-applied-configuration":"{}"}}})");
-  for (const char* who : {"gpusharing.dev/gpu-sharing-operator", "kubelet"}) {
-    post(
-        "/apis/events.k8s.io/v1/namespaces/default/events",
-        std::string(R"({"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"gpu-1.)") +
-            (*who == 'k' ? "a" : "b") +
-            R"("},"eventTime":"2026-01-01T00:00:00.000000Z","type":"Normal","reason":"R","action":"A","note":"said by )" +
-            who + R"(","reportingInstance":"i","regarding":{"kind":"Node","name":"gpu-1","apiVersion":"v1"},
-             "reportingController":")" +
-            who + "\"}");
-  }
-  const k8s::Result<std::string> bytes = sim.run(support_bundle(&client, &sim.clock, Options()));
-  ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
-  EXPECT_EQ(bytes->size() % 512, 0U);
-  EXPECT_THAT(*bytes, HasSubstr("said by gpusharing.dev/gpu-sharing-operator"));
-  EXPECT_THAT(*bytes, Not(HasSubstr("said by kubelet"))) << "who is not ours is not taken along";
-  for (const char* file : {"objects/nodes.json", "objects/gpu-operator/daemonsets.json", "status.txt", "audit.txt",
-                           "plan.txt", "incomplete.txt", "version.txt"}) {
-    EXPECT_THAT(*bytes, HasSubstr(file));
-  }
-  EXPECT_THAT(*bytes, Not(HasSubstr("hunter2")));
-  EXPECT_THAT(*bytes, Not(HasSubstr("last-applied")));
-  EXPECT_THAT(*bytes, Not(HasSubstr("managedFields")));
-  EXPECT_THAT(*bytes, HasSubstr("(redacted)"));
 }
 
 }  // namespace

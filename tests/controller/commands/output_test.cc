@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/cli/completion.h"
@@ -84,9 +85,31 @@ TEST(Redaction, TakesWhatIsNamedOrLooksLikeASecret) {
   EXPECT_TRUE(is_secret_name("AUTH") && is_secret_name("REGISTRY_AUTH") && is_secret_name(".dockerconfigjson"));
   EXPECT_FALSE(is_secret_name("AUTH_MODE") || is_secret_name("author"));
   EXPECT_EQ(redacted("nothing of the kind: eyJ, bearer"), "nothing of the kind: eyJ, bearer");
+  Json container = Json::parse(R"({"args":["--api-key","k1","--token=k2","--level","info"]})");
+  redact(container);
+  EXPECT_EQ(container.dump(), R"x({"args":["--api-key","(redacted)","--token=(redacted)","--level","info"]})x");
   Json secret = Json::parse(R"({"kind":"Secret","data":{"a":"b"}})");
   redact(secret);
   EXPECT_EQ(secret["data"], kRedacted);
+}
+
+// Lines of logs, and what remains of them: programs print their environment and their requests when they end.
+TEST(Redaction, TakesTheValuesBehindTheNamesOfSecretsInALog) {
+  const std::pair<const char*, const char*> lines[] = {
+      {"AWS_SECRET_ACCESS_KEY=a/b+c= REGION=eu", "AWS_SECRET_ACCESS_KEY=(redacted) REGION=eu"},
+      {"level=info db_password=p@ss!word, user=me", "level=info db_password=(redacted) user=me"},
+      {R"x({"msg":"login","password":"two words","user":"me"})x",
+       R"x({"msg":"login","password":"(redacted)","user":"me"})x"},
+      {R"x({"password": "a\"b", "user": "me"})x", R"x({"password": "(redacted)", "user": "me"})x"},
+      {R"x("body":"{\"apiKey\":\"k\",\"user\":\"me\"}")x", R"x("body":"{\"apiKey\":\"(redacted)\",\"user\":\"me\"}")x"},
+      {"args: --client-credential c --node n", "args: --client-credential (redacted) --node n"},
+      {"token: 'quoted one' next", "token: '(redacted)' next"},
+      {"password: \"never closed\nnext line", "password: \"(redacted)\nnext line"},
+      {R"x({"secret":{"secretName":"kept"}})x", R"x({"secret":{"secretName":"kept"}})x"},
+      {"secret \"tls\" not found; the token\nexpired", "secret \"tls\" not found; the token\nexpired"},
+      {"https://me:pw@host/x?token=t&watch=1 200", "https://(redacted)@host/x?token=(redacted) 200"},
+  };
+  for (const auto& [line, left] : lines) EXPECT_EQ(redacted(line), left);
 }
 
 std::string complete(const std::vector<std::string>& words) {

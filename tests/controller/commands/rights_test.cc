@@ -122,7 +122,7 @@ TEST_F(Rights, ASupportBundleWithoutNodesHoldsWhatCanBeReadAndNamesWhatIsMissing
   EXPECT_THAT(*bundle, Not(HasSubstr("ALLOCATABLE"))) << "no status without nodes";
   ASSERT_GE(missing.size(), 2U);
   EXPECT_THAT(missing[0], HasSubstr("nodes cannot be listed by user \"oncall\""));
-  EXPECT_THAT(missing[1], HasSubstr("status.txt, plan.txt and audit.txt are missing"));
+  EXPECT_THAT(missing[1], HasSubstr("status.txt, explain.txt, plan.txt and audit.txt are missing"));
   EXPECT_EQ(std::ranges::count(missing, missing[0]), 1);
 }
 
