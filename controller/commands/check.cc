@@ -232,7 +232,7 @@ Command make_check_command() {
         ->type_name("DURATION")
         ->default_str(k8s::format_go_duration(CheckOptions().timeout));
     app.add_flag("--writes", given->check.writes,
-                 "Also whether this account may send the operator's writes: for the operator's own, as `helm test`");
+                 "Also whether this account is allowed to send the operator's writes: for the operator's own, as `helm test`");
     add_connection(app, settings);
     settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name" || spec.name == "max-mode"; });
     app.footer(

@@ -46,7 +46,7 @@ void add_election(std::vector<OptionSpec>& out) {
   out.push_back(duration("lease-duration", kElection, "How long others wait after a renewal, more than renew-deadline",
                          [](Options& o) -> auto& { return o.lease_duration; }, {1s, 1h}));
   out.push_back(duration("renew-deadline", kElection,
-                         "How long the leader may write after its last renewal; more than 1.2 times retry-period",
+                         "How long the leader writes after its last renewal; more than 1.2 times retry-period",
                          [](Options& o) -> auto& { return o.renew_deadline; }, {100ms, 1h}));
   out.push_back(duration("retry-period", kElection, "Time between two attempts to acquire or renew",
                          [](Options& o) -> auto& { return o.retry_period; }, {100ms, 1h}));
@@ -161,8 +161,7 @@ void add_planning(std::vector<OptionSpec>& out) {
   out.push_back(duration("node-status-lag", kPlanning,
                          "How long a restarted node must show its new state; more than kubelet's 10s",
                          [](Options& o) -> auto& { return o.node_status_lag; }, {0s, 10min}));
-  out.push_back(share("cluster-max-unavailable", kPlanning,
-                      "GPU nodes that may be out of service at once, over all policies",
+  out.push_back(share("cluster-max-unavailable", kPlanning, "Most GPU nodes out of service at once, over all policies",
                       [](Options& o) -> auto& { return o.cluster_max_unavailable; }));
   out.push_back(integer(
       "revision-history-limit", kPlanning, "Finished SharingRollouts that are kept per policy",
@@ -224,16 +223,16 @@ void add_partitioning(std::vector<OptionSpec>& out) {
       {{"Enforce", PartitioningMode::enforce}, {"Observe", PartitioningMode::observe}, {"Off", PartitioningMode::off}},
       [](Options& o) -> auto& { return o.partitioning_mode; }));
   out.push_back(duration("partitioning-batch-timeout", kPartitioning,
-                         "How long the first pending pod waits at most for others that are planned for together with "
-                         "it",
+                         "Longest time that a pending pod waits for others, so that they are placed together",
                          [](Options& o) -> auto& { return o.partitioning.batch_timeout; }, {0s, 1h}));
   out.push_back(duration("partitioning-batch-idle", kPartitioning,
-                         "How long no further pod must come before pending pods are planned for",
+                         "How long no further pod must arrive before pending pods are placed",
                          [](Options& o) -> auto& { return o.partitioning.batch_idle; }, {0s, 1h}));
-  out.push_back(duration("partitioning-confirm-timeout", kPartitioning,
-                         "How long a node may take to report the slices of a new key, before its label returns to the "
-                         "key before; nos's plugin can wait 5m after a crash",
-                         [](Options& o) -> auto& { return o.partitioning.confirm_timeout; }, {1min, 24h}));
+  out.push_back(duration(
+      "partitioning-confirm-timeout", kPartitioning,
+      "How long the operator waits for a node to report the slices of a new key, before the label returns to the "
+      "key before; nos's plugin can wait 5m after a crash",
+      [](Options& o) -> auto& { return o.partitioning.confirm_timeout; }, {1min, 24h}));
   out.push_back(integer(
       "partitioning-reserved-mib", kPartitioning,
       "MiB of each GPU for the driver and the MPS server, which no slice gets",
@@ -251,7 +250,7 @@ void add_policy(std::vector<OptionSpec>& out) {
       "mode", kPolicy, "Enforce rolls out, Approve waits for approval of each rollout, Observe only reports",
       {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
       [](Options& o) -> auto& { return o.mode; }));
-  out.push_back(share("max-unavailable", kPolicy, "Nodes of a policy that may be out of service at once",
+  out.push_back(share("max-unavailable", kPolicy, "Most nodes of a policy out of service at once",
                       [](Options& o) -> auto& { return o.rollout.max_unavailable; }));
   out.push_back(share("max-unavailable-per-group", kPolicy, "The same per group (product and profile)",
                       [](Options& o) -> auto& { return o.rollout.max_unavailable_per_group; }));
@@ -265,9 +264,10 @@ void add_policy(std::vector<OptionSpec>& out) {
                                       {"Evict", WorkloadMode::evict},
                                       {"Interrupt", WorkloadMode::interrupt}},
                                      [](Options& o) -> auto& { return o.rollout.workloads; }));
-  out.push_back(duration("idle-timeout", kPolicy, "How long a node may wait for its workloads to end",
+  out.push_back(duration("idle-timeout", kPolicy, "How long a node waits for its workloads to end",
                          [](Options& o) -> auto& { return o.rollout.idle_timeout; }, {1s, 720h}));
-  out.push_back(duration("verify-timeout", kPolicy, "How long a restarted node may take to show the new state",
+  out.push_back(duration("verify-timeout", kPolicy,
+                         "How long the operator waits for a restarted node to show the new state",
                          [](Options& o) -> auto& { return o.rollout.verify_timeout; }, {1s, 24h}));
   out.push_back(integer(
       "max-failures", kPolicy, "Failed nodes after the canary that stop a rollout",

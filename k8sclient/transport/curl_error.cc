@@ -56,7 +56,7 @@ std::string explain_handshake(const CurlFailure& failure) {
   }
   if (contains(words, "alert")) {
     return fmt::format(
-        "the server refused the TLS handshake: {}; it may want a client certificate, or another "
+        "the server refused the TLS handshake: {}; it might require a client certificate, or another "
         "tls-server-name",
         words);
   }

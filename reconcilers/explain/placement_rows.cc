@@ -136,8 +136,9 @@ Cure tolerate_it(const AskedPod& asked, const Candidates& at) {
     return described(at, {"wait until the system that set the taint removes it"});
   }
   Cure cure = tolerate(asked, taint);
-  cure.options.insert(cure.options.begin(),
-                      "whoever set the taint decides which pods may run there; the command makes the pod one of them");
+  cure.options.insert(
+      cure.options.begin(),
+      "whoever set the taint decides which pods are allowed to run there; the command makes the pod one of them");
   return cure;
 }
 

@@ -28,7 +28,7 @@ std::string by_policy(bool has_object, std::string_view policy, std::string_view
 // What the owners of the pods, or of their budgets, can do.
 std::string by_owners(std::string_view reason) {
   if (reason == kPdbRefuses)
-    return "the owners of the pods scale the workload up, or change its PodDisruptionBudget, so that a pod may be "
+    return "the owners of the pods scale the workload up, or change its PodDisruptionBudget, so that a pod can be "
            "evicted";
   if (reason == kRenameStrandsPods)
     return "the owners of the pods request the resource that the node will serve, or the owner of the profile keeps "

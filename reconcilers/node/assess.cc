@@ -241,7 +241,7 @@ void Assessor::doubt_what_fits_several_profiles() {
   }
   if (wanted == out_.expectation->labels.end() || !shown || *shown == wanted->second) return;
   out_.verified.ok = false;
-  out_.verified.mismatch = fmt::format("label {} is {}, expected {}, and the pods may run an earlier profile",
+  out_.verified.mismatch = fmt::format("label {} is {}, expected {}, and the pods might run an earlier profile",
                                        kGpuReplicas, *shown, wanted->second);
 }
 

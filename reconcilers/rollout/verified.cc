@@ -84,7 +84,7 @@ class VerifiedRevisions {
       next_.change("Verified", "every node of a key shows its revision")
           .note(id, key, text_of_key(pass_, id, key.revision));
     } else if (!record.verified.contains(id) && !is_at(record.previous, id, key.revision)) {
-      next_.change("Shown", "every node of a key shows its revision, with pods that may be older than its text")
+      next_.change("Shown", "every node of a key shows its revision, with pods that might be older than its text")
           .note(id, key, text_of_key(pass_, id, key.revision));
     }
   }

@@ -6,6 +6,8 @@ product, and in docs/. They are whole words: "_" separates words as a blank does
 
 In the tests, the chart, the scripts and the benches, the words of IN_SENTENCES must not occur in sentences: in comments,
 documents and manifests, and in quoted texts of several words. Identifiers are free there.
+
+Those of IN_MESSAGES must not occur in what people read: quoted texts of several words of the product, and docs/.
 """
 import os
 import re
@@ -44,6 +46,9 @@ INSTEAD = {
 
 # Those of them that make a sentence ambiguous or obscure wherever it is.
 IN_SENTENCES = ["may not", "for ever", "of which|what stands|nobody waits for", "tell|tells|told|telling"]
+
+# What people read says whether something is allowed, possible or expected.
+IN_MESSAGES = {r"may": "is allowed to, can, or might"}
 
 # Where such a word is right: the beginning of a path, what the line contains (a regular expression), and why.
 ALLOWED = [
@@ -99,8 +104,16 @@ SENTENCE_EXAMPLES = [
 ]
 
 
+def messages_of(path, text):
+    """What people read of it: its quoted texts; all of a document."""
+    if path.endswith(".md"):
+        return text
+    return "".join(re.sub(r"\S", "\0", part) if part.startswith("//") else part
+                   for part in re.split(r"(//[^\n]*)", sentences_of(path, text)))
+
+
 def pattern(chosen):
-    """Words of INSTEAD as one expression, with a group for each."""
+    """Words of such a table as one expression, with a group for each."""
     parts = []
     for words in chosen:
         spaced = words.replace(" ?", "\0").replace(" ", GAP).replace("\0", "(?:%s)?" % GAP)
@@ -108,15 +121,16 @@ def pattern(chosen):
     return re.compile(r"(?<![A-Za-z0-9])(?:%s)(?![A-Za-z0-9])" % "|".join(parts), re.IGNORECASE)
 
 
-def finder(chosen):
+def finder(instead, chosen):
     """A function from a text to all its places that have such words, as (line, the words, what to write)."""
     words = pattern(chosen)
-    return lambda text: [(text.count("\n", 0, found.start()) + 1, found.group(0), INSTEAD[chosen[found.lastindex - 1]])
+    return lambda text: [(text.count("\n", 0, found.start()) + 1, found.group(0), instead[chosen[found.lastindex - 1]])
                          for found in words.finditer(text)]
 
 
-found_in = finder(list(INSTEAD))
-found_in_sentences = finder(IN_SENTENCES)
+found_in = finder(INSTEAD, list(INSTEAD))
+found_in_sentences = finder(INSTEAD, IN_SENTENCES)
+found_in_messages = finder(IN_MESSAGES, list(IN_MESSAGES))
 
 
 def sentences_of(path, text):
@@ -160,7 +174,7 @@ def texts(root):
     this = os.path.join("tests", "rooms", os.path.basename(__file__))
     for path in files_below(root, TOP, ENDINGS):
         text = read(root, path)
-        yield path, text.split("\n"), found_in(text)
+        yield path, text.split("\n"), found_in(text) + found_in_messages(messages_of(path, text))
     for path in files_below(root, SENTENCES_TOP, tuple(SENTENCES)):
         if path == this:
             continue  # It has the words themselves.
