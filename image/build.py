@@ -6,7 +6,7 @@ usage: build.py BINARY VERSION OUT_DIR [--rootfs DIR] [--lock] [--check]
 
 Libraries come from the packages of packages.lock, each pinned by version and SHA-256, fetched by apt-get; what the mirrors
 have replaced since, from Debian's archive of all that it ever published (GSO_DEBIAN_SNAPSHOT names another address). What is
-fetched is said, and a mirror that is silent for GSO_IMAGE_PATIENCE seconds (60) is left alone. --lock writes that file anew from
+fetched is said, and a mirror that is silent for GSODEV_IMAGE_PATIENCE seconds (60) is left alone. --lock writes that file anew from
 what the binary loads on this machine, and fails if the mirrors have a newer version of a library that is inside the binary.
 --rootfs only fills DIR. --check builds it a second time, and fails where a byte differs.
 The binary is run in the root filesystem (chroot in a user namespace) before anything is written to OUT_DIR.
@@ -30,10 +30,10 @@ import urllib.error
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-LOCK = pathlib.Path(os.environ.get("GSO_IMAGE_LOCK", HERE / "packages.lock"))
+LOCK = pathlib.Path(os.environ.get("GSODEV_IMAGE_LOCK", HERE / "packages.lock"))
 SNAPSHOT = os.environ.get("GSO_DEBIAN_SNAPSHOT", "https://snapshot.debian.org/archive")
 # Seconds that a mirror or the archive may be silent, and that apt-get may take for ten packages.
-PATIENCE = int(os.environ.get("GSO_IMAGE_PATIENCE", "60"))
+PATIENCE = int(os.environ.get("GSODEV_IMAGE_PATIENCE", "60"))
 ALWAYS = ["tzdata"]
 # The packages that Debian's updates of the libraries inside the binary come in (cmake/Dependencies.cmake links them).
 LINKED = {"openssl": "libssl-dev", "nghttp2": "libnghttp2-dev", "zlib": "zlib1g-dev"}
@@ -84,7 +84,7 @@ def apt_get(wanted, folder):
             return process.communicate(timeout=limit)[1], process.returncode == 0, False
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return f"{process.communicate()[1]}apt-get did not end within {limit} s (GSO_IMAGE_PATIENCE gives it more)\n", False, True
+            return f"{process.communicate()[1]}apt-get did not end within {limit} s (GSODEV_IMAGE_PATIENCE gives it more)\n", False, True
 
 
 def download(wanted, folder):
@@ -168,7 +168,7 @@ def from_snapshot(name, version, path, said):
 
 def fetch(folder):
     """{name: file} of what is locked, from the cache where it is there."""
-    cache = pathlib.Path(os.environ.get("GSO_CACHE", HERE.parent / "build")) / "image-packages"
+    cache = pathlib.Path(os.environ.get("GSODEV_CACHE", HERE.parent / "build")) / "image-packages"
     cache.mkdir(parents=True, exist_ok=True)
     said = download([(name, version) for name, version, digest, _ in locked() if not (cache / digest).exists()], folder)
     for name, version, digest, path in locked():
@@ -225,7 +225,7 @@ def refuse_unpatched(libraries):
     for name, version in libraries:
         if version.endswith("unpatched"):
             sys.exit(f"the binary contains {name} {version}: Debian's security patches for it could not be fetched when it was built. "
-                     "Remove its folder from the cache (libcurl in GSO_CACHE), and build again where a mirror or snapshot.debian.org has them.")
+                     "Remove its folder from the cache (libcurl in GSODEV_CACHE), and build again where a mirror or snapshot.debian.org has them.")
 
 
 def tar_of(root, when):

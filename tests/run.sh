@@ -9,13 +9,13 @@
 #   unit, sim                          everything with this ctest label
 #   planner, explain_tests, …          a ctest name; "_tests" may be left out, but where a part has the name (kai, chart)
 #
-# FILTER is a text that the names of the tests or scenarios contain. $GSO_PRESET names another preset than debug.
+# FILTER is a text that the names of the tests or scenarios contain. $GSODEV_PRESET names another preset than debug.
 # Prints what ran, failed and was skipped; the last line is "N passed, N failed, N skipped".
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=../dev
 source ./dev --as-library
-PRESET=${GSO_PRESET:-debug}
+PRESET=${GSODEV_PRESET:-debug}
 MODE=${1:-all}
 case $MODE in
   asan | tsan) PRESET=$MODE MODE=all ;;
@@ -97,13 +97,13 @@ run_scenarios() {  # [FILTER]
   GSO_BIN="$PWD/build/$PRESET/controller/gpu-sharing-operator" suite scenarios tests/scenarios/suite.py "$@"
 }
 
-# kubectl against the simulated API server; with $GSO_KUBECTL, else the one on PATH.
+# kubectl against the simulated API server; with $GSODEV_KUBECTL, else the one on PATH.
 run_kubectl() {
   suite kubectl tests/sim/kubectl_test.sh --simulated "build/$PRESET/tests/sim/sim_server"
 }
 
 run_conformance() {  # [PART]
-  GSO_BUILD="$PWD/build/$PRESET" suite "${1:-conformance}" tests/conformance/run.sh "$@"
+  GSODEV_BUILD="$PWD/build/$PRESET" suite "${1:-conformance}" tests/conformance/run.sh "$@"
 }
 
 run_fuzz() {  # [FILTER]
@@ -140,7 +140,7 @@ run_everything() {
   say "waiting for the control plane's build"
   if wait "$control_plane"; then
     trap - EXIT
-    GSO_KUBECTL=$(built_kubectl) run_kubectl
+    GSODEV_KUBECTL=$(built_kubectl) run_kubectl
     suite controlplane tests/conformance/controlplane/cluster_test.sh
     run_conformance
   else
@@ -180,7 +180,7 @@ run_one() {  # SUITE [FILTER]
     kubectl)
       build "$PRESET" sim_server
       tests/conformance/controlplane/build.sh kubectl
-      GSO_KUBECTL=$(built_kubectl) run_kubectl
+      GSODEV_KUBECTL=$(built_kubectl) run_kubectl
       ;;
     fuzz) run_fuzz "${@:2}" ;;
     controlplane)

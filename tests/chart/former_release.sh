@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # The operator's program as it was when former_release.tgz was packaged: what an upgrade really upgrades. It is built once
 # per machine, from that commit, and kept by it:
-# ${GSO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpu-sharing-operator}/former-release/COMMIT/gpu-sharing-operator
+# ${GSODEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpu-sharing-operator}/former-release/COMMIT/gpu-sharing-operator
 #
 #   former_release.sh path     prints it; fails, and says why, where it has not been built
 #   former_release.sh build    builds it, in the debug preset (half an hour on two cores, once)
 #
-# GSO_FORMER_PROGRAM names another program to upgrade from, and is printed instead.
+# GSODEV_FORMER_PROGRAM names another program to upgrade from, and is printed instead.
 set -euo pipefail
 shopt -s inherit_errexit
 
 # The last commit of version 0.1.0 whose chart the archive has.
 commit=1ce31ca658c2abaa853170cd30d1a1f48a609dbb
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}/former-release/$commit
-program=${GSO_FORMER_PROGRAM:-$cache/gpu-sharing-operator}
+cache=${GSODEV_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}/former-release/$commit
+program=${GSODEV_FORMER_PROGRAM:-$cache/gpu-sharing-operator}
 
 case ${1:-} in
   path)

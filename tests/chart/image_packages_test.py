@@ -12,7 +12,7 @@ import unittest
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 # As apt-get says it: it stops at the first version that it does not have.
 APT_GET = """#!/bin/sh
-echo asked >>"$GSO_CACHE/asked"
+echo asked >>"$GSODEV_CACHE/asked"
 while [ "$1" != download ]; do shift; done
 shift
 [ -z "${SILENT:-}" ] || sleep 600
@@ -39,7 +39,7 @@ class Packages(unittest.TestCase):
         (self.folder / "lock").write_text("# snapshot 20260102T030405Z: then.\n" + pinned("one", "1.0") + pinned("two", "2.0"), encoding="utf-8")
         before = dict(os.environ)
         self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
-        os.environ.update(PATH=f"{self.folder}/bin:{os.environ['PATH']}", GSO_CACHE=f"{self.folder}/cache", GSO_IMAGE_LOCK=f"{self.folder}/lock",
+        os.environ.update(PATH=f"{self.folder}/bin:{os.environ['PATH']}", GSODEV_CACHE=f"{self.folder}/cache", GSODEV_IMAGE_LOCK=f"{self.folder}/lock",
                           GSO_DEBIAN_SNAPSHOT=f"file://{self.folder}/snapshot", MIRRORED="one=1.0 two=2.0")
         spec = importlib.util.spec_from_file_location("build", PROJECT / "image/build.py")
         self.build = importlib.util.module_from_spec(spec)
@@ -109,7 +109,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(self.build.outdated([["openssl", "3.0.22-1~deb12u2"]]), [])
 
     def test_the_lock_of_the_project_names_a_path_for_each_package(self):
-        del os.environ["GSO_IMAGE_LOCK"]
+        del os.environ["GSODEV_IMAGE_LOCK"]
         for line in (PROJECT / "image/packages.lock").read_text(encoding="utf-8").splitlines():
             if not line.startswith("#"):
                 self.assertRegex(line, r"^\S+ \S+ [0-9a-f]{64} pool/\S+\.deb$")

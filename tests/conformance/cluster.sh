@@ -7,16 +7,16 @@
 #   cluster.sh down   [--dir DIR] [--keep-logs]   stops everything and removes what `up` made
 #
 # What is missing is built first: the control plane (minutes, once), gso-fleet and the operator. With --kwok, kwok plays kubelet for
-# plain nodes labelled gpusharing.dev/kwok=true. GSO_BUILD says which build to use (build/debug). DIR is ${GSO_CACHE:-~/.cache/gpu-sharing-operator}/cluster.
+# plain nodes labelled gpusharing.dev/kwok=true. GSODEV_BUILD says which build to use (build/debug). DIR is ${GSODEV_CACHE:-~/.cache/gpu-sharing-operator}/cluster.
 set -euo pipefail
 shopt -s inherit_errexit
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 project=$(cd "$here/../.." && pwd)
-build=${GSO_BUILD:-$project/build/debug}
+build=${GSODEV_BUILD:-$project/build/debug}
 fleet=$build/tests/sim/fleet/gso-fleet
 operator=$build/controller/gpu-sharing-operator
-cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
+cache=${GSODEV_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
 
 default_dir() { realpath --canonicalize-missing "$cache/cluster"; }
 say() { printf 'cluster.sh: %s\n' "$*" >&2; }

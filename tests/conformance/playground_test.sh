@@ -8,7 +8,7 @@ mkdir -p "$1"
 # shellcheck source=tests/conformance/beside_cluster.sh
 source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 cd "$project"
-export GSO_BUILD=$build
+export GSODEV_BUILD=$build
 tidy() { "$here/cluster.sh" down --dir "$cluster" >/dev/null 2>&1 || true; }
 
 # The commands that `up` prints are indented; as_printed TEXT: runs the one that has TEXT in it.

@@ -5,7 +5,7 @@
 #   run.sh [PART...]      all parts by default, but for fleet-bench
 #   run.sh --list         the names of the parts, one a line
 #
-# GSO_CONFORMANCE_JOBS says how many at once (6), GSO_BUILD which build is tried (build/debug).
+# GSODEV_CONFORMANCE_JOBS says how many at once (6), GSODEV_BUILD which build is tried (build/debug).
 # Prints one line for each part as it ends (its whole output is in
 # build/test-results/conformance/PART.log) and the end of what failed; closes with "N passed, N failed, N skipped".
 set -euo pipefail
@@ -13,9 +13,13 @@ shopt -s inherit_errexit
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 project=$(cd "$here/../.." && pwd)
-build=${GSO_BUILD:-$project/build/debug}
+for name in GSODEV_BUILD GSODEV_CONFORMANCE_JOBS GSODEV_KUBERNETES; do
+  former=${name/DEV/}
+  [[ -z ${!former:-} ]] || { echo "run.sh: $former is called $name now" >&2; exit 2; }
+done
+build=${GSODEV_BUILD:-$project/build/debug}
 logs=$project/build/test-results/conformance
-jobs=${GSO_CONFORMANCE_JOBS:-6}
+jobs=${GSODEV_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first.
 all_parts=(bad-input kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live upgrade seeds
   quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps leaving label-owners seed-commands chart pod-mutation kubectl-commands sequences playground custom-resources)
@@ -50,7 +54,7 @@ sequences() {
 
 kubectl-commands() {
   up
-  GSO_KUBECTL=$cluster/bin/kubectl timeout 300 "$project/tests/sim/kubectl_test.sh" --kubeconfig "$cluster/admin.kubeconfig"
+  GSODEV_KUBECTL=$cluster/bin/kubectl timeout 300 "$project/tests/sim/kubectl_test.sh" --kubeconfig "$cluster/admin.kubeconfig"
 }
 
 custom-resources() {

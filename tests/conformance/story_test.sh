@@ -27,7 +27,7 @@ account=system:serviceaccount:$namespace:gpu-sharing-operator
 # Each step of the story, or each short story, counts. The long one ends at the first step that does not hold.
 tell() {
   local code=0 line
-  timeout --kill-after=10 "${GSO_STORY_SECONDS:-420}" "$build/tests/sim/story/gso-story" \
+  timeout --kill-after=10 "${GSODEV_STORY_SECONDS:-420}" "$build/tests/sim/story/gso-story" \
     --kubeconfig "$cluster/admin.kubeconfig" --operator-kubeconfig "$work/operator.kubeconfig" \
     --operator "$build/controller/gpu-sharing-operator" "${what[@]}" --keep \
     >"$work/story" 2>&1 </dev/null || code=$?
@@ -72,7 +72,7 @@ chart_gave_enough_rights() {
 # A server without WatchList refuses sendInitialEvents, which is how the operator learns to list by pages.
 nothing_was_refused_as_invalid() {
   local known='^$'
-  [[ ${GSO_KUBERNETES:-} != 1.30 ]] || known='^422 watch '
+  [[ ${GSODEV_KUBERNETES:-} != 1.30 ]] || known='^422 watch '
   if grep -E '^(400|422) ' "$work/requests" | grep -vE "$known"; then return 1; fi
 }
 

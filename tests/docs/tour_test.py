@@ -2,7 +2,7 @@
 """README's section "Understand a cluster" as a newcomer follows it: its commands that only read, on the simulated cluster that it
 starts, print what it shows.
 
-usage: tour_test.py BINARY GSO_SIM
+usage: tour_test.py BINARY SIMULATOR
 
 Of the section's console blocks every `$ gpu-sharing-operator …` is run that ends by itself; where output is shown, its lines must be
 printed in that order, and "…" stands for any lines. Prints "N passed, N failed".

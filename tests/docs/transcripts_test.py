@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What docs/rollouts.md shows of a rollout is what the commands print: on the simulated fleet, with the operator at work, each
 line of the two transcripts is printed. Names of nodes and pods, numbers and hashes can be others, and "…" stands for anything.
-Of every page: a program below build/ is one that is built, and a variable GSO_… before it is one that the code reads.
+Of every page: a program below build/ is one that is built, and a variable GSO_… or GSODEV_… before it is one that the code reads.
 
-usage: transcripts_test.py BINARY GSO_SIM     prints "N passed, N failed"
+usage: transcripts_test.py BINARY SIMULATOR     prints "N passed, N failed"
 """
 import json
 import pathlib
@@ -132,7 +132,7 @@ def program_problems():
             found += 1
             if not re.search(rf"(?:gso_test|gso_bench|add_executable)\({program}\b|OUTPUT_NAME {program}\b", lists):
                 yield f"{page.name}: no program {program} is built"
-        for variable in re.findall(r"\b(GSO_[A-Z_]+)=", text):
+        for variable in re.findall(r"\b(GSO(?:DEV)?_[A-Z_]+)=", text):
             found += 1
             if variable not in code:
                 yield f"{page.name}: nothing reads {variable}"

@@ -5,7 +5,7 @@
 #   kubectl_test.sh --simulated SIM_SERVER     SIM_SERVER is the sim_server program, which is started for this
 #   kubectl_test.sh --kubeconfig FILE          a control plane without kubelets, with its controllers; objects stay there
 #
-# kubectl is $GSO_KUBECTL, else from PATH; exit code 77 when there is none. Closes with "N passed, N failed".
+# kubectl is $GSODEV_KUBECTL, else from PATH; exit code 77 when there is none. Closes with "N passed, N failed".
 set -euo pipefail
 
 usage() {
@@ -13,9 +13,9 @@ usage() {
   exit 2
 }
 (($# == 2)) || usage
-kubectl=${GSO_KUBECTL:-$(command -v kubectl || true)}
+kubectl=${GSODEV_KUBECTL:-$(command -v kubectl || true)}
 if [[ -z $kubectl ]]; then
-  echo "skipped: no kubectl; ./dev test kubectl builds one, GSO_KUBECTL names another"
+  echo "skipped: no kubectl; ./dev test kubectl builds one, GSODEV_KUBECTL names another"
   exit 77
 fi
 
@@ -126,7 +126,7 @@ spec:
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 YAML
 
-expect "version" "Server Version: v${GSO_KUBERNETES:-1.36}\." k version
+expect "version" "Server Version: v${GSODEV_KUBERNETES:-1.36}\." k version
 expect "api-resources" "daemonsets +ds +apps/v1 +true +DaemonSet" k api-resources
 expect "apply creates" "daemonset.apps/plugin created" k apply -f "$work/objects.yaml"
 expect "apply again changes nothing" "configmap/mps-config unchanged" k apply -f "$work/objects.yaml"

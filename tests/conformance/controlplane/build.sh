@@ -4,19 +4,19 @@
 #   build.sh [PROGRAM...]    builds what is missing (default: all), one line for each program
 #   build.sh --bin           prints the folder of the programs
 #
-# GSO_KUBERNETES=1.30 takes Kubernetes from the pins of kubernetes-1.30/ instead of kubernetes/: the oldest release that
+# GSODEV_KUBERNETES=1.30 takes Kubernetes from the pins of kubernetes-1.30/ instead of kubernetes/: the oldest release that
 # the chart installs on.
 #
-# The folder is ${GSO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpu-sharing-operator}/controlplane/HASH/bin,
+# The folder is ${GSODEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpu-sharing-operator}/controlplane/HASH/bin,
 # HASH being that of everything that decides what is built: the go.mod and go.sum files and these scripts.
 set -euo pipefail
 shopt -s inherit_errexit
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
-kubernetes=kubernetes${GSO_KUBERNETES:+-$GSO_KUBERNETES}
+cache=${GSODEV_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
+kubernetes=kubernetes${GSODEV_KUBERNETES:+-$GSODEV_KUBERNETES}
 if [[ ! -f $here/$kubernetes/go.mod ]]; then
-  echo "build.sh: no pins for Kubernetes $GSO_KUBERNETES; there are: $(cd "$here" && echo kubernetes-*)" >&2
+  echo "build.sh: no pins for Kubernetes $GSODEV_KUBERNETES; there are: $(cd "$here" && echo kubernetes-*)" >&2
   exit 1
 fi
 hash=$(cd "$here" && cat build.sh find_go.sh ./{etcd,helm,kubeconform,kwok,prometheus,prometheus-operator,"$kubernetes"}/go.{mod,sum} | sha256sum | cut -c1-16)

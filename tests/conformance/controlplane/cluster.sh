@@ -16,12 +16,12 @@
 #   bin/               kubectl and all the other programs
 #   log/ pids/ pki/    by program: its output, its process id; the certificates, ca.crt among them
 #
-# DIR is ${GSO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpu-sharing-operator}/cluster unless given.
+# DIR is ${GSODEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpu-sharing-operator}/cluster unless given.
 set -euo pipefail
 shopt -s inherit_errexit
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${GSO_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
+cache=${GSODEV_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/gpu-sharing-operator}
 # In the order of starting; stopped from the last to the first.
 programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
 core=("${programs[@]:0:4}")  # What `up` starts; --api-only takes the first two.

@@ -7,7 +7,7 @@ shopt -s inherit_errexit
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # CRDs as their projects publish them, no part of this repository: used where they lie beside it.
-manifests=${GSO_MANIFESTS:-$here/../../../../shared/manifests}
+manifests=${GSODEV_MANIFESTS:-$here/../../../../shared/manifests}
 # shellcheck source=tests/conformance/checks.sh
 source "$here/../checks.sh"
 one=$work/one two=$work/two
