@@ -4,6 +4,7 @@
 # `./dev test SUITE [FILTER]` runs one suite and builds only what that needs:
 #
 #   scenarios, kubectl, controlplane   the scripts of tests/scenarios, tests/sim, tests/conformance/controlplane
+#   image                              the Dockerfile's image, built with buildah and run (skipped where buildah is not installed)
 #   fuzz                               each parser for ten seconds under libFuzzer; FILTER chooses targets
 #   conformance, or one of its parts   tests/conformance/run.sh, `run.sh --list` names the parts
 #   unit, sim                          everything with this ctest label
@@ -106,6 +107,11 @@ run_conformance() {  # [PART]
   GSODEV_BUILD="$PWD/build/$PRESET" suite "${1:-conformance}" tests/conformance/run.sh "$@"
 }
 
+# With a program that is like a release's: not one of a sanitizer.
+run_image() {
+  suite image tests/image/image_test.sh "build/$PRESET/controller/gpu-sharing-operator"
+}
+
 run_fuzz() {  # [FILTER]
   build fuzz fuzz_targets
   suite fuzz tests/fuzz/run.sh --short "$@"
@@ -127,6 +133,8 @@ run_everything() {
     control_plane=$!
     # shellcheck disable=SC2064  # The process of now.
     trap "kill $control_plane 2>/dev/null || true" EXIT
+    # For run_image(), which otherwise makes it itself: it waits for a mirror, and takes minutes once.
+    ! command -v buildah >/dev/null || nice -n 10 tests/image/base.sh >"$OUT/image-base.log" 2>&1 </dev/null &
   fi
   build "$PRESET"
   say "built after $((SECONDS - STARTED)) s; running the suites"
@@ -148,6 +156,7 @@ run_everything() {
     tail -n 40 "$OUT/controlplane-build.log" >&2
     report controlplane-build 0 1 0 0
   fi
+  [ "$PRESET" != debug ] || run_image
   [ -z "$FUZZ" ] || run_quick_fuzz
 }
 
@@ -158,7 +167,7 @@ run_ctest_name() {  # NAME [FILTER]
   names=$(ctest --preset "$PRESET" -N | sed -n -E 's/^ *Test +#[0-9]+: (\S+)$/\1/p')
   grep -qx "$name" <<<"$names" || name=${name}_tests
   if ! grep -qx "$name" <<<"$names"; then
-    die "there is no suite '$1'. Suites: scenarios kubectl controlplane conformance fuzz unit sim; parts of the conformance suite: $(tests/conformance/run.sh --list | xargs); ctest names: $(xargs <<<"$names")"
+    die "there is no suite '$1'. Suites: scenarios kubectl controlplane conformance image fuzz unit sim; parts of the conformance suite: $(tests/conformance/run.sh --list | xargs); ctest names: $(xargs <<<"$names")"
   fi
   targets=$(cmake --build --preset "$PRESET" --target help | sed -n -E 's/^([A-Za-z0-9_-]+): .*/\1/p')
   if grep -qx "$name" <<<"$targets"; then
@@ -183,6 +192,11 @@ run_one() {  # SUITE [FILTER]
       GSODEV_KUBECTL=$(built_kubectl) run_kubectl
       ;;
     fuzz) run_fuzz "${@:2}" ;;
+    image)
+      ensure_packages "${ENGINE_PACKAGES[@]}"
+      build "$PRESET" gpu-sharing-operator
+      run_image
+      ;;
     controlplane)
       tests/conformance/controlplane/build.sh
       suite controlplane tests/conformance/controlplane/cluster_test.sh

@@ -19,6 +19,7 @@ ALLOWED = {
     "GSO_UPDATE_DOCS": "of test programs",
     "GSO_UPDATE_GOLDEN": "of test programs",
     "GSO_TESTS": "an option of cmake",
+    "GSO_STATIC_DEPENDENCIES": "an option of cmake",
     "GSO_NAME": "a placeholder",
 }
 USE = re.compile(r"\bGSO_[A-Z][A-Z_]*[A-Z]\b")

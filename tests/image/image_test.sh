@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# image_test.sh BINARY: builds the image of the Dockerfile with buildah, without a registry, and runs what is in it.
+#
+# All of the Dockerfile is real but for two things. Its base is made from Debian's mirrors (base.sh) instead of pulled. Its
+# build stage gets BINARY, which a build folder has, instead of compiling it once more for half an hour; that every package of
+# that build can be installed on the base is tried. A program of a debug build is linked anew first, with the libraries inside
+# it as in a release.
+# Exit code 77, with the reason in the last line: no engine here. Closes with "N passed, N failed".
+set -euo pipefail
+shopt -s inherit_errexit
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+project=$(cd "$here/../.." && pwd)
+binary=$(realpath "$1")
+build=$(dirname "$binary")/..
+cd "$project"
+# shellcheck source=../../dev
+source ./dev --as-library
+said=$("$here/base.sh") || { status=$?; echo "$said"; exit "$status"; }
+read -r storage driver base <<<"$said"
+
+work=$(mktemp -d)
+image=localhost/gpu-sharing-operator:test-$$
+export BUILDAH_ISOLATION=chroot
+engine() { buildah --root "$storage" --runroot "$work/run" --storage-driver "$driver" "$@"; }
+containers=()
+tidy() {
+  ((${#containers[@]} == 0)) || engine rm "${containers[@]}" >/dev/null 2>&1 || true
+  engine rmi "$image" >/dev/null 2>&1 || true
+  engine rmi --prune >/dev/null 2>&1 || true
+  rm -rf "$work"
+}
+trap tidy EXIT
+trap 'exit 130' INT TERM
+
+passed=0 failed=0
+# check NAME COMMAND…: counts whether the command succeeds.
+check() {
+  local name=$1 log=$work/check.log; shift
+  if "$@" >"$log" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok $name"
+  else
+    failed=$((failed + 1))
+    echo "FAILED $name"
+    tail -n 40 "$log"
+  fi
+}
+
+pinned() { grep -qxE 'ARG BUILD_BASE=debian:bookworm-[0-9]{8}(-slim)?@sha256:[0-9a-f]{64}' Dockerfile; }
+
+# Sets $container to a new one of an image; the test removes it at its end.
+start() {
+  container=$(engine from --pull-never "$1")
+  containers+=("$container")
+}
+
+# The package lists of the base are enough: nothing is fetched.
+packages_exist() {
+  start "$base"
+  engine run "$container" -- apt-get install --simulate --no-install-recommends "${IMAGE_PACKAGES[@]}" "${BUILD_PACKAGES[@]}" \
+    "${SPEED_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
+}
+
+# Debian's libraries that a release has inside are linked dynamically in a debug build (GSO_STATIC_DEPENDENCIES).
+link_like_a_release() {
+  local command
+  if ! ldd "$binary" | grep -q libssl; then
+    cp "$binary" "$1"
+    return
+  fi
+  command=$(ninja -C "$build" -t commands controller/gpu-sharing-operator | tail -n 1 |
+    sed -E "s,/lib(ssl|crypto|nghttp2|z)\.so,/lib\1.a,g; s, -o controller/gpu-sharing-operator , -o '$1' ,")
+  (cd "$build" && bash -c "$command")
+}
+
+# What git has, as a person's clone, and the program.
+make_context() {
+  mkdir -p "$work/context/built/controller"
+  git ls-files -z | tar --create --null --files-from - | tar --extract --directory "$work/context"
+  link_like_a_release "$work/program"
+  strip -o "$work/context/built/controller/gpu-sharing-operator" "$work/program"
+  cp -r "$build/licences" "$work/context/built/licences"
+}
+
+build_image() {
+  mkdir -p "$GSODEV_CACHE/image-packages"
+  engine build --pull-never --build-arg BUILD_BASE="$base" \
+    --build-arg BINARY=built/controller/gpu-sharing-operator --volume "$GSODEV_CACHE/image-packages:/root/.cache/gpu-sharing-operator/image-packages" \
+    --tag "$image" "$work/context"
+}
+
+# field TEMPLATE: what a Go template makes of the image.
+field() { engine inspect --type image --format "$1" "$image"; }
+
+is_configured() {
+  [[ $(field '{{.OCIv1.Config.User}} {{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}}') == '65532:65532 [/usr/bin/gpu-sharing-operator] [run]' ]]
+}
+
+# in_image ARGUMENT…: the entry point as the image's user, where only $root/data of the host is seen, and nothing can be written.
+in_image() {
+  local program
+  program=$(field '{{index .OCIv1.Config.Entrypoint 0}}')
+  # shellcheck disable=SC2016  # Its own arguments.
+  unshare --mount -- bash -c 'root=$1 user=$2; shift 2
+    mount --bind "$root" "$root" && mount -o remount,bind,ro "$root" && exec env --ignore-environment /usr/sbin/chroot --userspec="$user" "$root" "$@"' \
+    in_image "$root" "$(field '{{.OCIv1.Config.User}}')" "$program" "$@"
+}
+
+prints_its_version() {
+  [[ $(in_image --version) == *"$(sed -n 's/^version: //p' charts/gpu-sharing-operator/Chart.yaml)"* ]]
+}
+finds_nothing_wrong() { in_image lint /data/good.yaml; }
+names_what_is_wrong() {
+  local status=0 text
+  text=$(in_image lint /data/bad.yaml 2>&1) || status=$?
+  [[ $status == 1 && $text == *ReplicasBelowMinimum* ]]
+}
+# For maintenance windows.
+knows_time_zones() { [[ -s $root/usr/share/zoneinfo/Europe/Berlin ]]; }
+has_no_shell() {
+  local found
+  found=$(find "$root" \( -perm /6000 -o -name 'sh' -o -name 'bash' -o -name 'apt*' -o -name 'dpkg*' \) -not -type d -print)
+  [[ -z $found ]] || { echo "$found"; return 1; }
+}
+# What ./dev image puts into its archive.
+is_what_dev_image_writes() {
+  GSODEV_IMAGE_BINARY=$work/context/built/controller/gpu-sharing-operator SOURCE_DATE_EPOCH=0 ./dev image --rootfs "$work/rootfs"
+  diff --recursive --no-dereference "$work/rootfs" "$root" --exclude data
+}
+
+check "the Dockerfile's base does not float" pinned
+check "each package of the C++ build can be installed on the base" packages_exist
+check "the build context is made" make_context
+check "the Dockerfile builds" build_image
+if engine inspect --type image "$image" >/dev/null 2>&1; then
+  check "user, entry point and command are the fixed ones" is_configured
+  start "$image"
+  root=$(engine mount "$container")
+  mkdir "$root/data"
+  printf 'version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: %s}\n' 4 >"$root/data/good.yaml"
+  sed 's/4/1/' "$root/data/good.yaml" >"$root/data/bad.yaml"
+  check "as the image's user, with a read-only root: --version" prints_its_version
+  check "the same: lint of a good profile" finds_nothing_wrong
+  check "the same: lint of a bad profile" names_what_is_wrong
+  check "time zones are there" knows_time_zones
+  check "no shell, no package manager, no program with the rights of another user" has_no_shell
+  check "the root filesystem is that of ./dev image" is_what_dev_image_writes
+fi
+printf '%d passed, %d failed\n' "$passed" "$failed"
+((failed == 0))
