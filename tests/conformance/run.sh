@@ -7,7 +7,8 @@
 #
 # GSODEV_CONFORMANCE_JOBS says how many at once (6), GSODEV_BUILD which build is tried (build/debug).
 # Prints one line for each part as it ends (its whole output is in
-# build/test-results/conformance/PART.log) and the end of what failed; closes with "N passed, N failed, N skipped".
+# build/test-results/conformance/PART.log) and the end of what failed; closes with what failed and its messages, and
+# "N passed, N failed, N skipped".
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -210,9 +211,8 @@ run_part() {
   ((skipped == 0)) || tail -n 1 "$logs/$part.log" | cut -c1-600
   # What failed comes first: the end of a log may be about something else, and long.
   if ((bad)); then
-    grep -E '^(✗|FAILED |S[0-9]+[a-z]* +FAILED)' "$logs/$part.log" | head -n 10 | cut -c1-600 >"$work/$part.failed" || true
-    grep -E -A 3 '^(✗|FAILED |S[0-9]+[a-z]* +FAILED)' "$logs/$part.log" | head -n 60 | cut -c1-600 || true
-    grep -vE '^ok ' "$logs/$part.log" | tail -n 60 | cut -c1-600
+    awk -f "$here/failed_checks.awk" "$logs/$part.log" | head -n 40 | cut -c1-600 | tee "$work/$part.failed" || true
+    grep -vE '^ok ' "$logs/$part.log" | tail -n 60 | cut -c1-600 || true
   fi
   echo "$good $bad $skipped" >"$work/$part.counts"
 }
@@ -236,7 +236,7 @@ for part in "${parts[@]}"; do
 done
 # Once more, because what is above can be cut off where only the end of an output is kept.
 for part in "${parts[@]}"; do
-  [ ! -s "$work/$part.failed" ] || sed "s/^/$part: /" "$work/$part.failed"
+  [ ! -s "$work/$part.failed" ] || sed "s/^/$part: /;20q" "$work/$part.failed"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 ((failed == 0))
