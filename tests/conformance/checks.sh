@@ -5,7 +5,8 @@
 #   check SENTENCE COMMAND...     runs the command in a subshell with -e, prints one line, counts; its output is shown
 #                                 only when it fails
 #   close_checks                  prints "N passed, N failed"; the exit code is 0 only when nothing failed
-#   await SECONDS COMMAND...      repeats the command until it succeeds
+#   await SECONDS COMMAND...      repeats the command until it succeeds. SECONDS are those of a machine that is idle: a
+#                                 busy one gets $GSODEV_PATIENCE times as many (3)
 #   start NAME COMMAND...         in the background; its output is in $work/NAME.log. What a check that failed has left
 #                                 running under that name is ended first
 #   stop NAME [SIGNAL]            ends it and waits; SIGKILL after 20 s
@@ -38,7 +39,8 @@ close_checks() {
 }
 
 await() {
-  local seconds=$1 deadline=$((SECONDS + $1))
+  local seconds=$(($1 * ${GSODEV_PATIENCE:-3}))
+  local deadline=$((SECONDS + seconds))
   shift
   until "$@" >"$work/awaited" 2>&1; do
     if ((SECONDS >= deadline)); then

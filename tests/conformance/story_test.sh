@@ -27,7 +27,7 @@ account=system:serviceaccount:$namespace:gpu-sharing-operator
 # Each step of the story, or each short story, counts. The long one ends at the first step that does not hold.
 tell() {
   local code=0 line
-  timeout --kill-after=10 "${GSODEV_STORY_SECONDS:-420}" "$build/tests/sim/story/gso-story" \
+  timeout --kill-after=10 "${GSODEV_STORY_SECONDS:-1200}" "$build/tests/sim/story/gso-story" \
     --kubeconfig "$cluster/admin.kubeconfig" --operator-kubeconfig "$work/operator.kubeconfig" \
     --operator "$build/controller/gpu-sharing-operator" "${what[@]}" --keep \
     >"$work/story" 2>&1 </dev/null || code=$?

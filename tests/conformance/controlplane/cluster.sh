@@ -27,7 +27,7 @@ programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
 core=("${programs[@]:0:4}")  # What `up` starts; --api-only takes the first two.
 made=(admin.kubeconfig admin.token bin etcd kubeconfigs pids pki ports)
 logs=(audit.log log)
-start_seconds=120  # for each program, on a machine that is busy with a build
+start_seconds=400  # for each program, on a machine that is busy with builds
 stop_seconds=20
 starting=  # The process that `start` waits for.
 
