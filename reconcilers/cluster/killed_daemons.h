@@ -8,8 +8,8 @@ namespace gso {
 // How long an unclean exit is reported.
 inline constexpr Duration kUncleanExitReported = std::chrono::hours(1);
 
-// Keeps World::killed_daemons up to date from now on: a pod's last state arrives with the watch event DELETED, which
-// also removes the pod from the store. `world` outlives its stores' listeners. Call it once, before the stores fill.
+// Keeps World::killed_daemons up to date from now on: a pod's last state arrives just before the watch event DELETED,
+// which can be before any pass. `world` outlives its stores' listeners. Call it once, before the stores fill.
 void follow_killed_daemons(World& world);
 
 }  // namespace gso

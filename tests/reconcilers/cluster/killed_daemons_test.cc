@@ -43,6 +43,22 @@ TEST(KilledDaemons, AreRecognisedByTheirPresentStateAlone) {
   }
 }
 
+// Kubelet removes a pod as soon as it has published how its containers ended: both events come before the next pass.
+TEST(KilledDaemons, ArePassedOnToTheNextPassAlthoughTheirPodIsGone) {
+  World world;
+  follow_killed_daemons(world);
+  const auto pod = project_operand_pod(
+      R"({"kind":"Pod","metadata":{"name":"mps-1","namespace":"gpu","deletionTimestamp":"2026-03-01T08:00:00Z"},
+          "spec":{"nodeName":"n1"},"status":{"containerStatuses":[{"name":"mps-control-daemon-ctr","ready":false,
+          "state":{"terminated":{"exitCode":137,"reason":"Error"}}}]}})");
+  ASSERT_TRUE(pod.has_value()) << pod.error().message;
+  world.operand_pods.apply(*pod);
+  world.operand_pods.erase({"gpu", "mps-1"});
+  ASSERT_TRUE(world.killed_daemons.contains("n1"));
+  EXPECT_EQ(world.killed_daemons.at("n1").pod, "mps-1");
+  EXPECT_FALSE(world.killed_daemons.at("n1").replaced);
+}
+
 TEST(KilledDaemons, ArePassedOnToTheNextPassHoweverSoonAnotherDaemonRuns) {
   World world;
   follow_killed_daemons(world);
