@@ -60,15 +60,13 @@ void NodeAgent::on_node(const JsonPtr& after) {
 void NodeAgent::on_pod(const JsonPtr& before, const JsonPtr& after) {
   if (lost_ || off_) return;
   if (before != nullptr && (after == nullptr || uid_of(*before) != uid_of(*after))) {
-    if (auto it = pods_.find(uid_of(*before)); it != pods_.end()) {
-      it->second.object_gone = true;
-      it->second.runner->terminate(k8s::Duration::zero());
-    }
+    lose_object(uid_of(*before));
   }
   if (after == nullptr) return;
   auto it = pods_.find(uid_of(*after));
   if (it == pods_.end()) return adopt_pod(*after);
   if (being_deleted(*after)) {
+    if (is_lost_before_it_stops(*it->second.runner)) return lose();
     const auto grace = std::chrono::seconds(metadata(*after).value("deletionGracePeriodSeconds", std::int64_t{30}));
     return it->second.runner->terminate(grace);
   }
@@ -76,6 +74,22 @@ void NodeAgent::on_pod(const JsonPtr& before, const JsonPtr& after) {
   if (annotations(*before) != annotations(*after) || labels(*before) != labels(*after)) {
     it->second.runner->sync_soon();
   }
+}
+
+bool NodeAgent::is_lost_before_it_stops(const PodRunner& pod) {
+  const auto& containers = pod.spec().containers;
+  const auto daemon = std::ranges::find(containers, "mps-control-daemon-ctr", &ContainerSpec::name);
+  if (daemon == containers.end() || pod.terminating()) return false;
+  return std::exchange(site_->faults.lost_before_mps_stops, false);
+}
+
+// Nothing is left to delete.
+void NodeAgent::lose_object(const std::string& uid) {
+  auto it = pods_.find(uid);
+  if (it == pods_.end()) return;
+  if (it->second.ended) return forget_pod(uid);
+  it->second.object_gone = true;
+  it->second.runner->terminate(k8s::Duration::zero());
 }
 
 void NodeAgent::adopt_pod(const json& pod) {
@@ -95,7 +109,7 @@ void NodeAgent::adopt_pod(const json& pod) {
       .machine = &machine_,
       .node_label = [this](std::string_view key) { return label(key); },
       .status_changed = [this, uid] { site_->agenda.after({}, pods_.at(uid).life, [this, uid] { publish_pod(uid); }); },
-      .ended = [this, uid] { site_->agenda.after({}, pods_.at(uid).life, [this, uid] { remove_pod(uid); }); },
+      .ended = [this, uid] { site_->agenda.after({}, pods_.at(uid).life, [this, uid] { end_pod(uid); }); },
       .publish_features =
           [this](const PodSpec& from, std::optional<std::map<std::string, std::string>> labels) {
             features_(from, std::move(labels));
@@ -142,7 +156,10 @@ void NodeAgent::publish_pod(const std::string& uid) {
   auto it = pods_.find(uid);
   if (it == pods_.end() || it->second.writing || it->second.object_gone || lost_ || off_) return;
   const std::string status = it->second.runner->status().dump();
-  if (status == it->second.published) return;
+  if (status == it->second.published) {
+    if (it->second.ended) remove_pod(uid);
+    return;
+  }
   it->second.published = status;
   it->second.writing = true;
   // The uid in the patch makes it fail on a namesake that came later.
@@ -157,10 +174,18 @@ void NodeAgent::publish_pod(const std::string& uid) {
                 }});
 }
 
-void NodeAgent::remove_pod(const std::string& uid) {
+// Kubelet removes a pod only when it has published how its containers ended. Where the node is lost, recover() comes
+// back to it.
+void NodeAgent::end_pod(const std::string& uid) {
   Entry& entry = pods_.at(uid);
   if (entry.object_gone) return forget_pod(uid);
-  if (lost_ || off_) return;  // recover() comes back to it.
+  entry.ended = true;
+  publish_pod(uid);
+}
+
+void NodeAgent::remove_pod(const std::string& uid) {
+  Entry& entry = pods_.at(uid);
+  if (std::exchange(entry.removing, true)) return;
   Write write = removal(kPods, entry.runner->spec().key, uid, 0);
   write.done = [this, uid, life = std::weak_ptr(entry.life)](const k8s::Result<std::string>&) {
     if (!life.expired()) forget_pod(uid);
@@ -191,7 +216,6 @@ void NodeAgent::lose() {
     status["conditions"][0]["status"] = "Unknown";
     status["conditions"][0]["reason"] = "NodeStatusUnknown";
     status["conditions"][0]["message"] = "Kubelet stopped posting node status.";
-    published_.clear();
     outbox_.push(
         {.gvr = kNodes, .key = {"", spec_.name}, .body = json{{"status", status}}.dump(), .subresource = "status"});
   });
@@ -217,14 +241,10 @@ void NodeAgent::recover() {
     on_pod(pod, pod);
   }
   for (const std::string& uid : known) {
-    auto it = pods_.find(uid);
-    if (it == pods_.end()) continue;
-    if (std::ranges::find(there, uid) == there.end()) {
-      it->second.object_gone = true;
-      it->second.runner->terminate(k8s::Duration::zero());
-    }
+    if (std::ranges::find(there, uid) == there.end()) lose_object(uid);
     publish_pod(uid);
   }
+  published_.clear();  // Somebody can have set its Ready to Unknown meanwhile.
   schedule_node_status(true);
   heartbeat();
 }

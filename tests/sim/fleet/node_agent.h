@@ -50,6 +50,7 @@ class NodeAgent {
   // Faults.
   void lose();     // The network is gone: nothing is read or published; processes go on.
   void recover();  // It is back.
+  [[nodiscard]] bool lost() const { return lost_; }
   // The container runtime is down (or up again): kubelet says NotReady, and pods go on.
   void set_runtime(bool up);
   // For good, unless recover() is called.
@@ -71,12 +72,16 @@ class NodeAgent {
     std::unique_ptr<PodRunner> runner;
     std::string published;  // The status as written last.
     bool writing = false;
+    bool ended = false;                                        // Deleted, and every process has ended.
+    bool removing = false;                                     // The object's removal has been handed over.
     bool object_gone = false;                                  // Somebody removed the object; nothing left to delete.
     std::vector<std::pair<std::size_t, std::int64_t>> slices;  // Of Nebuly's fork: GPU and size of each it was given.
     std::shared_ptr<int> life = std::make_shared<int>();
   };
 
   void adopt_pod(const nlohmann::json& pod);
+  [[nodiscard]] bool is_lost_before_it_stops(const PodRunner& pod);
+  void lose_object(const std::string& uid);
   void admit(Entry& entry);
   // node_slices.cc
   void allocate_slices(Entry& entry);
@@ -86,6 +91,7 @@ class NodeAgent {
   void report_slices();
   void write_slice_report(const std::map<std::string, std::string>& report);
   void publish_pod(const std::string& uid);
+  void end_pod(const std::string& uid);
   void remove_pod(const std::string& uid);
   void forget_pod(const std::string& uid);
   void schedule_node_status(bool at_once);
