@@ -5,6 +5,7 @@
 
 #include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/paused_operands.h"
 
 namespace gso::sim {
 
@@ -13,7 +14,6 @@ using nlohmann::json;
 namespace {
 
 constexpr const char* kState = "nvidia.com/gpu-driver-upgrade-state";
-constexpr std::array kPaused{"nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.gpu-feature-discovery"};
 
 enum class Act { none, cordon, pause, resume, uncordon };
 struct Step {
@@ -43,14 +43,24 @@ void DriverUpgrader::enter(const std::string& node, std::size_t step) {
     if (was) cordoned_before_.insert(node);
     patch["spec"]["unschedulable"] = true;
   }
-  for (const char* label : kPaused) {
+  for (const char* label : kPausedLabels) {
     if (act == Act::pause) patch["metadata"]["labels"][label] = "paused-for-driver-upgrade";
     if (act == Act::resume) patch["metadata"]["labels"][label] = "true";
   }
   if (act == Act::uncordon && cordoned_before_.erase(node) == 0) patch["spec"]["unschedulable"] = nullptr;
   outbox_.push({.gvr = kNodes, .key = {"", node}, .body = patch.dump()});
   if (step + 1 == kSteps.size()) return;
-  site_->after(site_->pace.timing().upgrade_step, life_, [this, node, step] { enter(node, step + 1); });
+  leave_later(node, step);
+}
+
+void DriverUpgrader::leave_later(const std::string& node, std::size_t step) {
+  site_->after(site_->pace.timing().upgrade_step, life_, [this, node, step] {
+    const Act act = kSteps[step].act;
+    if (act == Act::cordon && site_->faults.jobs_remain) return leave_later(node, step);
+    // The driver is not exchanged under pods that use it.
+    if (act == Act::pause && paused_operands_run(*site_, node)) return leave_later(node, step);
+    enter(node, step + 1);
+  });
 }
 
 }  // namespace gso::sim

@@ -24,6 +24,7 @@ class DriverUpgrader {
 
  private:
   void enter(const std::string& node, std::size_t step);
+  void leave_later(const std::string& node, std::size_t step);
 
   Site* site_;
   Outbox outbox_;

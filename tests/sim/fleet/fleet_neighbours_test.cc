@@ -50,6 +50,28 @@ TEST(DriverUpgrade, TakesThePluginOffTheNodeAndLeavesACordonThatWasThere) {
   }
 }
 
+TEST(DriverUpgrade, WaitsForJobsThatRemain) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
+  const auto state = [&] { return cluster.label_of(kNode, "nvidia.com/gpu-driver-upgrade-state"); };
+  cluster.fleet.faults().jobs_remain = true;
+  cluster.fleet.driver_upgrader().upgrade(kNode);
+  cluster.pass(30min);
+  EXPECT_EQ(state(), "wait-for-jobs-required");
+  cluster.fleet.faults().jobs_remain = false;
+  EXPECT_TRUE(cluster.eventually([&] { return state() == "upgrade-done"; }));
+}
+
+TEST(MigManager, WaitsForJobsThatRemain) {
+  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8, {a100(), a100()});
+  const auto state = [&] { return cluster.label_of(kNode, "nvidia.com/mig.config.state"); };
+  cluster.fleet.faults().jobs_remain = true;
+  cluster.label(kNode, "nvidia.com/mig.config", "all-1g.5gb");
+  cluster.pass(30min);
+  EXPECT_EQ(state(), "pending");
+  cluster.fleet.faults().jobs_remain = false;
+  EXPECT_TRUE(cluster.eventually([&] { return state() == "success"; }));
+}
+
 TEST(MigManager, CutsTheGpusOnceTheirPodsAreGone) {
   OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8, {a100(), a100()});
   const auto state = [&] { return cluster.label_of(kNode, "nvidia.com/mig.config.state"); };

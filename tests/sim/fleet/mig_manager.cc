@@ -1,13 +1,13 @@
 #include "tests/sim/fleet/mig_manager.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/paused_operands.h"
 
 namespace gso::sim {
 
@@ -16,9 +16,6 @@ using nlohmann::json;
 namespace {
 
 constexpr const char *kConfig = "nvidia.com/mig.config", *kState = "nvidia.com/mig.config.state";
-constexpr std::array kPaused{"nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.gpu-feature-discovery"};
-constexpr std::array kPausedSets{"nvidia-device-plugin-daemonset", "nvidia-device-plugin-mps-control-daemon",
-                                 "gpu-feature-discovery"};
 
 // The GPUs of a machine under one of the manager's configs; nothing for a name that it does not know.
 std::optional<std::vector<Gpu>> cut(std::vector<Gpu> gpus, const std::string& config) {
@@ -64,18 +61,9 @@ void MigManager::reconfigure(const std::string& node, const std::string& config)
 // Not before the pods that use the GPUs are gone.
 void MigManager::apply_once_alone(const std::string& node, std::vector<Gpu> gpus) {
   site_->after(site_->pace.timing().mig_apply, life_, [this, node, gpus = std::move(gpus)] {
-    if (runs_on(node)) return apply_once_alone(node, gpus);
+    if (paused_operands_run(*site_, node) || site_->faults.jobs_remain) return apply_once_alone(node, gpus);
     machine_of_(node)->set_gpus(gpus);
     write(node, "success", "true");
-  });
-}
-
-bool MigManager::runs_on(const std::string& node) const {
-  return std::ranges::any_of(site_->pods.all(), [&node](const auto& entry) {
-    const json& owners = items(metadata(*entry.second), "ownerReferences");
-    return node_of(*entry.second) == node && std::ranges::any_of(owners, [](const json& owner) {
-             return std::ranges::find(kPausedSets, text(owner, "name")) != kPausedSets.end();
-           });
   });
 }
 
@@ -83,7 +71,7 @@ void MigManager::write(const std::string& node, const std::string& state, const 
   json patch;
   patch["metadata"]["labels"][kState] = state;
   if (deploy != nullptr) {
-    for (const char* label : kPaused) patch["metadata"]["labels"][label] = deploy;
+    for (const char* label : kPausedLabels) patch["metadata"]["labels"][label] = deploy;
   }
   outbox_.push({.gvr = kNodes, .key = {"", node}, .body = patch.dump()});
 }

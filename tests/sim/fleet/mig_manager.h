@@ -30,7 +30,6 @@ class MigManager {
   void reconfigure(const std::string& node, const std::string& config);
   void apply_once_alone(const std::string& node, std::vector<Gpu> gpus);
   void write(const std::string& node, const std::string& state, const char* deploy);
-  [[nodiscard]] bool runs_on(const std::string& node) const;
 
   Site* site_;
   std::function<Machine*(const std::string&)> machine_of_;

@@ -48,23 +48,24 @@ Stage::Check label_is(Scene* scene, std::string node, std::string key, std::stri
   };
 }
 
-// The operator set out for the node.
-bool was_started(const Scene& scene, const std::string& node, std::size_t from) {
-  const auto started = scene.nodes_that(Happening::started, from);
-  return std::ranges::find(started, node) != started.end();
-}
-
-// `node` is left alone until `done`, while others are rolled.
-asio::awaitable<void> others_go_on(Scene* scene, std::string node, std::size_t from, Stage::Check done) {
-  const Stage::Check alone = [=] {
-    return was_started(*scene, node, from) ? node + " was started under somebody else's hands" : std::string();
+// `node` is left alone until its label `state` says `done`, while others are rolled: whoever works on it waits for
+// that.
+asio::awaitable<void> others_go_on(Scene* scene, std::string node, std::size_t from, std::string state,
+                                   std::string done) {
+  // Of the node as it was at each moment: once it is done it can be started before the story looks.
+  const auto early = std::make_shared<bool>(false);
+  scene->cluster().nodes.add_listener([=](const k8s::ObjectKey& key, const JsonPtr&, const JsonPtr& after) {
+    if (key.name != node || after == nullptr || scene->state_of(node) != "Updating") return;
+    *early = *early || text(labels(*after), state) != done;
+  });
+  const Stage::Check another = [=] {
+    return scene->happened(Happening::started, from) > 0 ? std::string() : std::string("no node has started");
   };
-  const Stage::Check over = [=] {
-    scene->require(alone());
-    return scene->failure().empty() ? done() : std::string();
-  };
-  co_await scene->until("somebody else to be done with " + node, 30min, over);
-  scene->require(scene->happened(Happening::started, from) > 0, "no other node was started meanwhile");
+  co_await scene->until("another node to start meanwhile", 30min, another);
+  scene->fleet().faults().jobs_remain = false;
+  const Stage::Check is_done = label_is(scene, node, state, done);
+  co_await scene->until("somebody else to be done with " + node, 30min, is_done);
+  scene->require(!*early, node + " was started under somebody else's hands");
 }
 
 }  // namespace
@@ -103,10 +104,11 @@ asio::awaitable<void> driver_upgraded(Scene* scene) {
   const char *node = "a100-02", *state = "nvidia.com/gpu-driver-upgrade-state";
   const Stage::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
+  scene->fleet().faults().jobs_remain = true;
   scene->fleet().driver_upgrader().upgrade(node);
   co_await scene->until("the upgrade to be under way", 5min, label_is(scene, node, state, "wait-for-jobs-required"));
   co_await scene->edit("any", time_slicing_profile(4));
-  co_await others_go_on(scene, node, from, label_is(scene, node, state, "upgrade-done"));
+  co_await others_go_on(scene, node, from, state, "upgrade-done");
   co_await scene->until_fleet_shows("every node on the new profile", 60min);
   co_await scene->until_settled(20min);
   scene->require(scene->restarts_of(node, before) == 1,
@@ -122,11 +124,12 @@ asio::awaitable<void> mig_changed(Scene* scene) {
   const char *node = "a100-02", *state = "nvidia.com/mig.config.state";
   const Stage::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
+  scene->fleet().faults().jobs_remain = true;
   co_await scene->label(node, "nvidia.com/mig.config", "all-1g.5gb");
   co_await scene->until("the MIG manager to be at work", 2min, label_is(scene, node, state, "pending"));
   scene->excused.insert(node);
   co_await scene->edit("any", time_slicing_profile(4));
-  co_await others_go_on(scene, node, from, label_is(scene, node, state, "success"));
+  co_await others_go_on(scene, node, from, state, "success");
   const std::map<std::string, std::string> labels_of_slices{
       {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED"}};
   const std::map<std::string, std::int64_t> shared_slices{{"nvidia.com/gpu", 2 * 7 * 4}};
@@ -192,8 +195,11 @@ asio::awaitable<void> shared_by_kai(Scene* scene) {
   co_await scene->until(busy + " to drain", 20min, drains);
   co_await bind_soon(scene, busy);
   co_await scene->until(busy + " to be blocked", 10min, scene->blocked_by("default", "KAIReservations", busy));
-  const std::size_t back = scene->nodes_that(Happening::uncordoned, from).size();
-  scene->require(back > 0 && scene->view().schedulable(busy), busy + " stays cordoned although KAI has taken it");
+  const Stage::Check is_back = [=] {
+    const bool back = scene->happened(Happening::uncordoned, from) > 0 && scene->view().schedulable(busy);
+    return back ? std::string() : busy + " stays cordoned although KAI has taken it";
+  };
+  co_await scene->until(busy + " to be schedulable", 0s, is_back);
   const k8s::ObjectKey training{"default", "training"};
   co_await scene->remove(kPods, training);
   scene->excused = {shared, bound_soon, busy};
