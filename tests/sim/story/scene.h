@@ -86,7 +86,8 @@ class Scene : public Stage {
   [[nodiscard]] Fleet& fleet() { return *fleet_; }
 
   // --- Waits. Bounds and durations are the fleet's: scaled. Where time is real, stays() looks for some seconds at
-  // most.
+  // most. A bound of zero is for what must be there by now: each kind has a watch of its own, and where time is real,
+  // one can bring late what was written before the news of another one.
   boost::asio::awaitable<void> until(std::string what, k8s::Duration bound, Check check);
   boost::asio::awaitable<void> stays(std::string what, k8s::Duration duration, Check check);
   boost::asio::awaitable<void> until_fleet_shows(std::string what, k8s::Duration bound);

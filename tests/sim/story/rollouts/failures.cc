@@ -54,7 +54,8 @@ asio::awaitable<void> canary_fails(Scene* scene) {
   co_await scene->until_settled(10min);
   co_await scene->until("the fix to be complete", 5min, scene->phase_is("default", good, "Completed"));
   co_await scene->until("what failed to be superseded", 5min, scene->phase_is("default", bad, "Superseded"));
-  scene->require(scene->condition_is("default", "Degraded", "False", "AsExpected", "")());
+  co_await scene->until("the policy not to be Degraded", 0s,
+                        scene->condition_is("default", "Degraded", "False", "AsExpected", ""));
 
   // What failed is remembered: nobody is restarted into it again, until a person says so.
   const Stage::Seen fixed = scene->seen();

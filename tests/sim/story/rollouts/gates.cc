@@ -47,7 +47,7 @@ asio::awaitable<std::size_t> close_window(Scene* scene) {
   co_await scene->until("the window to close", 5min, is_closed);
   co_await scene->until("the window to be named as the reason", 10min,
                         scene->condition_is("default", "Progressing", "False", "OutsideWindow", "opens at"));
-  scene->require(nothing_in_progress(scene)());
+  co_await scene->until("the nodes in progress to be done", 0s, nothing_in_progress(scene));
   co_return scene->journal().size();
 }
 

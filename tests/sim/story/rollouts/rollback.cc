@@ -54,6 +54,11 @@ asio::awaitable<void> rollback(Scene* scene) {
     if (node.name != canary) scene->fleet().node(node.name)->machine().break_driver(true);
   }
   co_await scene->until("the rollout to be taken back", 30min, scene->some_rollout_is("team", "RolledBack"));
+  const Stage::Check two_failed = [scene, from] {
+    const std::size_t failed = scene->happened(Happening::failed, from);
+    return failed >= 2 ? std::string() : std::to_string(failed) + " nodes have failed";
+  };
+  co_await scene->until("two nodes that failed", 0s, two_failed);
   const std::size_t failed = scene->happened(Happening::failed, from);
   const std::size_t started = scene->happened(Happening::started, from);
   scene->require(failed == 2, std::to_string(failed) + " nodes failed before the rollout was taken back, not 2");
@@ -77,7 +82,7 @@ asio::awaitable<void> rollback(Scene* scene) {
   co_await scene->change(kPolicies, team, next);
   co_await scene->until("every node on the corrected profile", 60min, scene->replicas_are(all, 4));
   co_await scene->until_settled(10min);
-  scene->require(scene->condition_is("team", "Ready", "True", "UpToDate", "")());
+  co_await scene->until("the policy to say so", 0s, scene->condition_is("team", "Ready", "True", "UpToDate", ""));
 }
 
 asio::awaitable<void> replaced_by_gitops(Scene* scene) {

@@ -78,8 +78,12 @@ asio::awaitable<void> refused_eviction(Scene* scene) {
   co_await scene->edit("any", mps_profile(8));
   co_await scene->until("the budget's refusal to be named", 60min,
                         scene->blocked_by("default", "PDBRefuses", "serving"));
-  const auto cordoned = scene->nodes_that(Happening::cordoned, from);
-  scene->require(std::ranges::find(cordoned, "a100-03") != cordoned.end(), "a100-03 was not cordoned");
+  const Stage::Check is_cordoned = [scene, from] {
+    const auto cordoned = scene->nodes_that(Happening::cordoned, from);
+    const bool ours = std::ranges::find(cordoned, "a100-03") != cordoned.end();
+    return ours ? std::string() : std::string("a100-03 was not cordoned");
+  };
+  co_await scene->until("the service's node to be cordoned", 0s, is_cordoned);
   const Stage::Check is_kept = [scene, before, key] {
     if (scene->restarts_of("a100-03", before) > 0) return std::string("a100-03 was restarted");
     const JsonPtr pod = scene->cluster().pods.find(key);
