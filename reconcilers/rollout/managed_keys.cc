@@ -13,6 +13,7 @@
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
+#include "reconcilers/rollout/failures.h"
 
 namespace gso {
 
@@ -54,13 +55,9 @@ class ManagedKeys {
       const auto& [policy, id] = where;
       const auto installation = std::ranges::find(pass_.index.discovery.installations, id,
                                                   [](const PluginInstallation& s) { return s.id(); });
-      if (installation == pass_.index.discovery.installations.end() || !is_known(policy)) continue;
+      if (installation == pass_.index.discovery.installations.end() || !is_known_policy(pass_, policy)) continue;
       if (is_managed_key(good.before)) want(*installation, good.before, known_text({policy, id, good.before}));
     }
-  }
-
-  [[nodiscard]] bool is_known(const std::string& policy) const {
-    return pass_.s.world.policies.find(policy) != nullptr || pass_.index.held_policies.contains(policy);
   }
 
   void want(const PluginInstallation& installation, const std::string& key, const std::string& text) {

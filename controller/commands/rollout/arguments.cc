@@ -1,8 +1,11 @@
-// `rollout` and its verbs, and `diff`: their arguments.
+// `rollout` and its verbs, and `diff`: their names and arguments.
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "controller/commands/rollout/rollout.h"
+#include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/watch.h"
 #include "controller/commands/shared/arguments.h"
 
@@ -146,6 +149,12 @@ Command command_of_verb(const VerbText& text) {
 }
 
 }  // namespace
+
+std::string command_of(RolloutOptions::Verb verb) {
+  const auto* text = std::ranges::find(kVerbs, verb, &VerbText::verb);
+  const std::string name = text == std::end(kVerbs) ? std::string() : text->name;
+  return verb == Verb::diff ? name : "rollout " + name;
+}
 
 Command make_rollout_command() {
   Command rollout{.name = "rollout", .summary = "Show, control and undo rollouts on the live cluster"};

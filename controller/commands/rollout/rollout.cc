@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
@@ -34,18 +33,6 @@ namespace gso {
 
 namespace asio = boost::asio;
 using Json = nlohmann::ordered_json;
-
-namespace {
-
-// As a person types it; in the order of Verb.
-const char* command_of(RolloutOptions::Verb verb) {
-  static constexpr const char* kCommands[] = {"rollout status", "rollout history", "rollout start",
-                                              "rollout pause",  "rollout resume",  "rollout approve",
-                                              "rollout abort",  "rollout undo",    "diff"};
-  return kCommands[static_cast<std::size_t>(verb)];
-}
-
-}  // namespace
 
 int RolloutCall::refuse(std::string_view why) const {
   *err << fmt::format("gpu-sharing-operator {}: {}\n", command_of(options.verb), why);

@@ -17,6 +17,9 @@
 
 namespace gso {
 
+// As a person types it: "rollout pause"; "diff", which is a command of its own. In arguments.cc, where the verbs are.
+[[nodiscard]] std::string command_of(RolloutOptions::Verb verb);
+
 // One run of a verb.
 struct RolloutCall {
   k8s::ApiClient* client = nullptr;
