@@ -24,6 +24,7 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {
@@ -88,9 +89,9 @@ std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_
           fmt::format(
               "CRD {}.gpusharing.dev is not installed, but {}.gpusharing.dev is. The operator works as if neither were "
               "installed: without SharingPolicies, with its record in the state ConfigMap. Install the CRD again: "
-              "`helm upgrade RELEASE CHART --reuse-values`, or `kubectl apply --server-side -f` on the CRDs of the "
-              "chart (files/crds)",
-              rollouts ? "sharingrollouts" : "sharingpolicies", rollouts ? "sharingpolicies" : "sharingrollouts")};
+              "`{}`, or upgrade the Helm release with the chart that it was installed from",
+              rollouts ? "sharingrollouts" : "sharingpolicies", rollouts ? "sharingpolicies" : "sharingrollouts",
+              kInstallCrds)};
 }
 
 // What the operator writes in the course of a rollout: as the chart grants it. The Lease is granted by name.

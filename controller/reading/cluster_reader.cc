@@ -22,6 +22,7 @@
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/explain/chart_command.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
@@ -297,6 +298,23 @@ asio::awaitable<void> read_partitioner(k8s::Reader* client, World* world, std::v
   partitioning.leases_known = true;
 }
 
+// The ConfigMap of the operator's chart, which names its Helm release. Without it commands about the chart are less
+// exact, and nothing else depends on it: an error is not reported.
+asio::awaitable<void> read_chart_config(k8s::Reader* client, std::string ns, World* world) {
+  const k8s::Gvr configmaps{"", "v1", "configmaps"};
+  k8s::ListOptions options;
+  options.ns = ns;
+  options.label_selector.match_labels.emplace("app.kubernetes.io/managed-by", "Helm");
+  k8s::ItemFunction sink([world](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) return {};
+    k8s::Result<ConfigMap> config_map = project_configmap(*json);
+    if (config_map && config_map->meta.annotations.contains(kChartConfigAnnotation))
+      world->configmaps.apply(*std::move(config_map));
+    return {};
+  });
+  (void)co_await client->list(configmaps, options, &sink);
+}
+
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettings settings, World* world,
@@ -324,6 +342,7 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
   for (std::size_t i = 0; i < scopes.size(); ++i) {
     readings.push_back(keep(list_scope(client, scopes[i], world), &of_scopes[i]));
   }
+  readings.push_back(read_chart_config(client, settings.operator_namespace, world));
   co_await read_side_by_side(client->clock(), std::move(readings));
   for (std::size_t i = 0; i < scopes.size(); ++i) {
     if (of_scopes[i]) continue;

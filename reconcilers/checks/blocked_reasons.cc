@@ -31,8 +31,7 @@ constexpr BlockedReason kBlockedReasons[] = {
     {kForbidden,
      "`workloads: Evict` is set, but the operator is not allowed to evict pods; the message names the pods, the "
      "server's answer and the chart value",
-     "set `eviction.enabled=true`, or set `workloads: WaitForIdle` or `Interrupt`",
-     "helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set eviction.enabled=true"},
+     "set `eviction.enabled=true`, or set `workloads: WaitForIdle` or `Interrupt`"},
     {kLabelOwnedByOther, "someone other than the operator set the label `nvidia.com/device-plugin.config` on the node",
      "whoever set the label removes it, or the policy's owner sets `takeover: true`",
      "kubectl get node {node} --label-columns {label}"},

@@ -71,18 +71,18 @@ std::string to_run(const World& world, std::string_view command) {
 }
 
 // What takes a node's GPUs out of service. Statuses and metrics have these, but no planner reports them as findings.
-void add_outage(const World& world, const FleetIndex& index, const Node& node, const NodeAssessment& a,
-                const ShownState& shown, Audit& out) {
+void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment& a, const ShownState& shown,
+                Audit& out) {
   const ObjectRef ref = node_ref(node.meta.name);
   if (a.phase == Phase::failed) {
-    const std::string next = next_step(world, index.impl(), node, &a, shown.state);
+    const std::string next = next_step(pass.world(), pass.index(), pass.settings(), node, &a, shown.state);
     const std::string retry = fmt::format("gpu-sharing-operator rollout start {}", a.policy.view());
     out.findings.push_back(
         {Severity::error, ref, std::string(kVerificationFailed),
          fmt::format("the node did not verify its last change{}. {}Fix the cause, then {}",
                      shown.message.empty() ? std::string() : ": " + shown.message,
                      next.empty() || next == retry ? std::string() : fmt::format("Look further: `{}`. ", next),
-                     to_run(world, retry))});
+                     to_run(pass.world(), retry))});
     return;
   }
   // During a change of the operator no GPU is allocatable for some seconds: verifyTimeout decides about those nodes.
@@ -131,7 +131,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   if (const auto refused = waits ? refusal_of(pass.world(), node.meta.name) : std::nullopt) {
     out.findings.push_back({Severity::warning, ref, std::string(refused->reason), refused->message});
   }
-  add_outage(pass.world(), index, node, *a, shown, out);
+  add_outage(pass, node, *a, shown, out);
 }
 
 // What lifts the pause.
@@ -214,13 +214,26 @@ void name_policy_commands(const World& world, std::vector<AuditProblem>& problem
   }
 }
 
+// The command that corrects the ConfigMap, for invalid profiles that stand there.
+void name_correct_commands(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
+  for (AuditProblem& problem : problems) {
+    const ObjectRef& object = problem.objects.front();
+    if (problem.reason == kConfigInvalid && object.kind == "ConfigMap")
+      problem.command = correct_key_command(world, index.impl(), {object.ns, object.name});
+  }
+}
+
 // The command that corrects the setting, for problems about the default key.
 void name_default_commands(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
   for (AuditProblem& problem : problems) {
-    if (problem.reason != kDefaultKeyNotFound && problem.reason != kDefaultMissing) continue;
+    const bool missing = problem.reason == kDefaultKeyNotFound || problem.reason == kDefaultMissing;
+    if (!missing && problem.reason != kNodesWouldBreak) continue;
     const auto node = std::ranges::find(problem.objects, "Node", &ObjectRef::kind);
     const NodeAssessment* a = node == problem.objects.end() ? nullptr : index.assessment(node->name);
-    if (a != nullptr) problem.command = default_key_command(world, index.impl(), *a);
+    if (a == nullptr) continue;
+    std::string command =
+        missing ? default_key_command(world, index.impl(), *a) : announced_default_command(index.impl(), *a);
+    if (!command.empty()) problem.command = std::move(command);
   }
 }
 
@@ -269,6 +282,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
            std::tie(b.severity, b.reason, b.object.kind, b.object.ns, b.object.name, b.message);
   });
   out.problems = merge_findings(out.findings, lost, pods);
+  name_correct_commands(snapshot.world, index, out.problems);
   name_default_commands(snapshot.world, index, out.problems);
   name_policy_commands(snapshot.world, out.problems);
   return out;

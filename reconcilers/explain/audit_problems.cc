@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/explain/remedy.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
@@ -81,8 +80,6 @@ std::string command_for(const Finding& finding) {
   std::string kind = object.kind;
   std::ranges::transform(kind, kind.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  if (object.kind == "ConfigMap" && finding.reason == kConfigInvalid)
-    return correct_key_command({object.ns, object.name});
   return fmt::format("kubectl describe {} {}{}", kind, object.name,
                      object.ns.empty() ? std::string() : " --namespace " + object.ns);
 }

@@ -245,7 +245,8 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
 // What `rollout status` would say to type, for a node that waits for pods or for a person; else that command.
 std::string decision_about(ReadingPass& pass, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
                            const std::vector<std::string>& pod_options) {
-  if (!pod_options.empty()) return command_of_reason(pass.world(), index, node, a, kWaitingForWorkloads);
+  if (!pod_options.empty())
+    return command_of_reason(pass.world(), index, pass.settings(), node, a, kWaitingForWorkloads);
   std::string command = a.phase == Phase::pending ? pass.stop_command_of(a) : std::string();
   return command.empty() ? std::string(kRolloutStatusCommand) : command;
 }
@@ -337,7 +338,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     if (mine && std::ranges::find(out.findings, finding) == out.findings.end()) out.findings.push_back(finding);
   }
   if (auto ignored = ignored_hold(*node)) out.findings.push_back(*std::move(ignored));
-  out.next = next_step(snapshot.world, index.impl(), *node, a, out.shown.state);
+  out.next = next_step(snapshot.world, index.impl(), snapshot.settings, *node, a, out.shown.state);
   if (a != nullptr) out.options = pod_choices(pass, *node, *a);
   if (out.next == kRolloutStatusCommand) out.next = decision_about(pass, index.impl(), *node, *a, out.options);
   out.next = command_here(snapshot.world, std::move(out.next));

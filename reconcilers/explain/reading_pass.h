@@ -27,6 +27,8 @@ class ReadingPass {
   [[nodiscard]] const World& world() const { return snapshot_.world; }
   [[nodiscard]] const Index& index() const { return pass_.index; }
   [[nodiscard]] const PlannerSettings& settings() const { return snapshot_.settings; }
+  // Null: no node belongs to such a rollout.
+  [[nodiscard]] const RolloutView* rollout(const RolloutKey& key) { return views_.find(key); }
 
   // The next step of a node in a change; null: nothing is decided about it now (ChangeSteps::is_undecided()).
   [[nodiscard]] const Step* step_of(const Node& node, const NodeAssessment& assessment);

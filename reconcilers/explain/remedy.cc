@@ -11,6 +11,8 @@
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/explain/chart_command.h"
+#include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/model/labels.h"
@@ -83,7 +85,7 @@ class Chooser {
     if (misses_default(a_)) return default_key_command(world_, index_, a_);
     if (!config_map->data.contains(std::string(a_.key.view())))
       return fill("kubectl edit configmap {configmap} --namespace {namespace}");
-    return correct_key_command(installation_.config_map_key());
+    return correct_key_command(world_, index_, installation_.config_map_key());
   }
 
  private:
@@ -141,15 +143,32 @@ std::string default_key_command(const World& world, const FleetIndex::Impl& inde
   // The node has loaded that very key: the ConfigMap has lost it.
   if (has_loaded && plugin != nullptr &&
       a.loaded.profile == fmt::format("{}/{}", installation.config_map, plugin->default_key))
-    return correct_key_command(installation.config_map_key());
+    return correct_key_command(world, index, installation.config_map_key());
   return set_default_key_command(installation, previous_default(world, index, a.installation));
 }
 
-std::string correct_key_command(const ObjectKey& config_map) {
-  return fmt::format(
-      "kubectl edit configmap {} --namespace {}  # or restore the text that was verified last, after a look: "
-      "gpu-sharing-operator rollout undo --dry-run",
-      config_map.name, config_map.ns);
+std::string announced_default_command(const FleetIndex::Impl& index, const NodeAssessment& a) {
+  const PluginInstallation& installation = index.installation_of(a);
+  const Operand* plugin = first_plugin(installation);
+  if (a.would_break.empty() || !installation.announced || plugin == nullptr) return {};
+  const bool by_default_key = installation.announced_config_map == installation.config_map &&
+                              installation.announced_default != plugin->default_key;
+  return by_default_key ? set_default_key_command(installation, plugin->default_key) : std::string();
+}
+
+std::string correct_key_command(const World& world, const FleetIndex::Impl& index, const ObjectKey& config_map) {
+  const std::string id = k8s::to_string(config_map);
+  const bool restores = std::ranges::any_of(index.profile_rollouts, [&](const auto& entry) {
+    const RolloutKey& in_use = entry.first;
+    if (!world.policies_served || in_use.config_map != id || is_managed_key(in_use.key)) return false;
+    const std::string present = present_revision(world, index, id, in_use.key);
+    const bool is_wrong = present.empty() || present == kInvalidRevision;
+    return is_wrong && has_earlier_text(world, index, id, in_use.key);
+  });
+  return fmt::format("kubectl edit configmap {} --namespace {}{}", config_map.name, config_map.ns,
+                     restores ? "  # or restore the text that was verified last, after a look: gpu-sharing-operator "
+                                "rollout undo --dry-run"
+                              : "");
 }
 
 std::string trouble_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
@@ -168,8 +187,9 @@ std::string failed_pod_command(const FleetIndex::Impl& index, const Node& node, 
   });
 }
 
-std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const Node& node,
-                              const NodeAssessment& a, std::string_view reason) {
+std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
+                              const Node& node, const NodeAssessment& a, std::string_view reason) {
+  if (reason == kForbidden) return upgrade_chart_command(world, settings, "--set eviction.enabled=true");
   const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);
   if (known == blocked_reasons().end() || known->command.empty()) return {};
   return Chooser(world, index, node, a).fill(known->command);
@@ -183,8 +203,8 @@ std::string hold_remedy(const Node& node) {
       labelled ? "label" : "annotate", node.meta.name, kHoldAnnotation);
 }
 
-std::string next_step(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
-                      std::string_view state) {
+std::string next_step(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
+                      const Node& node, const NodeAssessment* a, std::string_view state) {
   if (a == nullptr && is_partitioned_by_nos(node)) return {};
   if (a == nullptr) return "kubectl get daemonsets --all-namespaces -o wide";
   if (state == kUnknown) {
@@ -213,7 +233,8 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   if (reason == kOwnedUnreadable) return fmt::format("kubectl annotate node {} {}-", node.meta.name, kOwnedAnnotation);
   if (reason == kDeferralUnreadable)
     return fmt::format("kubectl annotate node {} {}-", node.meta.name, kDeferredAnnotation);
-  if (std::string command = command_of_reason(world, index, node, *a, reason); !command.empty()) return command;
+  if (std::string command = command_of_reason(world, index, settings, node, *a, reason); !command.empty())
+    return command;
   // A retry of what crashes fails again.
   if (std::string log = crash_log(index, node, *a); !log.empty()) return log;
   if (a->phase == Phase::failed) {
@@ -224,6 +245,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const N
   if (a->phase == Phase::pending && policy_is_gone(world, index, a->policy.view()) && !world.policies_served)
     return std::string(kInstallCrds);
   if (a->phase == Phase::pending || a->in_change()) return std::string(kRolloutStatusCommand);
+  if (std::string command = announced_default_command(index, *a); !command.empty()) return command;
   // A pod that does not serve is the cause, and fails again after a restart.
   if (!a->matches()) {
     if (std::string pod = failed_pod_command(index, node, *a); !pod.empty()) return pod;

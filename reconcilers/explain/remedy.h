@@ -22,8 +22,8 @@ inline constexpr std::string_view kRolloutStatusCommand = "gpu-sharing-operator 
 // For the node, as explain_node() shows it (`state`); `assessment` is null if no plugin serves the node. Empty: no
 // action is needed. The command changes the node's profile where it is chosen: in the policy, by another owner's label,
 // or in the ConfigMap.
-[[nodiscard]] std::string next_step(const World& world, const FleetIndex::Impl& index, const Node& node,
-                                    const NodeAssessment* assessment, std::string_view state);
+[[nodiscard]] std::string next_step(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
+                                    const Node& node, const NodeAssessment* assessment, std::string_view state);
 
 // Shows why a node in a change does not come back: its kubelet, or a container that ends again and again. Empty:
 // neither.
@@ -33,7 +33,8 @@ inline constexpr std::string_view kRolloutStatusCommand = "gpu-sharing-operator 
 [[nodiscard]] std::string failed_pod_command(const FleetIndex::Impl& index, const Node& node,
                                              const NodeAssessment& assessment);
 // The command of a reason for which a node is Blocked, completed for the node. Empty: it has none.
-[[nodiscard]] std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const Node& node,
+[[nodiscard]] std::string command_of_reason(const World& world, const FleetIndex::Impl& index,
+                                            const PlannerSettings& settings, const Node& node,
                                             const NodeAssessment& assessment, std::string_view reason);
 
 // Why the hold of the node stays, and the command of whoever set it: it is no step for anyone else.
@@ -45,7 +46,10 @@ inline constexpr std::string_view kRolloutStatusCommand = "gpu-sharing-operator 
 // node has loaded the present one, the ConfigMap has lost it: its correct_key_command().
 [[nodiscard]] std::string default_key_command(const World& world, const FleetIndex::Impl& index,
                                               const NodeAssessment& assessment);
-// Corrects an invalid text in the ConfigMap.
-[[nodiscard]] std::string correct_key_command(const ObjectKey& config_map);
+// Takes back an announced default key that would leave the node without GPUs; empty: something else would, or nothing.
+[[nodiscard]] std::string announced_default_command(const FleetIndex::Impl& index, const NodeAssessment& assessment);
+// Corrects an invalid or missing text in the ConfigMap. It names `rollout undo` only where that has a text to restore.
+[[nodiscard]] std::string correct_key_command(const World& world, const FleetIndex::Impl& index,
+                                              const ObjectKey& config_map);
 
 }  // namespace gso

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/explain/chart_command.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -11,21 +12,24 @@ bool policy_is_gone(const World& world, const FleetIndex::Impl& index, std::stri
   return world.policies.find(policy) == nullptr && index.held_policies.contains(std::string(policy));
 }
 
-std::string spec_command(std::string_view reason, const SharingPolicy& policy, const PlannerSettings& settings) {
+std::string spec_command(const World& world, std::string_view reason, const SharingPolicy& policy,
+                         const PlannerSettings& settings) {
   if (reason == reason_of(Gate::outside_window)) {
     return fmt::format(
         "kubectl edit sharingpolicies {}  # spec.rollout.maintenanceWindows, to start nodes sooner; otherwise wait",
         policy.meta.name);
   }
   if (reason != reason_of(Gate::observe)) return {};
-  const bool by_policy = settings.mode_of(policy) == policy.mode;
+  // The operator's own mode is the stricter one.
+  if (settings.mode_of(policy) != policy.mode) {
+    return upgrade_chart_command(
+        world, settings, "--set modes.rollouts=Enforce (starts the change: look at `gpu-sharing-operator diff` first)");
+  }
   return fmt::format(
-      "{}  # after a look at `gpu-sharing-operator diff`: starts the change",
-      by_policy
-          ? fmt::format("kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Enforce\"}}}}'",
-                        policy.meta.name)
-          : "helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
-            "modes.rollouts=Enforce");
+      "kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Enforce\"}}}}'  # after a look "
+      "at "
+      "`gpu-sharing-operator diff`: starts the change",
+      policy.meta.name);
 }
 
 std::string gone_policy_command(const World& world, const PlannerSettings& settings, std::string_view policy) {
@@ -53,9 +57,21 @@ std::string resume_command(const RolloutView& rollout) {
   return rollout.object == nullptr ? resume : fmt::format("{} {}", resume, rollout.object->meta.name);
 }
 
+std::string start_command(std::string_view policy, std::string_view resume) {
+  const std::string start = fmt::format("gpu-sharing-operator rollout start {}", policy);
+  return resume.empty() ? start : fmt::format("{}  # then, because it is paused as well: {}", start, resume);
+}
+
+GateState ended_by(const RolloutView& rollout) {
+  GateState aborted = closed_by_abort(rollout);
+  if (!aborted.is_open()) return aborted;
+  return is_stopped(rollout.gate().gate) ? rollout.gate() : GateState();
+}
+
 std::string stop_command(const RolloutView& rollout) {
   const std::string command = "gpu-sharing-operator rollout";
-  const GateState& gate = rollout.gate();
+  const GateState ended = ended_by(rollout);
+  const GateState& gate = ended.is_open() ? rollout.gate() : ended;
   const PlannerSettings& settings = rollout.pass.s.settings;
   const World& world = rollout.pass.s.world;
   const bool gone = policy_is_gone(world, rollout.pass.index, rollout.key.policy);
@@ -65,14 +81,14 @@ std::string stop_command(const RolloutView& rollout) {
   switch (gate.gate) {
     case Gate::observe:
     case Gate::outside_window:
-      return spec_command(gate.reason(), rollout.policy, settings);
+      return spec_command(world, gate.reason(), rollout.policy, settings);
     case Gate::paused:
       return resume_command(rollout);
     case Gate::approval:
       return fmt::format("{} approve policy/{}", command, rollout.key.policy);
     case Gate::aborted:
     case Gate::undone:
-      return fmt::format("{} start {}", command, rollout.key.policy);
+      return start_command(rollout.key.policy, resume_command(rollout));
     default:
       return {};
   }

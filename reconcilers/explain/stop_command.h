@@ -19,13 +19,21 @@ namespace gso {
 
 // The command that changes what the spec of the policy, or the setting of the operator, forbids now (`reason`: Observe,
 // OutsideWindow), for whoever decides that. Empty: another reason.
-[[nodiscard]] std::string spec_command(std::string_view reason, const SharingPolicy& policy,
+[[nodiscard]] std::string spec_command(const World& world, std::string_view reason, const SharingPolicy& policy,
                                        const PlannerSettings& settings);
 
 // The command that ends the stop of a SharingPolicy that does not exist any more, and what else ends it. Without the
 // CRDs: the one that installs them.
 [[nodiscard]] std::string gone_policy_command(const World& world, const PlannerSettings& settings,
                                               std::string_view policy);
+
+// Begins an aborted or undone rollout again. `resume`: what must follow, because a pause stops it as well; empty: none
+// does.
+[[nodiscard]] std::string start_command(std::string_view policy, std::string_view resume);
+
+// The stop that only a retry, or another profile, ends: failures, an undo, or an abort, whatever else holds the
+// rollout. Open: none of them.
+[[nodiscard]] GateState ended_by(const RolloutView& rollout);
 
 // The command that ends what a person has to end: mode Observe, a closed window, a pause, a missing approval, an abort
 // or an undo. Empty: nothing of that kind stops the rollout.

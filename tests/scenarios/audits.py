@@ -1,5 +1,5 @@
 """What `audit` reports about a fleet: nodes that serve nothing, and rollouts that have stopped."""
-from scenario import expect, expect_that, fleet, scenario, ts
+from scenario import INVALID, expect, expect_that, fleet, scenario, ts
 
 
 def audited(c, reason, severity):
@@ -73,6 +73,37 @@ def an_audit_warns_of_a_paused_rollout_that_nodes_wait_for():
     paused = [f for f in found if f["reason"] == "Paused"]
     expect("status and severities", (status, [f["severity"] for f in paused]), (0, ["warning"]))
     expect_that("rollout resume policy/default" in paused[0]["message"], "the command to go on", paused)
+
+
+def expect_texts(message, *texts):
+    for text in texts:
+        expect_that(text in message, text, message)
+
+
+@scenario
+def an_audit_proposes_an_undo_only_where_an_earlier_profile_is_on_record():
+    """An invalid text that replaced a verified one can be undone; one that stood there from the start is corrected."""
+    verified, first = fleet(3, ts(4)), fleet(3, INVALID)
+    verified.edit(any=INVALID)
+    for c, undone in ((verified, True), (first, False)):
+        c.after("2m")
+        commands = [p["command"] for p in c.audited_problems() if p["reason"] == "ConfigInvalid"]
+        expect("commands", len(commands), 1)
+        expect_texts(commands[0], "kubectl edit configmap mps-config --namespace gpu-operator")
+        expect_that(("rollout undo" in commands[0]) == undone, "an undo: %s" % undone, commands[0])
+
+
+@scenario
+def an_audit_takes_back_an_announced_default_key_that_does_not_exist():
+    """The ClusterPolicy names a key that is not there, and no DaemonSet has it yet: the command restores the present one."""
+    c = fleet(3, ts(4))
+    announced = c.get("ClusterPolicy", "cluster-policy")
+    announced["spec"]["devicePlugin"]["config"]["default"] = "nokey"
+    c.touch(announced)
+    c.after("1m")
+    commands = [p["command"] for p in c.audited_problems() if p["reason"] == "NodesWouldBreak"]
+    expect("commands", len(commands), 1)
+    expect_texts(commands[0], "kubectl patch clusterpolicies.nvidia.com/cluster-policy", '"default":"any"')
 
 
 def paused_way_out(c):

@@ -70,11 +70,13 @@ void add_watch(CLI::App& app, RolloutOptions& rollout) {
   app.footer(
       "With --watch on a terminal: Up and Down select a node, Enter explains it, q goes back and ends, ? shows all\n"
       "keys.\n"
-      "Exit status: 0 fine; 1 a revision failed, or the operator no longer runs; 2 wrong usage, or the cluster\n"
-      "cannot be read. With --wait: 0 every node runs its target or is held by somebody; 1 stopped\n"
-      "(nodes failed or are blocked, the profile is invalid, the rollout was aborted, undone or stopped by failures);\n"
-      "3 timed out. Pauses, approvals and closed maintenance windows are waited for. --state, --policy and --selector\n"
-      "choose the nodes of the live tree.");
+      "Exit status: 0 fine; 1 a rollout is stopped (nodes failed, the profile is invalid, or somebody aborted or "
+      "undid\n"
+      "it), or the operator no longer runs; 2 wrong usage, the cluster cannot be read, or the CRDs are not installed.\n"
+      "With --wait: 0 every node runs its target or is held by somebody; 1 stopped, or nodes are blocked; 3 timed "
+      "out.\n"
+      "Pauses, approvals and closed maintenance windows are waited for. --state, --policy and --selector choose the\n"
+      "nodes of the live tree.");
 }
 
 k8s::Result<void> check_watch(RolloutOptions& rollout) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <ranges>
 #include <utility>
 
 #include "controller/commands/rollout/view.h"
@@ -56,14 +57,32 @@ void note_settling(const std::pair<const std::string, std::string>& start, std::
   waits.insert(waits.begin(), {start.first, std::string(reason_of(Gate::settling)), start.second, {}, 0});
 }
 
-// A pause that no operator has written into the status yet takes the place of what the status says.
-void note_recorded_pause(const SharingPolicy& policy, std::vector<PolicyWait>& waits) {
+// A pause that no operator has written into the status yet takes the place of what the status says. Just after an edit
+// it says nothing, although nodes wait.
+void note_recorded_pause(const ReadingPass& pass, const SharingPolicy& policy, std::vector<PolicyWait>& waits) {
   const std::string_view paused = reason_of(Gate::paused);
   if (!policy.rollout.paused || std::ranges::find(waits, paused, &PolicyWait::reason) != waits.end()) return;
-  const auto all_wait = std::ranges::find_if(waits, [](const PolicyWait& wait) { return wait.nodes.empty(); });
+  auto all_wait = std::ranges::find_if(waits, [](const PolicyWait& wait) { return wait.nodes.empty(); });
+  const auto nodes = pass.index().policies.find(policy.meta.name);
+  if (all_wait == waits.end() && nodes != pass.index().policies.end() && nodes->second.of(Phase::pending) > 0)
+    all_wait = waits.insert(waits.begin(), PolicyWait{policy.meta.name, {}, {}, {}, 0});
   if (all_wait == waits.end()) return;
   all_wait->reason = paused;
   all_wait->message = "spec.rollout.paused of the policy is set (recorded; an operator applies it)";
+}
+
+// An invalid text, as long as no status says it.
+void note_invalid(const ReadingPass& pass, std::string_view policy, std::vector<PolicyWait>& waits) {
+  if (std::ranges::find(waits, kConfigInvalid, &PolicyWait::reason) != waits.end()) return;
+  for (const auto& [key, rollout] : pass.index().profile_rollouts) {
+    const auto invalid = rollout.blocked.find(std::string(kConfigInvalid));
+    if (key.policy != policy || invalid == rollout.blocked.end() || invalid->second.empty()) continue;
+    const std::set<std::string>& nodes = invalid->second;
+    PolicyWait wait{std::string(policy), std::string(kConfigInvalid), {}, {}, std::ssize(nodes)};
+    wait.message = pass.index().find(*nodes.begin())->message;
+    std::ranges::copy(nodes | std::views::take(kMostNames), std::back_inserter(wait.nodes));
+    waits.push_back(std::move(wait));
+  }
 }
 
 // Of policies that do not exist any more: their status is gone with them.
@@ -94,7 +113,8 @@ std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<
     std::vector<PolicyWait> waits;
     if (status.is_object()) read_waits(std::string(name), status, waits);
     if (const auto start = settling.find(std::string(name)); start != settling.end()) note_settling(*start, waits);
-    note_recorded_pause(*object, waits);
+    note_recorded_pause(pass, *object, waits);
+    note_invalid(pass, name, waits);
     for (PolicyWait& wait : waits) wait.paused = object->rollout.paused;
     std::ranges::move(waits, std::back_inserter(out));
   }
@@ -106,6 +126,11 @@ bool PolicyWait::goes_on() const {
   return reason == kRollingOut || reason == reason_of(Gate::settling);
 }
 
+bool PolicyWait::is_stopped() const {
+  return reason == kConfigInvalid || reason == kVerificationFailed || reason == reason_of(Gate::max_failures) ||
+         reason == reason_of(Gate::aborted) || reason == reason_of(Gate::undone);
+}
+
 void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_operator, std::ostream& out) {
   const std::int64_t more = wait.count - std::ssize(wait.nodes);
   const std::string nodes = wait.nodes.empty() ? ""
@@ -115,7 +140,10 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
   const std::string_view stale = has_operator || !wait.goes_on() ? ""
                                  : wait.reason == kRollingOut    ? "last reported: "
                                                                  : "if an operator runs, ";
-  out << printable(fmt::format("policy {} waits: {}{}{}\n", wait.policy, reason, stale, wait.message));
+  const bool promises = wait.reason == kRollingOut || wait.reason == reason_of(Gate::outside_window);
+  const std::string who = wait.policy.empty() ? std::string() : fmt::format("policy {} waits: ", wait.policy);
+  out << printable(
+      fmt::format("{}{}{}{}{}\n", who, reason, stale, wait.message, !has_operator && promises ? kNothingStarts : ""));
   print_node_table({}, outlook.steps, out);
   for (const std::string& command : outlook.next) out << printable("  next: " + command) << "\n";
   if (wait.goes_on() && outlook.next.empty())

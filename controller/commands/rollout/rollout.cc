@@ -1,18 +1,15 @@
-// Reading the world once, and the verbs that turn a switch.
+// Reading the world once, `history` and `start`.
 #include "controller/commands/rollout/rollout.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <set>
 #include <utility>
 
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
-#include "controller/commands/rollout/way_out.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
@@ -51,89 +48,8 @@ asio::awaitable<bool> patch_sharing_object(RolloutCall* call, std::string resour
 
 namespace {
 
-// Of the JSON documents (docs/json.md): it changes when a field changes its meaning or goes, not when one comes.
-constexpr int kJsonVersion = 1;
 constexpr const char* kRollouts = "sharingrollouts";
 constexpr const char* kPolicies = "sharingpolicies";
-
-// --- Reading.
-
-// What keeps policies from a rollout, of those that have none among `under_way`. A rollout that is named answers for
-// itself.
-std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
-                                 const std::vector<RolloutFacts>& under_way) {
-  const std::optional<std::string> policy = policy_of(call.options.name);
-  if (!call.options.name.empty() && !policy) return {};
-  std::set<std::string> busy;
-  for (const RolloutFacts& facts : under_way) busy.insert(facts.rollout->policy);
-  return waiting_policies(pass, policy, busy);
-}
-
-// The completion that the operator has estimated; empty: it has not, or the end is unknown.
-std::string estimate_of(const RolloutCall& call, const RolloutFacts& facts) {
-  const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
-  const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
-  const bool current = text_at(status, "currentRollout") == facts.rollout->meta.name;
-  if (!current || call.no_operator || !waits_for_workloads(facts).empty()) return {};
-  return text_at(status, "estimatedCompletion");
-}
-
-int show_status(RolloutCall& call) {
-  const bool named = !call.options.name.empty();
-  const RolloutChoice choice{call.options.name, true};
-  const auto stop_of = [&](const RolloutFacts& facts) {
-    return recorded_stop(facts, call.world.policies.find(facts.rollout->policy));
-  };
-  const auto unfinished = choose(
-      call.world, choice, [&](const RolloutFacts& facts) { return !facts.finished() || stop_of(facts).is_set(); },
-      "is in progress");
-  std::vector<RolloutFacts> shown;
-  if (unfinished) {
-    shown = *unfinished;
-  }
-  FleetIndex index;
-  index.note_everything_changed();
-  index.refresh(call.world, call.settings);
-  ReadingPass pass(call.world, index, call.settings, call.clock->now());
-  const std::vector<PolicyWait> waiting = waits_of(pass, call, shown);
-  if (shown.empty() && named) {
-    const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
-    if (!any && waiting.empty()) return call.refuse(any.error().message);
-    if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
-  }
-  bool wrong = call.no_operator && call.no_operator->was_running;
-  Json document{{"version", kJsonVersion},
-                {"operator", call.no_operator ? call.no_operator->field() : ""},
-                {"rollouts", Json::array()},
-                {"waiting", Json::array()},
-                {"incomplete", call.incomplete}};
-  if (!call.options.json && call.no_operator) *call.out << call.no_operator->text() << "\n";
-  for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
-  for (const RolloutFacts& facts : shown) {
-    wrong = wrong || (facts.went_wrong() && !stop_of(facts).is_set());
-    const std::string estimate = estimate_of(call, facts);
-    document["rollouts"].push_back(rollout_json(facts));
-    document["rollouts"].back()["estimatedCompletion"] = estimate;
-    const SharingRollout& rollout = *facts.rollout;
-    const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
-    Json& in_progress = document["rollouts"].back()["inProgress"] = Json::array();
-    for (const NodeStep& step : steps) in_progress.push_back({{"name", step.node}, {"step", step.step}});
-    RecordedStop stop = stop_of(facts);
-    std::vector<std::string> next = way_out(pass, facts, steps);
-    if (stop.is_set()) next.insert(next.begin(), stop.resume);
-    document["rollouts"].back()["next"] = next;
-    const RolloutOutlook outlook{estimate, steps, std::move(next), std::move(stop), !call.no_operator};
-    if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
-  }
-  if (call.options.json) {
-    *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-    return wrong ? 1 : 0;
-  }
-  const bool goes_on = std::ranges::any_of(waiting, &PolicyWait::goes_on);
-  if (shown.empty() && !goes_on) *call.out << "No rollout is in progress.\n";
-  for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !call.no_operator, *call.out);
-  return wrong ? 1 : 0;
-}
 
 int show_history(RolloutCall& call) {
   std::vector<RolloutFacts> shown = all_rollouts(call.world);
@@ -144,7 +60,7 @@ int show_history(RolloutCall& call) {
     shown = *std::move(chosen);
   }
   if (call.options.json) {
-    Json document{{"version", kJsonVersion}, {"rollouts", Json::array()}};
+    Json document{{"version", kRolloutJsonVersion}, {"rollouts", Json::array()}};
     for (const RolloutFacts& facts : shown) document["rollouts"].push_back(rollout_json(facts));
     *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else if (!call.options.name.empty() && !policy_of(call.options.name)) {
@@ -339,6 +255,7 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
     co_return call.refuse("the SharingPolicies and SharingRollouts cannot be read (see `incomplete`)");
   } else if (!call.world.policies_served) {
     const bool pauses = rollout.verb == Verb::pause || rollout.verb == Verb::resume;
+    if (rollout.verb == Verb::status) co_return show_status_without_crds(call);
     if (!pauses)
       co_return call.refuse(fmt::format(
           "the SharingPolicy/SharingRollout CRDs are not installed in this cluster: only `rollout pause`, `resume` and "
@@ -346,10 +263,10 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
           "status` shows its nodes. Install them: {}",
           kInstallCrds));
     code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
+  } else if (rollout.verb == Verb::status) {
+    code = show_status(call);  // Also of a policy that is gone and still stops its nodes.
   } else if (const std::string unknown = unknown_policy(call.world, rollout.name); !unknown.empty()) {
     co_return call.refuse(unknown);
-  } else if (rollout.verb == Verb::status) {
-    code = show_status(call);
   } else if (rollout.verb == Verb::history) {
     code = show_history(call);
   } else if (rollout.verb == Verb::start) {

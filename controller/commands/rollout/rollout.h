@@ -37,7 +37,7 @@ struct RolloutOptions {
   bool json = false;
 };
 
-// The verb on a given client. Exit status: 0 done, 1 a rollout that went wrong (status), an owner that forbids it
+// The verb on a given client. Exit status: 0 done, 1 a rollout that is stopped (status), an owner that forbids it
 // (undo), or a text that is invalid (diff), 2 nothing that fits, unreadable input or an unanswered request.
 boost::asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, RolloutOptions rollout,
                                             PlannerSettings settings, std::string input, std::ostream* out,

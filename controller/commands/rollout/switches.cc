@@ -13,6 +13,8 @@
 #include "controller/commands/rollout/view.h"
 #include "controller/reading/forbidden_hint.h"
 #include "reconcilers/cluster/paused_config_maps.h"
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -50,7 +52,7 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
       true,
       "paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned",
       "can be paused",
-      ". To block the next rollout: gpu-sharing-operator rollout pause policy/NAME",
+      "",
       [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; },
       [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
   static constexpr Switch kResume{"paused",
@@ -191,6 +193,9 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
   const bool done = co_await patch_sharing_object(call, kPolicies, name, body);
   if (!done) co_return 2;
   *call->out << fmt::format("policy {}: {}\n", name, pause ? "paused: no further node starts" : "resumed");
+  // Who has named no policy does not know which one to resume.
+  if (pause && call->options.name.empty())
+    *call->out << fmt::format("  to resume it: gpu-sharing-operator rollout resume policy/{}\n", name);
   if (!too.empty()) *call->out << "  " << too << "\n";
   co_return 0;
 }
@@ -205,19 +210,34 @@ bool print_already_set(const RolloutCall& call, const RolloutChoice& choice, con
   return true;
 }
 
-// The commands that pause the policies whose nodes wait for a change that has no rollout to stop yet; empty: none.
-std::string policies_to_pause(const RolloutCall& call) {
-  std::vector<std::string> names;
+// Policies whose nodes wait for a change that has no rollout to stop yet: those that are not paused, else all.
+std::set<std::string> policies_about_to_start(const RolloutCall& call) {
+  std::set<std::string> out;
+  std::set<std::string> paused;
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
+  ReadingPass pass(call.world, index, call.settings, call.clock->now());
   for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
-    std::string name = "gpu-sharing-operator rollout pause policy/" + key.policy;
     const SharingPolicy* policy = call.world.policies.find(key.policy);
-    const bool waits = profile_rollout.tally.of(Phase::pending) > 0 && policy != nullptr && !policy->rollout.paused;
-    if (waits && std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    const RolloutView* rollout = pass.rollout(key);
+    const bool waits = profile_rollout.tally.of(Phase::pending) > 0 && policy != nullptr && rollout != nullptr;
+    if (waits && ended_by(*rollout).is_open()) (policy->rollout.paused ? paused : out).insert(key.policy);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return out.empty() ? paused : out;
+}
+
+// The commands that pause these policies.
+std::string pause_commands(const std::set<std::string>& policies) {
+  std::vector<std::string> out;
+  for (const std::string& name : policies) out.push_back("gpu-sharing-operator rollout pause policy/" + name);
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+std::set<std::string> all_policy_names(const World& world) {
+  std::set<std::string> out;
+  for (const auto& [key, policy] : world.policies.all()) out.insert(policy->meta.name);
+  return out;
 }
 
 // The commands that resume the policies that are paused; empty: none is.
@@ -232,9 +252,14 @@ std::string policies_to_resume(const World& world) {
 // What to do where no rollout is in the state that the verb changes: the switch of a policy, if that is what is meant.
 std::string hint_of(const RolloutCall& call, const Switch& wanted) {
   const RolloutOptions::Verb verb = call.options.verb;
+  if (verb == RolloutOptions::Verb::pause || verb == RolloutOptions::Verb::abort) {
+    const std::set<std::string> waiting = policies_about_to_start(call);
+    if (!waiting.empty())
+      return ". Nodes wait for a rollout that has not started yet. To stop it: " + pause_commands(waiting);
+  }
   if (verb == RolloutOptions::Verb::pause) {
-    const std::string names = policies_to_pause(call);
-    if (!names.empty()) return ". Nodes wait for a rollout that has not started yet. To stop it: " + names;
+    const std::set<std::string> all = all_policy_names(call.world);
+    if (!all.empty()) return ". To block the next rollout: " + pause_commands(all);
   }
   if (verb == RolloutOptions::Verb::resume) {
     const std::string names = policies_to_resume(call.world);
@@ -284,7 +309,17 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     co_return code;
   }
   if (!chosen && print_already_set(*call, choice, wanted)) co_return 0;
-  if (!chosen) co_return call->refuse(chosen.error().message);
+  // Before the rollout is there, its policy is what can be paused.
+  const bool pauses_anything = verb == RolloutOptions::Verb::pause && call->options.name.empty();
+  const std::set<std::string> waiting =
+      !chosen && pauses_anything ? policies_about_to_start(*call) : std::set<std::string>();
+  const bool is_one = waiting.size() == 1 || call->options.all;
+  if (!chosen && (waiting.empty() || !is_one)) co_return call->refuse(chosen.error().message);
+  for (const std::string& name : waiting) {
+    code = co_await pause_policy(call, name, true);
+    if (code != 0) co_return code;
+  }
+  if (!chosen) co_return code;
   for (const RolloutFacts& facts : *chosen) {
     const std::string name = facts.rollout->meta.name;
     const std::string body = spec_patch(wanted.field, wanted.value);

@@ -13,6 +13,7 @@
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -56,15 +57,9 @@ bool has_inline_profile(const World& world, const SharingRollout& rollout) {
          inline_profile_key(policy->meta.name, *policy->inline_profile) == rollout.key;
 }
 
-k8s::ObjectKey config_map_of(const Undo& undo) {
-  const std::size_t slash = undo.config_map.find('/');
-  if (slash == std::string::npos) return {"", undo.config_map};
-  return {undo.config_map.substr(0, slash), undo.config_map.substr(slash + 1)};
-}
-
 asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   const k8s::Gvr gvr{"", "v1", "configmaps"};
-  const k8s::ObjectKey key = config_map_of(undo);
+  const k8s::ObjectKey key = config_map_key(undo.config_map);
   const k8s::CallOptions reading;
   const k8s::Result<std::string> found = co_await call->client->get(gvr, key, reading);
   if (!found) co_return call->refuse(found.error().message);
@@ -166,16 +161,6 @@ void print_text(const RolloutCall& call, const Undo& undo) {
       undo.config_map, undo.revision, undo.why, undo.text, undo.text.ends_with('\n') ? "" : "\n");
 }
 
-// Of the policy's last complete rollout: its nodes return to what that profile says.
-std::string inline_text_before(const World& world, const SharingRollout& rollout) {
-  for (const RolloutFacts& facts : all_rollouts(world)) {
-    const SharingRollout& other = *facts.rollout;
-    const bool same = other.policy == rollout.policy && other.config_map == rollout.config_map;
-    if (same && other.to_revision != rollout.to_revision && facts.phase == "Completed") return other.profile;
-  }
-  return {};
-}
-
 // The command without --dry-run, for whoever likes what it would do.
 void print_how_to_undo(const RolloutCall& call, bool is_inline) {
   std::string again = "gpu-sharing-operator rollout undo";
@@ -197,7 +182,7 @@ asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text
                               undo.why.empty() ? "completed before it" : undo.why, undo.key, undo.config_map);
   }
   GivenText given;
-  given.config_map = config_map_of(undo);
+  given.config_map = config_map_key(undo.config_map);
   given.keys[undo.key] = text;
   const std::optional<GivenText> one = given;
   const std::string all_policies;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -48,7 +48,7 @@ class UndoChoice {
     choose_revision(out);
     out.is_last_verified =
         record_ != nullptr && !out.revision.empty() && record_->last_verified(key->first, key->second) == out.revision;
-    out.text = text_on_record(out);
+    out.text = text_on_record(world_, record_, out.config_map, out.revision);
     return out;
   }
 
@@ -171,18 +171,8 @@ class UndoChoice {
 
   // --- Which revision.
 
-  // The revision of the key's present text; empty: the key has none.
   [[nodiscard]] std::string present_revision(const Key& key) const {
-    for (const PluginInstallation& installation : index_.impl().discovery.installations) {
-      if (installation.id() != key.first) continue;
-      const ConfigMap* config_map = world_.configmaps.find(installation.config_map_key());
-      if (config_map == nullptr) return {};
-      const auto text = config_map->data.find(key.second);
-      if (text == config_map->data.end() || !text->second) return {};
-      ProfileCache profiles;
-      return profiles.compile(*text->second)->revision;
-    }
-    return {};
+    return gso::present_revision(world_, index_.impl(), key.first, key.second);
   }
 
   [[nodiscard]] bool is_known_for(const Key& key, const std::string& revision) const {
@@ -229,43 +219,16 @@ class UndoChoice {
 
   void choose_revision(Undo& out) const {
     const Key key{out.config_map, out.key};
-    std::string from = present_revision(key);
-    if (from.empty() && out.rollout != nullptr && out.under_way) from = out.rollout->to_revision;
-    const auto other = [&](const std::map<std::string, std::string>* revisions) {
-      if (revisions == nullptr) return std::string();
-      const auto at = revisions->find(out.id());
-      return at == revisions->end() || at->second == from ? std::string() : at->second;
-    };
     if (!revision_.empty()) {
       out.revision = revision_;
       out.why = "asked for";
-    } else if (std::string last = other(record_ == nullptr ? nullptr : &record_->verified); !last.empty()) {
-      out.revision = std::move(last);
-      out.why = "verified last";
-    } else if (std::string before = other(record_ == nullptr ? nullptr : &record_->previous); !before.empty()) {
-      out.revision = std::move(before);
-      out.why =
-          record_->verified.contains(out.id()) ? "verified before it" : "in use at the installation, not verified";
-    } else {
-      const auto completed = std::ranges::find_if(rollouts_, [&](const RolloutFacts& facts) {
-        return key_of(*facts.rollout) == key && facts.rollout->to_revision != from && facts.phase == "Completed";
-      });
-      if (completed == rollouts_.end()) return;
-      out.revision = completed->rollout->to_revision;
-      out.why = "completed before it";
+      return;
     }
-  }
-
-  [[nodiscard]] std::string text_on_record(const Undo& undo) const {
-    if (record_ != nullptr) {
-      if (const auto kept = record_->texts.find(undo.revision); kept != record_->texts.end()) return kept->second;
-    }
-    for (const RolloutFacts& facts : rollouts_) {
-      const SharingRollout& rollout = *facts.rollout;
-      if (rollout.to_revision == undo.revision && rollout.config_map == undo.config_map && !rollout.profile.empty())
-        return rollout.profile;
-    }
-    return {};
+    std::string from = present_revision(key);
+    if (from.empty() && out.rollout != nullptr && out.under_way) from = out.rollout->to_revision;
+    EarlierRevision earlier = earlier_revision(world_, record_, key.first, key.second, from);
+    out.revision = std::move(earlier.revision);
+    out.why = std::move(earlier.why);
   }
 
   const World& world_;

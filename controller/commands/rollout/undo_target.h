@@ -23,7 +23,6 @@ struct Undo {
   std::string text;               // Empty: not on record.
   std::string why;                // Of the choice of the revision, for people.
   bool is_last_verified = false;  // A rollout to it skips the canary (S11).
-  [[nodiscard]] std::string id() const { return config_map + "/" + key; }
 };
 
 // `name`: as of RolloutChoice; `revision`: of --to-revision, or empty. Without a name: of the key whose rollout is

@@ -37,6 +37,14 @@ struct RolloutCall {
   int refuse(std::string_view why) const;
 };
 
+// Of the JSON documents (docs/json.md): it changes when a field changes its meaning or goes, not when one comes.
+inline constexpr int kRolloutJsonVersion = 1;
+
+// `rollout status`: exit status 1 if a rollout is stopped (RolloutFacts::is_stopped()), or the operator no longer runs.
+int show_status(RolloutCall& call);
+// The same where rollouts have no objects: what stays stopped is shown, and the rest refused.
+int show_status_without_crds(RolloutCall& call);
+
 // A merge patch of a SharingRollout, a SharingPolicy ("sharingrollouts", "sharingpolicies"). False, and said, when it
 // failed.
 boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, std::string resource, std::string name,

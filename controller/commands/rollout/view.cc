@@ -10,10 +10,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <tuple>
+#include <utility>
 
 #include "controller/commands/shared/text_table.h"
 #include "reconcilers/cluster/protected_namespaces.h"
+#include "reconcilers/explain/earlier_revision.h"
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -97,6 +99,14 @@ bool RolloutFacts::went_wrong() const {
   return stopped && (reason == kMaxFailures || reason == kVerificationFailed);
 }
 
+bool RolloutFacts::is_stopped() const {
+  const bool aborted = shown_phase() == reason_of(Gate::aborted) || (rollout->aborted && !earlier_attempt);
+  const bool invalid = !finished() && (reason == kConfigInvalid || std::ranges::any_of(nodes, [](const NodeRow& node) {
+                                         return node.reason == kConfigInvalid;
+                                       }));
+  return went_wrong() || aborted || undone() || invalid;
+}
+
 RolloutFacts facts_of(const SharingRollout& rollout) {
   RolloutFacts out;
   out.rollout = &rollout;
@@ -127,30 +137,23 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
 
 RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* policy) {
   const SharingRollout& rollout = *facts.rollout;
-  const std::string command = "gpu-sharing-operator rollout";
   if (has_ended(facts.phase) || facts.earlier_attempt) return {};
-  if (rollout.aborted)
-    return {std::string(reason_of(Gate::aborted)), fmt::format("{} start {}", command, rollout.policy)};
+  std::string resume = resume_of(rollout, policy);
+  if (rollout.aborted) return {std::string(reason_of(Gate::aborted)), start_command(rollout.policy, resume)};
   const std::string paused(reason_of(Gate::paused));
-  if (facts.phase == paused || facts.reason == paused) return {};
-  if (policy != nullptr && policy->rollout.paused)
-    return {paused, fmt::format("{} resume policy/{}", command, rollout.policy)};
-  if (rollout.paused) return {paused, fmt::format("{} resume {}", command, rollout.meta.name)};
-  return {};
+  if (resume.empty() || facts.phase == paused || facts.reason == paused) return {};
+  return {paused, std::move(resume)};
+}
+
+std::string resume_of(const SharingRollout& rollout, const SharingPolicy* policy) {
+  const std::string command = "gpu-sharing-operator rollout resume";
+  if (policy != nullptr && policy->rollout.paused) return fmt::format("{} policy/{}", command, rollout.policy);
+  return rollout.paused ? fmt::format("{} {}", command, rollout.meta.name) : std::string();
 }
 
 std::vector<RolloutFacts> all_rollouts(const World& world) {
   std::vector<RolloutFacts> out;
-  for (const auto& [key, rollout] : world.rollouts.all()) out.push_back(facts_of(*rollout));
-  const auto began = [](const RolloutFacts& facts) {
-    return k8s::parse_rfc3339(facts.started_at).value_or(facts.rollout->meta.creation_timestamp);
-  };
-  std::ranges::sort(out, [&](const RolloutFacts& a, const RolloutFacts& b) {
-    const auto& left = a.rollout->meta;
-    const auto& right = b.rollout->meta;
-    return std::tuple(began(b), right.creation_timestamp, left.name) <
-           std::tuple(began(a), left.creation_timestamp, right.name);
-  });
+  for (const SharingRollout* rollout : newest_rollouts(world)) out.push_back(facts_of(*rollout));
   return out;
 }
 
@@ -269,7 +272,8 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   // A message of before the stop might name the next start.
   if (!facts.message.empty() && !outlook.stop.is_set()) {
     const bool stale = goes_on && !outlook.has_operator;
-    out << printable(fmt::format("  {}{}: {}\n", stale ? "Last reported: " : "", facts.reason, facts.message));
+    out << printable(fmt::format("  {}{}: {}{}\n", stale ? "Last reported: " : "", facts.reason, facts.message,
+                                 stale ? kNothingStarts : ""));
   }
   const auto started = k8s::parse_rfc3339(facts.started_at);
   if (started && goes_on && outlook.has_operator)

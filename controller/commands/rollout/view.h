@@ -40,19 +40,23 @@ struct RolloutFacts {
   // The phase for people: a rollout that a person aborted is Aborted, although its phase is Failed.
   [[nodiscard]] std::string shown_phase() const;
   [[nodiscard]] bool undone() const;
-  // A revision that did not work: what exit status 1 stands for.
+  // A revision that did not work.
   [[nodiscard]] bool went_wrong() const;
+  // Only a person continues it: the revision failed, its text is invalid, or somebody ended it. Exit status 1.
+  [[nodiscard]] bool is_stopped() const;
 };
 [[nodiscard]] RolloutFacts facts_of(const SharingRollout& rollout);
 
 // A stop that a person has set and that the status does not show yet, because no operator has written it since.
 struct RecordedStop {
   std::string phase;   // "Paused" or "Aborted"; empty: none.
-  std::string resume;  // The command that ends it.
+  std::string resume;  // The command that ends it, and behind it what else must follow.
   [[nodiscard]] bool is_set() const { return !phase.empty(); }
 };
 // Of the rollout, or of its policy (`policy`: null if it does not exist).
 [[nodiscard]] RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* policy);
+// The command that resumes what is paused: the policy, else the rollout. Empty: neither has the switch.
+[[nodiscard]] std::string resume_of(const SharingRollout& rollout, const SharingPolicy* policy);
 // By when they began, the newest first.
 [[nodiscard]] std::vector<RolloutFacts> all_rollouts(const World& world);
 
@@ -79,19 +83,24 @@ struct RolloutChoice {
 // Why a policy with a change has no rollout under way: the obstacle that its status names (a window, a hold, a
 // driver upgrade), or what its nodes wait for (RollingOut: the soak of a canary).
 struct PolicyWait {
-  std::string policy, reason, message;
-  std::vector<std::string> nodes;  // Those that it is about, the first few; none: all that wait.
-  std::int64_t count = 0;          // Of them all.
-  bool paused = false;             // spec.rollout.paused of the policy is set.
+  std::string policy, reason, message;  // Without a policy: a ConfigMap is paused.
+  std::vector<std::string> nodes;       // Those that it is about, the first few; none: all that wait.
+  std::int64_t count = 0;               // Of them all.
+  bool paused = false;                  // spec.rollout.paused of the policy is set.
   // Nodes start by themselves.
   [[nodiscard]] bool goes_on() const;
+  // As RolloutFacts::is_stopped().
+  [[nodiscard]] bool is_stopped() const;
 };
 // Of all policies, or of the one that is named, but for those in `except`. A change that waits for its inputs to settle
-// is in no status, because that would be two writes more for each edit: `pass` knows when it starts.
+// is in no status, because that would be two writes more for each edit: `pass` knows when it starts. It also knows of
+// an invalid text before a status does, and of policies that are gone.
 [[nodiscard]] std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<std::string>& policy,
                                                        const std::set<std::string>& except);
 // The most nodes in a change that `rollout status` lists for a rollout or a wait.
 inline constexpr std::size_t kMostListedSteps = 20;
+// Behind what an operator reported last, which can name a time at which nodes start.
+inline constexpr std::string_view kNothingStarts = "; no node starts until an operator runs";
 // What `rollout status` prints about a wait besides it.
 struct WaitOutlook {
   std::vector<NodeStep> steps;    // Of the policy's nodes in a change.

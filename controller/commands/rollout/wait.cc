@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -34,7 +34,7 @@ WaitState state_of_rollout(const World& world, const std::string& name) {
   if (rollout == nullptr) return {Is::stopped, fmt::format("rollout {} does not exist any more", name)};
   const RolloutFacts facts = facts_of(*rollout);
   if (facts.phase == "Completed") return {Is::complete, fmt::format("rollout {} is Completed", name)};
-  const bool stopped = facts.finished() || facts.went_wrong() || facts.undone();
+  const bool stopped = facts.finished() || facts.is_stopped();
   return {stopped ? Is::stopped : Is::waiting, with_reason(facts)};
 }
 
@@ -83,24 +83,19 @@ std::string listed(const std::set<std::string>& nodes) {
   return first_names({nodes.begin(), nodes.end()});
 }
 
-// A gate that only a retry, or another profile, opens.
-std::string stopped_gate(const World& world, FleetIndex& index, const PlannerSettings& settings, k8s::WallTime now,
-                         const std::optional<std::string>& policy) {
-  const Timers timers;
-  const std::map<std::string, NodeConsumers> consumers;
-  const Snapshot snapshot{world, now, timers, consumers, settings};
-  RolloutViews views(snapshot, index.impl());
-  for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
+}  // namespace
+
+std::string stopped_rollout(ReadingPass& pass, const std::optional<std::string>& policy) {
+  for (const auto& [key, profile_rollout] : pass.index().profile_rollouts) {
     if (profile_rollout.tally.of(Phase::pending) == 0 || (policy && key.policy != *policy)) continue;
-    RolloutView* rollout = views.find(key);
-    if (rollout == nullptr || !is_stopped(rollout->gate().gate)) continue;
-    return fmt::format("the rollout of key {} under policy {} is stopped ({}): {}", key.key, key.policy,
-                       rollout->gate().reason(), rollout->gate().message);
+    const RolloutView* rollout = pass.rollout(key);
+    const GateState ended = rollout == nullptr ? GateState() : ended_by(*rollout);
+    if (ended.is_open()) continue;
+    return fmt::format("the rollout of key {} under policy {} is stopped ({}): {}", key.key, key.policy, ended.reason(),
+                       ended.message);
   }
   return {};
 }
-
-}  // namespace
 
 WaitState wait_state(const World& world, FleetIndex& index, const PlannerSettings& settings, k8s::WallTime now,
                      const std::string& name) {
@@ -109,10 +104,11 @@ WaitState wait_state(const World& world, FleetIndex& index, const PlannerSetting
   std::string unfinished;
   for (const RolloutFacts& facts : all_rollouts(world)) {
     if (!is_meant(facts, name) || facts.finished()) continue;
-    if (facts.went_wrong() || facts.undone()) return {Is::stopped, with_reason(facts)};
+    if (facts.is_stopped()) return {Is::stopped, with_reason(facts)};
     unfinished = facts.rollout->meta.name;
   }
-  if (std::string why = stopped_gate(world, index, settings, now, policy); !why.empty()) return {Is::stopped, why};
+  ReadingPass pass(world, index, settings, now);
+  if (std::string why = stopped_rollout(pass, policy); !why.empty()) return {Is::stopped, why};
   const Nodes nodes = nodes_of(index, policy);
   if (std::string unknown = unknown_policy(world, name); nodes.total == 0 && !unknown.empty())
     return {Is::stopped, std::move(unknown)};

@@ -1,6 +1,7 @@
 // `rollout status --wait`: whether what a script waits for has happened.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,10 @@ struct WaitState {
 // for. `index` is refreshed.
 [[nodiscard]] WaitState wait_state(const World& world, FleetIndex& index, const PlannerSettings& settings,
                                    k8s::WallTime now, const std::string& name);
+
+// The first rollout that nodes wait for and that only a retry, or another profile, continues; empty: none. `policy`:
+// its rollouts alone.
+[[nodiscard]] std::string stopped_rollout(ReadingPass& pass, const std::optional<std::string>& policy);
 
 // One line for each rollout in progress and each policy that waits without one, without times: what a log shows when it
 // changes. `name` as above.

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "reconcilers/explain/chart_command.h"
+#include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/stop_command.h"
@@ -15,11 +17,27 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {
+
+// Corrects the invalid profile of the policy's nodes where it is chosen; `audit` names what is known only to a status.
+std::string correct_profile_command(const ReadingPass& pass, std::string_view policy) {
+  for (const auto& [key, rollout] : pass.index().profile_rollouts) {
+    const auto invalid = rollout.blocked.find(std::string(kConfigInvalid));
+    if (key.policy != policy || invalid == rollout.blocked.end()) continue;
+    for (const std::string& name : invalid->second) {
+      const Node* node = pass.world().nodes.find(name);
+      if (node != nullptr && node->ready)
+        return next_step(pass.world(), pass.index(), pass.settings(), *node, pass.index().find(name), {});
+    }
+  }
+  return "gpu-sharing-operator audit";
+}
 
 // Ends the stop, for whoever decides that.
 std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts& facts) {
@@ -28,31 +46,28 @@ std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts
   const std::string command = "gpu-sharing-operator rollout";
   if (facts.phase == "AwaitingApproval")
     return {"gpu-sharing-operator diff", fmt::format("{} approve {}", command, rollout.meta.name)};
-  if (facts.reason == reason_of(Gate::aborted) || facts.undone())
-    return {fmt::format("{} start {}", command, rollout.policy)};
-  if (facts.reason == kConfigInvalid) return {"gpu-sharing-operator audit"};  // Names what to correct, and how.
   const SharingPolicy* policy = world.policies.find(rollout.policy);
+  if (facts.reason == reason_of(Gate::aborted) || facts.undone())
+    return {start_command(rollout.policy, resume_of(rollout, policy))};
+  if (facts.reason == kConfigInvalid) return {correct_profile_command(pass, rollout.policy)};
   if (facts.reason != reason_of(Gate::paused)) {
-    std::string allow = policy == nullptr ? std::string() : spec_command(facts.reason, *policy, pass.settings());
+    std::string allow = policy == nullptr ? std::string() : spec_command(world, facts.reason, *policy, pass.settings());
     return allow.empty() ? std::vector<std::string>() : std::vector{std::move(allow)};
   }
-  if (policy != nullptr && policy->rollout.paused) return {fmt::format("{} resume policy/{}", command, rollout.policy)};
-  return {rollout.paused ? fmt::format("{} resume {}", command, rollout.meta.name) : command + " resume"};
+  std::string resume = resume_of(rollout, policy);
+  return {resume.empty() ? command + " resume" : std::move(resume)};
 }
 
 // Raises each budget that has no slot left, for whoever decides that: the operator's message names the setting in
 // parentheses (rollout/budgets.h). Raising one of them alone changes nothing.
-std::vector<std::string> raise_budgets(std::string_view message, std::string_view policy) {
+std::vector<std::string> raise_budgets(const ReadingPass& pass, std::string_view message, std::string_view policy) {
   std::vector<std::string> out;
   for (const std::string_view setting : {"maxUnavailable", "maxUnavailablePerGroup"}) {
     if (!message.contains(fmt::format("({})", setting))) continue;
     out.push_back(fmt::format("kubectl edit sharingpolicies {}  # to raise spec.rollout.{}", policy, setting));
   }
-  if (message.contains("(--cluster-max-unavailable)")) {
-    out.emplace_back(
-        "helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
-        "config.cluster-max-unavailable=VALUE  # to raise it");
-  }
+  if (message.contains("(--cluster-max-unavailable)"))
+    out.push_back(upgrade_chart_command(pass.world(), pass.settings(), "and a higher config.cluster-max-unavailable"));
   return out;
 }
 
@@ -69,8 +84,9 @@ std::string holders_in(std::string_view message) {
 
 // No node in progress holds a slot: those that do are out of service for another cause. To return them to service is
 // the first way out, to raise the budget the second.
-std::vector<std::string> of_exhausted_budgets(std::string_view message, std::string_view policy) {
-  std::vector<std::string> out = raise_budgets(message, policy);
+std::vector<std::string> of_exhausted_budgets(const ReadingPass& pass, std::string_view message,
+                                              std::string_view policy) {
+  std::vector<std::string> out = raise_budgets(pass, message, policy);
   if (const std::string holders = holders_in(message); !holders.empty()) {
     out.insert(out.begin(),
                fmt::format("kubectl get nodes {}  # they hold the slots: return them to service", holders));
@@ -79,11 +95,12 @@ std::vector<std::string> of_exhausted_budgets(std::string_view message, std::str
 }
 
 // Not while a node that holds a slot makes progress: a wave that uses its budget is no trouble.
-std::vector<std::string> of_full_budgets(const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
+std::vector<std::string> of_full_budgets(const ReadingPass& pass, const RolloutFacts& facts,
+                                         const std::vector<NodeStep>& steps) {
   const bool all_wait =
       !steps.empty() && std::ranges::all_of(steps, [](const NodeStep& step) { return step.phase == Phase::draining; });
-  if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(facts.message, facts.rollout->policy);
-  return all_wait ? raise_budgets(facts.message, facts.rollout->policy) : std::vector<std::string>();
+  if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(pass, facts.message, facts.rollout->policy);
+  return all_wait ? raise_budgets(pass, facts.message, facts.rollout->policy) : std::vector<std::string>();
 }
 
 std::string retry_command(std::string_view policy) {
@@ -91,21 +108,33 @@ std::string retry_command(std::string_view policy) {
                      policy);
 }
 
+// `rollout undo` where it has a profile to return to; else the place where the profile is corrected.
+std::string go_back_command(const ReadingPass& pass, const SharingRollout& rollout) {
+  const World& world = pass.world();
+  const std::string undo = fmt::format("gpu-sharing-operator rollout undo {}", rollout.meta.name);
+  const SharingPolicy* policy = world.policies.find(rollout.policy);
+  const bool is_inline = policy != nullptr && owns_key(*policy, {rollout.policy, rollout.config_map, rollout.key});
+  const bool has_text = is_inline ? !inline_text_before(world, rollout).empty()
+                                  : has_earlier_text(world, pass.index(), rollout.config_map, rollout.key);
+  if (has_text) return undo + " --dry-run  # to go back";
+  if (is_inline) return undo + "  # to return its nodes to what they ran before this policy's profile";
+  const ObjectKey config_map = config_map_key(rollout.config_map);
+  return fmt::format(
+      "kubectl edit configmap {} --namespace {}  # to correct key {}: no earlier profile of it is on record",
+      config_map.name, config_map.ns, rollout.key);
+}
+
 // After nodes have failed: what the whole rollout needs, once for all of them, for whoever decides that. Nodes that
 // failed in a rollout that is complete served no GPU before it: going back does not help them.
-std::vector<std::string> of_failures(const RolloutFacts& facts) {
+std::vector<std::string> of_failures(const ReadingPass& pass, const RolloutFacts& facts) {
   std::vector<std::string> out;
   if (facts.reason == reason_of(Gate::aborted) || facts.undone()) return out;
   const SharingRollout& rollout = *facts.rollout;
   const bool of_daemons = !daemonset_of(rollout.config_map).empty();
-  if (of_daemons && (facts.went_wrong() || facts.failed > 0)) {
-    out.emplace_back(
-        "helm rollback RELEASE --namespace NAMESPACE  # to go back; to go on, correct the standaloneMps values by "
-        "`helm "
-        "upgrade`");
-  }
+  if (of_daemons && (facts.went_wrong() || facts.failed > 0))
+    out.push_back(roll_back_chart_command(pass.world(), pass.settings()));
   if (!of_daemons && (facts.went_wrong() || (facts.failed > 0 && !facts.finished())))
-    out.push_back(fmt::format("gpu-sharing-operator rollout undo {} --dry-run  # to go back", rollout.meta.name));
+    out.push_back(go_back_command(pass, rollout));
   if (facts.went_wrong() || facts.failed > 0) {
     out.push_back(retry_command(rollout.policy));
   }
@@ -120,7 +149,7 @@ std::string look_at(ReadingPass& pass, const std::string& name, std::string_view
   const NodeAssessment* a = index.find(name);
   if (node == nullptr || a == nullptr) return {};
   std::string command = trouble_command(index, *node, *a);
-  if (command.empty()) command = command_of_reason(world, index, *node, *a, reason);
+  if (command.empty()) command = command_of_reason(world, index, pass.settings(), *node, *a, reason);
   if (command.empty() && a->phase == Phase::failed) command = failed_pod_command(index, *node, *a);
   if (command.empty() && a->phase == Phase::failed) command = fmt::format("gpu-sharing-operator explain {}", name);
   return command;
@@ -161,10 +190,12 @@ class NodeCommands {
 
 }  // namespace
 
-std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
+std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, const RolloutOutlook& outlook) {
   constexpr std::size_t kMostOfNodes = 6;
-  std::vector<std::string> out = of_the_stop(pass, facts);
-  std::ranges::move(of_full_budgets(facts, steps), std::back_inserter(out));
+  const std::vector<NodeStep>& steps = outlook.steps;
+  // What the status says of the time before the stop is not what ends it.
+  std::vector<std::string> out = outlook.stop.is_set() ? std::vector{outlook.stop.resume} : of_the_stop(pass, facts);
+  if (!outlook.stop.is_set()) std::ranges::move(of_full_budgets(pass, facts, steps), std::back_inserter(out));
   NodeCommands commands;
   for (const RolloutFacts::NodeRow& row : facts.nodes) commands.add(row.name, look_at(pass, row.name, row.reason));
   for (const NodeStep& step : steps) {
@@ -172,7 +203,7 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
     if (!listed) commands.add(step.node, look_at(pass, step.node, {}));
   }
   std::ranges::move(commands.lines(kMostOfNodes), std::back_inserter(out));
-  std::ranges::move(of_failures(facts), std::back_inserter(out));
+  std::ranges::move(of_failures(pass, facts), std::back_inserter(out));
   return out;
 }
 
@@ -184,18 +215,25 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
   const std::string command = "gpu-sharing-operator rollout";
   if (wait.reason == kRollingOut) return pass.stop_commands_of(wait.policy);
   if (wait.reason == kPolicyGone) return {gone_policy_command(world, pass.settings(), wait.policy)};
-  if (wait.reason == kConfigInvalid) return {"gpu-sharing-operator audit"};  // Names what to correct, and how.
-  if (wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone)
-    return {fmt::format("{} start {}", command, wait.policy)};
+  if (wait.reason == kCrdsGone)
+    return {gone_policy_command(world, pass.settings(), wait.policy),
+            forget_policies_command(pass.settings()) + "  # to work without the policies that are gone"};
+  if (wait.policy.empty()) return {command + " resume"};  // Of a ConfigMap.
+  if (wait.reason == kConfigInvalid) return {correct_profile_command(pass, wait.policy)};
+  const bool by_switch =
+      wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone || wait.reason == reason_of(Gate::paused);
+  if (std::vector<std::string> commands = by_switch ? pass.stop_commands_of(wait.policy) : std::vector<std::string>();
+      !commands.empty())
+    return commands;
+  if (wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone) return {start_command(wait.policy, {})};
   if (wait.reason == reason_of(Gate::max_failures)) return {retry_command(wait.policy)};
   if (wait.reason == reason_of(Gate::approval))
     return {"gpu-sharing-operator diff", fmt::format("{} approve policy/{}", command, wait.policy)};
-  if (wait.reason == kBudgetExhausted) return of_exhausted_budgets(wait.message, wait.policy);
-  if (wait.reason == reason_of(Gate::paused))
-    return wait.paused ? std::vector{fmt::format("{} resume policy/{}", command, wait.policy)}
-                       : pass.stop_commands_of(wait.policy);
+  if (wait.reason == kBudgetExhausted) return of_exhausted_budgets(pass, wait.message, wait.policy);
+  if (wait.reason == reason_of(Gate::paused) && wait.paused)
+    return {fmt::format("{} resume policy/{}", command, wait.policy)};
   const SharingPolicy* policy = world.policies.find(wait.policy);
-  std::string allow = policy == nullptr ? std::string() : spec_command(wait.reason, *policy, pass.settings());
+  std::string allow = policy == nullptr ? std::string() : spec_command(world, wait.reason, *policy, pass.settings());
   return allow.empty() ? std::vector<std::string>() : std::vector{std::move(allow)};
 }
 

@@ -14,9 +14,9 @@ namespace gso {
 // Commands, each once, as they can be pasted into a shell: what else there is to say is a comment behind them ("kubectl
 // logs …  # a100-01"). After failures also how to go back, and how to retry all failed nodes. None while nothing is
 // wrong.
-// `steps`: of its nodes in progress.
+// `outlook`: its nodes in progress, and the stop that no operator has applied yet.
 [[nodiscard]] std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts,
-                                               const std::vector<NodeStep>& steps);
+                                               const RolloutOutlook& outlook);
 
 // Of a policy whose change has no rollout under way.
 [[nodiscard]] WaitOutlook outlook_of(ReadingPass& pass, const PolicyWait& wait);

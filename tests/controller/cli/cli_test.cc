@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "controller/cli/called_as_stream.h"
 #include "controller/cli/cli.h"
 
 namespace gso {
@@ -102,9 +103,14 @@ TEST(CommandLine, ThePluginProposesCommandsUnderItsOwnName) {
       "env: [{name: CONFIG_FILE_SRCDIR, value: /c}, {name: DEFAULT_CONFIG, value: any}], volumeMounts: [{name: v, "
       "mountPath: /c}]}], volumes: [{name: v, configMap: {name: mps-config}}]}}}\n";
   const Outcome audit = plugin({"audit", "-f", "-"}, cluster);
-  EXPECT_THAT(audit.out, HasSubstr("--namespace gpu-sharing-operator  # or restore")) << "a namespace is no command";
-  EXPECT_THAT(audit.out, HasSubstr("kubectl gpu-sharing rollout undo --dry-run\n"));
-  EXPECT_THAT(audit.out, Not(HasSubstr("gpu-sharing-operator rollout")));
+  EXPECT_THAT(audit.out, HasSubstr("--namespace gpu-sharing-operator\n")) << "a namespace is no command";
+  EXPECT_THAT(audit.out, HasSubstr("kubectl gpu-sharing explain node-a\n"));
+  EXPECT_THAT(audit.out, Not(HasSubstr("gpu-sharing-operator explain")));
+  std::ostringstream behind;
+  CalledAsStream(behind, "kubectl gpu-sharing", {"rollout"})
+      << "kubectl edit configmap m --namespace gpu-sharing-operator  # or: gpu-sharing-operator rollout undo\n";
+  EXPECT_EQ(behind.str(),
+            "kubectl edit configmap m --namespace gpu-sharing-operator  # or: kubectl gpu-sharing rollout undo\n");
   EXPECT_THAT(plugin({"stauts"}, "").err, HasSubstr("kubectl gpu-sharing: unknown command 'stauts'"));
   EXPECT_THAT(plugin({"status", "x"}, "").err, HasSubstr("Run: kubectl gpu-sharing status --help"));
 }

@@ -30,7 +30,7 @@ TEST_F(RolloutCommand, PauseResumeApproveAndAbortEachTurnTheirSwitch) {
 TEST_F(RolloutCommand, NothingThatFitsIsUsageAndSaysWhatThereIs) {
   EXPECT_EQ(run(Verb::pause), 2);
   EXPECT_THAT(err.str(), HasSubstr("no rollout can be paused. To block the next rollout: "
-                                   "gpu-sharing-operator rollout pause policy/NAME"));
+                                   "gpu-sharing-operator rollout pause policy/default\n"));
   rollout("done", "Completed", "v1-2");
   EXPECT_EQ(run(Verb::pause), 2);
   EXPECT_THAT(err.str(), HasSubstr("done (Completed)"));
@@ -49,7 +49,7 @@ TEST_F(RolloutCommand, ARevisionThatHasComeBackIsUnderWayAndTheSwitchesOfItsOldR
                                   {"reason", "NewAttempt"},
                                   {"message", "a new SharingRollout replaces it"},
                                   {"lastTransitionTime", "2026-01-01T00:00:00Z"}});
-  EXPECT_EQ(run(Verb::status), 0);
+  EXPECT_EQ(run(Verb::status), 1);
   EXPECT_THAT(out.str(), HasSubstr("r: Aborted (recorded; the operator applies it)\n"));
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", status}}.dump());
   EXPECT_EQ(run(Verb::status), 1) << "what failed before holds it";
@@ -69,6 +69,45 @@ TEST_F(RolloutCommand, ASecondPauseFindsWhatItAsksFor) {
   EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
   EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
   EXPECT_EQ(out.str(), "policy default: already paused\n");
+}
+
+// Between an edit and its SharingRollout, the policy is what a pause without a name can mean.
+TEST_F(RolloutCommand, APauseInTheSettleWindowPausesTheOnlyPolicyThatIsAboutToStart) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("research", R"({"priority":-10})"));
+  EXPECT_EQ(run(Verb::abort), 2);
+  EXPECT_THAT(err.str(), HasSubstr("To stop it: gpu-sharing-operator rollout pause policy/default\n"));
+  EXPECT_EQ(run(Verb::pause), 0) << err.str();
+  EXPECT_EQ(out.str(),
+            "policy default: paused: no further node starts\n"
+            "  to resume it: gpu-sharing-operator rollout resume policy/default\n");
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["spec"]["rollout"]["paused"], true);
+  const Json other = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/research")["spec"];
+  EXPECT_FALSE(other.value("rollout", Json::object()).value("paused", false));
+  EXPECT_EQ(run(Verb::pause), 0) << err.str();
+  EXPECT_EQ(out.str(), "policy default: already paused\n");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("policy default waits: Paused: spec.rollout.paused of the policy is set (recorded; "
+                                   "an operator applies it)\n"
+                                   "  next: gpu-sharing-operator rollout resume policy/default\n"));
+}
+
+TEST_F(RolloutCommand, APauseInTheSettleWindowOfSeveralPoliciesListsThem) {
+  post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-2",
+      "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2","team":"b"}},
+      "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"},
+                "conditions":[{"type":"Ready","status":"True"}]}})");
+  record(print_head({edit_behind_pods_of({"gpu-1", "gpu-2"})}));
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       policy("research", R"({"priority":10,"nodeSelector":{"matchLabels":{"team":"b"}}})"));
+  EXPECT_EQ(run(Verb::pause), 2) << out.str();
+  EXPECT_THAT(err.str(), HasSubstr("To stop it: gpu-sharing-operator rollout pause policy/default, "
+                                   "gpu-sharing-operator rollout pause policy/research\n"));
+  options.all = true;
+  EXPECT_EQ(run(Verb::pause), 0) << err.str();
+  for (const char* name : {"default", "research"})
+    EXPECT_EQ(get(std::string("/apis/gpusharing.dev/v1alpha1/sharingpolicies/") + name)["spec"]["rollout"]["paused"],
+              true);
 }
 
 TEST_F(RolloutCommand, SeveralAreNotGuessedAmong) {

@@ -5,16 +5,36 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "controller/commands/rollout/rollout.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/project.h"
 #include "reconcilers/profile/revision.h"
 #include "tests/change_words/change_words.h"
 #include "tests/controller/our_cluster.h"
 
 namespace gso {
+
+// A policy of that spec, as the record keeps it after its object was deleted.
+inline RecordedPolicy gone_policy(const std::string& name, const std::string& spec, k8s::WallTime since) {
+  const auto policy =
+      project_sharing_policy(R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":")" +
+                             name + R"(","uid":"u-)" + name + R"("},"spec":)" + spec + "}");
+  EXPECT_TRUE(policy.has_value());
+  return {recorded_spec(policy.value_or(SharingPolicy())), since, {}};
+}
+
+// What the operator remembers, as its ConfigMap.
+inline std::string state_of(const FleetRecord& record) {
+  const nlohmann::json state{{"apiVersion", "v1"},
+                             {"kind", "ConfigMap"},
+                             {"metadata", {{"name", PlannerSettings().state_config_map}}},
+                             {"data", {{std::string(kRecordKey), print_head({record})}}}};
+  return state.dump();
+}
 
 class RolloutCommand : public OurCluster {
  protected:
@@ -67,16 +87,43 @@ class RolloutCommand : public OurCluster {
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
           nlohmann::json{{"status", status}}.dump());
   }
+  // The nodes have loaded a profile, which is edited after their pods' start: they need a change. What the operator has
+  // recorded before.
+  FleetRecord edit_behind_pods_of(const std::vector<std::string>& nodes) {
+    FleetRecord kept;
+    kept.texts[target()] = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
+    for (const std::string& node : nodes) {
+      MachineRecord machine;
+      machine.config_map = k8s::Interned("gpu-operator/mps-config");
+      machine.key = k8s::Interned("any");
+      machine.revision = k8s::Interned(target());
+      const std::string uid = get("/api/v1/nodes/" + node)["metadata"]["uid"];
+      kept.machines.set(machine_id(uid), machine);
+      (void)plugin_pod("plugin-of-" + node, node);
+      merge("/api/v1/namespaces/gpu-operator/pods/plugin-of-" + node + "/status",
+            R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[
+                {"name":"nvidia-device-plugin","ready":true,"restartCount":0,"image":"i","imageID":"i","state":{"running":
+                {"startedAt":")" +
+                k8s::format_time(sim.clock.now()) + R"("}}}]}})");
+    }
+    sim.clock.run_for(std::chrono::seconds(2));
+    const std::string edited =
+        "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 3}\n";
+    merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", nlohmann::json{{"data", {{"any", edited}}}}.dump());
+    sim.clock.run_for(std::chrono::seconds(1));
+    return kept;
+  }
   // The plugin's pod on gpu-1; its uid.
-  std::string plugin_pod() {
+  std::string plugin_pod(const std::string& name = "plugin-1", const std::string& node = "gpu-1") {
     const std::string of_daemonset =
         get("/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-device-plugin-daemonset")["metadata"]["uid"];
     post("/api/v1/namespaces/gpu-operator/pods",
-         R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"plugin-1","labels":{"app":"plugin"},"ownerReferences":[
+         R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name +
+             R"(","labels":{"app":"plugin"},"ownerReferences":[
              {"apiVersion":"apps/v1","kind":"DaemonSet","name":"nvidia-device-plugin-daemonset","controller":true,"uid":")" +
-             of_daemonset +
-             R"("}]},"spec":{"nodeName":"gpu-1","containers":[{"name":"nvidia-device-plugin","image":"i"}]}})");
-    return get("/api/v1/namespaces/gpu-operator/pods/plugin-1")["metadata"]["uid"];
+             of_daemonset + R"("}]},"spec":{"nodeName":")" + node +
+             R"(","containers":[{"name":"nvidia-device-plugin","image":"i"}]}})");
+    return get("/api/v1/namespaces/gpu-operator/pods/" + name)["metadata"]["uid"];
   }
   // What the operator has recorded, as text of its record.
   void record(const std::string& text) {
@@ -87,7 +134,8 @@ class RolloutCommand : public OurCluster {
     post("/api/v1/namespaces/" + PlannerSettings().operator_namespace + "/configmaps", state.dump());
   }
   // gpu-1 has loaded that revision, as the operator has recorded it.
-  void record_gpu_1(const std::string& revision) {
+  void record_gpu_1(const std::string& revision) { record(print_head({record_with_gpu_1(revision)})); }
+  FleetRecord record_with_gpu_1(const std::string& revision) {
     const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
     FleetRecord record;
     MachineRecord gpu_1;
@@ -95,7 +143,7 @@ class RolloutCommand : public OurCluster {
     gpu_1.key = k8s::Interned("any");
     gpu_1.revision = k8s::Interned(revision);
     record.machines.set(machine_id(uid), gpu_1);
-    this->record(print_head({record}));
+    return record;
   }
   // The change of the node to its target has failed.
   void fail(const std::string& node) {

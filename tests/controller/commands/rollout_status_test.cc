@@ -28,7 +28,7 @@ TEST_F(RolloutCommand, AStopThatNoOperatorHasAppliedYetIsShownAsRecorded) {
   EXPECT_EQ(run(Verb::abort), 0) << err.str();
   EXPECT_EQ(run(Verb::status), 1);
   EXPECT_THAT(out.str(), HasSubstr("r: Aborted (recorded; an operator applies it)\n"));
-  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout start default\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout start default  # then, "));
 }
 
 TEST_F(RolloutCommand, APauseOfThePolicyIsShownAsRecordedToo) {
@@ -39,40 +39,49 @@ TEST_F(RolloutCommand, APauseOfThePolicyIsShownAsRecordedToo) {
   EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume policy/default\n"));
 }
 
-// A wait that a person can end says how.
+// The command about the operator's chart, where no object names its release.
+std::string upgrade_chart(const std::string& values) {
+  return "helm list --namespace gpu-sharing-operator  # names the chart and its release; upgrade the release to that "
+         "chart, from the repository or folder that it was installed from, with --reset-then-reuse-values " +
+         values;
+}
+
+// A wait that a person can end says how; one that only a retry or another profile ends is exit status 1.
 TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
   const struct {
     const char* holds;
     const char* reason;
+    int exit_status;
     const char* message;
-    const char* next;
+    std::string next;
   } rows[] = {
-      {"False", "Paused", "spec.rollout.paused of the policy is set",
+      {"False", "Paused", 0, "spec.rollout.paused of the policy is set",
        "  next: gpu-sharing-operator rollout resume policy/default\n"},
-      {"False", "ConfigInvalid", "key any: line 6: put a space after the colon",
+      {"False", "ConfigInvalid", 1, "key any: line 6: put a space after the colon",
        "  next: gpu-sharing-operator audit\n"},
-      {"True", "RollingOut", "a01, a02 wait to start",
+      {"True", "RollingOut", 0, "a01, a02 wait to start",
        "  to stop it: gpu-sharing-operator rollout pause policy/default\n"},
-      {"False", "OutsideWindow", "the next maintenance window opens at 22:00",
+      {"False", "OutsideWindow", 0, "the next maintenance window opens at 22:00",
        "  next: kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; "
        "otherwise "
        "wait\n"},
-      {"False", "Observe", "the policy's mode is Observe: nothing is changed",
+      {"False", "Observe", 0, "the policy's mode is Observe: nothing is changed",
        "  next: kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Enforce\"}}'  # "
        "after a "
        "look at `gpu-sharing-operator diff`: starts the change\n"},
-      {"False", "AwaitingApproval", "waits for spec.approved of its SharingRollout",
+      {"False", "AwaitingApproval", 0, "waits for spec.approved of its SharingRollout",
        "  next: gpu-sharing-operator diff\n  next: gpu-sharing-operator rollout approve policy/default\n"},
-      {"False", "Aborted", "the rollout was aborted", "  next: gpu-sharing-operator rollout start default\n"},
-      {"False", "MaxFailures", "v1-2 failed before",
+      {"False", "Aborted", 1, "the rollout was aborted", "  next: gpu-sharing-operator rollout start default\n"},
+      {"False", "Undone", 1, "rolled back by a person", "  next: gpu-sharing-operator rollout start default\n"},
+      {"False", "MaxFailures", 1, "v1-2 failed before",
        "  next: gpu-sharing-operator rollout start default  # retries all failed nodes, once the cause is fixed\n"},
-      {"False", "BudgetExhausted",
+      {"False", "BudgetExhausted", 0,
        "no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
        "(--cluster-max-unavailable): a01 holds 1 of 1 slot",
        "  next: kubectl get nodes a01  # they hold the slots: return them to service\n"
        "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.maxUnavailable\n"
-       "  next: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
-       "config.cluster-max-unavailable=VALUE  # to raise it\n"},
+       "  next: " +
+           upgrade_chart("and a higher config.cluster-max-unavailable\n")},
   };
   for (const auto& row : rows) {
     const Json condition{{"type", "Progressing"},
@@ -85,7 +94,7 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
     const bool paused = std::string(row.reason) == "Paused";
     merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default",
           Json{{"spec", {{"rollout", {{"paused", paused}}}}}}.dump());
-    EXPECT_EQ(run(Verb::status), 0) << err.str();
+    EXPECT_EQ(run(Verb::status), row.exit_status) << row.reason << err.str();
     EXPECT_THAT(out.str(), testing::EndsWith(std::string(row.message) + "\n" + row.next));
   }
   EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
@@ -219,19 +228,20 @@ TEST_F(RolloutCommand, APolicyThatSoaksWithoutARolloutSaysWhatItWaitsFor) {
   merge(path, Json{{"status", status}}.dump());
   sim.clock.run_for(std::chrono::hours(2));
   (void)run(Verb::status);
-  EXPECT_THAT(out.str(), HasSubstr("policy default waits: last reported: the canary gpu-1 is verified"));
+  EXPECT_THAT(out.str(), HasSubstr("policy default waits: last reported: the canary gpu-1 is verified and soaks for "
+                                   "1h0m0s; no node starts until an operator runs\n"));
 }
 
 TEST_F(RolloutCommand, AnAbortedRolloutIsCalledAborted) {
   rollout("r", "Failed", "v1-2", "any", "version: v1\n", "default", "Aborted");
-  EXPECT_EQ(run(Verb::status, "r"), 0) << "a person wanted it so";
+  EXPECT_EQ(run(Verb::status, "r"), 1) << "nothing continues before somebody acts";
   EXPECT_THAT(out.str(), HasSubstr("r: Aborted\n"));
   EXPECT_EQ(run(Verb::history), 0);
   EXPECT_THAT(out.str(), testing::ContainsRegex("v1-2 +Aborted"));
   EXPECT_EQ(run(Verb::pause), 2);
   EXPECT_THAT(err.str(), HasSubstr("r (Aborted)"));
   options.json = true;
-  EXPECT_EQ(run(Verb::status, "r"), 0);
+  EXPECT_EQ(run(Verb::status, "r"), 1);
   EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["phase"], "Failed") << "as the object has it";
   EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["reason"], "Aborted");
 }
@@ -247,7 +257,7 @@ TEST_F(RolloutCommand, StatusSaysFirstThatNoOperatorRunsAndForetellsNothingThen)
   sim.clock.run_for(std::chrono::hours(2));
   EXPECT_EQ(run(Verb::status), 1) << "nothing goes on until one runs, as for `status`";
   EXPECT_THAT(out.str(), testing::StartsWith("No operator is running: pod-1 has not renewed the Lease since "));
-  EXPECT_THAT(out.str(), HasSubstr("  Last reported: RollingOut: it is so\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  Last reported: RollingOut: it is so; no node starts until an operator runs\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
   EXPECT_THAT(out.str(), Not(HasSubstr("ETA")));
   options.json = true;
@@ -317,9 +327,7 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
     return at == std::string::npos ? std::string() : out.str().substr(at);
   };
   EXPECT_EQ(next_for("PDBRefuses"), "  next: kubectl get poddisruptionbudgets --all-namespaces  # gpu-1\n");
-  EXPECT_EQ(next_for("Forbidden"),
-            "  next: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
-            "eviction.enabled=true  # gpu-1\n");
+  EXPECT_EQ(next_for("Forbidden"), "  next: " + upgrade_chart("--set eviction.enabled=true; gpu-1\n"));
   EXPECT_EQ(next_for("WaitingForWorkloads"),
             "  next: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n");
   (void)plugin_pod();
@@ -344,7 +352,12 @@ TEST_F(RolloutCommand, StatusOfAFailedCanaryNamesThePodTheUndoAndOneRetry) {
     nodes.push_back({{"name", name}, {"state", "Failed"}, {"reason", "VerificationFailed"}, {"message", ended}});
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
         Json{{"status", {{"nodes", nodes}, {"counts", {{"failed", 3}}}}}}.dump());
-  record_gpu_1("v1-0");
+  FleetRecord before = record_with_gpu_1("v1-0");
+  const std::string earlier = "version: v1\n";
+  const std::string revision = revision_of(parse_profile(earlier).profile);
+  before.verified["gpu-operator/mps-config/any"] = revision;
+  before.texts[revision] = earlier;
+  record(print_head({before}));
   fail("gpu-1");
   const std::string last =
       "  next: gpu-sharing-operator rollout undo r --dry-run  # to go back\n"
@@ -363,6 +376,123 @@ TEST_F(RolloutCommand, StatusOfAFailedCanaryNamesThePodTheUndoAndOneRetry) {
       next(),
       "  next: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous  # gpu-1\n" +
           last);
+}
+
+TEST_F(RolloutCommand, StatusOfAFailedFirstProfileNamesTheConfigMapBecauseNothingCanBeUndone) {
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "MaxFailures");
+  record_gpu_1("v1-0");
+  EXPECT_EQ(run(Verb::status), 1) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("  next: kubectl edit configmap mps-config --namespace gpu-operator  # to correct "
+                                   "key any: no earlier profile of it is on record\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("rollout undo")));
+  EXPECT_EQ(run(Verb::undo), 2) << "it would refuse";
+}
+
+// Two stops are ended in one order: a resume of what is aborted would continue nothing.
+TEST_F(RolloutCommand, StatusOfAnAbortedAndPausedRolloutNamesTheRetryAndThenTheResume) {
+  const auto next = [&] {
+    EXPECT_EQ(run(Verb::status), 1) << out.str() << err.str();
+    const std::size_t at = out.str().find("  next: ");
+    return at == std::string::npos ? std::string() : out.str().substr(at);
+  };
+  const std::string start = "  next: gpu-sharing-operator rollout start default";
+  const std::string then = "  # then, because it is paused as well: gpu-sharing-operator rollout resume ";
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "Paused");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":true,"aborted":true}})");
+  EXPECT_EQ(next(), start + then + "r\n");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
+  EXPECT_EQ(next(), start + then + "policy/default\n");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":false}}})");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":false}})");
+  EXPECT_EQ(next(), start + "\n");
+}
+
+TEST_F(RolloutCommand, StatusNamesAnInvalidTextBeforeAnyStatusDoes) {
+  record_gpu_1(target());
+  EXPECT_EQ(run(Verb::status), 0) << out.str();
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"any":"version: v7\n"}})");
+  EXPECT_EQ(run(Verb::status), 1) << err.str();
+  EXPECT_THAT(out.str(),
+              testing::ContainsRegex("policy default waits: ConfigInvalid \\(gpu-1\\): .*any.*\n"
+                                     "  next: kubectl edit configmap mps-config --namespace gpu-operator\n"));
+}
+
+// A deleted policy has no status: its stop is in the operator's record.
+TEST_F(RolloutCommand, StatusNamesAPolicyThatIsGoneAndStillStopsItsNodes) {
+  FleetRecord kept = edit_behind_pods_of({"gpu-1"});
+  kept.policies["research"] = gone_policy("research", R"({"priority":10,"rollout":{"paused":true}})", sim.clock.now());
+  kept.policies["idle"] = gone_policy("idle", R"({"priority":-10,"rollout":{"paused":true}})", sim.clock.now());
+  record(print_head({kept}));
+  for (const char* name : {"", "policy/research"}) {
+    EXPECT_EQ(run(Verb::status, name), 0) << err.str();
+    EXPECT_THAT(
+        out.str(),
+        HasSubstr("policy research waits: PolicyGone: SharingPolicy research does not exist any more, and its "
+                  "stop (paused) still applies\n  next: kubectl annotate configmap --namespace "
+                  "gpu-sharing-operator gpu-sharing-operator-state --overwrite gpusharing.dev/forget-policies="));
+    EXPECT_THAT(out.str(), HasSubstr("to end this one alone, create SharingPolicy research again\n"));
+    EXPECT_THAT(out.str(), Not(HasSubstr("idle"))) << "no node waits for it";
+  }
+  EXPECT_EQ(run(Verb::status, "policy/default"), 2) << out.str();
+  kept.policies.erase("research");
+  (void)send(k8s::Method::del, "/api/v1/namespaces/gpu-sharing-operator/configmaps/gpu-sharing-operator-state", "", "");
+  record(print_head({kept}));
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), Not(HasSubstr("PolicyGone")));
+}
+
+// Where the chart's own ConfigMap shows the Helm release, it is named.
+TEST_F(RolloutCommand, StatusNamesTheHelmReleaseOfTheOperatorWhereItIsKnown) {
+  post("/api/v1/namespaces/gpu-sharing-operator/configmaps",
+       R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"gso-config",
+           "labels":{"app.kubernetes.io/managed-by":"Helm"},"annotations":{"gpusharing.dev/crds":"",
+           "meta.helm.sh/release-name":"gso","meta.helm.sh/release-namespace":"gpu-sharing-operator"}}})");
+  post("/api/v1/namespaces/gpu-sharing-operator/configmaps",
+       R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"another","labels":{
+           "app.kubernetes.io/managed-by":"Helm"},"annotations":{"meta.helm.sh/release-name":"another"}}})");
+  post("/apis/gpusharing.dev/v1alpha1/sharingrollouts",
+       R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingRollout","metadata":{"name":"default-mps-1"},
+           "spec":{"policy":"default","daemonSet":"gso/mps","key":"","toRevision":"7c9d6b8f5"}})");
+  sim.clock.run_for(std::chrono::seconds(1));
+  const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", "Forbidden"}, {"message", "so it is"}};
+  const Json status{{"phase", "Progressing"}, {"counts", {{"failed", 1}}}, {"nodes", Json::array({node})}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/default-mps-1/status", Json{{"status", status}}.dump());
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), HasSubstr("  next: helm list --namespace gpu-sharing-operator  # names the chart of release "
+                                   "gso; upgrade the release to that chart"));
+  EXPECT_THAT(out.str(), HasSubstr("  next: helm rollback gso --namespace gpu-sharing-operator  # to go back; to go "
+                                   "on, correct the standaloneMps values and upgrade the release\n"));
+}
+
+// The stops outlive the CRDs: what still holds nodes is named with what ends it, although no rollout can be shown.
+TEST_F(OurClusterWithoutCrds, StatusNamesThePoliciesAndConfigMapsThatAreStillStopped) {
+  FleetRecord kept;
+  kept.crds_gone_since = sim.clock.now();
+  kept.policies["research"] = gone_policy("research", R"({"mode":"Observe"})", sim.clock.now());
+  kept.policies["free"] = gone_policy("free", "{}", sim.clock.now());
+  post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state_of(kept));
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+        R"({"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}})");
+  std::ostringstream out;
+  std::ostringstream err;
+  RolloutOptions options;
+  options.verb = Verb::status;
+  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 2);
+  EXPECT_THAT(err.str(), HasSubstr("CRDs are not installed in this cluster, so no rollout is shown"));
+  EXPECT_THAT(out.str(), HasSubstr("policy research waits: CRDsGone: SharingPolicy research does not exist any more, "
+                                   "and its stop (mode Observe) still applies\n"
+                                   "  next: kubectl apply --server-side -f crds/\n"
+                                   "  next: kubectl annotate configmap --namespace gpu-sharing-operator "));
+  EXPECT_THAT(out.str(), Not(HasSubstr("free")));
+  EXPECT_THAT(out.str(), testing::ContainsRegex("Paused: .*gpu-operator/mps-config.*\n"
+                                                "  next: gpu-sharing-operator rollout resume\n"));
+  out.str("");
+  options.json = true;
+  (void)sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err));
+  const Json document = Json::parse(out.str());
+  ASSERT_EQ(document["waiting"].size(), 2U);
+  EXPECT_EQ(document["waiting"][0]["policy"], "research");
+  EXPECT_EQ(document["waiting"][1]["reason"], "Paused");
 }
 
 // The same command for several nodes is printed once.
@@ -387,9 +517,7 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
   const std::string edit = "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.";
   const std::string of_policy = edit + "maxUnavailable\n";
   const std::string of_group = edit + "maxUnavailablePerGroup\n";
-  const std::string of_cluster =
-      "  next: helm upgrade RELEASE CHART --namespace NAMESPACE --reset-then-reuse-values --set "
-      "config.cluster-max-unavailable=VALUE  # to raise it\n";
+  const std::string of_cluster = "  next: " + upgrade_chart("and a higher config.cluster-max-unavailable\n");
   const auto return_to_service = [](const std::string& nodes) {
     return "  next: kubectl get nodes " + nodes + "  # they hold the slots: return them to service\n";
   };

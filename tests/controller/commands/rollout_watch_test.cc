@@ -13,6 +13,7 @@
 #include "controller/commands/rollout/watch.h"
 #include "controller/commands/shared/node_filter.h"
 #include "controller/commands/shared/screen.h"
+#include "reconcilers/fleet/pass.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso {
@@ -87,6 +88,20 @@ TEST_F(RolloutWatch, EndsWith1WhenItFailedOrSomebodyAbortedIt) {
   phase("r", "Paused", "MaxFailures");
   EXPECT_EQ(result(), 1);
   EXPECT_THAT(out.str(), HasSubstr("stopped: rollout r is Paused (MaxFailures): so it is\n"));
+}
+
+TEST_F(RolloutWatch, EndsWith1WhereItWasAbortedEvenIfItIsPausedAsWell) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  const std::string r = rollout_name({"default", "gpu-operator/mps-config", "any"}, target());
+  rollout(r, "Paused", target(), "any", "version: v1\n", "default", "Paused");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + r, R"({"spec":{"paused":true,"aborted":true}})");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
+  for (const std::string& name : {std::string(), r}) {
+    out.str("");
+    wait_for(name);
+    EXPECT_EQ(result(), 1) << out.str();
+    EXPECT_THAT(out.str(), HasSubstr("stopped: "));
+  }
 }
 
 TEST_F(RolloutWatch, WaitsForAPauseToBeLiftedUntilTheTimeout) {

@@ -253,10 +253,15 @@ TEST(ExplainNode, TheDefaultThatNodesHaveLoadedIsSetAgain) {
 
 TEST(ExplainNode, AKeyThatIsNotThereIsNotLinted) {
   const NodeExplanation invalid = Explained(cluster("    sharing: [", "", R"(nvidia.com/gpu: "2")")).node("gpu-1");
-  EXPECT_EQ(invalid.next,
+  EXPECT_EQ(invalid.next, "kubectl edit configmap plugin-config --namespace gpu-operator")
+      << "no other text was there before";
+  EXPECT_EQ(invalid.strategy, "invalid");
+  Explained edited(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  edited.world.policies_served = true;
+  edit(edited, "sharing:", "sharing: [");
+  EXPECT_EQ(edited.node("gpu-1").next,
             "kubectl edit configmap plugin-config --namespace gpu-operator  # or restore the text that was verified "
             "last, after a look: gpu-sharing-operator rollout undo --dry-run");
-  EXPECT_EQ(invalid.strategy, "invalid");
   std::string missing = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
   missing.replace(missing.find("  any: |"), 8, "  other: |");
   EXPECT_EQ(Explained(missing).node("gpu-1").next,

@@ -22,9 +22,17 @@ class Looks:
 
     def audit(self):
         """What `audit` prints about the cluster: its exit status and its findings."""
+        status, printed = self.run_audit()
+        return status, printed["findings"]
+
+    def audited_problems(self):
+        """The same findings, merged, each with the command that shows or corrects the cause."""
+        return self.run_audit()[1]["problems"]
+
+    def run_audit(self):
         done = ask(["audit", "-f", "-", "-o", "json"], self.manifests())
         try:
-            return done.returncode, json.loads(done.stdout)["findings"]
+            return done.returncode, json.loads(done.stdout)
         except ValueError:
             raise Failure("expected an audit in JSON, got exit status %d: %s" %
                           (done.returncode, show(done.stderr or done.stdout)))

@@ -1,0 +1,163 @@
+// `rollout status`: rollouts in progress, policies that wait without one, and what to type next.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+#include <utility>
+
+#include "controller/commands/rollout/verbs.h"
+#include "controller/commands/rollout/view.h"
+#include "controller/commands/rollout/wait.h"
+#include "controller/commands/rollout/way_out.h"
+#include "reconcilers/cluster/paused_config_maps.h"
+#include "reconcilers/explain/shown_state.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/stops.h"
+
+namespace gso {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+// What keeps policies from a rollout, of those that have none among `under_way`. A rollout that is named answers for
+// itself.
+std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
+                                 const std::vector<RolloutFacts>& under_way) {
+  const std::optional<std::string> policy = policy_of(call.options.name);
+  if (!call.options.name.empty() && !policy) return {};
+  std::set<std::string> busy;
+  for (const RolloutFacts& facts : under_way) busy.insert(facts.rollout->policy);
+  return waiting_policies(pass, policy, busy);
+}
+
+// The completion that the operator has estimated; empty: it has not, or the end is unknown.
+std::string estimate_of(const RolloutCall& call, const RolloutFacts& facts) {
+  const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
+  const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
+  const bool current = text_at(status, "currentRollout") == facts.rollout->meta.name;
+  if (!current || call.no_operator || !waits_for_workloads(facts).empty()) return {};
+  return text_at(status, "estimatedCompletion");
+}
+
+RecordedStop stop_of(const RolloutCall& call, const RolloutFacts& facts) {
+  return recorded_stop(facts, call.world.policies.find(facts.rollout->policy));
+}
+
+// Those in progress, and those whose stop no operator has applied yet.
+std::vector<RolloutFacts> unfinished_rollouts(const RolloutCall& call) {
+  const RolloutChoice choice{call.options.name, true};
+  const auto is_unfinished = [&](const RolloutFacts& facts) {
+    return !facts.finished() || stop_of(call, facts).is_set();
+  };
+  const auto found = choose(call.world, choice, is_unfinished, "is in progress");
+  return found ? *found : std::vector<RolloutFacts>();
+}
+
+Json empty_document(const RolloutCall& call) {
+  return {{"version", kRolloutJsonVersion},
+          {"operator", call.no_operator ? call.no_operator->field() : ""},
+          {"rollouts", Json::array()},
+          {"waiting", Json::array()},
+          {"incomplete", call.incomplete}};
+}
+
+void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& facts, Json& document) {
+  const std::string estimate = estimate_of(call, facts);
+  const SharingRollout& rollout = *facts.rollout;
+  const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
+  RolloutOutlook outlook{estimate, steps, {}, stop_of(call, facts), !call.no_operator};
+  outlook.next = way_out(pass, facts, outlook);
+  Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
+  shown["estimatedCompletion"] = estimate;
+  shown["inProgress"] = Json::array();
+  for (const NodeStep& step : steps) shown["inProgress"].push_back({{"name", step.node}, {"step", step.step}});
+  shown["next"] = outlook.next;
+  if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
+}
+
+void print_json(const RolloutCall& call, const Json& document) {
+  *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+// Without the CRDs: policies that still stop their nodes by their last specs, and ConfigMaps that are paused.
+std::vector<PolicyWait> waits_without_crds(const ReadingPass& pass, const std::optional<std::string>& policy) {
+  std::vector<PolicyWait> out;
+  for (const auto& [name, held] : pass.index().held_policies) {
+    std::string text = !policy || name == *policy ? gone_policy_text(pass, name) : std::string();
+    if (!text.empty()) out.push_back({name, std::string(kCrdsGone), std::move(text), {}, 0});
+  }
+  std::set<ObjectKey> seen;
+  for (const PluginInstallation& installation : pass.index().discovery.installations) {
+    const ObjectKey key = installation.config_map_key();
+    const ConfigMapPause pause = pause_of(pass.world(), pass.index().record_or_null(), key);
+    if (policy || pause == ConfigMapPause::none || !seen.insert(key).second) continue;
+    out.push_back({"", std::string(reason_of(Gate::paused)), describe(pause, key), {}, 0});
+  }
+  return out;
+}
+
+}  // namespace
+
+int show_status(RolloutCall& call) {
+  const bool named = !call.options.name.empty();
+  std::vector<RolloutFacts> shown = unfinished_rollouts(call);
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  ReadingPass pass(call.world, index, call.settings, call.clock->now());
+  const std::vector<PolicyWait> waiting = waits_of(pass, call, shown);
+  if (shown.empty() && named && waiting.empty()) {
+    if (const std::string unknown = unknown_policy(call.world, call.options.name); !unknown.empty())
+      return call.refuse(unknown);
+  }
+  if (shown.empty() && named) {
+    const RolloutChoice choice{call.options.name, true};
+    const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
+    if (!any && waiting.empty()) return call.refuse(any.error().message);
+    if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
+  }
+  const std::optional<std::string> policy = policy_of(call.options.name);
+  const bool wrong = (call.no_operator && call.no_operator->was_running) ||
+                     std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
+                     std::ranges::any_of(waiting, &PolicyWait::is_stopped) ||
+                     ((!named || policy) && !stopped_rollout(pass, policy).empty());
+  Json document = empty_document(call);
+  for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
+  if (!call.options.json && call.no_operator) *call.out << call.no_operator->text() << "\n";
+  for (const RolloutFacts& facts : shown) show_rollout(call, pass, facts, document);
+  if (call.options.json) {
+    print_json(call, document);
+    return wrong ? 1 : 0;
+  }
+  const bool goes_on = std::ranges::any_of(waiting, &PolicyWait::goes_on);
+  if (shown.empty() && !goes_on) *call.out << "No rollout is in progress.\n";
+  for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !call.no_operator, *call.out);
+  return wrong ? 1 : 0;
+}
+
+int show_status_without_crds(RolloutCall& call) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  ReadingPass pass(call.world, index, call.settings, call.clock->now());
+  const std::vector<PolicyWait> waiting = waits_without_crds(pass, policy_of(call.options.name));
+  Json document = empty_document(call);
+  for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
+  if (call.options.json) print_json(call, document);
+  for (const PolicyWait& wait : waiting) {
+    if (!call.options.json) print_waiting(wait, outlook_of(pass, wait), !call.no_operator, *call.out);
+  }
+  return call.refuse(fmt::format(
+      "the SharingPolicy/SharingRollout CRDs are not installed in this cluster, so no rollout is shown. A rollout in "
+      "progress continues from the operator's record: `gpu-sharing-operator status` shows its nodes. `rollout pause`, "
+      "`resume` and `diff` work without the CRDs. Install them: {}",
+      kInstallCrds));
+}
+
+}  // namespace gso
