@@ -15,19 +15,17 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
-#include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/explain/audit_rollouts.h"
 #include "reconcilers/explain/neighbours.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
-#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
@@ -61,13 +59,6 @@ constexpr std::string_view kNoneAllocatable = "NoneAllocatable";
 
 bool expects_gpus(const NodeAssessment& a) {
   return a.expectation != nullptr && (!a.expectation->capacity.empty() || !a.expectation->divisible.empty());
-}
-
-// "run `COMMAND`": a command that sets a SharingPolicy or SharingRollout, which a cluster without the CRDs does not
-// have.
-std::string to_run(const World& world, std::string_view command) {
-  return world.policies_served ? fmt::format("run `{}`", command)
-                               : fmt::format("install the CRDs (`{}`), then run `{}`", kInstallCrds, command);
 }
 
 // What takes a node's GPUs out of service. Statuses and metrics have these, but no planner reports them as findings.
@@ -134,50 +125,6 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   add_outage(pass, node, *a, shown, out);
 }
 
-// What lifts the pause.
-std::string to_resume(const RolloutView& rollout) {
-  const std::string command = resume_command(rollout);
-  // It writes the ConfigMap, for which the CRDs are not needed.
-  if (pause_of_rollout(rollout).by == PausedBy::config_map) return fmt::format("run `{}`", command);
-  return to_run(rollout.pass.s.world, command);
-}
-
-// Nodes that need the rollout's target and do not get it until a person acts. nullopt: the rollout is not stopped, or
-// no node waits for it.
-std::optional<Finding> stopped_rollout(const RolloutView& rollout) {
-  const Tally& tally = rollout.profile_rollout.tally;
-  const std::int64_t waiting = tally.of(Phase::pending);
-  const GateState& gate = rollout.gate();
-  if (waiting == 0 || !row_of(gate.gate).audited) return std::nullopt;
-  // The finding PolicyGone says what else ends it.
-  const World& world = rollout.pass.s.world;
-  const bool gone = policy_is_gone(world, rollout.pass.index, rollout.key.policy);
-  if (gone && world.policies_served && gate.gate == Gate::paused) return std::nullopt;
-  const std::string start = to_run(world, fmt::format("gpu-sharing-operator rollout start {}", rollout.key.policy));
-  // The fleet runs two revisions of one profile, and nothing will change that.
-  const bool half_way = gate.gate == Gate::aborted && (tally.settled > 0 || !rollout.failed().empty());
-  std::string way_out;
-  if (gate.gate == Gate::max_failures) {
-    // Where the revision failed before, the gate's message has the command of the retry.
-    way_out = gate.message.contains("Retry: ")
-                  ? "Or restore the profile that was verified last"
-                  : fmt::format("Fix the failed nodes, then {}; or restore the profile that was verified last", start);
-  } else if (gate.gate == Gate::aborted) {
-    way_out = "Or restore the profile that the other nodes run";  // The gate's message has the command of the retry.
-  } else if (gate.gate == Gate::undone) {
-    way_out = fmt::format("To retry, {}; or restore the profile that the other nodes run", start);
-  } else if (gate.gate == Gate::paused && selector_problem(rollout.policy).empty()) {
-    way_out = fmt::format("To continue, {}", to_resume(rollout));
-  }
-  return Finding{is_stopped(gate.gate) ? Severity::error : Severity::warning,
-                 rollout.object != nullptr ? rollout_ref(rollout.object->meta.name) : policy_ref(rollout.policy),
-                 gate.reason(),
-                 fmt::format("the rollout of key {} to {} is stopped{}, and {} node{} wait{} for it: {}{}",
-                             rollout.key.key.empty() ? "(none)" : rollout.key.key, rollout.target,
-                             half_way ? " half-way" : "", waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "",
-                             gate.message, way_out.empty() ? std::string() : ". " + way_out)};
-}
-
 // A default key that does not exist is reported for the nodes (DefaultKeyNotFound, DefaultMissing), and again as
 // ConfigInvalid for a ConfigMap that is right: one problem is enough, and the cause is in the plugin's setting.
 void drop_blamed_config_maps(std::vector<Finding>& findings) {
@@ -237,18 +184,6 @@ void name_default_commands(const World& world, const FleetIndex& index, std::vec
   }
 }
 
-// After index.refresh().
-void add_stopped_rollouts(const Snapshot& snapshot, FleetIndex& index, Audit& out) {
-  RolloutViews views(snapshot, index.impl());
-  for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
-    const PluginInstallation& installation = index.impl().discovery.installations[profile_rollout.installation];
-    if (snapshot.world.unsynced_namespaces.contains(installation.ns)) continue;
-    RolloutView* rollout = views.find(key);
-    if (rollout == nullptr) continue;
-    if (auto finding = stopped_rollout(*rollout)) out.findings.push_back(*std::move(finding));
-  }
-}
-
 }  // namespace
 
 std::int64_t Audit::count(Severity severity) const {
@@ -273,7 +208,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
     if (a != nullptr && !a->matches()) pods[key.name] = operand_problems(index.impl(), *node, *a);
   }
   std::ranges::move(neighbours(snapshot.world, index), std::back_inserter(out.findings));
-  add_stopped_rollouts(snapshot, index, out);
+  std::ranges::move(waiting_rollouts(pass), std::back_inserter(out.findings));
   add_unused_profiles(snapshot.world, index, out);
   drop_drift_of_outages(out.findings);
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));

@@ -25,9 +25,9 @@ struct Audit {
 
 // The findings of every planner, with drift as an error, and also: other tools that restart the plugin's pods or give
 // out its GPUs (neighbours.h), nodes whose pods are older than their target profile, nodes that no plugin serves, nodes
-// that are Failed, NotReady or without an allocatable GPU, refused evictions, stopped rollouts that nodes wait for, and
-// invalid profiles that no node uses. If the fleet has no record, one is assumed (call assume_baseline() before).
-// `index` is refreshed.
+// that are Failed, NotReady or without an allocatable GPU, refused evictions, rollouts that nodes wait for and that
+// start none (audit_rollouts.h), and invalid profiles that no node uses. If the fleet has no record, one is assumed
+// (call assume_baseline() before). `index` is refreshed.
 [[nodiscard]] Audit audit(const Snapshot& snapshot, FleetIndex& index);
 
 }  // namespace gso

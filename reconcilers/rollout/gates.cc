@@ -28,7 +28,7 @@ namespace {
 constexpr GateRow kGates[] = {
     // gate, reason, phase of the SharingRollout, holds repairs, backs out, stops all, needs attention, audited
     {Gate::open, "", "", false, false, false, false, false},
-    {Gate::observe, kObserve, "Paused", true, true, true, false, false},
+    {Gate::observe, kObserve, "Paused", true, true, true, false, true},
     {Gate::paused, "Paused", "Paused", true, true, true, true, true},
     {Gate::aborted, "Aborted", "Failed", true, true, true, true, true},
     {Gate::undone, kUndone, "Paused", true, true, true, true, true},

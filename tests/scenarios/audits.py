@@ -1,5 +1,5 @@
 """What `audit` reports about a fleet: nodes that serve nothing, and rollouts that have stopped."""
-from scenario import INVALID, expect, expect_that, fleet, scenario, ts
+from scenario import INVALID, expect, expect_that, fleet, mps, scenario, ts
 
 
 def audited(c, reason, severity):
@@ -75,9 +75,120 @@ def an_audit_warns_of_a_paused_rollout_that_nodes_wait_for():
     expect_that("rollout resume policy/default" in paused[0]["message"], "the command to go on", paused)
 
 
+def said_about(c, reason):
+    """The severity and message of the one finding of `audit` with that reason about a rollout, and the exit status."""
+    status, found = c.audit()
+    of_reason = [(f["severity"], f["message"]) for f in found if f["reason"] == reason and f["object"]["kind"] != "Node"]
+    expect("findings %s" % reason, len(of_reason), 1)
+    return of_reason[0] + (status,)
+
+
 def expect_texts(message, *texts):
     for text in texts:
         expect_that(text in message, text, message)
+
+
+def half_way(c, replicas=8):
+    """The profile is edited, and some of six nodes have it."""
+    c.edit(any=ts(replicas))
+    for _ in range(4):
+        c.after("2m")
+    return c
+
+
+@scenario
+def an_audit_warns_that_a_full_budget_keeps_nodes_from_their_profile():
+    """A NotReady node holds the only slot half-way: `audit` names the budget, its holder, the nodes behind and the target."""
+    c = half_way(fleet(6, ts(4)))
+    c.set_ready("n06", False)
+    for _ in range(3):
+        c.after("1m")
+    severity, message, status = said_about(c, "BudgetExhausted")
+    expect("severity and status", (severity, status), ("warning", 0))
+    expect_texts(message, "starts no node", "4 of 6 nodes wait for it (n03, n04, n05, n06)", "no slot is free: n06 holds 1 of 1 slot")
+
+
+@scenario
+def an_audit_warns_that_busy_nodes_hold_the_slots_of_a_rollout():
+    """Pods use every node and the first one waits for its own: `audit` names it and the nodes that wait behind it."""
+    c = fleet(3, mps(4))
+    for node in c.nodes():
+        c.consumer("client-" + node, node)
+    c.edit(any=mps(8))
+    for _ in range(3):
+        c.after("2m")
+    severity, message, status = said_about(c, "WaitingForWorkloads")
+    expect("severity and status", (severity, status), ("warning", 0))
+    expect_texts(message, "2 of 3 nodes wait for it (n02, n03)", "n01 waits for pods to end")
+
+
+@scenario
+def an_audit_of_a_rollout_that_goes_on_warns_of_nothing():
+    """A node is being verified and the others wait for it: `audit` reports neither errors nor warnings."""
+    c = fleet(6, ts(4))
+    c.edit(any=ts(8))
+    c.after("2m")
+    c.after("10s")
+    expect_that(c.in_progress(), "a node in a change", "none")
+    status, found = c.audit()
+    expect("status and findings", (status, [f["reason"] for f in found if f["severity"] != "info"]), (0, []))
+
+
+@scenario
+def an_audit_warns_that_mode_observe_keeps_nodes_from_their_profile():
+    """The policy is set to Observe half-way: `audit` names the mode, the nodes behind and the command that changes them."""
+    c = half_way(fleet(6, ts(4)))
+    c.policy(mode="Observe")
+    for _ in range(2):
+        c.after("2m")
+    severity, message, status = said_about(c, "Observe")
+    expect("severity and status", (severity, status), ("warning", 0))
+    expect_texts(message, "nodes wait for it (", "the policy's mode is Observe", "kubectl patch sharingpolicies default")
+
+
+@scenario
+def an_audit_warns_that_held_nodes_do_not_run_their_profile():
+    """A person holds three of six nodes, and the others have their new profile: `audit` names the three and the hold."""
+    c = fleet(6, ts(4))
+    for node in ("n04", "n05", "n06"):
+        c.annotate("Node", node, "gpusharing.dev/hold", "true")
+    c.edit(any=ts(8))
+    for _ in range(12):
+        c.after("2m")
+    severity, message, _ = said_about(c, "Held")
+    expect("severity", severity, "warning")
+    expect_texts(message, "3 of 6 nodes wait for it (n04, n05, n06)", "gpusharing.dev/hold is set")
+
+
+@scenario
+def an_audit_says_for_information_that_nodes_wait_for_an_approval_or_a_window():
+    """An edit waits for an approval, or for a window in years: `audit` says so, and neither is a warning."""
+    for reason, spec, text in (("AwaitingApproval", {"mode": "Approve"}, "rollout approve policy/default"),
+                               ("OutsideWindow", {"rollout": {"maintenanceWindows": [{"cron": "0 2 29 2 *", "duration": "1h"}]}},
+                                "the next maintenance window opens at 2028-02-29")):
+        c = fleet(3, ts(4))
+        c.policy(**spec)
+        c.edit(any=ts(8))
+        for _ in range(3):
+            c.after("2m")
+        severity, message, status = said_about(c, reason)
+        expect("severity and status", (severity, status), ("info", 0))
+        expect_texts(message, "3 of 3 nodes wait for it (n01, n02, n03)", text)
+
+
+@scenario
+def an_audit_of_an_aborted_rollout_whose_policy_is_paused_retries_before_it_resumes():
+    """A rollout is aborted while its policy is paused: that is an error, and the retry comes before the resume."""
+    c = half_way(fleet(6, ts(4)))
+    c.policy(rollout={"paused": True})
+    c.after("2m")
+    c.switch(aborted=True)
+    for _ in range(2):
+        c.after("2m")
+    severity, message, status = said_about(c, "Aborted")
+    expect("severity and status", (severity, status), ("error", 1))
+    retry, resume = message.find("rollout start default"), message.find("rollout resume policy/default")
+    expect_that(0 <= retry < resume, "the retry, then the resume", message)
 
 
 @scenario

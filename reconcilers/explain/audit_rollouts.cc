@@ -1,0 +1,164 @@
+#include "reconcilers/explain/audit_rollouts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/explain/earlier_revision.h"
+#include "reconcilers/explain/remedy.h"
+#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/object_refs.h"
+#include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/stops.h"
+
+namespace gso {
+
+std::string to_run(const World& world, std::string_view command) {
+  return world.policies_served ? fmt::format("run `{}`", command)
+                               : fmt::format("install the CRDs (`{}`), then run `{}`", kInstallCrds, command);
+}
+
+namespace {
+
+// What lifts the pause.
+std::string to_resume(const RolloutView& rollout) {
+  const std::string command = resume_command(rollout);
+  // It writes the ConfigMap, for which the CRDs are not needed.
+  if (pause_of_rollout(rollout).by == PausedBy::config_map) return fmt::format("run `{}`", command);
+  return to_run(rollout.pass.s.world, command);
+}
+
+// The other way out after failures: back, where there is something to go back to.
+std::string correction_of(const RolloutView& rollout) {
+  const World& world = rollout.pass.s.world;
+  if (owns_key(rollout.policy, rollout.key)) return fmt::format("change spec.profile of policy {}", rollout.key.policy);
+  if (has_earlier_text(world, rollout.pass.index, rollout.key.config_map, rollout.key.key))
+    return "restore the profile before it";
+  return fmt::format("correct the profile, because no earlier one is on record: `{}`",
+                     correct_key_command(world, rollout.pass.index, config_map_key(rollout.key.config_map)));
+}
+
+// What goes on from the closed gate, where its message does not say it.
+std::string way_out_of(const RolloutView& rollout, const GateState& gate) {
+  const World& world = rollout.pass.s.world;
+  const std::string start = to_run(world, fmt::format("gpu-sharing-operator rollout start {}", rollout.key.policy));
+  switch (gate.gate) {
+    case Gate::max_failures:
+      // Where the revision failed before, the gate's message has the command of the retry.
+      return gate.message.contains("Retry: ")
+                 ? "Or " + correction_of(rollout)
+                 : fmt::format("Fix the failed nodes, then {}; or {}", start, correction_of(rollout));
+    case Gate::aborted:  // The gate's message has the command of the retry.
+    case Gate::undone: {
+      const bool paused = pause_of_rollout(rollout).by != PausedBy::nobody;
+      return fmt::format(
+          "{}{}Or restore the profile that the other nodes run",
+          world.policies_served ? "" : fmt::format("Before that, install the CRDs (`{}`). ", kInstallCrds),
+          paused ? fmt::format("Then, because it is paused as well, {}. ", to_resume(rollout)) : "");
+    }
+    case Gate::paused:
+      return selector_problem(rollout.policy).empty() ? "To continue, " + to_resume(rollout) : std::string();
+    case Gate::observe:
+      // The finding CRDsGone says what ends that of a policy without an object.
+      return policy_is_gone(world, rollout.pass.index, rollout.key.policy) ? std::string()
+                                                                           : "To change them: " + stop_command(rollout);
+    case Gate::approval:
+      return fmt::format("To approve it after a look at `gpu-sharing-operator diff`, {}",
+                         to_run(world, stop_command(rollout)));
+    default:
+      return {};
+  }
+}
+
+// Nodes of the rollout that wait to start, by name.
+std::vector<std::string> waiting_nodes(const RolloutView& rollout) {
+  std::vector<std::string> out;
+  for (const auto& [product, group] : rollout.profile_rollout.groups) {
+    for (const auto& [available, name] : group.pending) out.push_back(name);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+// `does`: "is stopped", "starts no node".
+Finding finding_of(const RolloutView& rollout, Severity severity, std::string reason, std::string_view does,
+                   std::string_view why) {
+  const std::int64_t waiting = rollout.profile_rollout.tally.of(Phase::pending);
+  const std::string key = rollout.key.key.empty() ? "(none)" : rollout.key.key;
+  return Finding{severity,
+                 rollout.object != nullptr ? rollout_ref(rollout.object->meta.name) : policy_ref(rollout.policy),
+                 std::move(reason),
+                 fmt::format("the rollout of key {} to {} {}, and {} of {} node{} wait{} for it ({}): {}", key,
+                             rollout.target, does, waiting, rollout.profile_rollout.tally.total,
+                             rollout.profile_rollout.tally.total == 1 ? "" : "s", waiting == 1 ? "s" : "",
+                             first_names(waiting_nodes(rollout)), why)};
+}
+
+// A closed gate. nullopt: it opens by itself, or another finding says what stops the rollout.
+std::optional<Finding> stopped_rollout(const RolloutView& rollout) {
+  const GateState ended = ended_by(rollout);
+  const GateState& gate = ended.is_open() ? rollout.gate() : ended;
+  const GateRow& row = row_of(gate.gate);
+  if (!row.audited && !row.needs_attention) return std::nullopt;
+  // The finding PolicyGone says what else ends it.
+  const World& world = rollout.pass.s.world;
+  const bool gone = policy_is_gone(world, rollout.pass.index, rollout.key.policy);
+  const bool by_failures = gate.gate == Gate::max_failures || gate.gate == Gate::mechanism_unusable;
+  if (gone && world.policies_served && !by_failures) return std::nullopt;
+  const Tally& tally = rollout.profile_rollout.tally;
+  // The fleet runs two revisions of one profile, and nothing will change that.
+  const bool half_way = gate.gate == Gate::aborted && (tally.settled > 0 || !rollout.failed().empty());
+  const Severity severity = is_stopped(gate.gate) ? Severity::error : row.audited ? Severity::warning : Severity::info;
+  const std::string way_out = way_out_of(rollout, gate);
+  return finding_of(rollout, severity, gate.reason(), half_way ? "is stopped half-way" : "is stopped",
+                    way_out.empty() ? gate.message : fmt::format("{}. {}", gate.message, way_out));
+}
+
+// Its nodes in a change, if each of them only waits for its pods to end; empty: one makes progress, or none is there.
+std::vector<std::string> waiting_for_pods(const RolloutView& rollout) {
+  const Tally& tally = rollout.profile_rollout.tally;
+  std::vector<std::string> out;
+  if (tally.moving() > tally.of(Phase::draining) || rollout.waits().some_start) return out;
+  for (const std::string& name : rollout.changing()) {
+    if (rollout.pass.index.find(name)->phase == Phase::draining) out.push_back(name);
+  }
+  return out;
+}
+
+// No gate is closed, and no node makes progress.
+std::optional<Finding> standing_rollout(const RolloutView& rollout) {
+  if (const auto& standstill = rollout.standstill())
+    return finding_of(rollout, Severity::warning, standstill->reason, "starts no node", standstill->message);
+  const std::vector<std::string> draining = waiting_for_pods(rollout);
+  const std::string& waits = rollout.waits().message;
+  if (draining.empty() || waits.empty()) return std::nullopt;
+  return finding_of(rollout, Severity::warning, std::string(kWaitingForWorkloads), "starts no node",
+                    fmt::format("{}; {} for pods to end", waits,
+                                draining.size() == 1 ? draining.front() + " waits" : first_names(draining) + " wait"));
+}
+
+}  // namespace
+
+std::vector<Finding> waiting_rollouts(ReadingPass& pass) {
+  std::vector<Finding> out;
+  for (const auto& [key, profile_rollout] : pass.index().profile_rollouts) {
+    const PluginInstallation& installation = pass.index().discovery.installations[profile_rollout.installation];
+    if (pass.world().unsynced_namespaces.contains(installation.ns)) continue;
+    const RolloutView* rollout = pass.rollout(key);
+    if (rollout == nullptr || profile_rollout.tally.of(Phase::pending) == 0) continue;
+    const bool open = rollout->gate().is_open() && pass.index().record;
+    auto finding = open ? standing_rollout(*rollout) : stopped_rollout(*rollout);
+    if (finding) out.push_back(*std::move(finding));
+  }
+  return out;
+}
+
+}  // namespace gso
