@@ -76,6 +76,7 @@ void Expectations::deleted(const ObjectRef& object, const std::string& uid, OfNo
 
 void Expectations::unknown(const ObjectRef& object, OfNode of) {
   if (!with_store(*world_, object, [](auto&, auto) {})) return;
+  if (object.kind == "Pod" && stored(*world_, object) == nullptr) return;
   Expected& expected = slot(object, std::move(of));
   expected.resource_version.clear();
   expected.gone_uid.clear();
@@ -178,6 +179,9 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef ob
       outcome = std::unexpected(live.error());
       return;
     }
+    // Its watch has deleted it meanwhile, or none covers it: nobody would ever take it out again.
+    const bool covered = object.kind != "Pod" && known_before.empty();
+    if (store.find(name) == nullptr && !covered) return;
     store.apply(*std::move(live));  // Ignored where the watch has overtaken this GET.
   });
   co_return outcome;

@@ -79,6 +79,40 @@ TEST_F(ExpectationsTest, ALiveReadThatTheWatchHasOvertakenIsNotPutBack) {
   EXPECT_EQ(world.nodes.find("n1")->meta.labels.get("a"), "newer");
 }
 
+// The answer of the GET and the event of the watch come by two connections.
+TEST_F(ExpectationsTest, WhatTheWatchHasDeletedIsNotPutBackByALiveReadThatWasOnItsWay) {
+  const std::string pod = R"({"metadata":{"name":"p1","namespace":"gpu-operator","uid":"u1","resourceVersion":"4"}})";
+  world.operand_pods.apply(*project_pod(pod));
+  script["GET /api/v1/namespaces/gpu-operator/pods/p1"] = [&] {
+    world.operand_pods.erase({"gpu-operator", "p1"});
+    return ScriptedAnswer::json(200, pod);
+  };
+  script["GET /api/v1/nodes/n1"] = [&] {
+    world.nodes.erase({"", "n1"});
+    return ScriptedAnswer::json(200, node_json("n1", 5));
+  };
+  EXPECT_TRUE(sim.run(expectations.refresh_one({"v1", "Pod", "gpu-operator", "p1", "u1"})).has_value());
+  EXPECT_TRUE(sim.run(expectations.refresh_one({"v1", "Node", "", "n1", ""})).has_value());
+  EXPECT_EQ(world.operand_pods.size(), 0U) << "no watch would ever take it out again";
+  EXPECT_EQ(world.nodes.find("n1"), nullptr);
+}
+
+// No watch covers the pods that use GPUs. One in the store of the plugin's pods would count as one of those: as no
+// reason not to restart the plugin beneath it.
+TEST_F(ExpectationsTest, AWorkloadWhoseEvictionGotNoAnswerDoesNotBecomeAPodOfThePlugin) {
+  script["POST"] = [] { return ScriptedAnswer::broken(); };
+  script["GET /api/v1/namespaces/team/pods/train"] = [] {
+    return ScriptedAnswer::json(200,
+                                R"({"metadata":{"name":"train","namespace":"team","uid":"u9","resourceVersion":"4"}})");
+  };
+  execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "train"}, "u9"}, "Evict", "", true, "n1"}});
+  settle_overdue();
+  EXPECT_EQ(world.operand_pods.size(), 0U);
+  const ObjectRef pod{"v1", "Pod", "team", "train", "u9"};
+  EXPECT_TRUE(sim.run(expectations.refresh_one(pod)).has_value());
+  EXPECT_EQ(world.operand_pods.size(), 0U);
+}
+
 TEST_F(ExpectationsTest, AStalledWatchIsOvercomeByALiveReadAfterPatience) {
   execute({patch("n1", {{"a", "1"}})});
   script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 3)); };
