@@ -11,6 +11,12 @@
 namespace gso {
 namespace {
 
+// A complete view shows the state of its beginning, and is longer under way than this only where nothing works.
+constexpr Duration kLongestView = std::chrono::minutes(10);
+// A write whose answer was lost is not executed any more after this: an API server gives up on a client that is gone,
+// and whoever leads writes on for no longer without an answer (S4).
+constexpr Duration kLongestExecution = std::chrono::seconds(15);
+
 k8s::ObjectKey key_of(const ObjectRef& object) {
   return {object.ns, object.name};
 }
@@ -57,7 +63,9 @@ Expectations::Expected& Expectations::slot(const ObjectRef& object, OfNode of) {
   expected.object = object;
   expected.of = std::move(of);
   expected.write = ++writes_;
-  if (expected.since == MonoTime{}) expected.since = clock_->monotonic();
+  if (expected.since == MonoTime{} || expected.settled_at) expected.since = clock_->monotonic();
+  expected.settled_at.reset();
+  expected.lost_at.reset();
   expected.refresh_at = clock_->monotonic() + patience_;
   return expected;
 }
@@ -80,7 +88,7 @@ void Expectations::unknown(const ObjectRef& object, OfNode of) {
   Expected& expected = slot(object, std::move(of));
   expected.resource_version.clear();
   expected.gone_uid.clear();
-  expected.refresh_at = clock_->monotonic();
+  expected.lost_at = expected.refresh_at = clock_->monotonic();
 }
 
 bool Expectations::met(const Expected& expected) const {
@@ -98,20 +106,39 @@ bool Expectations::met(const Expected& expected) const {
 }
 
 bool Expectations::current() {
-  std::erase_if(pending_, [this](const auto& entry) { return met(entry.second); });
-  return pending_.empty();
+  const MonoTime now = clock_->monotonic();
+  std::erase_if(pending_, [&](const auto& entry) {
+    const std::optional<MonoTime>& settled_at = entry.second.settled_at;
+    return met(entry.second) && (!settled_at || now - *settled_at > kLongestView);
+  });
+  bool all_met = true;
+  for (auto& [key, expected] : pending_) {
+    if (met(expected)) continue;
+    all_met = false;
+    if (!expected.settled_at) continue;
+    expected.settled_at.reset();
+    expected.since = now;
+    expected.refresh_at = now + patience_;
+  }
+  return all_met;
 }
 
 bool Expectations::fleet_is_current() {
   (void)current();
-  return std::ranges::all_of(pending_, [](const auto& entry) { return !entry.second.of.node.empty(); });
+  return std::ranges::all_of(
+      pending_, [](const auto& entry) { return entry.second.settled_at || !entry.second.of.node.empty(); });
+}
+
+std::size_t Expectations::size() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(pending_, [](const auto& entry) { return !entry.second.settled_at; }));
 }
 
 NodesBeingWritten Expectations::nodes() {
   (void)current();
   NodesBeingWritten out;
   for (const auto& [key, expected] : pending_) {
-    if (expected.of.node.empty()) continue;
+    if (expected.of.node.empty() || expected.settled_at) continue;
     std::shared_ptr<const PatchNode>& change = out[expected.of.node];
     if (change == nullptr) change = expected.of.change;
   }
@@ -126,7 +153,9 @@ MonoTime Expectations::next_refresh() const {
 
 Duration Expectations::lag() const {
   Duration oldest{0};
-  for (const auto& [key, expected] : pending_) oldest = std::max(oldest, clock_->monotonic() - expected.since);
+  for (const auto& [key, expected] : pending_) {
+    if (!expected.settled_at) oldest = std::max(oldest, clock_->monotonic() - expected.since);
+  }
   return oldest;
 }
 
@@ -140,13 +169,42 @@ std::vector<ObjectRef> Expectations::take_overdue() {
   return out;
 }
 
+// It is unknown whether a node's change was written, and the Node is still the one that it was planned for: the API
+// server can execute the write a moment after the live read.
+bool Expectations::can_begin_still(const Expected& expected) const {
+  const PatchNode* change = expected.of.change.get();
+  if (!expected.lost_at || change == nullptr || !change->resource_version) return false;
+  const k8s::ObjectMeta* now = stored(*world_, expected.object);
+  return now != nullptr && now->resource_version == *change->resource_version &&
+         clock_->monotonic() - *expected.lost_at < kLongestExecution;
+}
+
+// The store shows it now, and must not show an older state again: what was read is newer than a complete view that is
+// on its way, and whose objects replace those of the store. False: there is nothing to expect, before and after.
+bool Expectations::expect_what_was_read(Expected& expected, const std::string& uid_before) {
+  const k8s::ObjectMeta* now = stored(*world_, expected.object);
+  if (now == nullptr && uid_before.empty()) return false;
+  expected.resource_version = now == nullptr ? std::string() : now->resource_version;
+  expected.gone_uid = now == nullptr ? uid_before : std::string();
+  expected.settled_at = clock_->monotonic();
+  expected.refresh_at = MonoTime::never();
+  return true;
+}
+
 boost::asio::awaitable<std::optional<k8s::Error>> Expectations::settle(ObjectRef object) {
   const Key key{object.kind, key_of(object)};
   const auto asked = pending_.find(key);
   const std::uint64_t write = asked == pending_.end() ? 0 : asked->second.write;
+  const k8s::ObjectMeta* before = stored(*world_, object);
+  const std::string uid_before = before == nullptr ? std::string() : std::string(before->uid);
   const k8s::Result<void> read = co_await refresh_one(object);
   const auto it = pending_.find(key);
   if (it == pending_.end() || it->second.write != write) co_return std::nullopt;
+  if (read && can_begin_still(it->second)) {
+    it->second.refresh_at = std::min(*it->second.lost_at + kLongestExecution, clock_->monotonic() + patience_);
+    co_return std::nullopt;
+  }
+  if (read && expect_what_was_read(it->second, uid_before)) co_return std::nullopt;
   if (read || !k8s::retryable(read.error())) {
     pending_.erase(it);
     co_return read ? std::nullopt : std::optional(read.error());

@@ -6,7 +6,9 @@
 //  could
 //    act twice or overstep a budget; while fleet_is_current() is false it cannot be made at all.
 //  - An expectation that is not met in time is settled by a live GET, whose answer is put into the store (it is newer
-//    than what the store has); a stalled watch thus cannot block the fleet.
+//    than what the store has); a stalled watch thus cannot block the fleet. A complete view that was begun before can
+//    still take it away: then the expectation holds again.
+//  - A live GET puts no object into a store whose watch has deleted it meanwhile, or does not cover it.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -43,7 +45,9 @@ class Expectations {
   void written(const ObjectRef& object, const std::string& resource_version, OfNode of = {});
   // The object of this uid was deleted: gone, being deleted, or of another uid.
   void deleted(const ObjectRef& object, const std::string& uid, OfNode of = {});
-  // It is unknown whether the write happened: only a live GET can show it.
+  // It is unknown whether the write happened: only a live GET can show it, and of a change with its precondition only
+  // one that shows the Node as another version, or some time later. Pods that no store has are ignored, too: who evicts
+  // or deletes those lists them anew.
   void unknown(const ObjectRef& object, OfNode of = {});
 
   // True when the stores show all of it. Forgets what is met.
@@ -56,7 +60,8 @@ class Expectations {
   [[nodiscard]] MonoTime next_refresh() const;
   // Age of the oldest one; zero when none is outstanding.
   [[nodiscard]] Duration lag() const;
-  [[nodiscard]] std::size_t size() const { return pending_.size(); }
+  // How many there are that the stores do not show.
+  [[nodiscard]] std::size_t size() const;
 
   // The objects that need a live GET now. Each is to be given to settle(), one beside the other: none of them is named
   // again until that has ended.
@@ -80,9 +85,13 @@ class Expectations {
     OfNode of;
     MonoTime since;
     MonoTime refresh_at;
-    std::uint64_t write = 0;  // The number of the write: another one may follow while a GET is under way.
+    std::optional<MonoTime> lost_at;     // It is unknown whether the write happened.
+    std::optional<MonoTime> settled_at;  // A live GET has put into the store what is expected here.
+    std::uint64_t write = 0;             // The number of the write: another one may follow while a GET is under way.
   };
   [[nodiscard]] bool met(const Expected& expected) const;
+  [[nodiscard]] bool can_begin_still(const Expected& expected) const;
+  bool expect_what_was_read(Expected& expected, const std::string& uid_before);
   Expected& slot(const ObjectRef& object, OfNode of);
 
   k8s::Reader* client_;

@@ -41,6 +41,30 @@ TEST_F(ExpectationsTest, AWriteWithoutAnAnswerIsSettledByALiveRead) {
   EXPECT_EQ(world.nodes.find("n1")->meta.labels.get("a"), "1") << "the store learned it";
 }
 
+// The API server can still have it before it, while the GET overtakes it.
+TEST_F(ExpectationsTest, AChangeWhoseAnswerWasLostKeepsItsSlotWhileItCanStillBegin) {
+  const auto begin = [](const std::string& node) {
+    PlannedAction begins = patch(node, {});
+    std::get<PatchNode>(begins.action).set_annotations[std::string(kChangeAnnotation)] = "{}";
+    std::get<PatchNode>(begins.action).resource_version = "1";
+    return begins;
+  };
+  script["PATCH"] = [] { return ScriptedAnswer::broken(); };
+  execute({begin("n1"), begin("n2")});
+  script["GET /api/v1/nodes/n2"] = [] { return ScriptedAnswer::json(200, node_json("n2", 3)); };
+  settle_overdue();
+  NodesBeingWritten nodes = expectations.nodes();
+  ASSERT_TRUE(nodes.contains("n1")) << "it is still the version that was planned from";
+  EXPECT_NE(nodes.at("n1"), nullptr);
+  EXPECT_FALSE(nodes.contains("n2")) << "its precondition cannot hold any more";
+  sim.clock.run_for(5s);
+  settle_overdue();
+  EXPECT_TRUE(expectations.nodes().contains("n1"));
+  sim.clock.run_for(10s);
+  settle_overdue();
+  EXPECT_TRUE(expectations.nodes().empty());
+}
+
 TEST_F(ExpectationsTest, TheViewIsNotCurrentUntilTheStoreShowsTheWrite) {
   execute({patch("n1", {{"a", "1"}})});
   EXPECT_FALSE(expectations.current());
@@ -120,6 +144,64 @@ TEST_F(ExpectationsTest, AStalledWatchIsOvercomeByALiveReadAfterPatience) {
   sim.clock.run_for(5s);
   settle_overdue();
   EXPECT_TRUE(expectations.current());
+}
+
+// A relist under way has sent the nodes as they were before the write. Its view is complete after the live read.
+TEST_F(ExpectationsTest, ACompleteViewThatIsOlderThanALiveReadFreesNoNode) {
+  world.nodes.init();
+  for (const char* name : {"n1", "n2", "n3"}) world.nodes.init_apply(*project_node(node_json(name, 1)));
+  PlannedAction begins = patch("n1", {});
+  std::get<PatchNode>(begins.action).set_annotations[std::string(kChangeAnnotation)] = "{}";
+  execute({begins});
+  sim.clock.run_for(5s);
+  const std::string written = node_json("n1", 2, R"(,"annotations":{"gpusharing.dev/change":"{}"})");
+  script["GET /api/v1/nodes/n1"] = [&] { return ScriptedAnswer::json(200, written); };
+  settle_overdue();
+  EXPECT_TRUE(expectations.current());
+  EXPECT_EQ(expectations.lag(), 0s);
+  EXPECT_EQ(expectations.next_refresh(), MonoTime::never());
+
+  world.nodes.init_done();
+  EXPECT_FALSE(expectations.current());
+  const NodesBeingWritten nodes = expectations.nodes();
+  ASSERT_TRUE(nodes.contains("n1"));
+  EXPECT_NE(nodes.at("n1"), nullptr) << "it holds its slot";
+  EXPECT_EQ(expectations.next_refresh(), sim.clock.monotonic() + 5s) << "read again if the watch brings nothing";
+  world.nodes.apply(*project_node(written));
+  EXPECT_TRUE(expectations.current());
+  EXPECT_TRUE(expectations.nodes().empty());
+}
+
+TEST_F(ExpectationsTest, APodThatALiveReadFoundGoneIsNotThereAgainInAnOlderView) {
+  const std::string pod = R"({"metadata":{"name":"p1","namespace":"gpu-operator","uid":"u1","resourceVersion":"4"}})";
+  world.operand_pods.apply(*project_pod(pod));
+  world.operand_pods.init();
+  world.operand_pods.init_apply(*project_pod(pod));
+  execute({drop_pod("n1", "p1", "u1")});
+  sim.clock.run_for(5s);
+  script["GET /api/v1/namespaces/gpu-operator/pods/p1"] = [] {
+    return ScriptedAnswer::status(404, "NotFound", "pods p1 not found");
+  };
+  settle_overdue();
+  EXPECT_TRUE(expectations.current());
+  world.operand_pods.init_done();
+  EXPECT_TRUE(expectations.nodes().contains("n1")) << "nothing is planned with the pod that is gone";
+  world.operand_pods.erase({"gpu-operator", "p1"});
+  EXPECT_TRUE(expectations.current());
+}
+
+// What was read is of no use once no view can be older.
+TEST_F(ExpectationsTest, WhatWasReadIsForgotten) {
+  execute({patch("n1", {{"a", "1"}})});
+  sim.clock.run_for(5s);
+  script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2)); };
+  settle_overdue();
+  sim.clock.run_for(11min);
+  EXPECT_TRUE(expectations.current());
+  world.nodes.init();
+  world.nodes.init_apply(*project_node(node_json("n1", 1)));
+  world.nodes.init_done();
+  EXPECT_TRUE(expectations.current()) << "a restored etcd is believed";
 }
 
 // The first GET is old when it arrives: the second write is still to be shown.
