@@ -39,7 +39,7 @@ void Manager::stop_planning() {
 boost::asio::awaitable<bool> Manager::finish_writes(MonoTime deadline) {
   bool ended = co_await workers_.join_until(deadline);
   if (ended) ended = co_await plan_executor_->finish(deadline);
-  if (ended) co_return true;
+  if (ended) co_return !can_land_still();
   const auto in_flight = plan_executor_->in_flight();
   log_->warning("Unanswered writes were cancelled at the shutdown timeout", {{"inFlight", in_flight}});
   plan_executor_->cancel();
@@ -47,7 +47,13 @@ boost::asio::awaitable<bool> Manager::finish_writes(MonoTime deadline) {
   workers_.cancel();
   co_await workers_.join();
   (void)co_await plan_executor_->finish(MonoTime::never());
-  co_return in_flight == 0;
+  co_return in_flight == 0 && !can_land_still();
+}
+
+// A successor waits no longer than that for a Lease that is not released.
+bool Manager::can_land_still() const {
+  const std::optional<MonoTime> lost_at = plan_executor_->answer_lost_at();
+  return elector_ != nullptr && lost_at && clock_->monotonic() - *lost_at < options_.lease_duration;
 }
 
 boost::asio::awaitable<void> Manager::release_lease() {

@@ -56,7 +56,7 @@ class Manager {
   // Stops planning: unsent writes are not sent; writes already sent continue.
   void stop_planning();
   // Ends when the pass in progress has ended, or at the deadline (then its requests are cancelled). False: a write was
-  // cancelled, and the API server can still execute it.
+  // cancelled, or has got no answer a moment ago, and the API server can still execute it.
   boost::asio::awaitable<bool> finish_writes(MonoTime deadline);
   // Releases the Lease. Only after finish_writes() returned true: a successor writes at once (S4).
   boost::asio::awaitable<void> release_lease();
@@ -93,6 +93,7 @@ class Manager {
   [[nodiscard]] std::string leader() const;
   void view_complete(const std::string& resource, std::size_t objects);
   void watch_failed(const std::string& resource, const k8s::Error& error);
+  [[nodiscard]] bool can_land_still() const;
   void stopped_leading();
   void become_fatal(k8s::Error error);
 

@@ -79,7 +79,8 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
     if (ended) {
       co_await manager.release_lease();
     } else {
-      runtime.log->warning("The Lease is not released: the API server can still execute a cancelled write");
+      runtime.log->warning(
+          "The Lease is not released: the API server can still execute a write that it has not answered");
     }
   }
   co_await manager.end(crash);

@@ -123,6 +123,8 @@ class Executor {
   // Actions of nodes go on beside the passes.
   [[nodiscard]] bool is_busy() const { return !pool_.running().empty(); }
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
+  // When the last write ended whose answer was lost: the API server can still execute it. Empty: there was none.
+  [[nodiscard]] std::optional<MonoTime> answer_lost_at() const { return answer_lost_at_; }
   [[nodiscard]] bool crashed() const { return crashed_; }
   // Writes for a node's change that are planned still and were answered by 403: by node, with the missing right.
   [[nodiscard]] std::map<std::string, std::string> refused_writes() const;
@@ -224,6 +226,7 @@ class Executor {
   std::map<std::string, SentStatus> statuses_;  // Of the last status_interval.
   std::set<std::string> dry_run_logged_;
   std::int64_t in_flight_ = 0;
+  std::optional<MonoTime> answer_lost_at_;
   std::uint64_t writes_ = 0;
   std::uint64_t remembered_ = 0;  // Versions of the state that is kept in memory.
   bool crashed_ = false;

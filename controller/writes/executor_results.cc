@@ -305,6 +305,7 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
     }
     // After a conflict nothing was written, but the view of the object is old.
     const bool maybe_written = ambiguous(error.reason);
+    if (maybe_written) answer_lost_at_ = parts_.clock->monotonic();
     if (maybe_written || error.reason == k8s::Reason::conflict) {
       parts_.expectations->unknown(target, {planned.node, maybe_written ? change_in(planned) : nullptr});
     }

@@ -290,6 +290,40 @@ TEST_F(ManagerTest, AStopWithAnUnansweredWriteKeepsTheLeaseUntilItExpires) {
   EXPECT_EQ(created_policies(), 1U);
 }
 
+// Whoever asks in vain has given up, the server need not have.
+TEST_F(ManagerTest, AStopAMomentAfterAnAnswerWasLostKeepsTheLeaseUntilItExpires) {
+  install_crds();
+  sim::FaultRule lost = always(sim::Fault::ambiguous, "sharingpolicies");
+  lost.verb = "create";
+  lost.times = 1;
+  a.transport.faults().add(lost);
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::ambiguous) == 1; }));
+  b.start(sim);
+  run(3s);
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
+  const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
+  EXPECT_EQ(server.get(kLeases, lease)->at("spec").at("holderIdentity"), "a");
+  EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }, 30s));
+  EXPECT_EQ(created_policies(), 1U);
+}
+
+TEST_F(ManagerTest, AStopLongAfterAnAnswerWasLostReleasesTheLease) {
+  install_crds();
+  sim::FaultRule lost = always(sim::Fault::ambiguous, "sharingpolicies");
+  lost.verb = "create";
+  lost.times = 1;
+  a.transport.faults().add(lost);
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::ambiguous) == 1; }));
+  run(1min);
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
+  const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
+  EXPECT_EQ(server.get(kLeases, lease)->at("spec").at("holderIdentity"), "");
+}
+
 TEST_F(ManagerTest, AKilledOperatorReleasesNothingAndSendsNothingMore) {
   a.start(sim);
   b.start(sim);
