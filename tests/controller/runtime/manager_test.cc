@@ -143,6 +143,29 @@ TEST_F(ManagerTest, ObjectsThatAreDeletedWhileTheFirstViewIsSentAreNotInIt) {
   EXPECT_EQ(a.metric("gpusharing_store_objects", {{"resource", "daemonsets"}}), 1);
 }
 
+// A loaded server, or a proxy that holds streams back: a LIST always works.
+TEST_F(ManagerTest, WhereNoWatchOpensInTimeTheFirstViewIsListed) {
+  sim::FaultRule slow = always(sim::Fault::latency, "nodes");
+  slow.verb = "watch";
+  slow.delay = 40s;
+  a.transport.faults().add(slow);
+  a.start(sim);
+  EXPECT_TRUE(eventually([&] { return a.view->synced; }, 2min));
+}
+
+// In chunks that come too late.
+TEST_F(ManagerTest, InitialEventsThatStayAwayAreListed) {
+  sim::FaultRule silent = always(sim::Fault::latency, "nodes");
+  silent.verb = "watch";
+  silent.delay = 40s;
+  silent.skip = 1;  // It opens.
+  silent.times = 1;
+  a.transport.faults().add(silent);
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->synced; }, 2min));
+  EXPECT_EQ(a.metric("gpusharing_watch_synced", {{"resource", "nodes"}}), 1);
+}
+
 TEST_F(ManagerTest, WatchesFollowTheDaemonSetsThatAreDiscovered) {
   create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}})");
   create_plugin("gpu-operator");

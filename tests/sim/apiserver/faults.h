@@ -15,7 +15,12 @@ namespace gso::sim {
 
 enum class Fault {
   // Unary requests.
-  latency,          // Takes `delay` longer; a watch, each of its events.
+  latency,  // Takes `delay` longer; a watch, its opening and each of its events.
+  // Takes `delay` longer before the server does it, as with a webhook: it does nothing for a client that has given up.
+  webhook,
+  // The server ends the connection before it has read the request (GOAWAY). The transport sends it again if its sender
+  // agrees, except what is not the same when it is done twice.
+  refused,
   transport_error,  // No answer; the server never saw the request.
   server_error,     // `status` (5xx) before anything was committed.
   bad_gateway,      // A load balancer answers `status` with a page of its own; the server never saw the request.

@@ -112,7 +112,11 @@ class InProcessStream final : public k8s::ByteStream {
     }
     std::string bytes = watch_->take();
     const k8s::Duration late = bytes.empty() ? k8s::Duration(0) : lag_();
-    if (late > k8s::Duration(0)) co_await clock_.sleep_for(late);
+    if (late > k8s::Duration(0)) co_await clock_.sleep_for(std::min<k8s::Duration>(late, idle));
+    if (late > idle) {
+      done_ = true;
+      co_return k8s::fail(Reason::timeout, "the watch was silent for too long");
+    }
     if (bytes.empty()) {
       done_ = true;
       if (watch_->was_reset()) co_return k8s::fail(Reason::transport, "connection reset by peer");
@@ -167,12 +171,20 @@ asio::awaitable<Result<HttpResponse>> InProcessTransport::send(HttpRequest reque
   const auto pick = [&](Fault fault) { return state->faults.pick(fault, info.verb, info.plural, info.key.name); };
   k8s::Duration delay = state->identity.latency;
   if (const auto slow = pick(Fault::latency)) delay += slow->delay;
-  const bool hang = pick(Fault::hang).has_value();
+  const auto webhook = pick(Fault::webhook);
+  if (webhook) delay += webhook->delay;
   const bool late = delay > request.timeout;
+  const bool hang = pick(Fault::hang).has_value() || (webhook && late);
   co_await clock.sleep_for(hang || late ? k8s::Duration(request.timeout) : delay);
   if (hang) co_return k8s::fail(Reason::timeout, "no answer in time (injected)");
   if (!state->connected) co_return k8s::fail(Reason::transport, "connection refused (injected)");
   if (pick(Fault::transport_error)) co_return k8s::fail(Reason::transport, "connection reset by peer (injected)");
+  if (pick(Fault::refused)) {
+    if (request.method == k8s::Method::post) co_return k8s::fail(Reason::transport, "it is not sent again (injected)");
+    const Result<void> allowed = request.before_resend ? request.before_resend() : Result<void>();
+    if (!allowed) co_return std::unexpected(allowed.error());
+    state->note(request);
+  }
   for (const Fault refusal : kRefusals) {
     if (const auto rule = pick(refusal)) co_return fault_response(*rule, info);
   }
@@ -201,7 +213,7 @@ asio::awaitable<Result<std::unique_ptr<k8s::ByteStream>>> InProcessTransport::op
   const auto pick = [&](Fault fault) { return state->faults.pick(fault, info.verb, info.plural, info.key.name); };
   k8s::Duration delay = state->identity.latency;
   if (const auto slow = pick(Fault::latency)) delay += slow->delay;
-  const bool hang = pick(Fault::hang).has_value();
+  const bool hang = pick(Fault::hang).has_value() || delay > request.timeout;
   co_await clock.sleep_for(hang ? k8s::Duration(request.timeout) : delay);
   if (hang) co_return k8s::fail(Reason::timeout, "no answer in time (injected)");
   if (!state->connected) co_return k8s::fail(Reason::transport, "connection refused (injected)");

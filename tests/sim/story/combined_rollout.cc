@@ -364,8 +364,19 @@ CombinedTrace play_on_server(const CombinedRollout& rollout) {
   play->disturbed_after = rollout.disturbed_after;
   play->settings = settings_of(rollout.what);
   play->lose_lease = lose_lease_at(rollout.lease_lost_after, &world, &standby, play->settings);
-  play->slow_down = [&world, lag = rollout.watch_lag] {
+  play->slow_down = [&world, lag = rollout.watch_lag, relists = rollout.relists, refused = rollout.refused_writes] {
+    FaultRule goaway;
+    goaway.fault = Fault::refused;
+    goaway.verb = "write";
+    goaway.probability = 0.2;
+    if (refused) world.operator_transport.faults().add(goaway);
     for (const char* resource : {"nodes", "pods"}) {
+      FaultRule gone;
+      gone.fault = Fault::gone;
+      gone.verb = "watch";
+      gone.resource = resource;
+      gone.probability = 0.2;  // Of each event.
+      if (relists) world.operator_transport.faults().add(gone);
       FaultRule slow;
       slow.fault = Fault::latency;
       slow.verb = "watch";

@@ -21,6 +21,10 @@ struct CombinedRollout {
   // From the edit on the operator sees so much later what changes of nodes and pods; everything else comes at once, and
   // makes it plan.
   k8s::Duration watch_lag{0};
+  // From then on those watches are told again and again that what they know is too old, and start over.
+  bool relists = false;
+  // From the edit on, one write of five meets the end of its connection, unread.
+  bool refused_writes = false;
 };
 
 // Of the operator, from the edit on.

@@ -123,6 +123,31 @@ TEST(SlowWatches, ARolloutKeepsItsBudgetsAndWritesNothingTwice) {
   }
 }
 
+// Each new view is as late: it shows nodes and pods as they were before what the operator has read live since.
+TEST(SlowWatches, ThatStartOverTakeNothingBackThatWasReadLive) {
+  for (const std::size_t change : {0U, 1U}) {
+    CombinedRollout rollout{.what = plain(), .watch_lag = std::chrono::seconds(8), .relists = true};
+    rollout.what.change = test::all_changes()[change];
+    rollout.what.percent = true;
+    SCOPED_TRACE(rollout.what.name());
+    const CombinedTrace trace = play_on_server(rollout);
+    EXPECT_GT(trace.deletions, 0U);
+    EXPECT_EQ(trace.idle_writes, 0U) << trace.idle_write;
+  }
+}
+
+// A load balancer's or an API server's GOAWAY is nothing that anybody need notice.
+TEST(RefusedWrites, CostARolloutNothingTwice) {
+  for (const std::size_t change : {0U, 1U}) {
+    CombinedRollout rollout{.what = plain(), .refused_writes = true};
+    rollout.what.change = test::all_changes()[change];
+    SCOPED_TRACE(rollout.what.name());
+    const CombinedTrace trace = play_on_server(rollout);
+    EXPECT_GT(trace.deletions, 0U);
+    EXPECT_EQ(trace.idle_writes, 0U) << trace.idle_write;
+  }
+}
+
 // --- Two operators.
 
 class Takeover : public testing::TestWithParam<std::uint64_t> {};
