@@ -304,7 +304,7 @@ boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::strin
                         {{"node", node}, {"error", read.error().message}});
     const MonoTime now = parts_.clock->monotonic();
     const Duration wait = backoff_.when(read_of_node(node), now);
-    retry_at_[read_of_node(node)] = now + wait;
+    retries_[read_of_node(node)] = {now + wait, node};
     earlier(run->result.requeue_after, wait);
     co_return false;
   }

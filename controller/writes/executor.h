@@ -50,7 +50,9 @@ namespace gso {
 
 struct ExecutorOptions {
   bool dry_run = false;
-  Duration write_timeout = std::chrono::seconds(10);  // Of one write, the wait for its turn included.
+  // Of one write, the wait for its turn included. An API server waits 10 seconds for a webhook that does not answer
+  // (timeoutSeconds, if nobody set it) before it does without; who has given up by then never writes.
+  Duration write_timeout = std::chrono::seconds(12);
   // How long execute() waits after the last answer about a node for the next one. Nodes that are slower than that are
   // left behind; one pass can plan from the results of all others.
   Duration patience = std::chrono::milliseconds(250);
@@ -131,7 +133,7 @@ class Executor {
   // How many things are remembered from pass to pass: what backs off, what was refused, statuses just sent, lines of a
   // dry run. What is over and not planned any more is forgotten at the next pass.
   [[nodiscard]] std::size_t remembered() const {
-    return backoff_.size() + retry_at_.size() + terminal_.size() + statuses_.size() + dry_run_logged_.size();
+    return backoff_.size() + retries_.size() + terminal_.size() + statuses_.size() + dry_run_logged_.size();
   }
   // Cancels the requests in flight; execute() and finish() return soon.
   void cancel() {
@@ -212,7 +214,11 @@ class Executor {
   Parts parts_;
   ExecutorOptions options_;
   RateLimiter backoff_;
-  std::map<std::string, MonoTime> retry_at_;  // By subject of one action, or "get nodes n"; a key of each backoff.
+  struct Retry {
+    MonoTime at;
+    std::string node;  // Whose action it is.
+  };
+  std::map<std::string, Retry> retries_;  // By subject of one action, or "get nodes n"; a key of each backoff.
   struct Terminal {
     PlannedAction action;
     k8s::Error error;

@@ -319,7 +319,7 @@ void Executor::back_off(const RunPtr& run, const PlannedAction& planned, std::op
 }
 
 void Executor::wait_out(const RunPtr& run, const PlannedAction& planned, Duration wait) {
-  retry_at_[subject_of(planned)] = parts_.clock->monotonic() + wait;
+  retries_[subject_of(planned)] = {parts_.clock->monotonic() + wait, planned.node};
   run->result.requeue_after = std::min(run->result.requeue_after.value_or(wait), wait);
 }
 

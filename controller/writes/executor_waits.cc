@@ -16,8 +16,8 @@ std::optional<Duration> Executor::not_before(const PlannedAction& planned) {
     if (it->second.action.action == planned.action && now < it->second.retry_at) return it->second.retry_at - now;
     if (it->second.action.action != planned.action) terminal_.erase(it);
   }
-  if (auto it = retry_at_.find(subject); it != retry_at_.end()) {
-    if (now < it->second) return it->second - now;
+  if (auto it = retries_.find(subject); it != retries_.end()) {
+    if (now < it->second.at) return it->second.at - now;
   }
   return status_wait(planned);
 }
@@ -31,7 +31,8 @@ std::optional<Duration> Executor::status_wait(const PlannedAction& planned) cons
   return passed < options_.status_interval ? std::optional(options_.status_interval - passed) : std::nullopt;
 }
 
-// Pod names do not repeat: entries that are neither pending nor wanted would be kept forever.
+// Pod names do not repeat: entries that are neither pending nor wanted would be kept forever. For a node that is being
+// written nothing is planned, and its failures go on counting.
 void Executor::forget_what_is_over(const std::vector<PlannedAction>& actions) {
   if (remembered() == 0) return;
   const MonoTime now = parts_.clock->monotonic();
@@ -42,8 +43,10 @@ void Executor::forget_what_is_over(const std::vector<PlannedAction>& actions) {
     if (!action.node.empty()) planned.insert(read_of_node(action.node));
   }
   std::erase_if(terminal_, [&](const auto& entry) { return !planned.contains(entry.first); });
-  std::erase_if(retry_at_, [&](const auto& entry) {
-    const bool over = now >= entry.second && !planned.contains(entry.first);
+  const NodesBeingWritten written = nodes_being_written();
+  std::erase_if(retries_, [&](const auto& entry) {
+    const Retry& retry = entry.second;
+    const bool over = now >= retry.at && !planned.contains(entry.first) && !written.contains(retry.node);
     if (over) backoff_.forget(entry.first);
     return over;
   });
@@ -51,7 +54,7 @@ void Executor::forget_what_is_over(const std::vector<PlannedAction>& actions) {
 
 void Executor::forget(const std::string& subject) {
   backoff_.forget(subject);
-  retry_at_.erase(subject);
+  retries_.erase(subject);
   terminal_.erase(subject);
 }
 

@@ -282,6 +282,7 @@ TEST_F(ExecutorTest, WhatIsOverAndNotPlannedAnyMoreIsForgotten) {
     std::vector<PlannedAction> actions;
     for (int i = 1; i <= 3; ++i) actions.push_back(c.action(std::to_string(i)));
     execute(actions);
+    settle();
     sim.clock.run_for(c.over);
     execute({});
     EXPECT_EQ(executor->remembered(), 0U) << c.name;
@@ -297,6 +298,7 @@ TEST_F(ExecutorTest, AFailureRefusedLaterAndALiveReadThatFailedAreForgottenToo) 
   execute({});
   EXPECT_EQ(executor->remembered(), 0U) << "it backed off first, and was refused then";
 
+  settle();
   script["GET"] = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
   EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 250ms);
   sim.clock.run_for(1s);

@@ -112,6 +112,10 @@ class ExecutorTest : public testing::Test {
     transport.seen.clear();
     return sim.run(executor->execute(plan.actions));
   }
+  // Reads live what is not known of the writes.
+  void settle() {
+    for (const ObjectRef& object : expectations.take_overdue()) (void)sim.run(expectations.settle(object));
+  }
   std::vector<std::string> writes() const {
     std::vector<std::string> out;
     for (const std::string& line : transport.lines()) {

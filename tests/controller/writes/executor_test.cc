@@ -152,6 +152,12 @@ TEST_F(SlowNodes, ANodeThatIsSlowerThanTheOthersIsLeftBehindAndReportedWithTheNe
   EXPECT_EQ(execute({}).succeeded, 1U) << "of n1";
 }
 
+// The API server does without a webhook after ten seconds, and then writes.
+TEST_F(ExecutorTest, AWriteThatWaitsForAWebhookInVainIsNotGivenUpBeforeTheServerDoesWithoutIt) {
+  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 10s + 200ms); };
+  EXPECT_EQ(execute({patch("n1", {{"a", "1"}})}).succeeded, 1U);
+}
+
 // The next plan is made before the next execute(): it would evict once more.
 TEST_F(SlowNodes, ALateEvictionIsKnownBeforeTheNextPlan) {
   script["POST /api/v1/namespaces/team/pods/train/eviction"] = [] { return ScriptedAnswer::json(201, "{}", 5s); };
@@ -160,6 +166,26 @@ TEST_F(SlowNodes, ALateEvictionIsKnownBeforeTheNextPlan) {
   sim.clock.run_for(5s);
   EXPECT_THAT(late_evictions, ElementsAre("n1"));
   EXPECT_TRUE(execute({}).evictions.contains("n1")) << "for the report";
+}
+
+// No plan names the node meanwhile: that does not mean that its writes succeed.
+TEST_F(SlowNodes, AWriteThatFailsSlowlyIsTriedEverMoreSeldom) {
+  script["PATCH"] = [] {
+    ScriptedAnswer lost = ScriptedAnswer::broken();
+    lost.delay = 1s;
+    return lost;
+  };
+  std::vector<Duration> waits;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    execute({patch("n1", {{"a", "1"}})});
+    ASSERT_EQ(writes().size(), 1U);
+    execute({});
+    sim.clock.run_for(1s);
+    waits.push_back(execute({}).requeue_after.value_or(0s));
+    sim.clock.run_for(waits.back());
+    execute({});
+  }
+  EXPECT_THAT(waits, ElementsAre(250ms, 500ms, 1s, 2s));
 }
 
 TEST_F(SlowNodes, NodesForWhichNoPlaceIsFreeArePlannedAgain) {
