@@ -1,4 +1,5 @@
-// The order of execution: chains, workers and the live check. What may be sent when is in executor_waits.cc.
+// The order of execution: chains, workers and the live check. What goes on beside the passes is in executor_pools.cc,
+// what may be sent when in executor_waits.cc.
 #include "controller/writes/executor.h"
 
 #include <fmt/format.h>
@@ -6,7 +7,6 @@
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <iterator>
-#include <stdexcept>
 #include <utility>
 
 #include "reconcilers/cluster/record_store.h"
@@ -26,8 +26,6 @@ void earlier(std::optional<Duration>& slot, std::optional<Duration> wait) {
 // After a last look that confirmed no deletion, and after one that confirmed some of them.
 constexpr Duration kLookAgain = std::chrono::seconds(10);
 constexpr Duration kLookOn = std::chrono::seconds(1);
-// The subject of the last look, which is one at a time as well.
-constexpr std::string_view kLastLook = "reservations";
 
 RateLimiter::Settings backoff_settings() {
   // A failing object is retried ever more slowly. It does not delay others: the common bucket is never empty.
@@ -61,9 +59,11 @@ Executor::Executor(Parts parts, ExecutorOptions options)
       chain_ended_(parts_.clock->make_signal()),
       workers_(parts_.clock),
       reservations_(parts_.clock),
-      pool_(parts_.clock, parts_.places) {
+      pool_(parts_.clock, parts_.places),
+      status_pool_(parts_.clock, parts_.places) {
   // The next execute() throws it.
-  pool_.on_failure([this](const std::string&) { parts_.ended_late({}); });
+  for (ChainPool* pool : {&pool_, &status_pool_})
+    pool->on_failure([this](const std::string&) { parts_.ended_late({}); });
 }
 
 void Execution::add(Execution&& other) {
@@ -102,7 +102,7 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
   }
   co_await run_chains(run, std::move(run->schedule.records), &workers_);
   co_await run_nodes(run);
-  co_await run_chains(run, std::move(run->schedule.statuses), &workers_);
+  co_await run_statuses(run);
   run->result.crashed = crashed_;
   run->left = true;
   co_return std::exchange(run->result, {});
@@ -110,6 +110,7 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
 
 boost::asio::awaitable<bool> Executor::finish(MonoTime deadline) {
   bool ended = co_await pool_.join_until(deadline);
+  if (ended) ended = co_await status_pool_.join_until(deadline);
   if (ended) ended = co_await reservations_.join_until(deadline);
   co_return ended;
 }
@@ -146,78 +147,6 @@ void Executor::keep_state_in_memory(std::vector<PlannedAction>& actions) {
     parts_.world->configmaps.apply(std::move(next));
     return true;
   });
-}
-
-boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
-  std::vector<Chain> nodes = std::move(run->schedule.subjects);
-  const auto rest = std::stable_partition(nodes.begin(), nodes.end(), [](const Chain& chain) {
-    return !std::any_of(chain.steps.begin(), chain.steps.end(), is_reservation_deletion);
-  });
-  std::vector<Chain> reservations(std::make_move_iterator(rest), std::make_move_iterator(nodes.end()));
-  nodes.erase(rest, nodes.end());
-  // Arguments have names: g++ 12 destroys a braced temporary of a co_await expression twice.
-  if (!reservations.empty()) {
-    Chain last_look{std::string(kLastLook), "", {}};
-    co_await add_to_pool(run, std::move(last_look), std::move(reservations));
-  }
-  for (Chain& chain : nodes) {
-    std::vector<Chain> none;
-    co_await add_to_pool(run, std::move(chain), std::move(none));
-  }
-  co_await wait_for_nodes(run);
-  if (!pool_.failure().empty()) throw std::runtime_error(pool_.failure());  // A bug: do not ignore it.
-  // The next pass plans anew what has found no place: by then the view of it would be old.
-  for (const Chain& chain : pool_.take_back()) {
-    --run->beside;
-    defer(run, "no-place", chain.steps.size(), std::nullopt);  // ended_late() asks for that pass.
-  }
-}
-
-// As long as one after the other ends: only those that are slower than the others are left behind. While more is to be
-// planned, none of those that have begun is waited for.
-boost::asio::awaitable<void> Executor::wait_for_nodes(RunPtr run) {
-  const auto waits = [this, &run] { return run->beside > 0 && !crashed_ && (pool_.some_wait() || !run->full); };
-  bool one_ended = true;
-  while (waits() && one_ended) {
-    const std::uint64_t before = chains_ended_;
-    const MonoTime deadline = parts_.clock->monotonic() + options_.patience;
-    while (chains_ended_ == before && parts_.clock->monotonic() < deadline) co_await chain_ended_->wait_until(deadline);
-    one_ended = chains_ended_ > before;
-  }
-}
-
-boost::asio::awaitable<void> Executor::add_to_pool(RunPtr run, Chain chain, std::vector<Chain> reservations) {
-  if (pool_.has(chain.subject)) {
-    defer(run, "under-way", std::max(chain.steps.size(), reservations.size()), std::nullopt);
-    co_return;
-  }
-  ++run->beside;
-  const auto begin = [this, run, reservations = std::move(reservations)](Chain next) {
-    return run_beside(run, std::move(next), reservations);
-  };
-  co_await pool_.add(std::move(chain), begin);
-}
-
-boost::asio::awaitable<void> Executor::run_beside(RunPtr run, Chain chain, std::vector<Chain> reservations) {
-  // Also when it is cancelled or throws.
-  struct Leaves {
-    Executor* executor;
-    Run* run;
-    ~Leaves() {
-      --run->beside;
-      ++executor->chains_ended_;
-      executor->chain_ended_->notify();
-      if (!run->left) return;
-      executor->parts_.ended_late(run->result);
-      executor->late_.add(std::exchange(run->result, {}));
-    }
-  };
-  const Leaves leaves{this, run.get()};
-  if (chain.subject == kLastLook) {
-    co_await collect_reservations(run, std::move(reservations));
-  } else {
-    co_await run_chain(run, std::move(chain));
-  }
 }
 
 // Sends the deletions of reservations that a last look confirms.

@@ -6,7 +6,8 @@
 //    node and every creation and ConfigMap write of the plan has succeeded.
 //  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
 //    go on beside the next passes. nodes_being_written() names it until the stores show the result, and nothing is sent
-//    to it twice. What became of it is in the result of the next execute().
+//    to it twice. What became of it is in the result of the next execute(). The same holds for the statuses of an
+//    object. Only creations and ConfigMap writes are waited for: disruptions rest on them.
 //  - A plan of PlanDraft::kMostActions or more may have left nodes for the next one: execute() returns once all of its
 //    chains have begun, so that the server need not wait for that plan. Their answers are reported like those of a slow
 //    node.
@@ -122,8 +123,8 @@ class Executor {
   // All actions have ended; false: some have not by the deadline.
   boost::asio::awaitable<bool> finish(MonoTime deadline);
 
-  // Actions of nodes go on beside the passes.
-  [[nodiscard]] bool is_busy() const { return !pool_.running().empty(); }
+  // Actions of nodes, or statuses, go on beside the passes.
+  [[nodiscard]] bool is_busy() const { return !pool_.running().empty() || !status_pool_.running().empty(); }
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
   // When the last write ended whose answer was lost: the API server can still execute it. Empty: there was none.
   [[nodiscard]] std::optional<MonoTime> answer_lost_at() const { return answer_lost_at_; }
@@ -140,6 +141,7 @@ class Executor {
     workers_.cancel();
     reservations_.cancel();
     pool_.cancel();
+    status_pool_.cancel();
   }
   // As if the process had died: nothing more is sent.
   void crash() {
@@ -158,7 +160,8 @@ class Executor {
     Execution result;
     bool records_ok = true;
     std::map<std::string, std::shared_ptr<const Node>> planned_from;  // Nodes to disrupt, as the plan saw them.
-    std::size_t beside = 0;                                           // Chains in the pool.
+    std::size_t beside = 0;                                           // Chains in the pool of nodes,
+    std::size_t statuses = 0;                                         // and in that of statuses.
     bool full = false;                                                // Of the plan: more is to be planned.
     bool left = false;  // execute() has returned; `result` gathers what ends later.
   };
@@ -178,6 +181,11 @@ class Executor {
   boost::asio::awaitable<void> wait_for_nodes(RunPtr run);
   boost::asio::awaitable<void> add_to_pool(RunPtr run, Chain chain, std::vector<Chain> reservations);
   boost::asio::awaitable<void> run_beside(RunPtr run, Chain chain, std::vector<Chain> reservations);
+  // The same for statuses, which do not wait behind nodes.
+  boost::asio::awaitable<void> run_statuses(RunPtr run);
+  boost::asio::awaitable<void> run_status(RunPtr run, Chain chain);
+  boost::asio::awaitable<bool> one_more_ends();
+  void note_end(Run* run);
   boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
   boost::asio::awaitable<void> collect_reservations(RunPtr run, std::vector<Chain> reservations);
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
@@ -237,11 +245,12 @@ class Executor {
   std::uint64_t remembered_ = 0;  // Versions of the state that is kept in memory.
   bool crashed_ = false;
   Execution late_;                            // Of actions that ended after their execute() had returned.
-  std::uint64_t chains_ended_ = 0;            // Of the pool.
+  std::uint64_t chains_ended_ = 0;            // Of the pools.
   std::unique_ptr<k8s::Signal> chain_ended_;  // Notified by the chains of all plans.
-  TaskGroup workers_;                         // Of records and statuses.
+  TaskGroup workers_;                         // Of records.
   TaskGroup reservations_;                    // Of the deletions that a last look has confirmed.
   ChainPool pool_;                            // Of nodes, and the last look.
+  ChainPool status_pool_;
 };
 
 // `phase` of a status text; empty without one (executor_results.cc).

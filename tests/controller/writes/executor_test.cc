@@ -158,6 +158,25 @@ TEST_F(ExecutorTest, AWriteThatWaitsForAWebhookInVainIsNotGivenUpBeforeTheServer
   EXPECT_EQ(execute({patch("n1", {{"a", "1"}})}).succeeded, 1U);
 }
 
+TEST_F(SlowNodes, NorDoesAStatusThatIsAnsweredSlowlyHoldUpAnybody) {
+  const char* const status = "PATCH /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1/status";
+  script[status] = [] { return ScriptedAnswer::json(200, R"({"metadata":{"name":"r1","resourceVersion":"9"}})", 8s); };
+  const MonoTime begun = sim.clock.monotonic();
+  const Execution first = execute({patch("n1", {{"a", "1"}}), status_of("Progressing", 1)});
+  EXPECT_LE(sim.clock.monotonic() - begun, 1s);
+  EXPECT_EQ(first.succeeded, 1U);
+  EXPECT_TRUE(executor->is_busy());
+
+  const Execution second = execute({patch("n2", {{"a", "1"}}), status_of("Progressing", 2)});
+  EXPECT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n2")) << "one status at a time";
+  EXPECT_EQ(second.deferred, 1U);
+
+  sim.clock.run_for(8s);
+  EXPECT_EQ(ended_late, 1);
+  EXPECT_FALSE(expectations.fleet_is_current()) << "the store does not show it yet";
+  EXPECT_EQ(execute({}).succeeded, 1U) << "of the status";
+}
+
 // The next plan is made before the next execute(): it would evict once more.
 TEST_F(SlowNodes, ALateEvictionIsKnownBeforeTheNextPlan) {
   script["POST /api/v1/namespaces/team/pods/train/eviction"] = [] { return ScriptedAnswer::json(201, "{}", 5s); };

@@ -1,0 +1,132 @@
+// What goes on beside the passes: the chains of nodes, the last look, and statuses, each until it is answered.
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "controller/writes/executor.h"
+
+namespace gso {
+namespace {
+
+// The subject of the last look, which is one at a time as well.
+constexpr std::string_view kLastLook = "reservations";
+
+}  // namespace
+
+boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
+  std::vector<Chain> nodes = std::move(run->schedule.subjects);
+  const auto rest = std::stable_partition(nodes.begin(), nodes.end(), [](const Chain& chain) {
+    return !std::any_of(chain.steps.begin(), chain.steps.end(), is_reservation_deletion);
+  });
+  std::vector<Chain> reservations(std::make_move_iterator(rest), std::make_move_iterator(nodes.end()));
+  nodes.erase(rest, nodes.end());
+  // Arguments have names: g++ 12 destroys a braced temporary of a co_await expression twice.
+  if (!reservations.empty()) {
+    Chain last_look{std::string(kLastLook), "", {}};
+    co_await add_to_pool(run, std::move(last_look), std::move(reservations));
+  }
+  for (Chain& chain : nodes) {
+    std::vector<Chain> none;
+    co_await add_to_pool(run, std::move(chain), std::move(none));
+  }
+  co_await wait_for_nodes(run);
+  if (!pool_.failure().empty()) throw std::runtime_error(pool_.failure());  // A bug: do not ignore it.
+  // The next pass plans anew what has found no place: by then the view of it would be old.
+  for (const Chain& chain : pool_.take_back()) {
+    --run->beside;
+    defer(run, "no-place", chain.steps.size(), std::nullopt);  // ended_late() asks for that pass.
+  }
+}
+
+// As long as one after the other ends: only those that are slower than the others are left behind. While more is to be
+// planned, none of those that have begun is waited for.
+boost::asio::awaitable<void> Executor::wait_for_nodes(RunPtr run) {
+  const auto waits = [this, &run] { return run->beside > 0 && !crashed_ && (pool_.some_wait() || !run->full); };
+  bool one_ended = true;
+  while (waits() && one_ended) one_ended = co_await one_more_ends();
+}
+
+// False: none has ended within the patience.
+boost::asio::awaitable<bool> Executor::one_more_ends() {
+  const std::uint64_t before = chains_ended_;
+  const MonoTime deadline = parts_.clock->monotonic() + options_.patience;
+  while (chains_ended_ == before && parts_.clock->monotonic() < deadline) co_await chain_ended_->wait_until(deadline);
+  co_return chains_ended_ > before;
+}
+
+boost::asio::awaitable<void> Executor::run_statuses(RunPtr run) {
+  for (Chain& chain : run->schedule.statuses) {
+    if (status_pool_.has(chain.subject)) {
+      defer(run, "under-way", chain.steps.size(), std::nullopt);
+      continue;
+    }
+    ++run->statuses;
+    const auto begin = [this, run](Chain next) { return run_status(run, std::move(next)); };
+    co_await status_pool_.add(std::move(chain), begin);
+  }
+  bool one_ended = true;
+  while (run->statuses > 0 && !crashed_ && one_ended) one_ended = co_await one_more_ends();
+  if (!status_pool_.failure().empty()) throw std::runtime_error(status_pool_.failure());
+  for (const Chain& chain : status_pool_.take_back()) {
+    --run->statuses;
+    defer(run, "no-place", chain.steps.size(), std::nullopt);
+  }
+}
+
+boost::asio::awaitable<void> Executor::run_status(RunPtr run, Chain chain) {
+  // Also when it is cancelled or throws.
+  struct Leaves {
+    Executor* executor;
+    Run* run;
+    ~Leaves() {
+      --run->statuses;
+      executor->note_end(run);
+    }
+  };
+  const Leaves leaves{this, run.get()};
+  co_await run_chain(run, std::move(chain));
+}
+
+void Executor::note_end(Run* run) {
+  ++chains_ended_;
+  chain_ended_->notify();
+  if (!run->left) return;
+  parts_.ended_late(run->result);
+  late_.add(std::exchange(run->result, {}));
+}
+
+boost::asio::awaitable<void> Executor::add_to_pool(RunPtr run, Chain chain, std::vector<Chain> reservations) {
+  if (pool_.has(chain.subject)) {
+    defer(run, "under-way", std::max(chain.steps.size(), reservations.size()), std::nullopt);
+    co_return;
+  }
+  ++run->beside;
+  const auto begin = [this, run, reservations = std::move(reservations)](Chain next) {
+    return run_beside(run, std::move(next), reservations);
+  };
+  co_await pool_.add(std::move(chain), begin);
+}
+
+boost::asio::awaitable<void> Executor::run_beside(RunPtr run, Chain chain, std::vector<Chain> reservations) {
+  // Also when it is cancelled or throws.
+  struct Leaves {
+    Executor* executor;
+    Run* run;
+    ~Leaves() {
+      --run->beside;
+      executor->note_end(run);
+    }
+  };
+  const Leaves leaves{this, run.get()};
+  if (chain.subject == kLastLook) {
+    co_await collect_reservations(run, std::move(reservations));
+  } else {
+    co_await run_chain(run, std::move(chain));
+  }
+}
+
+}  // namespace gso
