@@ -27,7 +27,10 @@ const k8s::Gvr kPods{"", "v1", "pods"};
 constexpr Duration kListingAge = std::chrono::milliseconds(200);
 constexpr Duration kListingKept = std::chrono::minutes(5);
 constexpr Duration kJobsAge = std::chrono::seconds(30);
-constexpr Duration kPatience = std::chrono::seconds(15);
+constexpr Duration kLongest = std::chrono::seconds(15);
+// How long refresh() waits for the next list after the last one has ended.
+constexpr Duration kPatience = std::chrono::milliseconds(250);
+constexpr std::size_t kReaders = 8;  // Nodes listed at once.
 
 // Lists pods and hands over each; calls `restart` where the list starts over. Pods that cannot be decoded do not end
 // the list, so that the error names all of them. `of_what`: whose pods these are, for that error.
@@ -98,9 +101,15 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
   co_return found;
 }
 
+NodeConsumersReader::NodeConsumersReader(Parts parts)
+    : parts_(std::move(parts)), list_ended_(parts_.clock->make_signal()), readers_(parts_.clock) {
+  // The next refresh() throws it.
+  readers_.on_failure([this](const std::string&) { parts_.wake(Duration::zero()); });
+}
+
 k8s::CallOptions NodeConsumersReader::patience() const {
   k8s::CallOptions out;
-  out.deadline = parts_.clock->monotonic() + kPatience;
+  out.deadline = parts_.clock->monotonic() + kLongest;
   return out;
 }
 
@@ -175,19 +184,42 @@ void NodeConsumersReader::note_evictions(const Execution& execution) {
 }
 
 asio::awaitable<void> NodeConsumersReader::work(std::shared_ptr<Run> run) {
-  while (!run->nodes.empty() && !stopping_) {
-    const std::string node = run->nodes.back();
+  // Also when it is cancelled or throws.
+  struct Leaves {
+    Run* run;
+    ~Leaves() { --run->workers; }
+  };
+  const Leaves leaves{run.get()};
+  // What is left behind of a run is the next one's to list.
+  while (!run->nodes.empty() && !stopping_ && !run->left) {
+    std::string node = std::move(run->nodes.back());
     run->nodes.pop_back();
-    k8s::Result<NodeConsumers> found = co_await read_with_jobs(node);
-    if (found) {
-      keep_answers(listings_[node], *found);
-      listings_[node] = *std::move(found);
-      run->outcome.listed = true;
-    } else {
-      run->outcome.failed = true;
-      parts_.log->warning("Could not list the pods of a node", {{"node", node}, {"error", found.error().message}});
-    }
+    co_await list_node(run, std::move(node));
   }
+}
+
+asio::awaitable<void> NodeConsumersReader::list_node(std::shared_ptr<Run> run, std::string node) {
+  struct Ends {
+    NodeConsumersReader* reader;
+    std::string node;
+    ~Ends() {
+      reader->being_listed_.erase(node);
+      ++reader->lists_ended_;
+      reader->list_ended_->notify();
+    }
+  };
+  being_listed_.insert(node);
+  const Ends ends{this, node};
+  k8s::Result<NodeConsumers> found = co_await read_with_jobs(node);
+  if (found) {
+    keep_answers(listings_[node], *found);
+    listings_[node] = *std::move(found);
+    run->outcome.listed = true;
+  } else {
+    run->outcome.failed = true;
+    parts_.log->warning("Could not list the pods of a node", {{"node", node}, {"error", found.error().message}});
+  }
+  if (run->left && !stopping_) parts_.wake(Duration::zero());
 }
 
 asio::awaitable<NodeConsumersReader::Outcome> NodeConsumersReader::refresh(std::set<std::string> nodes) {
@@ -201,15 +233,21 @@ asio::awaitable<NodeConsumersReader::Outcome> NodeConsumersReader::refresh(std::
     const bool fresh = it != listings_.end() && now - it->second.listed_at < kListingAge;
     if (fresh) {
       parts_.wake(kListingAge);
-    } else {
+    } else if (!being_listed_.contains(node)) {
       run->nodes.push_back(node);
     }
   }
-  TaskGroup readers(parts_.clock);
-  constexpr std::size_t kReaders = 8;
-  for (std::size_t i = 0; i < std::min(kReaders, run->nodes.size()); ++i) readers.spawn(parts_.executor, work(run));
-  co_await readers.join();
-  if (!readers.failure().empty()) throw std::runtime_error(readers.failure());
+  run->workers = std::min(kReaders, run->nodes.size());
+  for (std::size_t i = run->workers; i > 0; --i) readers_.spawn(parts_.executor, work(run));
+  bool one_ended = true;
+  while (run->workers > 0 && one_ended) {
+    const std::uint64_t before = lists_ended_;
+    const k8s::MonoTime deadline = parts_.clock->monotonic() + kPatience;
+    while (lists_ended_ == before && parts_.clock->monotonic() < deadline) co_await list_ended_->wait_until(deadline);
+    one_ended = lists_ended_ > before;
+  }
+  run->left = true;
+  if (!readers_.failure().empty()) throw std::runtime_error(readers_.failure());
   co_return run->outcome;
 }
 

@@ -8,6 +8,8 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "controller/config/logging.h"
+#include "controller/runtime/task_group.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
@@ -46,19 +49,27 @@ class NodeConsumersReader {
     const PlannerSettings* settings = nullptr;
     std::shared_ptr<Logger> log;
     boost::asio::any_io_executor executor;
-    std::function<void(k8s::Duration after)> wake;  // A listing is too recent to be repeated: plan again after this.
+    // Plan again after this: a listing is too recent to be repeated, or one has come late.
+    std::function<void(k8s::Duration after)> wake;
   };
-  explicit NodeConsumersReader(Parts parts) : parts_(std::move(parts)) {}
+  explicit NodeConsumersReader(Parts parts);
 
   struct Outcome {
     bool listed = false;  // There are new listings to plan with.
     bool failed = false;  // A node's pods could not be read: its former listing stays.
   };
   // Lists the pods of these nodes, a few nodes at a time, and forgets old listings of others. A node that was listed a
-  // moment ago is not listed again.
+  // moment ago is not listed again. A list that takes a quarter of a second longer than all others is left behind: it
+  // goes on, its node is not listed beside it, and `wake` follows when it has ended.
   boost::asio::awaitable<Outcome> refresh(std::set<std::string> nodes);
+  // Lists that have been left behind go on.
+  [[nodiscard]] bool is_busy() const { return !being_listed_.empty(); }
   // Begins no further request.
   void stop() { stopping_ = true; }
+  // Ends the requests under way.
+  void cancel() { readers_.cancel(); }
+  // All have ended. Before anything that they use goes away.
+  boost::asio::awaitable<void> join() { return readers_.join(); }
 
   // By node: as last listed.
   [[nodiscard]] const std::map<std::string, NodeConsumers>& listings() const { return listings_; }
@@ -74,9 +85,12 @@ class NodeConsumersReader {
   // Nodes whose pods are still to be listed, shared by a few workers.
   struct Run {
     std::vector<std::string> nodes;
+    std::size_t workers = 0;
     Outcome outcome;
+    bool left = false;  // refresh() has returned.
   };
   boost::asio::awaitable<void> work(std::shared_ptr<Run> run);
+  boost::asio::awaitable<void> list_node(std::shared_ptr<Run> run, std::string node);
   boost::asio::awaitable<k8s::Result<NodeConsumers>> read_with_jobs(std::string node);
   boost::asio::awaitable<k8s::Result<std::set<std::string>>> nodes_of_job(Job job);
   [[nodiscard]] std::vector<Job> jobs_to_follow(const std::string& node, const std::vector<Pod>& pods) const;
@@ -85,7 +99,11 @@ class NodeConsumersReader {
   Parts parts_;
   std::map<std::string, NodeConsumers> listings_;
   std::map<std::string, JobNodes> jobs_;  // By Job::id.
+  std::set<std::string> being_listed_;
+  std::uint64_t lists_ended_ = 0;
+  std::unique_ptr<k8s::Signal> list_ended_;
   bool stopping_ = false;
+  TaskGroup readers_;
 };
 
 }  // namespace gso

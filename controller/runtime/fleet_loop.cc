@@ -308,7 +308,8 @@ void FleetLoop::report_findings(const Plan& plan, const Execution& execution) {
 void FleetLoop::finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed) {
   const bool waiting = !parts_.expectations->current();
   const bool acted = count_actions(plan) > 0;
-  const bool quiet = !acted && !waiting && !consumers_listed && !parts_.executor->is_busy() && !parts_.lookups->busy();
+  const bool busy = parts_.executor->is_busy() || parts_.lookups->busy() || parts_.consumers->is_busy();
+  const bool quiet = !acted && !waiting && !consumers_listed && !busy;
   parts_.view->idle = quiet;
   note_convergence(plan, quiet);
   parts_.log->debug("Pass ended", {{"actions", count_actions(plan)},

@@ -44,6 +44,7 @@ boost::asio::awaitable<bool> Manager::finish_writes(MonoTime deadline) {
   log_->warning("Unanswered writes were cancelled at the shutdown timeout", {{"inFlight", in_flight}});
   plan_executor_->cancel();
   kai_reader_.cancel();
+  consumers_.cancel();
   workers_.cancel();
   co_await workers_.join();
   (void)co_await plan_executor_->finish(MonoTime::never());
@@ -79,10 +80,12 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
   partitioning_watches_.stop();
   kai_reader_.cancel();
   plan_executor_->cancel();
+  consumers_.cancel();
   workers_.cancel();
   services_.cancel();
   co_await workers_.join();
   (void)co_await plan_executor_->finish(MonoTime::never());
+  co_await consumers_.join();
   co_await services_.join();
 }
 

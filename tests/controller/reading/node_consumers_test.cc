@@ -108,6 +108,25 @@ TEST_F(NodeConsumersTest, ANodeThatWasListedAMomentAgoIsNotListedAgain) {
   EXPECT_TRUE(refresh().listed);
 }
 
+// An API server that has no index of nodes reads all pods for each list.
+TEST_F(NodeConsumersTest, AListThatTakesLongHoldsUpNoOtherNode) {
+  next = ScriptedAnswer::json(200, page({pod("job", "2")}), 8s);
+  const auto began = sim.clock.monotonic();
+  EXPECT_FALSE(refresh().listed);
+  EXPECT_LE(sim.clock.monotonic() - began, 1s);
+  EXPECT_TRUE(reader.is_busy());
+  next.delay = 1ms;
+  EXPECT_TRUE(sim.run(reader.refresh({"n1", "n2"})).listed);
+  EXPECT_EQ(transport.seen.size(), 2U) << "n1 is being listed";
+  EXPECT_TRUE(reader.listings().contains("n2"));
+  EXPECT_FALSE(reader.listings().contains("n1"));
+  woken.clear();
+  sim.clock.run_for(8s);
+  EXPECT_TRUE(reader.listings().contains("n1"));
+  EXPECT_EQ(woken.size(), 1U) << "planned with at once";
+  EXPECT_FALSE(reader.is_busy());
+}
+
 TEST_F(NodeConsumersTest, AListingThatCannotBeReadLeavesTheFormerOneAndIsLogged) {
   answer({pod("job", "2")});
   EXPECT_TRUE(refresh().listed);
