@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/reading/forbidden_hint.h"
+#include "controller/reading/list_objects.h"
 #include "controller/reading/node_consumers.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
@@ -15,18 +15,17 @@ namespace asio = boost::asio;
 
 namespace {
 
+// An object that cannot be read might have something of the operator's: nothing is cleaned up around it, and neither
+// the record nor the Lease goes.
 template <class T>
 asio::awaitable<k8s::Result<void>> list_all(k8s::Reader* client, k8s::Gvr gvr,
                                             k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
-  k8s::ItemFunction sink([=](std::optional<std::string_view> json) -> k8s::Result<void> {
-    k8s::Result<T> object =
-        json ? project(*json) : k8s::Result<T>(k8s::fail(k8s::Reason::invalid, "the list starts over"));
-    if (object) store->apply(*std::move(object));
-    return {};
-  });
   const k8s::ListOptions everything;
-  const k8s::Result<std::string> listed = co_await client->list(gvr, everything, &sink);
-  if (!listed) co_return unlisted(listed.error(), gvr);
+  k8s::Result<ListedObjects<T>> listed = co_await list_objects<T>(client, gvr, everything, project);
+  if (!listed) co_return std::unexpected(listed.error());
+  if (!listed->unreadable.empty())
+    co_return k8s::fail(k8s::Reason::decode, describe_unreadable(gvr, listed->unreadable));
+  for (T& object : listed->objects) store->apply(std::move(object));
   co_return k8s::Result<void>{};
 }
 

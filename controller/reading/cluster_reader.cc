@@ -17,6 +17,7 @@
 #include "controller/kai/kai_reads.h"
 #include "controller/kai/lookup_queue.h"
 #include "controller/reading/forbidden_hint.h"
+#include "controller/reading/list_objects.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/dynamic_watches.h"
 #include "reconcilers/cluster/cluster_pods.h"
@@ -36,53 +37,53 @@ namespace {
 
 const k8s::Gvr kPods{"", "v1", "pods"};
 
-// Lists one scope into a store. `into` keeps what is there; objects that cannot be read are skipped.
+// What a look goes into, and what it says of what is missing.
+struct Look {
+  k8s::Reader* client = nullptr;
+  std::vector<std::string>* incomplete = nullptr;
+};
+
+// Lists one scope into a store, and keeps what is there.
 template <class T>
-asio::awaitable<k8s::Result<void>> list_into(k8s::Reader* client, k8s::Gvr gvr, k8s::ListOptions options,
+asio::awaitable<k8s::Result<void>> list_into(Look look, k8s::Gvr gvr, k8s::ListOptions options,
                                              k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
-  k8s::ItemFunction sink([=](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) return {};
-    k8s::Result<T> object = project(*json);
-    if (object) store->apply(*std::move(object));
-    return {};
-  });
-  const k8s::Result<std::string> listed = co_await client->list(gvr, options, &sink);
-  if (!listed) co_return unlisted(listed.error(), gvr, options.ns);
+  k8s::Result<ListedObjects<T>> listed = co_await list_objects<T>(look.client, gvr, options, project);
+  if (!listed) co_return std::unexpected(listed.error());
+  for (T& object : listed->objects) store->apply(std::move(object));
+  if (!listed->unreadable.empty()) append_unique(*look.incomplete, describe_unreadable(gvr, listed->unreadable));
   co_return k8s::Result<void>{};
 }
 
 // The same for a kind that might not be served; returns true if it is served.
 template <class T>
-asio::awaitable<k8s::Result<bool>> list_if_served(k8s::Reader* client, k8s::Gvr gvr,
-                                                  k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
+asio::awaitable<k8s::Result<bool>> list_if_served(Look look, k8s::Gvr gvr, k8s::Result<T> (*project)(std::string_view),
+                                                  k8s::Store<T>* store) {
   store->mark_absent();
-  const k8s::Result<bool> served = co_await client->served(gvr);
+  const k8s::Result<bool> served = co_await look.client->served(gvr);
   if (!served)
     co_return std::unexpected(k8s::Error{served.error().reason, served.error().http_status,
                                          fmt::format("{}: {}", gvr.resource, served.error().message)});
   if (!*served) co_return false;
   const k8s::ListOptions everything;
-  const k8s::Result<void> listed = co_await list_into<T>(client, gvr, everything, project, store);
+  const k8s::Result<void> listed = co_await list_into<T>(look, gvr, everything, project, store);
   if (!listed) co_return std::unexpected(listed.error());
   co_return true;
 }
 
-asio::awaitable<k8s::Result<void>> list_scope(k8s::Reader* client, WatchScope scope, World* world) {
+asio::awaitable<k8s::Result<void>> list_scope(Look look, WatchScope scope, World* world) {
   k8s::ListOptions options;
   options.ns = scope.ns;
   for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);
   if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
-  const k8s::Gvr pods{"", "v1", "pods"};
-  const k8s::Gvr configmaps{"", "v1", "configmaps"};
-  const k8s::Gvr revisions{"apps", "v1", "controllerrevisions"};
+  const k8s::Gvr gvr = resource_of(scope.kind);
   k8s::Result<void> listed;
   if (scope.kind == WatchScope::Kind::pods) {
-    listed = co_await list_into<Pod>(client, pods, options, &project_operand_pod, &world->operand_pods);
+    listed = co_await list_into<Pod>(look, gvr, options, &project_operand_pod, &world->operand_pods);
   } else if (scope.kind == WatchScope::Kind::configmaps) {
-    listed = co_await list_into<ConfigMap>(client, configmaps, options, &project_configmap, &world->configmaps);
+    listed = co_await list_into<ConfigMap>(look, gvr, options, &project_configmap, &world->configmaps);
   } else {
-    listed = co_await list_into<ControllerRevision>(client, revisions, options, &project_controller_revision,
-                                                    &world->revisions);
+    listed =
+        co_await list_into<ControllerRevision>(look, gvr, options, &project_controller_revision, &world->revisions);
   }
   co_return listed;
 }
@@ -94,7 +95,6 @@ bool speaks_of_gpus(std::string_view json, std::string_view scaling) {
   return std::ranges::any_of(kWords, has) || has(scaling);
 }
 
-// `scaling`: the namespace of KAI's scaling pods.
 // Its CPUs and memory count there (SlicePod). Kept in doubt: a text that only looks like a node's name harms nothing.
 bool is_bound_to(std::string_view json, const std::vector<std::string>& nodes) {
   constexpr std::string_view kField = R"("nodeName":")";
@@ -106,7 +106,7 @@ bool is_bound_to(std::string_view json, const std::vector<std::string>& nodes) {
   return false;
 }
 
-// `partitioned`: nodes whose pods are all wanted, sorted.
+// `scaling`: the namespace of KAI's scaling pods. `partitioned`: nodes whose pods are all wanted, sorted.
 asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, std::string scaling,
                                              std::vector<std::string> partitioned, ClusterPods* pods) {
   k8s::ItemFunction sink([pods, &scaling, &partitioned](std::optional<std::string_view> json) -> k8s::Result<void> {
@@ -125,7 +125,7 @@ asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, std::string sc
 
 // The binder's Deployment and the schemas of KAI's CRDs: what the collection of reservations rests on. The first thing
 // that cannot be read is said.
-asio::awaitable<k8s::Result<void>> read_binder(k8s::Reader* client, KaiSettings settings, KaiWorld* kai) {
+asio::awaitable<k8s::Result<void>> read_binder(Look look, KaiSettings settings, KaiWorld* kai) {
   const KaiView view = view_kai(*kai, settings);
   const k8s::Gvr deployments{"apps", "v1", "deployments"};
   const k8s::Gvr crds{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
@@ -135,14 +135,14 @@ asio::awaitable<k8s::Result<void>> read_binder(k8s::Reader* client, KaiSettings 
   binder.ns = view.ns;
   binder.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kai::kBinder));
   k8s::Result<void> listed =
-      co_await list_into<Deployment>(client, deployments, binder, &project_deployment, &kai->deployments);
+      co_await list_into<Deployment>(look, deployments, binder, &project_deployment, &kai->deployments);
   if (!listed) co_return listed;
   static constexpr std::array<std::string_view, 2> kCrds{kai::kConfigCrd, kai::kBindRequestCrd};
   for (std::size_t i = 0; i < kCrds.size(); ++i) {
     const std::string_view name = kCrds[i];
     k8s::ListOptions crd;
     crd.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(name));
-    listed = co_await list_into<KaiSchema>(client, crds, crd, &project_kai_schema, &kai->schemas);
+    listed = co_await list_into<KaiSchema>(look, crds, crd, &project_kai_schema, &kai->schemas);
     if (!listed) co_return listed;
   }
   kai->schemas_known = true;
@@ -150,14 +150,14 @@ asio::awaitable<k8s::Result<void>> read_binder(k8s::Reader* client, KaiSettings 
 }
 
 // KAI's kinds beside kai-config. What is missing holds its planners.
-asio::awaitable<k8s::Result<void>> read_kai(k8s::Reader* client, KaiSettings settings, KaiWorld* kai) {
+asio::awaitable<k8s::Result<void>> read_kai(Look look, KaiSettings settings, KaiWorld* kai) {
   const k8s::Gvr requests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
   const k8s::Result<bool> served =
-      co_await list_if_served<BindRequest>(client, requests, &project_bind_request, &kai->bind_requests);
+      co_await list_if_served<BindRequest>(look, requests, &project_bind_request, &kai->bind_requests);
   if (!served) co_return std::unexpected(served.error());
   kai->bind_requests_served = *served;
   if (!kai->configs_served && !kai->bind_requests_served) co_return k8s::Result<void>{};
-  const k8s::Result<void> binder = co_await read_binder(client, settings, kai);
+  const k8s::Result<void> binder = co_await read_binder(look, settings, kai);
   co_return binder;
 }
 
@@ -236,19 +236,19 @@ struct OptionalKinds {
 
 // Lists everything that does not depend on what another list shows. Errors: of the kinds without which nothing is
 // known.
-asio::awaitable<k8s::Result<void>> list_kinds(k8s::Reader* client, World* world, OptionalKinds* kinds) {
+asio::awaitable<k8s::Result<void>> list_kinds(Look look, World* world, OptionalKinds* kinds) {
   const k8s::ListOptions everything;
   k8s::Result<void> nodes;
   k8s::Result<void> daemonsets;
   const auto optional = [&]<class T>(const char* group, const char* version, const char* resource,
                                      k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store,
                                      k8s::Result<bool>* result) {
-    return keep(list_if_served<T>(client, k8s::Gvr{group, version, resource}, project, store), result);
+    return keep(list_if_served<T>(look, k8s::Gvr{group, version, resource}, project, store), result);
   };
   std::vector<asio::awaitable<void>> readings;
   readings.push_back(
-      keep(list_into<Node>(client, k8s::Gvr{"", "v1", "nodes"}, everything, &project_node, &world->nodes), &nodes));
-  readings.push_back(keep(list_into<DaemonSet>(client, k8s::Gvr{"apps", "v1", "daemonsets"}, everything,
+      keep(list_into<Node>(look, k8s::Gvr{"", "v1", "nodes"}, everything, &project_node, &world->nodes), &nodes));
+  readings.push_back(keep(list_into<DaemonSet>(look, k8s::Gvr{"apps", "v1", "daemonsets"}, everything,
                                                &project_daemonset, &world->daemonsets),
                           &daemonsets));
   readings.push_back(optional("nvidia.com", "v1", "clusterpolicies", &project_clusterpolicy, &world->clusterpolicies,
@@ -263,24 +263,24 @@ asio::awaitable<k8s::Result<void>> list_kinds(k8s::Reader* client, World* world,
                               &world->policies, &kinds->policies));
   readings.push_back(optional("gpusharing.dev", "v1alpha1", "sharingrollouts", &project_sharing_rollout,
                               &world->rollouts, &kinds->rollouts));
-  co_await read_side_by_side(client->clock(), std::move(readings));
+  co_await read_side_by_side(look.client->clock(), std::move(readings));
   co_return nodes ? daemonsets : nodes;
 }
 
-asio::awaitable<void> read_kai_config(k8s::Reader* client, KaiWorld* kai, std::vector<std::string>* incomplete) {
+asio::awaitable<void> read_kai_config(Look look, KaiWorld* kai) {
   const k8s::Gvr configs{"kai.scheduler", "v1", "configs"};
   const k8s::Gvr classes{"node.k8s.io", "v1", "runtimeclasses"};
   const k8s::Result<bool> served =
-      co_await list_if_served<KaiConfig>(client, configs, &project_kai_config, &kai->configs);
-  kai->configs_served = note(served, incomplete) == Served::yes;
+      co_await list_if_served<KaiConfig>(look, configs, &project_kai_config, &kai->configs);
+  kai->configs_served = note(served, look.incomplete) == Served::yes;
   if (!kai->configs_served) co_return;
   const k8s::Result<bool> runtime_classes =
-      co_await list_if_served<RuntimeClass>(client, classes, &project_runtime_class, &kai->runtime_classes);
-  note(runtime_classes, incomplete);
+      co_await list_if_served<RuntimeClass>(look, classes, &project_runtime_class, &kai->runtime_classes);
+  note(runtime_classes, look.incomplete);
 }
 
 // Whether nos's gpu-partitioner runs: asked only where a node is labelled for partitioning.
-asio::awaitable<void> read_partitioner(k8s::Reader* client, World* world, std::vector<std::string>* incomplete) {
+asio::awaitable<void> read_partitioner(Look look, World* world) {
   PartitioningWorld& partitioning = world->partitioning;
   partitioning.leases.mark_absent();
   if (!partitioned_nodes(*world).empty()) {
@@ -288,10 +288,10 @@ asio::awaitable<void> read_partitioner(k8s::Reader* client, World* world, std::v
     k8s::ListOptions named;
     named.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kPartitionerLease));
     const k8s::Result<void> listed =
-        co_await list_into<PartitionerLease>(client, leases, named, &project_partitioner_lease, &partitioning.leases);
+        co_await list_into<PartitionerLease>(look, leases, named, &project_partitioner_lease, &partitioning.leases);
     if (!listed) {
       partitioning.incomplete = listed.error().message;
-      append_unique(*incomplete, listed.error().message);
+      append_unique(*look.incomplete, listed.error().message);
       co_return;
     }
   }
@@ -324,8 +324,9 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
   world->operand_pods.mark_absent();
   world->configmaps.mark_absent();
   world->revisions.mark_absent();
+  const Look look{client, incomplete};
   OptionalKinds read;
-  k8s::Result<void> listed = co_await list_kinds(client, world, &read);
+  k8s::Result<void> listed = co_await list_kinds(look, world, &read);
   if (!listed) co_return listed;
   // In this order, whatever list has ended first.
   note(read.cluster_policies, incomplete);
@@ -335,12 +336,12 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
   const SharingKinds kinds{note(read.policies, incomplete), note(read.rollouts, incomplete)};
   world->policies_served = kinds.policies == Served::yes && kinds.rollouts == Served::yes;
   if (sharing_kinds != nullptr) *sharing_kinds = kinds;
-  co_await read_kai_config(client, &world->kai, incomplete);
+  co_await read_kai_config(look, &world->kai);
   const std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
   std::vector<k8s::Result<void>> of_scopes(scopes.size());
   std::vector<asio::awaitable<void>> readings;
   for (std::size_t i = 0; i < scopes.size(); ++i) {
-    readings.push_back(keep(list_scope(client, scopes[i], world), &of_scopes[i]));
+    readings.push_back(keep(list_scope(look, scopes[i], world), &of_scopes[i]));
   }
   readings.push_back(read_chart_config(client, settings.operator_namespace, world));
   co_await read_side_by_side(client->clock(), std::move(readings));
@@ -368,12 +369,13 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock*
   k8s::Result<void> read = co_await read_world(client, settings, &view->world, &view->incomplete);
   if (!read) co_return read;
   KaiWorld& kai = view->world.kai;
-  read = co_await read_kai(client, settings.kai, &kai);
+  const Look look{client, &view->incomplete};
+  read = co_await read_kai(look, settings.kai, &kai);
   if (!read) {
     kai.incomplete = read.error().message;
     append_unique(view->incomplete, read.error().message);
   }
-  co_await read_partitioner(client, &view->world, &view->incomplete);
+  co_await read_partitioner(look, &view->world);
   ClusterPods pods;
   const std::string scaling = view_kai(kai, settings.kai).scaling;
   const std::vector<std::string> partitioned = partitioned_nodes(view->world);

@@ -1,0 +1,57 @@
+// list_objects(): all objects of a list as projected values. What cannot be read is named and never dropped without a
+// word: "not there" and "not understood" are different answers.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "controller/reading/forbidden_hint.h"
+#include "k8sclient/api/reader.h"
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/object.h"
+#include "reconcilers/model/message_text.h"
+
+namespace gso {
+
+template <class T>
+struct ListedObjects {
+  std::vector<T> objects;
+  std::vector<std::string> unreadable;  // Of each other one: which it is, and why.
+};
+
+// "nodes that cannot be read: Node n1: why".
+[[nodiscard]] inline std::string describe_unreadable(const k8s::Gvr& gvr, const std::vector<std::string>& unreadable) {
+  return fmt::format("{} that cannot be read: {}", gvr.resource, first_names(unreadable));
+}
+
+// Errors: of the list as a whole, explained where the right is missing.
+template <class T>
+boost::asio::awaitable<k8s::Result<ListedObjects<T>>> list_objects(k8s::Reader* client, k8s::Gvr gvr,
+                                                                   k8s::ListOptions options,
+                                                                   k8s::Result<T> (*project)(std::string_view)) {
+  ListedObjects<T> out;
+  k8s::ItemFunction sink([&out, project](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) {  // It starts over.
+      out = {};
+      return {};
+    }
+    k8s::Result<T> object = project(*json);
+    if (object) {
+      out.objects.push_back(*std::move(object));
+    } else {
+      out.unreadable.push_back(object.error().message);
+    }
+    return {};
+  });
+  const k8s::Result<std::string> listed = co_await client->list(gvr, options, &sink);
+  if (!listed) co_return unlisted(listed.error(), gvr, options.ns);
+  co_return out;
+}
+
+}  // namespace gso
