@@ -102,7 +102,7 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
 }
 
 NodeConsumersReader::NodeConsumersReader(Parts parts)
-    : parts_(std::move(parts)), list_ended_(parts_.clock->make_signal()), readers_(parts_.clock) {
+    : parts_(std::move(parts)), lists_ended_(parts_.clock), readers_(parts_.clock) {
   // The next refresh() throws it.
   readers_.on_failure([this](const std::string&) { parts_.wake(Duration::zero()); });
 }
@@ -204,8 +204,7 @@ asio::awaitable<void> NodeConsumersReader::list_node(std::shared_ptr<Run> run, s
     std::string node;
     ~Ends() {
       reader->being_listed_.erase(node);
-      ++reader->lists_ended_;
-      reader->list_ended_->notify();
+      reader->lists_ended_.note();
     }
   };
   being_listed_.insert(node);
@@ -240,12 +239,7 @@ asio::awaitable<NodeConsumersReader::Outcome> NodeConsumersReader::refresh(std::
   run->workers = std::min(kReaders, run->nodes.size());
   for (std::size_t i = run->workers; i > 0; --i) readers_.spawn(parts_.executor, work(run));
   bool one_ended = true;
-  while (run->workers > 0 && one_ended) {
-    const std::uint64_t before = lists_ended_;
-    const k8s::MonoTime deadline = parts_.clock->monotonic() + kPatience;
-    while (lists_ended_ == before && parts_.clock->monotonic() < deadline) co_await list_ended_->wait_until(deadline);
-    one_ended = lists_ended_ > before;
-  }
+  while (run->workers > 0 && one_ended) one_ended = co_await lists_ended_.one_more(kPatience);
   run->left = true;
   if (!readers_.failure().empty()) throw std::runtime_error(readers_.failure());
   co_return run->outcome;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "controller/config/logging.h"
+#include "controller/runtime/end_counter.h"
 #include "controller/runtime/task_group.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
@@ -100,8 +101,7 @@ class NodeConsumersReader {
   std::map<std::string, NodeConsumers> listings_;
   std::map<std::string, JobNodes> jobs_;  // By Job::id.
   std::set<std::string> being_listed_;
-  std::uint64_t lists_ended_ = 0;
-  std::unique_ptr<k8s::Signal> list_ended_;
+  EndCounter lists_ended_;
   bool stopping_ = false;
   TaskGroup readers_;
 };

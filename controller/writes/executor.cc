@@ -56,7 +56,7 @@ Executor::Executor(Parts parts, ExecutorOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       backoff_(backoff_settings()),
-      chain_ended_(parts_.clock->make_signal()),
+      chains_ended_(parts_.clock),
       workers_(parts_.clock),
       reservations_(parts_.clock),
       pool_(parts_.clock, parts_.places),

@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "controller/config/logging.h"
+#include "controller/runtime/end_counter.h"
 #include "controller/runtime/expectations.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/runtime/task_group.h"
@@ -184,8 +185,10 @@ class Executor {
   // The same for statuses, which do not wait behind nodes.
   boost::asio::awaitable<void> run_statuses(RunPtr run);
   boost::asio::awaitable<void> run_status(RunPtr run, Chain chain);
-  boost::asio::awaitable<bool> one_more_ends();
-  void note_end(Run* run);
+  // Of a chain that has begun: counts its end, also when it is cancelled or throws.
+  struct Ends;
+  // After the wait: the next pass plans anew what has found no place, because by then the view of it would be old.
+  void take_back(const RunPtr& run, ChainPool& pool, std::size_t& count);
   boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
   boost::asio::awaitable<void> collect_reservations(RunPtr run, std::vector<Chain> reservations);
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
@@ -244,12 +247,11 @@ class Executor {
   std::uint64_t writes_ = 0;
   std::uint64_t remembered_ = 0;  // Versions of the state that is kept in memory.
   bool crashed_ = false;
-  Execution late_;                            // Of actions that ended after their execute() had returned.
-  std::uint64_t chains_ended_ = 0;            // Of the pools.
-  std::unique_ptr<k8s::Signal> chain_ended_;  // Notified by the chains of all plans.
-  TaskGroup workers_;                         // Of records.
-  TaskGroup reservations_;                    // Of the deletions that a last look has confirmed.
-  ChainPool pool_;                            // Of nodes, and the last look.
+  Execution late_;           // Of actions that ended after their execute() had returned.
+  EndCounter chains_ended_;  // Of the pools, whatever plan they are of.
+  TaskGroup workers_;        // Of records.
+  TaskGroup reservations_;   // Of the deletions that a last look has confirmed.
+  ChainPool pool_;           // Of nodes, and the last look.
   ChainPool status_pool_;
 };
 

@@ -34,10 +34,13 @@ boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
     co_await add_to_pool(run, std::move(chain), std::move(none));
   }
   co_await wait_for_nodes(run);
-  if (!pool_.failure().empty()) throw std::runtime_error(pool_.failure());  // A bug: do not ignore it.
-  // The next pass plans anew what has found no place: by then the view of it would be old.
-  for (const Chain& chain : pool_.take_back()) {
-    --run->beside;
+  take_back(run, pool_, run->beside);
+}
+
+void Executor::take_back(const RunPtr& run, ChainPool& pool, std::size_t& count) {
+  if (!pool.failure().empty()) throw std::runtime_error(pool.failure());  // A bug: do not ignore it.
+  for (const Chain& chain : pool.take_back()) {
+    --count;
     defer(run, "no-place", chain.steps.size(), std::nullopt);  // ended_late() asks for that pass.
   }
 }
@@ -47,15 +50,7 @@ boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
 boost::asio::awaitable<void> Executor::wait_for_nodes(RunPtr run) {
   const auto waits = [this, &run] { return run->beside > 0 && !crashed_ && (pool_.some_wait() || !run->full); };
   bool one_ended = true;
-  while (waits() && one_ended) one_ended = co_await one_more_ends();
-}
-
-// False: none has ended within the patience.
-boost::asio::awaitable<bool> Executor::one_more_ends() {
-  const std::uint64_t before = chains_ended_;
-  const MonoTime deadline = parts_.clock->monotonic() + options_.patience;
-  while (chains_ended_ == before && parts_.clock->monotonic() < deadline) co_await chain_ended_->wait_until(deadline);
-  co_return chains_ended_ > before;
+  while (waits() && one_ended) one_ended = co_await chains_ended_.one_more(options_.patience);
 }
 
 boost::asio::awaitable<void> Executor::run_statuses(RunPtr run) {
@@ -69,34 +64,26 @@ boost::asio::awaitable<void> Executor::run_statuses(RunPtr run) {
     co_await status_pool_.add(std::move(chain), begin);
   }
   bool one_ended = true;
-  while (run->statuses > 0 && !crashed_ && one_ended) one_ended = co_await one_more_ends();
-  if (!status_pool_.failure().empty()) throw std::runtime_error(status_pool_.failure());
-  for (const Chain& chain : status_pool_.take_back()) {
-    --run->statuses;
-    defer(run, "no-place", chain.steps.size(), std::nullopt);
-  }
+  while (run->statuses > 0 && !crashed_ && one_ended) one_ended = co_await chains_ended_.one_more(options_.patience);
+  take_back(run, status_pool_, run->statuses);
 }
+
+struct Executor::Ends {
+  Executor* executor;
+  Run* run;
+  std::size_t* count;
+  ~Ends() {
+    --*count;
+    executor->chains_ended_.note();
+    if (!run->left) return;
+    executor->parts_.ended_late(run->result);
+    executor->late_.add(std::exchange(run->result, {}));
+  }
+};
 
 boost::asio::awaitable<void> Executor::run_status(RunPtr run, Chain chain) {
-  // Also when it is cancelled or throws.
-  struct Leaves {
-    Executor* executor;
-    Run* run;
-    ~Leaves() {
-      --run->statuses;
-      executor->note_end(run);
-    }
-  };
-  const Leaves leaves{this, run.get()};
+  const Ends ends{this, run.get(), &run->statuses};
   co_await run_chain(run, std::move(chain));
-}
-
-void Executor::note_end(Run* run) {
-  ++chains_ended_;
-  chain_ended_->notify();
-  if (!run->left) return;
-  parts_.ended_late(run->result);
-  late_.add(std::exchange(run->result, {}));
 }
 
 boost::asio::awaitable<void> Executor::add_to_pool(RunPtr run, Chain chain, std::vector<Chain> reservations) {
@@ -112,16 +99,7 @@ boost::asio::awaitable<void> Executor::add_to_pool(RunPtr run, Chain chain, std:
 }
 
 boost::asio::awaitable<void> Executor::run_beside(RunPtr run, Chain chain, std::vector<Chain> reservations) {
-  // Also when it is cancelled or throws.
-  struct Leaves {
-    Executor* executor;
-    Run* run;
-    ~Leaves() {
-      --run->beside;
-      executor->note_end(run);
-    }
-  };
-  const Leaves leaves{this, run.get()};
+  const Ends ends{this, run.get(), &run->beside};
   if (chain.subject == kLastLook) {
     co_await collect_reservations(run, std::move(reservations));
   } else {
