@@ -305,14 +305,12 @@ asio::awaitable<void> read_chart_config(k8s::Reader* client, std::string ns, Wor
   k8s::ListOptions options;
   options.ns = ns;
   options.label_selector.match_labels.emplace("app.kubernetes.io/managed-by", "Helm");
-  k8s::ItemFunction sink([world](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) return {};
-    k8s::Result<ConfigMap> config_map = project_configmap(*json);
-    if (config_map && config_map->meta.annotations.contains(kChartConfigAnnotation))
-      world->configmaps.apply(*std::move(config_map));
-    return {};
-  });
-  (void)co_await client->list(configmaps, options, &sink);
+  k8s::Result<ListedObjects<ConfigMap>> listed =
+      co_await list_objects<ConfigMap>(client, configmaps, options, &project_configmap);
+  if (!listed) co_return;
+  for (ConfigMap& config_map : listed->objects) {
+    if (config_map.meta.annotations.contains(kChartConfigAnnotation)) world->configmaps.apply(std::move(config_map));
+  }
 }
 
 }  // namespace
