@@ -161,7 +161,7 @@ void name_policy_commands(const World& world, std::vector<AuditProblem>& problem
   }
 }
 
-// The command that corrects the ConfigMap, for invalid profiles that stand there.
+// The command that corrects the ConfigMap, for problems about its invalid profiles.
 void name_correct_commands(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
   for (AuditProblem& problem : problems) {
     const ObjectRef& object = problem.objects.front();

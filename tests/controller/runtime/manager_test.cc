@@ -28,12 +28,21 @@ using testing::IsEmpty;
 
 const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
+const k8s::ObjectKey kLease{"gpu-sharing-operator", "gpu-sharing-operator"};
 
 sim::FaultRule always(sim::Fault fault, const std::string& resource) {
   sim::FaultRule rule;
   rule.fault = fault;
   rule.resource = resource;
   return rule;
+}
+
+// The first policy is created, and its answer is lost.
+sim::FaultRule first_creation_without_an_answer() {
+  sim::FaultRule lost = always(sim::Fault::ambiguous, "sharingpolicies");
+  lost.verb = "create";
+  lost.times = 1;
+  return lost;
 }
 
 TEST_F(ManagerTest, WithoutAnyOfOurCrdsItSyncsLeadsAndFallsSilent) {
@@ -286,9 +295,8 @@ TEST_F(ManagerTest, ALeaderWhoseLeaseIsDeletedCreatesItAnewAtOnceAndGoesOn) {
   install_crds();
   a.start(sim);
   ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
-  const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
   remove("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
-  EXPECT_TRUE(eventually([&] { return server.get(kLeases, lease).has_value(); }, 200ms));
+  EXPECT_TRUE(eventually([&] { return server.get(kLeases, kLease).has_value(); }, 200ms));
   EXPECT_TRUE(a.view->leading);
 }
 
@@ -305,8 +313,7 @@ TEST_F(ManagerTest, AStopWithAnUnansweredWriteKeepsTheLeaseUntilItExpires) {
   b.start(sim);
   a.stop->notify();
   ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
-  EXPECT_EQ(server.get(kLeases, {"gpu-sharing-operator", "gpu-sharing-operator"})->at("spec").at("holderIdentity"),
-            "a");
+  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "a");
   run(9s);
   EXPECT_FALSE(b.view->leading) << "the write can still land";
   EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }, 30s));
@@ -316,35 +323,27 @@ TEST_F(ManagerTest, AStopWithAnUnansweredWriteKeepsTheLeaseUntilItExpires) {
 // Whoever asks in vain has given up, the server need not have.
 TEST_F(ManagerTest, AStopAMomentAfterAnAnswerWasLostKeepsTheLeaseUntilItExpires) {
   install_crds();
-  sim::FaultRule lost = always(sim::Fault::ambiguous, "sharingpolicies");
-  lost.verb = "create";
-  lost.times = 1;
-  a.transport.faults().add(lost);
+  a.transport.faults().add(first_creation_without_an_answer());
   a.start(sim);
   ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::ambiguous) == 1; }));
   b.start(sim);
   run(3s);
   a.stop->notify();
   ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
-  const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
-  EXPECT_EQ(server.get(kLeases, lease)->at("spec").at("holderIdentity"), "a");
+  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "a");
   EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }, 30s));
   EXPECT_EQ(created_policies(), 1U);
 }
 
 TEST_F(ManagerTest, AStopLongAfterAnAnswerWasLostReleasesTheLease) {
   install_crds();
-  sim::FaultRule lost = always(sim::Fault::ambiguous, "sharingpolicies");
-  lost.verb = "create";
-  lost.times = 1;
-  a.transport.faults().add(lost);
+  a.transport.faults().add(first_creation_without_an_answer());
   a.start(sim);
   ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::ambiguous) == 1; }));
   run(1min);
   a.stop->notify();
   ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
-  const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
-  EXPECT_EQ(server.get(kLeases, lease)->at("spec").at("holderIdentity"), "");
+  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "");
 }
 
 TEST_F(ManagerTest, AKilledOperatorReleasesNothingAndSendsNothingMore) {
@@ -371,8 +370,7 @@ TEST_F(ManagerTest, ACrashPointEndsItAfterThatWriteAndANewOneGoesOn) {
   ASSERT_TRUE(eventually([&] { return a.result.has_value(); }));
   EXPECT_EQ(a.result->error().reason, k8s::Reason::cancelled);
   EXPECT_EQ(a.view->writes, 1U);
-  EXPECT_EQ(server.get(kLeases, {"gpu-sharing-operator", "gpu-sharing-operator"})->at("spec").at("holderIdentity"),
-            "a");
+  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "a");
   b.start(sim);
   EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }));
   EXPECT_TRUE(server.get(kPolicies, {"", "default"}).has_value());

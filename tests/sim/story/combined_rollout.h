@@ -21,7 +21,7 @@ struct CombinedRollout {
   // From the edit on the operator sees so much later what changes of nodes and pods; everything else comes at once, and
   // makes it plan.
   k8s::Duration watch_lag{0};
-  // From then on those watches are told again and again that what they know is too old, and start over.
+  // From then on the server refuses those watches repeatedly, because their versions are too old, and they list anew.
   bool relists = false;
   // From the edit on, one write of five meets the end of its connection, unread.
   bool refused_writes = false;

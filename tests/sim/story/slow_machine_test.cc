@@ -1,6 +1,6 @@
-// Rollout stories as they are told on a real control plane, with a fleet in thirtyfold time and a minute of slack, on a
-// machine that is busy: answers and events come late, each by a delay of its own. What the machine does by chance,
-// virtual time does for certain.
+// The rollout stories of the real control plane on a busy machine, in virtual time: answers and events arrive late,
+// each after a random delay with a fixed seed. The fleet runs thirty times as fast, and each wait has a minute more, as
+// there.
 #include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
