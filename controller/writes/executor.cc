@@ -87,6 +87,7 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
   auto run = std::make_shared<Run>();
   run->full = actions.size() >= PlanDraft::kMostActions;
   run->result = std::exchange(late_, {});
+  ended_since_planned_.clear();  // The plan was made a moment ago, from all of them.
   if (options_.state_in_memory) keep_state_in_memory(actions);
   run->schedule = arrange(actions);
   const std::vector<Finding>& clashes = run->schedule.findings;

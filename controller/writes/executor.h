@@ -7,7 +7,8 @@
 //  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
 //    go on beside the next passes. nodes_being_written() names it until the stores show the result, and nothing is sent
 //    to it twice. What became of it is in the result of the next execute(). The same holds for the statuses of an
-//    object. Only creations and ConfigMap writes are waited for: disruptions rest on them.
+//    object. What ends while another plan is executed is not known to that plan: it writes nothing more to that subject
+//    (S6). Only creations and ConfigMap writes are waited for: disruptions rest on them.
 //  - A plan of PlanDraft::kMostActions or more may have left nodes for the next one: execute() returns once all of its
 //    chains have begun, so that the server need not wait for that plan. Their answers are reported like those of a slow
 //    node.
@@ -177,6 +178,8 @@ class Executor {
   // Runs all of them, and returns when they have ended.
   boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain> chains, TaskGroup* tasks);
   boost::asio::awaitable<void> work(std::shared_ptr<Work> work);
+  // Chains of that subject go on beside, or have ended since this plan was made: what is planned of it is not sent.
+  [[nodiscard]] bool is_unknown_to_plan(const ChainPool& pool, const std::string& subject) const;
   // Gives the chains of nodes, and the last look at reservations, to the pool, and waits for them.
   boost::asio::awaitable<void> run_nodes(RunPtr run);
   boost::asio::awaitable<void> wait_for_nodes(RunPtr run);
@@ -249,9 +252,11 @@ class Executor {
   bool crashed_ = false;
   Execution late_;           // Of actions that ended after their execute() had returned.
   EndCounter chains_ended_;  // Of the pools, whatever plan they are of.
-  TaskGroup workers_;        // Of records.
-  TaskGroup reservations_;   // Of the deletions that a last look has confirmed.
-  ChainPool pool_;           // Of nodes, and the last look.
+  // Subjects of chains of earlier plans that have ended since the last execute() began.
+  std::set<std::string> ended_since_planned_;
+  TaskGroup workers_;       // Of records.
+  TaskGroup reservations_;  // Of the deletions that a last look has confirmed.
+  ChainPool pool_;          // Of nodes, and the last look.
   ChainPool status_pool_;
 };
 

@@ -53,9 +53,13 @@ boost::asio::awaitable<void> Executor::wait_for_nodes(RunPtr run) {
   while (waits() && one_ended) one_ended = co_await chains_ended_.one_more(options_.patience);
 }
 
+bool Executor::is_unknown_to_plan(const ChainPool& pool, const std::string& subject) const {
+  return pool.has(subject) || ended_since_planned_.contains(subject);
+}
+
 boost::asio::awaitable<void> Executor::run_statuses(RunPtr run) {
   for (Chain& chain : run->schedule.statuses) {
-    if (status_pool_.has(chain.subject)) {
+    if (is_unknown_to_plan(status_pool_, chain.subject)) {
       defer(run, "under-way", chain.steps.size(), std::nullopt);
       continue;
     }
@@ -72,22 +76,24 @@ struct Executor::Ends {
   Executor* executor;
   Run* run;
   std::size_t* count;
+  std::string subject;
   ~Ends() {
     --*count;
     executor->chains_ended_.note();
     if (!run->left) return;
+    executor->ended_since_planned_.insert(subject);
     executor->parts_.ended_late(run->result);
     executor->late_.add(std::exchange(run->result, {}));
   }
 };
 
 boost::asio::awaitable<void> Executor::run_status(RunPtr run, Chain chain) {
-  const Ends ends{this, run.get(), &run->statuses};
+  const Ends ends{this, run.get(), &run->statuses, chain.subject};
   co_await run_chain(run, std::move(chain));
 }
 
 boost::asio::awaitable<void> Executor::add_to_pool(RunPtr run, Chain chain, std::vector<Chain> reservations) {
-  if (pool_.has(chain.subject)) {
+  if (is_unknown_to_plan(pool_, chain.subject)) {
     defer(run, "under-way", std::max(chain.steps.size(), reservations.size()), std::nullopt);
     co_return;
   }
@@ -99,7 +105,7 @@ boost::asio::awaitable<void> Executor::add_to_pool(RunPtr run, Chain chain, std:
 }
 
 boost::asio::awaitable<void> Executor::run_beside(RunPtr run, Chain chain, std::vector<Chain> reservations) {
-  const Ends ends{this, run.get(), &run->beside};
+  const Ends ends{this, run.get(), &run->beside, chain.subject};
   if (chain.subject == kLastLook) {
     co_await collect_reservations(run, std::move(reservations));
   } else {

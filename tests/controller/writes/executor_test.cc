@@ -177,6 +177,26 @@ TEST_F(SlowNodes, NorDoesAStatusThatIsAnsweredSlowlyHoldUpAnybody) {
   EXPECT_EQ(execute({}).succeeded, 1U) << "of the status";
 }
 
+// While the records of a plan are written, or answers about its nodes come in one by one, what an earlier plan has left
+// behind ends: this plan does not know it.
+TEST_F(SlowNodes, WhatEndsWhileAPlanIsExecutedIsPlannedAnewBeforeItIsWrittenAgain) {
+  const char* const status = "PATCH /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1/status";
+  const char* const created = R"({"metadata":{"name":"r1","resourceVersion":"9"}})";
+  script[status] = [=] { return ScriptedAnswer::json(200, created, 1s); };
+  script["POST"] = [=] { return ScriptedAnswer::json(201, created, 3s); };
+  execute({status_of("Progressing", 1)});
+  ASSERT_THAT(writes(), ElementsAre(status));
+
+  const Execution second = execute({create_rollout(), status_of("Progressing", 1)});
+  EXPECT_THAT(writes(), ElementsAre("POST /apis/gpusharing.dev/v1alpha1/sharingrollouts")) << "not the status again";
+  EXPECT_EQ(second.deferred, 1U);
+  EXPECT_EQ(ended_late, 1) << "it asks for the next plan";
+
+  execute({status_of("Progressing", 2)});
+  EXPECT_THAT(writes(), ElementsAre(status)) << "of a plan that knows it";
+  EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 10s)));
+}
+
 // The next plan is made before the next execute(): it would evict once more.
 TEST_F(SlowNodes, ALateEvictionIsKnownBeforeTheNextPlan) {
   script["POST /api/v1/namespaces/team/pods/train/eviction"] = [] { return ScriptedAnswer::json(201, "{}", 5s); };

@@ -83,6 +83,10 @@ void Invariants::on_write(const AuditEntry& entry) {
   if (entry.subresource == "eviction") judge_repeated_eviction(entry);
   if (entry.status >= 300) return;
   if (entry.gvr.resource == "leases") return;
+  if (entry.verb == "patch" && !entry.changed()) {
+    violated("S6: the operator wrote what was there: " + entry.gvr.resource + " " + k8s::to_string(entry.key) + " " +
+             entry.subresource);
+  }
   ++writes_;
   last_write_ =
       entry.verb + " " + entry.gvr.resource + " " + k8s::to_string(entry.key) + ": " + entry.body.substr(0, 400);
