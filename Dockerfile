@@ -13,7 +13,7 @@ ARG BINARY=
 WORKDIR /src
 COPY . .
 # ./dev reads the lists of Debian's packages and installs what is missing.
-RUN GSODEV_IMAGE_BINARY=${BINARY} ./dev image --rootfs /rootfs
+RUN GSODEV_CACHE=/var/cache/gpu-sharing-operator GSODEV_IMAGE_BINARY=${BINARY} ./dev image --rootfs /rootfs
 
 FROM ${BASE}
 COPY --from=build /rootfs/ /

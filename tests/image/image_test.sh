@@ -86,7 +86,7 @@ make_context() {
 build_image() {
   mkdir -p "$GSODEV_CACHE/image-packages"
   engine build --pull-never --build-arg BUILD_BASE="$base" \
-    --build-arg BINARY=built/controller/gpu-sharing-operator --volume "$GSODEV_CACHE/image-packages:/root/.cache/gpu-sharing-operator/image-packages" \
+    --build-arg BINARY=built/controller/gpu-sharing-operator --volume "$GSODEV_CACHE/image-packages:/var/cache/gpu-sharing-operator/image-packages" \
     --tag "$image" "$work/context"
 }
 
