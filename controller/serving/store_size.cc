@@ -11,8 +11,7 @@ std::size_t text(const std::string& value) {
 }
 
 std::size_t meta(const ObjectMeta& meta) {
-  return text(meta.name) + text(meta.resource_version) +
-         (meta.labels.size() + meta.annotations.size()) * sizeof(StringMap::Entry) +
+  return text(meta.name) + text(meta.resource_version) + meta.labels.own_bytes() + meta.annotations.own_bytes() +
          meta.owners.capacity() * sizeof(k8s::OwnerReference);
 }
 

@@ -3,8 +3,12 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,7 +55,8 @@ struct OwnerReference {
   friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
 };
 
-// Sorted by key; at most some hundreds of entries, so a flat vector is smaller and faster than a map.
+// Sorted by key; at most some hundreds of entries, so a flat vector is smaller and faster than a map. Entries that
+// other maps have as well can be kept once for all of them: see share().
 class StringMap {
  public:
   struct Entry {
@@ -59,6 +64,53 @@ class StringMap {
     Interned value;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
+  using Entries = std::vector<Entry>;
+
+  // In the order of the keys. A change of the map ends it.
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Entry;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Entry*;
+    using reference = const Entry&;
+    Iterator() = default;
+    [[nodiscard]] reference operator*() const { return *at_; }
+    [[nodiscard]] pointer operator->() const { return at_; }
+    Iterator& operator++() {
+      ++at_;
+      enter_and_leave();
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.at_ == b.at_; }
+
+   private:
+    friend class StringMap;
+    Iterator(const Entry* at, const Entry* before, const Entries* shared) : at_(at), before_(before), shared_(shared) {
+      enter_and_leave();
+    }
+    // The shared entries stand before the entry `before_` of the map's own.
+    void enter_and_leave() {
+      if (shared_ == nullptr) return;
+      if (!inside_ && at_ == before_) {
+        at_ = shared_->data();
+        inside_ = true;
+      } else if (inside_ && at_ == shared_->data() + shared_->size()) {
+        at_ = before_;
+        shared_ = nullptr;
+      }
+    }
+    const Entry* at_ = nullptr;
+    const Entry* before_ = nullptr;
+    const Entries* shared_ = nullptr;  // Null: none, or left behind.
+    bool inside_ = false;              // Of the shared entries.
+  };
+
   StringMap() = default;
   StringMap(std::initializer_list<std::pair<std::string_view, std::string_view>> entries);
   // Sets or replaces.
@@ -67,15 +119,28 @@ class StringMap {
   // nullopt when absent. The view lives as long as this entry.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view key) const;
   [[nodiscard]] bool contains(std::string_view key) const { return get(key).has_value(); }
-  [[nodiscard]] std::size_t size() const { return entries_.size(); }
-  [[nodiscard]] bool empty() const { return entries_.empty(); }
-  [[nodiscard]] auto begin() const { return entries_.begin(); }
-  [[nodiscard]] auto end() const { return entries_.end(); }
-  void shrink_to_fit() { entries_.shrink_to_fit(); }
-  friend bool operator==(const StringMap&, const StringMap&) = default;
+  [[nodiscard]] std::size_t size() const { return own_.size() + (shared_ == nullptr ? 0 : shared_->size()); }
+  [[nodiscard]] bool empty() const { return own_.empty() && shared_ == nullptr; }
+  [[nodiscard]] Iterator begin() const;
+  [[nodiscard]] Iterator end() const { return {own_.data() + own_.size(), nullptr, nullptr}; }
+  void shrink_to_fit() { own_.shrink_to_fit(); }
+  // Keeps the entries whose keys begin with the prefix, if they are more than a few, once for all maps that have the
+  // same: machines of one model have the same dozens of labels that describe their hardware. Changes nothing that can
+  // be read. A map whose shared entries are changed has its own again.
+  void share(std::string_view prefix);
+  // Bytes that this map alone needs for its entries.
+  [[nodiscard]] std::size_t own_bytes() const { return own_.capacity() * sizeof(Entry); }
+  friend bool operator==(const StringMap& a, const StringMap& b);
 
  private:
-  std::vector<Entry> entries_;
+  // Whether the key's place is among the shared entries.
+  [[nodiscard]] bool shares(std::string_view key) const;
+  [[nodiscard]] std::ptrdiff_t place_of_shared() const;
+  void unshare();
+
+  Entries own_;
+  // Entries without a gap in the order of the keys, of at least one map. Null: none.
+  std::shared_ptr<const Entries> shared_;
 };
 
 struct ObjectMeta {

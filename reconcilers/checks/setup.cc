@@ -34,8 +34,7 @@ std::string_view autoscaler_of(const Node& node) {
 bool nfd_serves(const Node& node) {
   const auto from_nfd = [](const auto& entry) {
     const std::string_view key = entry.key.view();
-    return key.find("nfd.node.kubernetes.io/") != std::string_view::npos ||
-           key.starts_with("feature.node.kubernetes.io/");
+    return key.find("nfd.node.kubernetes.io/") != std::string_view::npos || key.starts_with(kFeaturePrefix);
   };
   const auto& meta = node.meta;
   return meta.labels.contains(kGpuCount) || meta.labels.contains(kMpsCapable) ||

@@ -29,7 +29,7 @@ bool any_of_nfd(const Node& node, const Use& use) {
       rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
       if (item.empty()) continue;
       const bool whole = item.find('/') != std::string_view::npos;
-      if (use(whole ? std::string_view() : "feature.node.kubernetes.io/", item)) return true;
+      if (use(whole ? std::string_view() : kFeaturePrefix, item)) return true;
     }
   }
   return false;

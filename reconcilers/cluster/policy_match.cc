@@ -48,7 +48,7 @@ bool matches(const LabelRequirement& requirement, const Node& node) {
 // GPU Feature Discovery, Node Feature Discovery or the GPU Operator writes the label, from what they find on the node.
 // (People and the operator write the plugin's node label.)
 bool is_discovered(std::string_view label) {
-  return (label.starts_with(kVendor) && label != kConfigLabel) || label.starts_with("feature.node.kubernetes.io/");
+  return (label.starts_with(kVendor) && label != kConfigLabel) || label.starts_with(kFeaturePrefix);
 }
 
 // What is known while discovered labels are missing.

@@ -107,6 +107,8 @@ inline constexpr std::string_view kDeployPrefix = "nvidia.com/gpu.deploy.";
 inline constexpr std::string_view kScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 inline constexpr std::string_view kKarpenterDoNotDisrupt = "karpenter.sh/do-not-disrupt";  // Also on a Pod.
 inline constexpr std::string_view kSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+// Labels of the hardware, by Node Feature Discovery.
+inline constexpr std::string_view kFeaturePrefix = "feature.node.kubernetes.io/";
 inline constexpr std::string_view kFeatureLabels = "nfd.node.kubernetes.io/feature-labels";
 inline constexpr std::string_view kRevisionHashLabel = "controller-revision-hash";
 

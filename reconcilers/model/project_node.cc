@@ -225,6 +225,7 @@ k8s::Result<Node> project(std::string_view text) {
   Fields fields;
   const bool read = k8s::read_protobuf([&] { read_node(object->message, fields, node); });
   if (!read) fields.fail("the message", "a Node in protobuf");
+  node.meta.labels.share(kFeaturePrefix);
   if (auto finished = json::finish("Node", fields, node.meta); !finished) return std::unexpected(finished.error());
   return node;
 }
@@ -300,6 +301,7 @@ k8s::Result<Node> project_node(std::string_view text) {
     return true;
   });
   if (!read) return std::unexpected(read.error());
+  node.meta.labels.share(kFeaturePrefix);
   return node;
 }
 

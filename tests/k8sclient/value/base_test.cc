@@ -133,6 +133,101 @@ TEST(StringMap, keeps_keys_sorted_replaces_and_erases) {
   EXPECT_NE(map, (StringMap{{"c", ""}, {"b", "4"}}));
 }
 
+namespace {
+
+// As Node Feature Discovery labels machines, among labels before and after in the order of the keys.
+StringMap labels_of_machine() {
+  StringMap out{{"a", "1"}, {"f", "2"}, {"g", "3"}};
+  for (char c = 'a'; c <= 'z'; ++c) out.set("feature/" + std::string(1, c), "true");
+  return out;
+}
+
+std::vector<std::string> entries_of(const StringMap& map) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : map) out.push_back(std::string(key.view()) + "=" + std::string(value.view()));
+  return out;
+}
+
+}  // namespace
+
+TEST(StringMap, entries_that_are_shared_read_as_before) {
+  const StringMap own = labels_of_machine();
+  StringMap map = own;
+  map.share("feature/");
+  EXPECT_EQ(map, own);
+  EXPECT_EQ(own, map);
+  EXPECT_EQ(entries_of(map), entries_of(own));
+  EXPECT_EQ(map.size(), 29U);
+  for (const auto& [key, value] : own) EXPECT_EQ(map.get(key.view()), value.view()) << key.view();
+  for (const char* missing : {"", "b", "feature/", "feature/aa", "feature/zz", "fz", "h"})
+    EXPECT_FALSE(map.contains(missing)) << missing;
+  EXPECT_EQ(map.own_bytes(), 3 * sizeof(StringMap::Entry));
+  const StringMap copy = map;
+  map = StringMap();
+  EXPECT_EQ(copy, own);
+}
+
+TEST(StringMap, entries_are_kept_once_for_all_maps_that_share_them_and_freed_with_the_last) {
+  const std::size_t texts = Interned::pool_bytes();
+  {
+    StringMap a = labels_of_machine();
+    a.share("feature/");
+    StringMap b = labels_of_machine();
+    b.set("a", "another machine");
+    b.share("feature/");
+    EXPECT_EQ(a.get("feature/k")->data(), b.get("feature/k")->data());
+    EXPECT_EQ(&*std::next(a.begin(), 2), &*std::next(b.begin(), 2));
+    EXPECT_NE(a, b);
+    StringMap other = labels_of_machine();
+    other.set("feature/k", "false");
+    other.share("feature/");
+    EXPECT_EQ(other.get("feature/k"), "false");
+    EXPECT_EQ(a.get("feature/k"), "true");
+    EXPECT_NE(a, other);
+  }
+  EXPECT_EQ(Interned::pool_bytes(), texts);
+}
+
+TEST(StringMap, a_change_among_the_shared_entries_is_seen_in_its_own_map_alone) {
+  StringMap first = labels_of_machine();
+  first.share("feature/");
+  StringMap second = first;
+  second.erase("feature/k");
+  second.set("feature/kk", "new");
+  second.set("feature/z", "false");
+  second.set("b", "4");
+  StringMap expected = labels_of_machine();
+  expected.erase("feature/k");
+  expected.set("feature/kk", "new");
+  expected.set("feature/z", "false");
+  expected.set("b", "4");
+  EXPECT_EQ(entries_of(second), entries_of(expected));
+  EXPECT_EQ(second, expected);
+  EXPECT_EQ(first, labels_of_machine());
+  second.share("feature/");
+  EXPECT_EQ(second, expected);
+  // Beside the shared entries, and without losing them.
+  first.erase("f");
+  first.set("h", "5");
+  EXPECT_EQ(first.own_bytes() / sizeof(StringMap::Entry), std::size_t{3}) << "a, g and h";
+}
+
+TEST(StringMap, few_entries_or_none_are_not_shared) {
+  StringMap map{{"feature/a", "1"}, {"g", "2"}};
+  map.share("feature/");
+  map.share("nothing/");
+  EXPECT_EQ(map.own_bytes() >= 2 * sizeof(StringMap::Entry), true);
+  EXPECT_EQ(entries_of(map), (std::vector<std::string>{"feature/a=1", "g=2"}));
+  StringMap all;
+  for (char c = 'a'; c <= 'z'; ++c) all.set("feature/" + std::string(1, c), "true");
+  const StringMap own = all;
+  all.share("feature/");
+  EXPECT_EQ(all, own);
+  EXPECT_EQ(all.own_bytes(), 0U);
+  EXPECT_FALSE(all.empty());
+  EXPECT_EQ(entries_of(all), entries_of(own));
+}
+
 TEST(Interned, equal_texts_share_one_entry_that_its_last_user_frees) {
   const std::size_t bytes = Interned::pool_bytes();
   {
