@@ -143,6 +143,11 @@ void Manager::make_lease_watch(const k8s::ObjectKey& lease) {
   lease_watch_ = std::make_unique<LeaseWatch>(&client_, lease, watcher_options(runtime_, options_), std::move(events));
 }
 
+k8s::Writer* Manager::writer(k8s::ApiClient* client) {
+  if (options_.dry_run) return &dry_run_writer_;
+  return client;
+}
+
 void Manager::make_writers() {
   WriteGate gate;
   gate.check = [this] { return may_write(); };
@@ -164,7 +169,7 @@ void Manager::make_writers() {
   EventRecorderOptions recording;
   recording.reporting_instance = runtime_.instance;
   recording.seed = runtime_.seed;
-  recorder_ = std::make_unique<EventRecorder>(&client_, clock_, std::move(recording), std::move(hooks));
+  recorder_ = std::make_unique<EventRecorder>(writer(&client_), clock_, std::move(recording), std::move(hooks));
 
   ExecutorOptions execution;
   execution.status_interval = options_.status_interval;
@@ -172,7 +177,7 @@ void Manager::make_writers() {
   execution.state_config_map = {settings_.operator_namespace, settings_.state_config_map};
   execution.state_in_memory = settings_.rollouts == PolicyMode::observe;
   Executor::Parts parts;
-  parts.client = &client_;
+  parts.client = writer(&client_);
   parts.places = [this] { return client_.writes().limit(); };
   parts.clock = clock_;
   parts.world = &world_;

@@ -176,13 +176,14 @@ CertificateSecret* Servers::own_certificate(const CertificateSource& source) {
   const std::string ns = options_.planner_settings().operator_namespace;
   const std::string subject = "Secret " + ns + "/" + source.secret;
   CertificateSecret::Parts parts;
-  parts.client = &client_;
+  parts.reader = &client_;
+  parts.writer = manager_->writer(&client_);
   parts.clock = runtime_.clock;
   parts.secret = {ns, source.secret};
   parts.names = source.names;
   parts.chart_value = source.chart_value;
   parts.client_ca_file = source.files.client_ca;
-  parts.may_write = [this] { return may_write(); };
+  parts.may_write = [this] { return manager_->may_write(); };
   parts.events.failed = [this, subject](const k8s::Error& error) {
     outages_.failed(kCertificateFailed, subject, error);
   };
@@ -192,19 +193,15 @@ CertificateSecret* Servers::own_certificate(const CertificateSource& source) {
   return certificate_secrets_.back().get();
 }
 
-k8s::Result<void> Servers::may_write() const {
-  if (options_.dry_run) return k8s::fail(k8s::Reason::cancelled, "dry-run writes nothing");
-  return manager_->may_write();
-}
-
 void Servers::keep_authority(CertificateSecret* certificate) {
   const std::string subject = "ValidatingWebhookConfiguration " + options_.webhook_configuration;
   WebhookAuthority::Parts parts;
-  parts.client = &client_;
+  parts.reader = &client_;
+  parts.writer = manager_->writer(&client_);
   parts.clock = runtime_.clock;
   parts.configuration = options_.webhook_configuration;
   parts.authorities = [certificate] { return certificate->authorities(); };
-  parts.may_write = [this] { return may_write(); };
+  parts.may_write = [this] { return manager_->may_write(); };
   parts.events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kBundleFailed, subject, error); };
   parts.events.worked = [this, subject] { outages_.worked(kBundleFailed, subject); };
   parts.events.written = [this, name = options_.webhook_configuration] {

@@ -53,7 +53,6 @@ class Servers {
   [[nodiscard]] k8s::Result<TlsContexts> certificates(const CertificateSource& source);
   [[nodiscard]] CertificateSecret* own_certificate(const CertificateSource& source);
   // Writes of certificates, and of who trusts them: only the leader's.
-  [[nodiscard]] k8s::Result<void> may_write() const;
   void keep_authority(CertificateSecret* certificate);
   [[nodiscard]] AccessCheck access_check();
   void note_certificate(const std::string& metric, k8s::WallTime end);

@@ -80,7 +80,7 @@ asio::awaitable<void> CertificateSecret::run() {
 }
 
 asio::awaitable<k8s::Result<void>> CertificateSecret::look() {
-  const k8s::Result<std::string> answer = co_await parts_.client->get(secrets(), parts_.secret);
+  const k8s::Result<std::string> answer = co_await parts_.reader->get(secrets(), parts_.secret);
   if (!answer) {
     if (answer.error().reason != k8s::Reason::not_found) co_return std::unexpected(answer.error());
     co_return k8s::fail(
@@ -116,7 +116,7 @@ asio::awaitable<k8s::Result<void>> CertificateSecret::write(OwnCertificate fresh
   options.before_send = parts_.may_write;
   options.metadata_only = true;
   const k8s::Result<std::string> written =
-      co_await parts_.client->merge_patch(secrets(), parts_.secret, std::move(body), std::move(options));
+      co_await parts_.writer->merge_patch(secrets(), parts_.secret, std::move(body), std::move(options));
   if (!written) co_return std::unexpected(written.error());
   co_return use(std::move(fresh));
 }

@@ -11,7 +11,8 @@
 
 #include "controller/serving/own_certificate.h"
 #include "controller/serving/tls_context.h"
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
+#include "k8sclient/api/writer.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/object.h"
@@ -26,7 +27,8 @@ class CertificateSecret {
     std::function<void(k8s::WallTime end)> loaded = [](k8s::WallTime) {};  // Another certificate is in use.
   };
   struct Parts {
-    k8s::ApiClient* client = nullptr;
+    k8s::Reader* reader = nullptr;
+    k8s::Writer* writer = nullptr;
     k8s::Clock* clock = nullptr;
     k8s::ObjectKey secret;                               // Must exist: the operator is not allowed to create Secrets.
     std::string chart_value = "metrics.secure.enabled";  // Of the chart, with which it creates the Secret.
@@ -37,7 +39,7 @@ class CertificateSecret {
     Events events;
     CertificateTerms terms = {};
   };
-  // `client` and `clock` must outlive the object.
+  // `reader`, `writer` and `clock` must outlive the object.
   explicit CertificateSecret(Parts parts);
 
   // Reads the Secret again and again, and renews what is due. Ends by cancellation only.

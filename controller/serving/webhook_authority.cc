@@ -64,7 +64,7 @@ asio::awaitable<k8s::Result<void>> WebhookAuthority::look() {
   const std::string published = parts_.authorities();
   if (published.empty()) co_return k8s::Result<void>{};
   const k8s::ObjectKey key{"", parts_.configuration};
-  const k8s::Result<std::string> answer = co_await parts_.client->get(configurations(), key);
+  const k8s::Result<std::string> answer = co_await parts_.reader->get(configurations(), key);
   if (!answer) {
     if (answer.error().reason != k8s::Reason::not_found) co_return std::unexpected(answer.error());
     co_return k8s::fail(k8s::Reason::not_found,
@@ -83,7 +83,7 @@ asio::awaitable<k8s::Result<void>> WebhookAuthority::look() {
     options.before_send = parts_.may_write;
     options.metadata_only = true;
     const k8s::Result<std::string> written =
-        co_await parts_.client->merge_patch(configurations(), key, std::move(body), std::move(options));
+        co_await parts_.writer->merge_patch(configurations(), key, std::move(body), std::move(options));
     if (!written) co_return std::unexpected(written.error());
     parts_.events.written();
   }

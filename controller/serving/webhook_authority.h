@@ -6,7 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
+#include "k8sclient/api/writer.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 
@@ -20,14 +21,15 @@ class WebhookAuthority {
     std::function<void()> written = [] {};
   };
   struct Parts {
-    k8s::ApiClient* client = nullptr;
+    k8s::Reader* reader = nullptr;
+    k8s::Writer* writer = nullptr;
     k8s::Clock* clock = nullptr;
     std::string configuration;                     // Its name. The operator is not allowed to create one.
     std::function<std::string()> authorities;      // PEM; empty until there are some.
     std::function<k8s::Result<void>()> may_write;  // Consulted just before each write: only the leader may.
     Events events;
   };
-  // `client` and `clock` must outlive the object.
+  // `reader`, `writer` and `clock` must outlive the object.
   explicit WebhookAuthority(Parts parts);
 
   // Looks again and again. Ends by cancellation only.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "controller/serving/certificate_secret.h"
+#include "k8sclient/api/client.h"
 #include "k8sclient/value/base64.h"
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
@@ -37,7 +38,8 @@ class CertificateSecretTest : public testing::Test {
   }
   std::unique_ptr<CertificateSecret> replica(bool* leads) {
     CertificateSecret::Parts parts;
-    parts.client = &client;
+    parts.reader = &client;
+    parts.writer = &client;
     parts.clock = &sim.clock;
     parts.secret = {"ops", "serving"};
     parts.names = {"metrics.ops.svc"};

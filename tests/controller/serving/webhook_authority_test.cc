@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "k8sclient/api/client.h"
 #include "k8sclient/value/base64.h"
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
@@ -43,7 +44,8 @@ class WebhookAuthorityTest : public testing::Test {
 
   void start() {
     WebhookAuthority::Parts parts;
-    parts.client = &client;
+    parts.reader = &client;
+    parts.writer = &client;
     parts.clock = &sim.clock;
     parts.configuration = "hook";
     parts.authorities = [this] { return published; };
