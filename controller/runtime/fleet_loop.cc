@@ -40,11 +40,11 @@ bool is_same(const std::shared_ptr<const PatchNode>& before, const std::shared_p
   return before == now || (before != nullptr && now != nullptr && *before == *now);
 }
 
-WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
+PassQueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
   const Metrics::Labels name{{"name", kFleet}, {"controller", kFleet}};
   const Metrics::Labels depth_of{{"name", kFleet}, {"controller", kFleet}, {"priority", ""}};
-  WorkqueueHooks hooks;
-  hooks.depth = [=](std::size_t depth) { metrics->set("workqueue_depth", depth_of, static_cast<double>(depth)); };
+  PassQueueHooks hooks;
+  hooks.depth = [=](bool queued) { metrics->set("workqueue_depth", depth_of, queued ? 1 : 0); };
   hooks.added = [=] { metrics->add("workqueue_adds_total", name); };
   hooks.retried = [=] { metrics->add("workqueue_retries_total", name); };
   hooks.taken = [=](Duration d) { metrics->observe("workqueue_queue_duration_seconds", name, in_seconds(d)); };
@@ -57,7 +57,7 @@ WorkqueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
 FleetLoop::FleetLoop(Parts parts, FleetLoopOptions options)
     : parts_(std::move(parts)),
       options_(options),
-      queue_(parts_.clock, RateLimiter(), queue_hooks(parts_.metrics)),
+      queue_(parts_.clock, queue_hooks(parts_.metrics)),
       held_since_(options_.assume_observed_for),
       timer_(parts_.clock->make_signal()) {
   follow_stores();
@@ -65,9 +65,9 @@ FleetLoop::FleetLoop(Parts parts, FleetLoopOptions options)
 
 void FleetLoop::wake(Duration after) {
   if (after <= Duration::zero()) {
-    queue_.add(kFleet);
+    queue_.add();
   } else {
-    queue_.add_after(kFleet, after);
+    queue_.add_after(after);
   }
 }
 
@@ -93,12 +93,12 @@ bool FleetLoop::synced() const {
 
 boost::asio::awaitable<void> FleetLoop::run() {
   for (;;) {
-    const std::optional<std::string> key = co_await queue_.get();
-    if (!key) break;
+    const bool due = co_await queue_.get();
+    if (!due) break;
     parts_.metrics->set("controller_runtime_active_workers", {{"controller", kFleet}}, 1);
     co_await pass();
     parts_.metrics->set("controller_runtime_active_workers", {{"controller", kFleet}}, 0);
-    queue_.done(*key);
+    queue_.done();
   }
 }
 
@@ -160,7 +160,7 @@ boost::asio::awaitable<void> FleetLoop::pass() {
 boost::asio::awaitable<bool> FleetLoop::list_consumers(std::set<std::string> wanted) {
   if (wanted.empty() || stopping_) co_return false;
   const NodeConsumersReader::Outcome outcome = co_await parts_.consumers->refresh(std::move(wanted));
-  if (outcome.failed) queue_.add_rate_limited(kFleet);
+  if (outcome.failed) queue_.add_rate_limited();
   co_return outcome.listed;
 }
 
@@ -321,9 +321,9 @@ void FleetLoop::finish_pass(const Plan& plan, const Execution& execution, bool c
     parts_.metrics->add("controller_runtime_reconcile_errors_total", {{"controller", kFleet}}, 1);
   }
   if (execution.replan || (execution.failed > 0 && !execution.requeue_after)) {
-    queue_.add_rate_limited(kFleet);
+    queue_.add_rate_limited();
   } else if (execution.failed == 0) {
-    queue_.forget(kFleet);
+    queue_.forget();
   }
   if (consumers_listed) wake(Duration::zero());
   // Their watch events ask for the next pass as well.

@@ -21,8 +21,8 @@
 #include "controller/reading/node_consumers.h"
 #include "controller/runtime/expectations.h"
 #include "controller/runtime/held_since.h"
+#include "controller/runtime/pass_queue.h"
 #include "controller/runtime/run_operator.h"
-#include "controller/runtime/workqueue.h"
 #include "controller/serving/metrics.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
@@ -38,7 +38,7 @@
 
 namespace gso {
 
-// The one key of the queue, since a pass plans the whole fleet; and the controller's name in metrics.
+// The controller's name in metrics.
 inline const std::string kFleet = "fleet";
 
 struct FleetLoopOptions {
@@ -99,7 +99,7 @@ class FleetLoop {
   // Every store that planners read has synced, or they can work without it.
   [[nodiscard]] bool synced() const;
   // For /metrics and /debug.
-  [[nodiscard]] const Workqueue& queue() const { return queue_; }
+  [[nodiscard]] const PassQueue& queue() const { return queue_; }
   [[nodiscard]] const HeldSince& held_since() const { return held_since_; }
 
  private:
@@ -126,7 +126,7 @@ class FleetLoop {
 
   Parts parts_;
   FleetLoopOptions options_;
-  Workqueue queue_;
+  PassQueue queue_;
   HeldSince held_since_;
   bool only_observed_ = false;
   std::unique_ptr<k8s::Signal> timer_;  // Ends resync() at a stop.

@@ -11,8 +11,8 @@
 #include "controller/config/logging.h"
 #include "controller/reading/node_consumers.h"
 #include "controller/runtime/held_since.h"
+#include "controller/runtime/pass_queue.h"
 #include "controller/runtime/run_operator.h"
-#include "controller/runtime/workqueue.h"
 #include "controller/serving/debug_answer.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
@@ -33,7 +33,7 @@ class DebugPages {
     const PlannerSettings* settings = nullptr;
     const ClusterWatches* cluster = nullptr;
     const DynamicWatches* dynamic = nullptr;
-    const Workqueue* queue = nullptr;
+    const PassQueue* queue = nullptr;
     const HeldSince* held_since = nullptr;
     const NodeConsumersReader* consumers = nullptr;
     const Executor* executor = nullptr;

@@ -215,8 +215,9 @@ void FleetMetrics::fill_watches(Metrics& metrics) const {
 
 void FleetMetrics::fill_runtime(Metrics& metrics) const {
   const Metrics::Labels queue{{"name", kFleet}, {"controller", kFleet}};
-  metrics.set("workqueue_unfinished_work_seconds", queue, in_seconds(parts_.queue->unfinished_work()));
-  metrics.set("workqueue_longest_running_processor_seconds", queue, in_seconds(parts_.queue->longest_running()));
+  // The same with one worker.
+  metrics.set("workqueue_unfinished_work_seconds", queue, in_seconds(parts_.queue->running()));
+  metrics.set("workqueue_longest_running_processor_seconds", queue, in_seconds(parts_.queue->running()));
   metrics.set("controller_runtime_max_concurrent_reconciles", {{"controller", kFleet}}, 1);
   metrics.set("leader_election_master_status", {{"name", parts_.lease_name}}, parts_.leading() ? 1 : 0);
   metrics.set("gpusharing_watch_lag_seconds", {}, in_seconds(parts_.expectations->lag()));

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "controller/runtime/expectations.h"
+#include "controller/runtime/pass_queue.h"
 #include "controller/runtime/run_operator.h"
-#include "controller/runtime/workqueue.h"
 #include "controller/serving/metrics.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
@@ -38,7 +38,7 @@ class FleetMetrics {
     const DynamicWatches* dynamic = nullptr;
     const KaiWatches* kai = nullptr;
     const PartitioningWatches* partitioning = nullptr;
-    const Workqueue* queue = nullptr;
+    const PassQueue* queue = nullptr;
     const Expectations* expectations = nullptr;
     std::function<bool()> leading;
     std::shared_ptr<const RuntimeView> view;  // Of the last plan: its findings.

@@ -1,0 +1,93 @@
+#include "controller/runtime/pass_queue.h"
+
+#include <string>
+#include <utility>
+
+namespace gso {
+namespace {
+
+// What the rate limiter counts failures of.
+const std::string kPass = "pass";
+
+}  // namespace
+
+PassQueue::PassQueue(k8s::Clock* clock, PassQueueHooks hooks)
+    : clock_(clock), hooks_(std::move(hooks)), changed_(clock->make_signal()) {}
+
+void PassQueue::add() {
+  if (shutting_down_ || added_at_) return;
+  hooks_.added();
+  added_at_ = clock_->monotonic();
+  if (!running_since_) note_queued();
+}
+
+void PassQueue::note_queued() {
+  hooks_.depth(true);
+  changed_->notify();
+}
+
+void PassQueue::add_after(Duration delay) {
+  if (shutting_down_) return;
+  hooks_.retried();
+  if (delay <= Duration::zero()) return add();
+  const MonoTime at = clock_->monotonic() + delay;
+  if (due_ && *due_ <= at) return;
+  due_ = at;
+  changed_->notify();
+}
+
+void PassQueue::add_rate_limited() {
+  add_after(limiter_.when(kPass, clock_->monotonic()));
+}
+
+void PassQueue::forget() {
+  limiter_.forget(kPass);
+}
+
+int PassQueue::num_requeues() const {
+  return limiter_.num_requeues(kPass);
+}
+
+void PassQueue::move_due() {
+  if (!due_ || *due_ > clock_->monotonic()) return;
+  due_.reset();
+  add();
+}
+
+bool PassQueue::try_get() {
+  if (!shutting_down_) move_due();
+  if (!queued()) return false;
+  const MonoTime now = clock_->monotonic();
+  hooks_.depth(false);
+  hooks_.taken(now - *added_at_);
+  added_at_.reset();
+  running_since_ = now;
+  return true;
+}
+
+boost::asio::awaitable<bool> PassQueue::get() {
+  for (;;) {
+    const bool taken = try_get();
+    if (taken || shutting_down_) co_return taken;
+    co_await changed_->wait_until(next_due());
+  }
+}
+
+void PassQueue::done() {
+  if (!running_since_) return;
+  hooks_.finished(running());
+  running_since_.reset();
+  if (added_at_) note_queued();
+}
+
+void PassQueue::shut_down() {
+  shutting_down_ = true;
+  due_.reset();
+  changed_->notify();
+}
+
+Duration PassQueue::running() const {
+  return running_since_ ? clock_->monotonic() - *running_since_ : Duration::zero();
+}
+
+}  // namespace gso

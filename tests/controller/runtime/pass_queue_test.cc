@@ -1,0 +1,175 @@
+// The queue of passes: client-go's cases for one key (util/workqueue queue_test.go, delaying_queue_test.go,
+// rate_limiting_queue_test.go), under their names where there is one.
+#include "controller/runtime/pass_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tests/controller/sim_time.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+
+boost::asio::awaitable<void> consume(PassQueue* queue, k8s::Clock* clock, Duration work, int* passes) {
+  for (;;) {
+    const bool due = co_await queue->get();
+    if (!due) co_return;
+    ++*passes;
+    if (work > Duration::zero()) co_await clock->sleep_for(work);
+    queue->done();
+  }
+}
+
+class PassQueueTest : public testing::Test {
+ protected:
+  Sim sim;
+  PassQueue queue{&sim.clock};
+  int passes = 0;
+};
+
+TEST_F(PassQueueTest, Basic_WhatIsAddedIsTakenAndNothingAfterAShutDown) {
+  sim.start(consume(&queue, &sim.clock, 3ms, &passes));
+  for (int i = 0; i < 5; ++i) {
+    queue.add();
+    sim.clock.run_for(10ms);
+  }
+  EXPECT_EQ(passes, 5);
+  EXPECT_FALSE(queue.queued());
+  queue.shut_down();
+  queue.add();
+  sim.clock.run_for(1s);
+  EXPECT_EQ(passes, 5);
+}
+
+TEST_F(PassQueueTest, AddWhileProcessing_APassThatIsAddedDuringOneFollowsItOnce) {
+  queue.add();
+  ASSERT_TRUE(queue.try_get());
+  queue.add();
+  queue.add();
+  EXPECT_FALSE(queue.try_get()) << "one at a time";
+  EXPECT_FALSE(queue.queued());
+  queue.done();
+  EXPECT_TRUE(queue.queued());
+  EXPECT_TRUE(queue.try_get());
+  queue.done();
+  EXPECT_FALSE(queue.try_get()) << "two adds are one";
+}
+
+TEST_F(PassQueueTest, Collapse_WhatIsAddedTwiceIsTakenOnce) {
+  queue.add();
+  queue.add();
+  ASSERT_TRUE(queue.try_get());
+  queue.done();
+  EXPECT_FALSE(queue.queued());
+}
+
+TEST_F(PassQueueTest, QueueDrainageUsingShutDownWithDrainWithDirtyItem_HandsOutWhatIsQueuedOnceMore) {
+  queue.add();
+  ASSERT_TRUE(queue.try_get());
+  queue.add();
+  queue.add_after(1s);
+  queue.shut_down();
+  queue.done();
+  ASSERT_TRUE(queue.try_get());
+  queue.done();
+  sim.clock.run_for(10s);
+  EXPECT_FALSE(queue.try_get()) << "what waited for its time is dropped";
+}
+
+TEST_F(PassQueueTest, AWaitingGetEndsAtShutDown) {
+  auto ended = sim.start(consume(&queue, &sim.clock, 0ms, &passes));
+  sim.clock.run_for(1s);
+  EXPECT_FALSE(*ended);
+  queue.shut_down();
+  sim.clock.run_for(1ms);
+  EXPECT_TRUE(*ended);
+}
+
+TEST_F(PassQueueTest, SimpleQueue_ADelayedPassComesWhenItIsDueAndNotBefore) {
+  sim.start(consume(&queue, &sim.clock, 0ms, &passes));
+  queue.add_after(50ms);
+  sim.clock.run_for(49ms);
+  EXPECT_EQ(passes, 0);
+  EXPECT_EQ(queue.next_due(), sim.clock.monotonic() + 1ms);
+  sim.clock.run_for(1ms);
+  EXPECT_EQ(passes, 1);
+  EXPECT_EQ(queue.next_due(), MonoTime::never());
+  sim.clock.run_for(10s);
+  EXPECT_EQ(passes, 1) << "once";
+}
+
+TEST_F(PassQueueTest, Deduping_ALaterTimeIsIgnoredAnEarlierOneWins) {
+  sim.start(consume(&queue, &sim.clock, 0ms, &passes));
+  queue.add_after(50ms);
+  queue.add_after(70ms);
+  sim.clock.run_for(60ms);
+  EXPECT_EQ(passes, 1);
+  sim.clock.run_for(20ms);
+  EXPECT_EQ(passes, 1) << "the later one was dropped";
+  queue.add_after(50ms);
+  queue.add_after(30ms);
+  sim.clock.run_for(40ms);
+  EXPECT_EQ(passes, 2);
+  sim.clock.run_for(20ms);
+  EXPECT_EQ(passes, 2);
+}
+
+TEST_F(PassQueueTest, APassAtOnceLeavesTheTimeOfALaterOne) {
+  sim.start(consume(&queue, &sim.clock, 0ms, &passes));
+  queue.add_after(50ms);
+  queue.add();
+  sim.clock.run_for(1ms);
+  EXPECT_EQ(passes, 1);
+  sim.clock.run_for(50ms);
+  EXPECT_EQ(passes, 2);
+}
+
+TEST_F(PassQueueTest, ANegativeOrZeroDelayAddsAtOnce) {
+  queue.add_after(0ms);
+  EXPECT_TRUE(queue.try_get());
+  queue.done();
+  queue.add_after(-1s);
+  EXPECT_TRUE(queue.try_get());
+}
+
+TEST_F(PassQueueTest, RateLimitingQueue_BacksOffAndForgetStartsAfresh) {
+  queue.add_rate_limited();
+  queue.add_rate_limited();
+  EXPECT_EQ(queue.num_requeues(), 2);
+  EXPECT_EQ(queue.next_due(), sim.clock.monotonic() + 5ms) << "the earlier time stays";
+  sim.clock.run_for(5ms);
+  ASSERT_TRUE(queue.try_get());
+  queue.done();
+  queue.add_rate_limited();
+  EXPECT_EQ(queue.next_due(), sim.clock.monotonic() + 20ms);
+  queue.forget();
+  EXPECT_EQ(queue.num_requeues(), 0);
+}
+
+TEST_F(PassQueueTest, Metrics_TimesAreThoseOfTheClock) {
+  std::vector<std::string> observed;
+  PassQueueHooks hooks;
+  hooks.depth = [&](bool queued) { observed.emplace_back(queued ? "depth 1" : "depth 0"); };
+  hooks.added = [&] { observed.emplace_back("added"); };
+  hooks.taken = [&](Duration d) { observed.push_back("taken after " + k8s::format_go_duration(d)); };
+  hooks.finished = [&](Duration d) { observed.push_back("finished after " + k8s::format_go_duration(d)); };
+  PassQueue measured(&sim.clock, hooks);
+  measured.add();
+  measured.add();
+  sim.clock.run_for(50ms);
+  ASSERT_TRUE(measured.try_get());
+  sim.clock.run_for(30ms);
+  EXPECT_EQ(measured.running(), 30ms);
+  measured.done();
+  EXPECT_EQ(measured.running(), 0ms);
+  EXPECT_EQ(observed,
+            (std::vector<std::string>{"added", "depth 1", "depth 0", "taken after 50ms", "finished after 30ms"}));
+}
+
+}  // namespace
+}  // namespace gso
