@@ -11,6 +11,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/model/timer_order.h"
 #include "reconcilers/node/hand_over.h"
 #include "reconcilers/partitioning/observed.h"
@@ -158,25 +159,6 @@ Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews
   return std::move(draft.plan);
 }
 
-const k8s::Gvr kNodes{"", "v1", "nodes"};
-const k8s::Gvr kPods{"", "v1", "pods"};
-const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
-const k8s::Gvr kDaemonSets{"apps", "v1", "daemonsets"};
-const k8s::Gvr kControllerRevisions{"apps", "v1", "controllerrevisions"};
-const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
-const k8s::Gvr kGpuClusters{"nvidia.com", "v1alpha1", "gpuclusters"};
-const k8s::Gvr kDeviceClasses{"resource.k8s.io", "v1", "deviceclasses"};
-const k8s::Gvr kResourceSlices{"resource.k8s.io", "v1", "resourceslices"};
-const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
-const k8s::Gvr kRollouts{"gpusharing.dev", "v1alpha1", "sharingrollouts"};
-const k8s::Gvr kKaiConfigs{"kai.scheduler", "v1", "configs"};
-const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
-const k8s::Gvr kDeployments{"apps", "v1", "deployments"};
-const k8s::Gvr kRuntimeClasses{"node.k8s.io", "v1", "runtimeclasses"};
-const k8s::Gvr kCrds{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
-const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
-const k8s::Gvr kEvents{"events.k8s.io", "v1", "events"};
-
 // The stores may show such a node as it was before the write: what follows from that is planned again once they show
 // the result.
 void leave_out_nodes_being_written(Plan& plan, const World& world) {
@@ -208,15 +190,35 @@ k8s::Gvr sub(const k8s::Gvr& resource, std::string_view name) {
   return {resource.group, resource.version, resource.resource + "/" + std::string(name)};
 }
 
+// Rolls out the target revision of each profile, within budgets, and verifies each node.
+Reconciler sharing_rollout_line() {
+  return {
+      kSharingRollout,
+      {resources::nodes, resources::pods, resources::config_maps, resources::daemon_sets,
+       resources::controller_revisions, resources::cluster_policies, resources::gpu_clusters, resources::device_classes,
+       resources::resource_slices, resources::sharing_policies, resources::sharing_rollouts},
+      {{resources::nodes, {"patch"}},
+       {resources::pods, {"list", "delete"}},
+       {sub(resources::pods, "eviction"), {"create"}},
+       {resources::config_maps, {"create", "patch"}},
+       {resources::daemon_sets, {"patch"}},
+       {resources::sharing_policies, {"patch"}},
+       {resources::sharing_rollouts, {"create", "delete"}},
+       {sub(resources::sharing_rollouts, "status"), {"patch"}},
+       {resources::events, {"create", "patch"}}},
+      sharing_rollout};
+}
+
 // Deletes KAI's reservation pods that have no consumer; compares reservations with their consumers.
 Reconciler reservation_gc_line() {
   return {kReservationGc,
-          {kNodes, kPods, kKaiConfigs, kBindRequests, kDeployments, kCrds},
-          {{kPods, {"list", "delete"}},
-           {kNodes, {"get"}},
-           {kConfigMaps, {"get"}},
-           {kLeases, {"get"}},
-           {kEvents, {"create", "patch"}}},
+          {resources::nodes, resources::pods, resources::kai_configs, resources::bind_requests, resources::deployments,
+           resources::custom_resource_definitions},
+          {{resources::pods, {"list", "delete"}},
+           {resources::nodes, {"get"}},
+           {resources::config_maps, {"get"}},
+           {resources::leases, {"get"}},
+           {resources::events, {"create", "patch"}}},
           reservation_gc};
 }
 
@@ -226,53 +228,46 @@ const std::vector<Reconciler>& reconcilers() {
   static const std::vector<Reconciler> list = {
       // Records what nodes run, verifies it by effect, and reports why a node is Blocked.
       {kNodeProfile,
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kDeviceClasses,
-        kResourceSlices, kPolicies},
-       {{kNodes, {"patch"}}, {kEvents, {"create", "patch"}}},
+       {resources::nodes, resources::pods, resources::config_maps, resources::daemon_sets,
+        resources::controller_revisions, resources::cluster_policies, resources::gpu_clusters,
+        resources::device_classes, resources::resource_slices, resources::sharing_policies},
+       {{resources::nodes, {"patch"}}, {resources::events, {"create", "patch"}}},
        node_profile},
-      // Rolls out the target revision of each profile, within budgets, and verifies each node.
-      {kSharingRollout,
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kDeviceClasses,
-        kResourceSlices, kPolicies, kRollouts},
-       {{kNodes, {"patch"}},
-        {kPods, {"list", "delete"}},
-        {sub(kPods, "eviction"), {"create"}},
-        {kConfigMaps, {"create", "patch"}},
-        {kDaemonSets, {"patch"}},
-        {kPolicies, {"patch"}},
-        {kRollouts, {"create", "delete"}},
-        {sub(kRollouts, "status"), {"patch"}},
-        {kEvents, {"create", "patch"}}},
-       sharing_rollout},
+      sharing_rollout_line(),
       // Writes the sharing labels of nodes that no GPU Feature Discovery serves, and where standalone MPS daemons are.
       {kNodeLabels,
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies},
-       {{kNodes, {"patch"}}},
+       {resources::nodes, resources::pods, resources::config_maps, resources::daemon_sets,
+        resources::controller_revisions, resources::cluster_policies, resources::gpu_clusters,
+        resources::sharing_policies},
+       {{resources::nodes, {"patch"}}},
        node_labels},
       // Marks nodes with an MPS control daemon for KAI's pods (nvidia.mps/enabled).
       {kNodeMpsReady,
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies,
-        kKaiConfigs, kBindRequests},
-       {{kNodes, {"patch"}}},
+       {resources::nodes, resources::pods, resources::config_maps, resources::daemon_sets,
+        resources::controller_revisions, resources::cluster_policies, resources::gpu_clusters,
+        resources::sharing_policies, resources::kai_configs, resources::bind_requests},
+       {{resources::nodes, {"patch"}}},
        mps_ready},
       // Creates the default policy and writes the status of every policy.
       {kPolicyStatus,
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kControllerRevisions, kClusterPolicies, kGpuClusters, kPolicies,
-        kRollouts},
-       {{kPolicies, {"create"}},
-        {sub(kPolicies, "status"), {"patch"}},
-        {kConfigMaps, {"create", "patch"}},
-        {kEvents, {"create", "patch"}}},
+       {resources::nodes, resources::pods, resources::config_maps, resources::daemon_sets,
+        resources::controller_revisions, resources::cluster_policies, resources::gpu_clusters,
+        resources::sharing_policies, resources::sharing_rollouts},
+       {{resources::sharing_policies, {"create"}},
+        {sub(resources::sharing_policies, "status"), {"patch"}},
+        {resources::config_maps, {"create", "patch"}},
+        {resources::events, {"create", "patch"}}},
        policy_status},
       // Gives the GPUs of nodes that are labelled for it the MPS slices that pending pods ask for.
       {kNodePartitioning,
-       {kNodes, kPods, kConfigMaps, kDaemonSets, kLeases},
-       {{kNodes, {"patch"}}, {kConfigMaps, {"patch"}}, {kEvents, {"create", "patch"}}},
+       {resources::nodes, resources::pods, resources::config_maps, resources::daemon_sets, resources::leases},
+       {{resources::nodes, {"patch"}}, {resources::config_maps, {"patch"}}, {resources::events, {"create", "patch"}}},
        node_partitioning},
       // Reports which sharing mode of KAI is in effect, and which settings of kai-config cannot work.
       {kKaiConfig,
-       {kKaiConfigs, kPods, kConfigMaps, kRuntimeClasses, kCrds},
-       {{kConfigMaps, {"create", "patch"}}, {kEvents, {"create", "patch"}}},
+       {resources::kai_configs, resources::pods, resources::config_maps, resources::runtime_classes,
+        resources::custom_resource_definitions},
+       {{resources::config_maps, {"create", "patch"}}, {resources::events, {"create", "patch"}}},
        kai_config},
       reservation_gc_line(),
   };
@@ -280,14 +275,14 @@ const std::vector<Reconciler>& reconcilers() {
 }
 
 bool store_synced(const World& world, const k8s::Gvr& resource) {
-  if (resource == kNodes) return world.nodes.synced();
-  if (resource == kPods) return world.operand_pods.synced();
-  if (resource == kConfigMaps) return world.configmaps.synced();
-  if (resource == kDaemonSets) return world.daemonsets.synced();
-  if (resource == kControllerRevisions) return world.revisions.synced();
-  if (resource == kClusterPolicies) return world.clusterpolicies.synced() || world.clusterpolicies_forbidden;
-  if (resource == kPolicies) return world.policies.synced();
-  if (resource == kRollouts) return world.rollouts.synced();
+  if (resource == resources::nodes) return world.nodes.synced();
+  if (resource == resources::pods) return world.operand_pods.synced();
+  if (resource == resources::config_maps) return world.configmaps.synced();
+  if (resource == resources::daemon_sets) return world.daemonsets.synced();
+  if (resource == resources::controller_revisions) return world.revisions.synced();
+  if (resource == resources::cluster_policies) return world.clusterpolicies.synced() || world.clusterpolicies_forbidden;
+  if (resource == resources::sharing_policies) return world.policies.synced();
+  if (resource == resources::sharing_rollouts) return world.rollouts.synced();
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "k8sclient/api/client.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
@@ -23,11 +24,11 @@ constexpr int kMostNames = 500;
 k8s::Gvr gvr_of(NameQuestion::Kind kind) {
   switch (kind) {
     case NameQuestion::Kind::node:
-      return {"", "v1", "nodes"};
+      return resources::nodes;
     case NameQuestion::Kind::name_space:
-      return {"", "v1", "namespaces"};
+      return resources::namespaces;
     case NameQuestion::Kind::pod:
-      return {"", "v1", "pods"};
+      return resources::pods;
     case NameQuestion::Kind::policy:
       return {std::string(kGroup), "v1alpha1", "sharingpolicies"};
     case NameQuestion::Kind::rollout:

@@ -24,6 +24,7 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
@@ -35,7 +36,6 @@ constexpr Duration kPoll = std::chrono::milliseconds(500);
 // A leader renews every two seconds, unless it is configured otherwise: a Lease that lasts longer than this is not
 // waited for, except as --timeout says.
 constexpr Duration kLongest = std::chrono::minutes(1);
-const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 
 // What was found, for people. A failed line decides the exit status.
 struct Findings {
@@ -50,10 +50,10 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
   std::string why;
   for (;;) {
     const k8s::CallOptions call;
-    const k8s::Result<std::string> lease = co_await client->get(kLeases, key, call);
+    const k8s::Result<std::string> lease = co_await client->get(resources::leases, key, call);
     const bool refused = !lease && lease.error().reason == k8s::Reason::forbidden;
     if (refused) {  // Waiting does not grant a missing permission.
-      found->lines.emplace_back(false, explain_error(lease.error(), "get", kLeases, key.ns));
+      found->lines.emplace_back(false, explain_error(lease.error(), "get", resources::leases, key.ns));
       co_return;
     }
     if (lease) renewals.see(*lease, clock->monotonic());
@@ -100,31 +100,31 @@ std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settin
   std::vector<Attempt> out{
       {.verbs = {"patch"}, .gvr = {kOurs, "v1alpha1", "sharingpolicies"}, .ns = "", .subresource = "status"},
       {.verbs = {"patch"}, .gvr = {kOurs, "v1alpha1", "sharingrollouts"}, .ns = "", .subresource = "status"},
-      {.verbs = {"create"}, .gvr = {"events.k8s.io", "v1", "events"}, .ns = "", .subresource = ""},
+      {.verbs = {"create"}, .gvr = resources::events, .ns = "", .subresource = ""},
       {.verbs = {"update"},
-       .gvr = {"coordination.k8s.io", "v1", "leases"},
+       .gvr = resources::leases,
        .ns = settings.operator_namespace,
        .subresource = "",
        .name = options.lease_name}};
   if (settings.rollouts == PolicyMode::observe) return out;
   const bool partitions = options.partitioning_mode == PartitioningMode::enforce && !partitioned_nodes(world).empty();
-  out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "nodes"}, .ns = "", .subresource = ""});
+  out.push_back({.verbs = {"patch"}, .gvr = resources::nodes, .ns = "", .subresource = ""});
   out.push_back({.verbs = {"create"}, .gvr = {kOurs, "v1alpha1", "sharingrollouts"}, .ns = "", .subresource = ""});
   out.push_back(
-      {.verbs = {"patch"}, .gvr = {"", "v1", "configmaps"}, .ns = settings.operator_namespace, .subresource = ""});
+      {.verbs = {"patch"}, .gvr = resources::config_maps, .ns = settings.operator_namespace, .subresource = ""});
   FleetIndex index;
   index.note_everything_changed();
   index.refresh(world, settings);
   std::set<std::string> namespaces;
   for (const PluginInstallation& installation : index.installations()) namespaces.insert(installation.ns);
   for (const std::string& ns : namespaces) {
-    out.push_back({.verbs = {"delete"}, .gvr = {"", "v1", "pods"}, .ns = ns, .subresource = ""});
-    out.push_back({.verbs = {"patch"}, .gvr = {"", "v1", "configmaps"}, .ns = ns, .subresource = ""});
+    out.push_back({.verbs = {"delete"}, .gvr = resources::pods, .ns = ns, .subresource = ""});
+    out.push_back({.verbs = {"patch"}, .gvr = resources::config_maps, .ns = ns, .subresource = ""});
   }
   if (!partitions) return out;
   for (const PluginInstallation& installation : discover(world).of_nos) {
     out.push_back({.verbs = {"patch"},
-                   .gvr = {"", "v1", "configmaps"},
+                   .gvr = resources::config_maps,
                    .ns = installation.ns,
                    .subresource = "",
                    .name = installation.config_map});
@@ -152,13 +152,13 @@ std::string in_words(const Attempt& attempt) {
 }
 
 asio::awaitable<void> check_writes(k8s::Writer* client, std::vector<Attempt> wanted, Findings* found) {
-  const k8s::Gvr reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
   std::size_t allowed = 0;
   for (const Attempt& attempt : wanted) {
     const std::string review = review_of(attempt);
     const std::string no_namespace;
     const k8s::WriteOptions options;
-    const k8s::Result<std::string> answer = co_await client->create(reviews, no_namespace, review, options);
+    const k8s::Result<std::string> answer =
+        co_await client->create(resources::self_subject_access_reviews, no_namespace, review, options);
     if (!answer) {
       found->lines.emplace_back(false, "cannot check write permissions: " + answer.error().message);
       co_return;
@@ -232,8 +232,9 @@ Command make_check_command() {
     app.add_option("--timeout", given->timeout, "How long to wait for a leader")
         ->type_name("DURATION")
         ->default_str(k8s::format_go_duration(CheckOptions().timeout));
-    app.add_flag("--writes", given->check.writes,
-                 "Also whether this account is allowed to send the operator's writes: for the operator's own, as `helm test`");
+    app.add_flag(
+        "--writes", given->check.writes,
+        "Also whether this account is allowed to send the operator's writes: for the operator's own, as `helm test`");
     add_connection(app, settings);
     settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name" || spec.name == "max-mode"; });
     app.footer(

@@ -25,6 +25,7 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/status/cleanup.h"
 
 namespace gso {
@@ -60,12 +61,11 @@ struct CleanupRun {
 // True when it is scaled to 0, or was never there.
 asio::awaitable<bool> stop_deployment(CleanupRun* run) {
   if (run->cleanup.stop_deployment.empty() || run->cleanup.dry_run) co_return true;
-  const k8s::Gvr gvr{"apps", "v1", "deployments"};
   const k8s::ObjectKey key{run->settings.operator_namespace, run->cleanup.stop_deployment};
   k8s::WriteOptions options;
   options.subresource = "scale";
   const std::string body = R"({"spec":{"replicas":0}})";
-  const k8s::Result<std::string> scaled = co_await run->client->merge_patch(gvr, key, body, options);
+  const k8s::Result<std::string> scaled = co_await run->client->merge_patch(resources::deployments, key, body, options);
   if (!scaled && scaled.error().reason != k8s::Reason::not_found) {
     (void)run->fail(kFailed, scaled.error().message);
     co_return false;
@@ -206,11 +206,10 @@ asio::awaitable<bool> remove(CleanupRun* run, k8s::Gvr gvr, std::string name) {
 
 // The record with its shards: an uninstall on purpose holds nothing.
 asio::awaitable<bool> remove_record(CleanupRun* run) {
-  const k8s::Gvr config_maps{"", "v1", "configmaps"};
   const std::vector<k8s::ObjectKey> keys = state_keys(state_key(run->settings));
   bool all = true;
   for (const k8s::ObjectKey& key : keys) {
-    const bool removed = co_await remove(run, config_maps, key.name);
+    const bool removed = co_await remove(run, resources::config_maps, key.name);
     all = all && removed;
   }
   co_return all;
@@ -218,9 +217,8 @@ asio::awaitable<bool> remove_record(CleanupRun* run) {
 
 // The record and the Lease, as a dry run names them.
 asio::awaitable<bool> look_for_the_rest(CleanupRun* run) {
-  const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
   const bool record = co_await remove_record(run);
-  const bool lease = co_await remove(run, leases, run->options.lease_name);
+  const bool lease = co_await remove(run, resources::leases, run->options.lease_name);
   const bool both = record && lease;
   co_return both;
 }
@@ -291,8 +289,7 @@ asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, 
   if (code == 0) {
     // Delete the Lease while holding it, so that no other replica acquires it in between.
     co_await tasks.join();
-    const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
-    const bool removed = co_await remove(&run, leases, options.lease_name);
+    const bool removed = co_await remove(&run, resources::leases, options.lease_name);
     if (!removed) code = kFailed;
   } else {
     co_await elector.release();

@@ -8,6 +8,7 @@
 #include "controller/reading/node_consumers.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 
@@ -32,22 +33,21 @@ asio::awaitable<k8s::Result<void>> list_all(k8s::Reader* client, k8s::Gvr gvr,
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::Reader* client, World* world) {
-  const k8s::Gvr nodes{"", "v1", "nodes"};
-  const k8s::Gvr daemonsets{"apps", "v1", "daemonsets"};
-  const k8s::Gvr policies{std::string(kGroup), "v1alpha1", "sharingpolicies"};
-  k8s::Result<void> listed = co_await list_all<Node>(client, nodes, &project_node, &world->nodes);
+  k8s::Result<void> listed = co_await list_all<Node>(client, resources::nodes, &project_node, &world->nodes);
   if (!listed) co_return listed;
-  listed = co_await list_all<DaemonSet>(client, daemonsets, &project_daemonset, &world->daemonsets);
+  listed = co_await list_all<DaemonSet>(client, resources::daemon_sets, &project_daemonset, &world->daemonsets);
   if (!listed) co_return listed;
-  const k8s::Result<bool> served = co_await client->served(policies);
+  const k8s::Result<bool> served = co_await client->served(resources::sharing_policies);
   if (!served) co_return std::unexpected(served.error());
-  if (*served) listed = co_await list_all<SharingPolicy>(client, policies, &project_sharing_policy, &world->policies);
+  if (*served)
+    listed = co_await list_all<SharingPolicy>(client, resources::sharing_policies, &project_sharing_policy,
+                                              &world->policies);
   if (!listed) co_return listed;
-  const k8s::Gvr rollouts{std::string(kGroup), "v1alpha1", "sharingrollouts"};
-  const k8s::Result<bool> records = co_await client->served(rollouts);
+  const k8s::Result<bool> records = co_await client->served(resources::sharing_rollouts);
   if (!records) co_return std::unexpected(records.error());
   if (*records)
-    listed = co_await list_all<SharingRollout>(client, rollouts, &project_sharing_rollout, &world->rollouts);
+    listed = co_await list_all<SharingRollout>(client, resources::sharing_rollouts, &project_sharing_rollout,
+                                               &world->rollouts);
   co_return listed;
 }
 
@@ -68,10 +68,9 @@ asio::awaitable<NodesInUse> nodes_in_use(k8s::Reader* client, k8s::Clock* clock,
 
 asio::awaitable<UnreadConfigMaps> read_config_maps(k8s::Reader* client, World* world, std::set<k8s::ObjectKey> keys) {
   UnreadConfigMaps unread;
-  const k8s::Gvr config_maps{"", "v1", "configmaps"};
   const k8s::CallOptions call;
   for (const k8s::ObjectKey& key : keys) {
-    const k8s::Result<std::string> text = co_await client->get(config_maps, key, call);
+    const k8s::Result<std::string> text = co_await client->get(resources::config_maps, key, call);
     if (!text && text.error().reason == k8s::Reason::not_found) continue;
     k8s::Result<ConfigMap> read =
         text ? project_configmap(*text) : k8s::Result<ConfigMap>(std::unexpected(text.error()));

@@ -25,6 +25,7 @@
 #include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
@@ -239,11 +240,10 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
   question.settings = settings;
   question.settings.kai.explain_all = true;
   if (target.pod) {
-    const k8s::Gvr pods{"", "v1", "pods"};
     const k8s::CallOptions call;
-    k8s::Result<std::string> pod = co_await client->get(pods, target.key, call);
+    k8s::Result<std::string> pod = co_await client->get(resources::pods, target.key, call);
     if (!pod) {
-      *err << kCommand << ": " << explain_error(pod.error(), "get", pods, target.key.ns) << "\n";
+      *err << kCommand << ": " << explain_error(pod.error(), "get", resources::pods, target.key.ns) << "\n";
       co_return 2;
     }
     question.pod_json = *std::move(pod);

@@ -11,6 +11,7 @@
 #include "controller/commands/explain.h"
 #include "controller/reading/forbidden_hint.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
@@ -46,12 +47,11 @@ asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::Reader* cl
     if (auto event = read_event(*json)) found.push_back(*std::move(event));
     return {};
   });
-  const k8s::Gvr events{"", "v1", "events"};
   k8s::ListOptions options;
   options.ns = pod.ns;
   options.field_selector = k8s::FieldSelector::equals("involvedObject.name", pod.name);
-  const k8s::Result<std::string> listed = co_await client->list(events, options, &sink);
-  if (!listed) co_return unlisted(listed.error(), events, pod.ns);
+  const k8s::Result<std::string> listed = co_await client->list(resources::core_events, options, &sink);
+  if (!listed) co_return unlisted(listed.error(), resources::core_events, pod.ns);
   std::ranges::sort(found);
   if (found.size() > kMostEvents) found.erase(found.begin(), found.end() - kMostEvents);
   std::vector<std::string> out;
@@ -70,11 +70,10 @@ asio::awaitable<k8s::Result<std::vector<Pod>>> pods_beside(k8s::Reader* client, 
     if (pod) found.push_back(*std::move(pod));
     return {};
   });
-  const k8s::Gvr pods{"", "v1", "pods"};
   k8s::ListOptions options;
   options.ns = ns;
-  const k8s::Result<std::string> listed = co_await client->list(pods, options, &sink);
-  if (!listed) co_return unlisted(listed.error(), pods, ns);
+  const k8s::Result<std::string> listed = co_await client->list(resources::pods, options, &sink);
+  if (!listed) co_return unlisted(listed.error(), resources::pods, ns);
   co_return found;
 }
 

@@ -20,15 +20,13 @@
 #include "controller/watches/scoped_watch.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 
 namespace asio = boost::asio;
 
 namespace {
-
-const k8s::Gvr kKaiConfigs{"kai.scheduler", "v1", "configs"};
-const k8s::Gvr kRuntimeClasses{"node.k8s.io", "v1", "runtimeclasses"};
 
 class FleetView {
  public:
@@ -177,7 +175,7 @@ class FleetView {
 
   // Where KAI is served, its kai-config names RuntimeClasses.
   bool classes_complete() {
-    world_.kai.configs_served = cluster_.served(kKaiConfigs);
+    world_.kai.configs_served = cluster_.served(resources::kai_configs);
     if (!world_.kai.configs_served) return true;
     if (!classes_) {
       classes_ = std::make_shared<ScopedWatch>();
@@ -186,21 +184,21 @@ class FleetView {
           .complete =
               [this] {
                 world_.kai.runtime_classes.mark_synced();
-                recovered(kRuntimeClasses.resource);
+                recovered(resources::runtime_classes.resource);
               },
-          .failed = [this](const k8s::Error& error) { failed(kRuntimeClasses.resource, error); },
+          .failed = [this](const k8s::Error& error) { failed(resources::runtime_classes.resource, error); },
       };
-      ScopedWatch::start(classes_, watch_.client, kRuntimeClasses, k8s::WatcherOptions(), &tasks_, executor_,
+      ScopedWatch::start(classes_, watch_.client, resources::runtime_classes, k8s::WatcherOptions(), &tasks_, executor_,
                          std::move(reports));
     }
-    return classes_->synced() || failures_.contains(kRuntimeClasses.resource);
+    return classes_->synced() || failures_.contains(resources::runtime_classes.resource);
   }
 
   [[nodiscard]] k8s::Gvr gvr_of(const std::string& resource) const {
     for (const auto& status : cluster_.status()) {
       if (status.gvr.resource == resource) return status.gvr;
     }
-    return resource == kRuntimeClasses.resource ? kRuntimeClasses : k8s::Gvr("", "", resource);
+    return resource == resources::runtime_classes.resource ? resources::runtime_classes : k8s::Gvr("", "", resource);
   }
 
   [[nodiscard]] static Attempt watched(const k8s::Gvr& gvr, const std::string& ns = {}) {
@@ -227,7 +225,7 @@ class FleetView {
 
   FleetVerdict show(std::ostream& out) {
     world_.policies_served = cluster_.policies_served();
-    const bool forbidden = cluster_.forbidden({"nvidia.com", "v1", "clusterpolicies"}).has_value();
+    const bool forbidden = cluster_.forbidden(resources::cluster_policies).has_value();
     if (std::exchange(world_.clusterpolicies_forbidden, forbidden) != forbidden) index_.note_everything_changed();
     const PlannerSettings settings = settings_of_operator(world_, watch_.settings);
     index_.refresh(world_, settings);

@@ -33,6 +33,7 @@
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
 
@@ -74,15 +75,15 @@ struct Bundle {
 std::vector<Wanted> cluster_wide() {
   k8s::ListOptions of_gpus;
   of_gpus.field_selector = k8s::FieldSelector::equals("spec.driver", std::string(kGpuDraDriver));
-  return {{"nodes", {"", "v1", "nodes"}, {}},
-          {"clusterpolicies", {"nvidia.com", "v1", "clusterpolicies"}, {}},
-          {"deviceclasses", {"resource.k8s.io", "v1", "deviceclasses"}, {}},
-          {"resourceslices", {"resource.k8s.io", "v1", "resourceslices"}, of_gpus},
-          {"poddisruptionbudgets", {"policy", "v1", "poddisruptionbudgets"}, {}},
-          {"sharingpolicies", {"gpusharing.dev", "v1alpha1", "sharingpolicies"}, {}},
-          {"sharingrollouts", {"gpusharing.dev", "v1alpha1", "sharingrollouts"}, {}},
-          {"kai-configs", {"kai.scheduler", "v1", "configs"}, {}},
-          {"kai-bindrequests", {"scheduling.run.ai", "v1alpha2", "bindrequests"}, {}}};
+  return {{"nodes", resources::nodes, {}},
+          {"clusterpolicies", resources::cluster_policies, {}},
+          {"deviceclasses", resources::device_classes, {}},
+          {"resourceslices", resources::resource_slices, of_gpus},
+          {"poddisruptionbudgets", resources::pod_disruption_budgets, {}},
+          {"sharingpolicies", resources::sharing_policies, {}},
+          {"sharingrollouts", resources::sharing_rollouts, {}},
+          {"kai-configs", resources::kai_configs, {}},
+          {"kai-bindrequests", resources::bind_requests, {}}};
 }
 
 // What belongs to the discovered operands, and to the operator itself.
@@ -95,29 +96,29 @@ std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) 
     options.ns = scope.ns;
     for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);
     if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
-    k8s::Gvr gvr{"", "v1", "pods"};
+    k8s::Gvr gvr = resources::pods;
     if (scope.kind == WatchScope::Kind::configmaps) gvr.resource = "configmaps";
-    if (scope.kind == WatchScope::Kind::controllerrevisions) gvr = {"apps", "v1", "controllerrevisions"};
+    if (scope.kind == WatchScope::Kind::controllerrevisions) gvr = resources::controller_revisions;
     out.push_back({fmt::format("{}/{}-{}", scope.ns, gvr.resource, out.size()), gvr, options});
   }
   namespaces.insert(settings.operator_namespace);
   for (const std::string& ns : namespaces) {
     k8s::ListOptions options;
     options.ns = ns;
-    out.push_back({ns + "/daemonsets", {"apps", "v1", "daemonsets"}, options});
-    out.push_back({ns + "/events", {"events.k8s.io", "v1", "events"}, options});
+    out.push_back({ns + "/daemonsets", resources::daemon_sets, options});
+    out.push_back({ns + "/events", resources::events, options});
   }
   // Events about cluster-scoped objects (Nodes, SharingPolicies, SharingRollouts) are in the namespace `default`, among
   // all others.
   k8s::ListOptions by_operator;
   by_operator.ns = "default";
   by_operator.field_selector = k8s::FieldSelector::equals("reportingController", std::string(kReportingController));
-  out.push_back({"events-of-the-operator", {"events.k8s.io", "v1", "events"}, by_operator});
+  out.push_back({"events-of-the-operator", resources::events, by_operator});
   k8s::ListOptions in_namespace;
   in_namespace.ns = settings.operator_namespace;
-  out.push_back({in_namespace.ns + "/deployments", {"apps", "v1", "deployments"}, in_namespace});
-  out.push_back({in_namespace.ns + "/leases", {"coordination.k8s.io", "v1", "leases"}, in_namespace});
-  out.push_back({in_namespace.ns + "/operator-pods", {"", "v1", "pods"}, in_namespace});
+  out.push_back({in_namespace.ns + "/deployments", resources::deployments, in_namespace});
+  out.push_back({in_namespace.ns + "/leases", resources::leases, in_namespace});
+  out.push_back({in_namespace.ns + "/operator-pods", resources::pods, in_namespace});
   return out;
 }
 
@@ -182,7 +183,7 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
 }
 
 Attempt log_attempt(const std::string& ns) {
-  return {.verbs = {"get"}, .gvr = {"", "v1", "pods"}, .ns = ns, .subresource = "log"};
+  return {.verbs = {"get"}, .gvr = resources::pods, .ns = ns, .subresource = "log"};
 }
 
 asio::awaitable<k8s::Result<void>> add_log(Bundle* bundle, PodContainer of, std::string query, std::string file) {

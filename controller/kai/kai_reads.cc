@@ -7,13 +7,11 @@
 #include "reconcilers/cluster/kai_roles.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
 
-const k8s::Gvr kPods{"", "v1", "pods"};
-const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
-const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 // Time limit of one lookup, and of all reads before a deletion together: a deletion that waits longer is judged again.
 constexpr k8s::Duration kPatience = std::chrono::seconds(10);
 
@@ -48,7 +46,7 @@ boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiReader::list_pods(k8
     found.push_back(*std::move(pod));
     return {};
   });
-  const k8s::Result<std::string> listed = co_await client_->list(kPods, options, &sink);
+  const k8s::Result<std::string> listed = co_await client_->list(resources::pods, options, &sink);
   if (!listed) co_return std::unexpected(listed.error());
   co_return found;
 }
@@ -75,7 +73,7 @@ boost::asio::awaitable<k8s::Result<bool>> KaiReader::is_pod_alive(k8s::ObjectKey
     alive = is_alive(*found);
     return {};
   });
-  const k8s::Result<std::string> listed = co_await client_->list(kPods, options, &sink);
+  const k8s::Result<std::string> listed = co_await client_->list(resources::pods, options, &sink);
   if (!listed) co_return std::unexpected(listed.error());
   co_return alive;
 }
@@ -85,7 +83,7 @@ boost::asio::awaitable<k8s::Result<LookupResults::Devices>> KaiReader::devices_i
                                                                                   k8s::CallOptions limits) {
   LookupResults::Devices out;
   out.at = clock_->now();
-  const k8s::Result<std::string> read = co_await client_->get(kConfigMaps, config_map, limits);
+  const k8s::Result<std::string> read = co_await client_->get(resources::config_maps, config_map, limits);
   if (!read) {
     const bool none = read.error().reason == k8s::Reason::not_found || read.error().reason == k8s::Reason::forbidden;
     if (!none) co_return std::unexpected(read.error());
@@ -125,7 +123,7 @@ boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> KaiReader::waiting_p
     if (for_kai) out.pods.push_back({*std::move(pod), std::move(for_kai->tolerations)});
     return {};
   });
-  const k8s::Result<std::string> listed = co_await client_->list(kPods, options, &sink);
+  const k8s::Result<std::string> listed = co_await client_->list(resources::pods, options, &sink);
   if (!listed) co_return std::unexpected(listed.error());
   co_return out;
 }
@@ -136,7 +134,7 @@ boost::asio::awaitable<k8s::Result<LookupResults::Lease>> KaiReader::binder_leas
   out.at = clock_->now();
   const KaiView view = view_kai(world_->kai, *settings_);
   const k8s::ObjectKey key{view.ns, std::string(kai::kBinderLease)};
-  const k8s::Result<std::string> read = co_await client_->get(kLeases, key, limits);
+  const k8s::Result<std::string> read = co_await client_->get(resources::leases, key, limits);
   if (!read && read.error().reason == k8s::Reason::not_found) co_return out;
   if (!read) co_return std::unexpected(read.error());
   k8s::Result<Lease> lease = project_lease(*read);

@@ -15,13 +15,11 @@
 #include "reconcilers/kai/judgement.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
 
-const k8s::Gvr kNodes{"", "v1", "nodes"};
-const k8s::Gvr kConfigs{"kai.scheduler", "v1", "configs"};
-const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
 constexpr std::size_t kReaders = 8;
 // BindRequests are small and may be tens of thousands: few round trips.
 constexpr int kRequestPage = 1000;
@@ -95,7 +93,7 @@ boost::asio::awaitable<k8s::Result<void>> KaiReader::perform(LookPtr look, Job j
     if (!pods) co_return std::unexpected(pods.error());
     look->multi[job.key.name] = *std::move(pods);
   } else if (job.kind == Job::Kind::node_gone) {
-    const k8s::Result<std::string> read = co_await client_->get(kNodes, job.key, limits);
+    const k8s::Result<std::string> read = co_await client_->get(resources::nodes, job.key, limits);
     if (read) co_return k8s::Result<void>{};
     if (read.error().reason != k8s::Reason::not_found) co_return std::unexpected(read.error());
     look->gone.insert(job.key.name);
@@ -155,9 +153,9 @@ boost::asio::awaitable<k8s::Result<void>> KaiReader::gather_pods(LookPtr look, s
 // After the pods: a bind that was not labelled then still has its BindRequest now.
 boost::asio::awaitable<k8s::Result<void>> KaiReader::gather_requests(LookPtr look) {
   const k8s::CallOptions limits = look->limits;
-  const k8s::Result<bool> configs = co_await client_->served(kConfigs, limits);
+  const k8s::Result<bool> configs = co_await client_->served(resources::kai_configs, limits);
   if (!configs) co_return std::unexpected(configs.error());
-  const k8s::Result<bool> served = co_await client_->served(kBindRequests, limits);
+  const k8s::Result<bool> served = co_await client_->served(resources::bind_requests, limits);
   if (!served) co_return std::unexpected(served.error());
   if (*configs != *served)
     co_return k8s::fail(k8s::Reason::unavailable, "KAI serves one of its two APIs without the other");
@@ -180,7 +178,7 @@ boost::asio::awaitable<k8s::Result<void>> KaiReader::gather_requests(LookPtr loo
       if (matters) into->push_back(*std::move(request));
       return {};
     });
-    const k8s::Result<std::string> listed = co_await client_->list(kBindRequests, options, &sink);
+    const k8s::Result<std::string> listed = co_await client_->list(resources::bind_requests, options, &sink);
     if (!listed) co_return std::unexpected(listed.error());
   }
   look->requests = std::move(found);

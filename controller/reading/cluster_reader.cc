@@ -27,6 +27,7 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
@@ -34,8 +35,6 @@ namespace gso {
 namespace asio = boost::asio;
 
 namespace {
-
-const k8s::Gvr kPods{"", "v1", "pods"};
 
 // What a look goes into, and what it says of what is missing.
 struct Look {
@@ -118,8 +117,8 @@ asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, std::string sc
     return pods->add(*json);
   });
   const k8s::ListOptions everywhere;
-  const k8s::Result<std::string> listed = co_await client->list(kPods, everywhere, &sink);
-  if (!listed) co_return unlisted(listed.error(), kPods);
+  const k8s::Result<std::string> listed = co_await client->list(resources::pods, everywhere, &sink);
+  if (!listed) co_return unlisted(listed.error(), resources::pods);
   co_return k8s::Result<void>{};
 }
 
@@ -127,22 +126,21 @@ asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, std::string sc
 // that cannot be read is said.
 asio::awaitable<k8s::Result<void>> read_binder(Look look, KaiSettings settings, KaiWorld* kai) {
   const KaiView view = view_kai(*kai, settings);
-  const k8s::Gvr deployments{"apps", "v1", "deployments"};
-  const k8s::Gvr crds{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
   kai->deployments.mark_absent();
   kai->schemas.mark_absent();
   k8s::ListOptions binder;
   binder.ns = view.ns;
   binder.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kai::kBinder));
   k8s::Result<void> listed =
-      co_await list_into<Deployment>(look, deployments, binder, &project_deployment, &kai->deployments);
+      co_await list_into<Deployment>(look, resources::deployments, binder, &project_deployment, &kai->deployments);
   if (!listed) co_return listed;
   static constexpr std::array<std::string_view, 2> kCrds{kai::kConfigCrd, kai::kBindRequestCrd};
   for (std::size_t i = 0; i < kCrds.size(); ++i) {
     const std::string_view name = kCrds[i];
     k8s::ListOptions crd;
     crd.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(name));
-    listed = co_await list_into<KaiSchema>(look, crds, crd, &project_kai_schema, &kai->schemas);
+    listed = co_await list_into<KaiSchema>(look, resources::custom_resource_definitions, crd, &project_kai_schema,
+                                           &kai->schemas);
     if (!listed) co_return listed;
   }
   kai->schemas_known = true;
@@ -151,9 +149,8 @@ asio::awaitable<k8s::Result<void>> read_binder(Look look, KaiSettings settings, 
 
 // KAI's kinds beside kai-config. What is missing holds its planners.
 asio::awaitable<k8s::Result<void>> read_kai(Look look, KaiSettings settings, KaiWorld* kai) {
-  const k8s::Gvr requests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
   const k8s::Result<bool> served =
-      co_await list_if_served<BindRequest>(look, requests, &project_bind_request, &kai->bind_requests);
+      co_await list_if_served<BindRequest>(look, resources::bind_requests, &project_bind_request, &kai->bind_requests);
   if (!served) co_return std::unexpected(served.error());
   kai->bind_requests_served = *served;
   if (!kai->configs_served && !kai->bind_requests_served) co_return k8s::Result<void>{};
@@ -240,42 +237,38 @@ asio::awaitable<k8s::Result<void>> list_kinds(Look look, World* world, OptionalK
   const k8s::ListOptions everything;
   k8s::Result<void> nodes;
   k8s::Result<void> daemonsets;
-  const auto optional = [&]<class T>(const char* group, const char* version, const char* resource,
-                                     k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store,
-                                     k8s::Result<bool>* result) {
-    return keep(list_if_served<T>(look, k8s::Gvr{group, version, resource}, project, store), result);
+  const auto optional = [&]<class T>(const k8s::Gvr& gvr, k8s::Result<T> (*project)(std::string_view),
+                                     k8s::Store<T>* store, k8s::Result<bool>* result) {
+    return keep(list_if_served<T>(look, gvr, project, store), result);
   };
   std::vector<asio::awaitable<void>> readings;
+  readings.push_back(keep(list_into<Node>(look, resources::nodes, everything, &project_node, &world->nodes), &nodes));
   readings.push_back(
-      keep(list_into<Node>(look, k8s::Gvr{"", "v1", "nodes"}, everything, &project_node, &world->nodes), &nodes));
-  readings.push_back(keep(list_into<DaemonSet>(look, k8s::Gvr{"apps", "v1", "daemonsets"}, everything,
-                                               &project_daemonset, &world->daemonsets),
-                          &daemonsets));
-  readings.push_back(optional("nvidia.com", "v1", "clusterpolicies", &project_clusterpolicy, &world->clusterpolicies,
-                              &kinds->cluster_policies));
-  readings.push_back(optional("nvidia.com", "v1alpha1", "gpuclusters", &project_gpu_cluster, &world->gpu_clusters,
-                              &kinds->gpu_clusters));
-  readings.push_back(optional("resource.k8s.io", "v1", "deviceclasses", &project_device_class, &world->device_classes,
-                              &kinds->device_classes));
-  readings.push_back(optional("resource.k8s.io", "v1", "resourceslices", &project_resource_slice,
-                              &world->resource_slices, &kinds->resource_slices));
-  readings.push_back(optional("gpusharing.dev", "v1alpha1", "sharingpolicies", &project_sharing_policy,
-                              &world->policies, &kinds->policies));
-  readings.push_back(optional("gpusharing.dev", "v1alpha1", "sharingrollouts", &project_sharing_rollout,
-                              &world->rollouts, &kinds->rollouts));
+      keep(list_into<DaemonSet>(look, resources::daemon_sets, everything, &project_daemonset, &world->daemonsets),
+           &daemonsets));
+  readings.push_back(
+      optional(resources::cluster_policies, &project_clusterpolicy, &world->clusterpolicies, &kinds->cluster_policies));
+  readings.push_back(
+      optional(resources::gpu_clusters, &project_gpu_cluster, &world->gpu_clusters, &kinds->gpu_clusters));
+  readings.push_back(
+      optional(resources::device_classes, &project_device_class, &world->device_classes, &kinds->device_classes));
+  readings.push_back(
+      optional(resources::resource_slices, &project_resource_slice, &world->resource_slices, &kinds->resource_slices));
+  readings.push_back(
+      optional(resources::sharing_policies, &project_sharing_policy, &world->policies, &kinds->policies));
+  readings.push_back(
+      optional(resources::sharing_rollouts, &project_sharing_rollout, &world->rollouts, &kinds->rollouts));
   co_await read_side_by_side(look.client->clock(), std::move(readings));
   co_return nodes ? daemonsets : nodes;
 }
 
 asio::awaitable<void> read_kai_config(Look look, KaiWorld* kai) {
-  const k8s::Gvr configs{"kai.scheduler", "v1", "configs"};
-  const k8s::Gvr classes{"node.k8s.io", "v1", "runtimeclasses"};
   const k8s::Result<bool> served =
-      co_await list_if_served<KaiConfig>(look, configs, &project_kai_config, &kai->configs);
+      co_await list_if_served<KaiConfig>(look, resources::kai_configs, &project_kai_config, &kai->configs);
   kai->configs_served = note(served, look.incomplete) == Served::yes;
   if (!kai->configs_served) co_return;
-  const k8s::Result<bool> runtime_classes =
-      co_await list_if_served<RuntimeClass>(look, classes, &project_runtime_class, &kai->runtime_classes);
+  const k8s::Result<bool> runtime_classes = co_await list_if_served<RuntimeClass>(
+      look, resources::runtime_classes, &project_runtime_class, &kai->runtime_classes);
   note(runtime_classes, look.incomplete);
 }
 
@@ -284,11 +277,10 @@ asio::awaitable<void> read_partitioner(Look look, World* world) {
   PartitioningWorld& partitioning = world->partitioning;
   partitioning.leases.mark_absent();
   if (!partitioned_nodes(*world).empty()) {
-    const k8s::Gvr leases{"coordination.k8s.io", "v1", "leases"};
     k8s::ListOptions named;
     named.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kPartitionerLease));
-    const k8s::Result<void> listed =
-        co_await list_into<PartitionerLease>(look, leases, named, &project_partitioner_lease, &partitioning.leases);
+    const k8s::Result<void> listed = co_await list_into<PartitionerLease>(
+        look, resources::leases, named, &project_partitioner_lease, &partitioning.leases);
     if (!listed) {
       partitioning.incomplete = listed.error().message;
       append_unique(*look.incomplete, listed.error().message);
@@ -301,12 +293,11 @@ asio::awaitable<void> read_partitioner(Look look, World* world) {
 // The ConfigMap of the operator's chart, which names its Helm release. Without it commands about the chart are less
 // exact, and nothing else depends on it: an error is not reported.
 asio::awaitable<void> read_chart_config(k8s::Reader* client, std::string ns, World* world) {
-  const k8s::Gvr configmaps{"", "v1", "configmaps"};
   k8s::ListOptions options;
   options.ns = ns;
   options.label_selector.match_labels.emplace("app.kubernetes.io/managed-by", "Helm");
   k8s::Result<ListedObjects<ConfigMap>> listed =
-      co_await list_objects<ConfigMap>(client, configmaps, options, &project_configmap);
+      co_await list_objects<ConfigMap>(client, resources::config_maps, options, &project_configmap);
   if (!listed) co_return;
   for (ConfigMap& config_map : listed->objects) {
     if (config_map.meta.annotations.contains(kChartConfigAnnotation)) world->configmaps.apply(std::move(config_map));

@@ -14,6 +14,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/unserved_nodes.h"
 
 namespace gso {
@@ -22,7 +23,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-const k8s::Gvr kPods{"", "v1", "pods"};
 // A node's consumers are not listed twice within this.
 constexpr Duration kListingAge = std::chrono::milliseconds(200);
 constexpr Duration kListingKept = std::chrono::minutes(5);
@@ -51,8 +51,8 @@ asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, k8s::ListOptio
     }
     return {};
   });
-  const k8s::Result<std::string> listed = co_await client->list(kPods, options, &sink);
-  if (!listed) co_return unlisted(listed.error(), kPods, options.ns);
+  const k8s::Result<std::string> listed = co_await client->list(resources::pods, options, &sink);
+  if (!listed) co_return unlisted(listed.error(), resources::pods, options.ns);
   if (unreadable.empty()) co_return k8s::Result<void>{};
   co_return k8s::fail(k8s::Reason::decode,
                       fmt::format("not all pods of {} can be read, so it is not known which of them use GPUs: {}",

@@ -12,6 +12,7 @@
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 
@@ -20,7 +21,6 @@ namespace asio = boost::asio;
 namespace {
 constexpr k8s::Duration kPoll = std::chrono::milliseconds(500);
 constexpr k8s::Duration kGlance = std::chrono::seconds(5);
-const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 }  // namespace
 
 LeaseFacts lease_facts(const std::string& lease_json) {
@@ -89,11 +89,11 @@ asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client,
   LeaseRenewals renewals;
   for (;;) {
     const k8s::CallOptions call;
-    const k8s::Result<std::string> read = co_await client->get(kLeases, lease, call);
+    const k8s::Result<std::string> read = co_await client->get(resources::leases, lease, call);
     if (!read && read.error().reason != k8s::Reason::not_found) {
       append_unique(*incomplete,
                     fmt::format("whether an operator runs is unknown: Lease {} was not read: {}", k8s::to_string(lease),
-                                explain_error(read.error(), "get", kLeases, lease.ns)));
+                                explain_error(read.error(), "get", resources::leases, lease.ns)));
       co_return std::nullopt;
     }
     if (!read) co_return NoOperator{lease, fmt::format("Lease {} does not exist", k8s::to_string(lease)), false};

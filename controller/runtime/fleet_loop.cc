@@ -10,17 +10,15 @@
 #include <variant>
 #include <vector>
 
+#include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/recorded_timers.h"
 
 namespace gso {
 namespace {
 
-const k8s::Gvr kClusterPolicies{"nvidia.com", "v1", "clusterpolicies"};
 // The operator works without permission to read these: with a GPUCluster no DaemonSet matters, and the two DRA kinds
 // only add an obstacle.
-const k8s::Gvr kOptional[] = {{"nvidia.com", "v1alpha1", "gpuclusters"},
-                              {"resource.k8s.io", "v1", "deviceclasses"},
-                              {"resource.k8s.io", "v1", "resourceslices"}};
+const k8s::Gvr kOptional[] = {resources::gpu_clusters, resources::device_classes, resources::resource_slices};
 constexpr Duration kViewPoll = std::chrono::milliseconds(100);
 constexpr Duration kViewWait = std::chrono::seconds(1);
 // A planner that asks to be run again at once must not occupy the process.
@@ -112,7 +110,7 @@ boost::asio::awaitable<void> FleetLoop::resync() {
 
 // ClusterPolicies are the only kind that planners can work without if reading it is forbidden.
 void FleetLoop::note_forbidden() {
-  const bool forbidden = parts_.cluster->forbidden(kClusterPolicies).has_value();
+  const bool forbidden = parts_.cluster->forbidden(resources::cluster_policies).has_value();
   if (std::exchange(parts_.world->clusterpolicies_forbidden, forbidden) == forbidden) return;
   scopes_dirty_ = true;
   parts_.index->note_everything_changed();
@@ -223,7 +221,8 @@ std::optional<Plan> FleetLoop::make_plan() {
 }
 
 bool FleetLoop::is_complete(const k8s::Gvr& gvr) const {
-  return parts_.cluster->synced(gvr) || (parts_.world->clusterpolicies_forbidden && gvr == kClusterPolicies) ||
+  return parts_.cluster->synced(gvr) ||
+         (parts_.world->clusterpolicies_forbidden && gvr == resources::cluster_policies) ||
          (std::ranges::find(kOptional, gvr) != std::end(kOptional) && parts_.cluster->forbidden(gvr).has_value());
 }
 
@@ -250,7 +249,7 @@ void FleetLoop::add_refusals(Execution& execution) const {
                                               "are granted (the chart's Role in that namespace has them)"
                                             : "grant list and watch there (chart value operandNamespaces)"));
   }
-  if (const auto error = parts_.cluster->forbidden(kClusterPolicies)) {
+  if (const auto error = parts_.cluster->forbidden(resources::cluster_policies)) {
     add(Severity::error, own,
         fmt::format("{}; a change that a ClusterPolicy announces is detected only after its DaemonSets have it. Grant "
                     "get, list and watch on clusterpolicies.nvidia.com",

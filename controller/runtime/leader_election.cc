@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "k8sclient/api/client.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
 
 using Json = nlohmann::json;
 
-const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 constexpr std::string_view kObserve = "Observe";
 constexpr double kJitterFactor = 1.2;  // client-go's JitterFactor.
 
@@ -187,7 +187,7 @@ boost::asio::awaitable<k8s::Result<void>> LeaderElector::read() {
   k8s::CallOptions call;
   call.deadline = attempt_deadline();
   call.channel = k8s::Channel::lease;
-  k8s::Result<std::string> answer = co_await client_->get(kLeases, options_.lease, call);
+  k8s::Result<std::string> answer = co_await client_->get(resources::leases, options_.lease, call);
   if (!answer) co_return std::unexpected(answer.error());
   observe(*answer);
   co_return k8s::Result<void>{};
@@ -250,9 +250,9 @@ boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {
   options.channel = k8s::Channel::lease;
   k8s::Result<std::string> answer = k8s::fail(k8s::Reason::cancelled, "");
   if (create) {
-    answer = co_await client_->create(kLeases, options_.lease.ns, body, options);
+    answer = co_await client_->create(resources::leases, options_.lease.ns, body, options);
   } else {
-    answer = co_await client_->update(kLeases, options_.lease, body, options);
+    answer = co_await client_->update(resources::leases, options_.lease, body, options);
   }
   if (answer) {
     if (takes_over) follows_observer_ = after_observer;
@@ -294,7 +294,7 @@ boost::asio::awaitable<void> LeaderElector::release() {
   k8s::WriteOptions options;
   options.deadline = clock_->monotonic() + options_.renew_deadline / 2;
   options.channel = k8s::Channel::lease;
-  k8s::Result<std::string> answer = co_await client_->update(kLeases, options_.lease, body, options);
+  k8s::Result<std::string> answer = co_await client_->update(resources::leases, options_.lease, body, options);
   if (answer) {
     events_.written();
   } else {

@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "k8sclient/api/object_json.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
-
-const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 
 k8s::WatcherOptions only(const k8s::ObjectKey& lease, k8s::WatcherOptions options) {
   options.ns = lease.ns;
@@ -29,7 +28,7 @@ std::string holder_of(std::string_view json) {
 LeaseWatch::LeaseWatch(k8s::Reader* reader, k8s::ObjectKey lease, k8s::WatcherOptions options, LeaseWatchEvents events)
     : lease_(std::move(lease)),
       events_(std::move(events)),
-      watcher_(reader, kLeases, only(lease_, std::move(options)), this) {}
+      watcher_(reader, resources::leases, only(lease_, std::move(options)), this) {}
 
 bool LeaseWatch::is_the_lease(std::string_view json) const {
   const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);

@@ -8,6 +8,7 @@
 #include "k8sclient/watch/store_sink.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 
@@ -36,7 +37,7 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   k8s::WatcherOptions options = defaults_;
   options.seed += std::hash<std::string>{}(gvr.resource);
   // Nodes are large and change all the time; the other kinds' projections read JSON only.
-  options.protobuf = gvr == k8s::Gvr{"", "v1", "nodes"};
+  options.protobuf = gvr == resources::nodes;
   if (gvr.resource == "bindrequests") options.renew_after = kKaiRenewal;
   if (gvr.resource == "resourceslices") {
     options.field_selector = k8s::FieldSelector::equals("spec.driver", std::string(kGpuDraDriver));
@@ -52,16 +53,16 @@ ClusterWatches::ClusterWatches(k8s::Reader* client, k8s::Clock* clock, World* wo
       defaults_(std::move(defaults)),
       reports_(std::move(reports)),
       wake_(clock->make_signal()) {
-  add({"", "v1", "nodes"}, &world->nodes, &project_node);
-  add({"apps", "v1", "daemonsets"}, &world->daemonsets, &project_daemonset);
-  add({"nvidia.com", "v1", "clusterpolicies"}, &world->clusterpolicies, &project_clusterpolicy);
-  add({"nvidia.com", "v1alpha1", "gpuclusters"}, &world->gpu_clusters, &project_gpu_cluster);
-  add({"resource.k8s.io", "v1", "deviceclasses"}, &world->device_classes, &project_device_class);
-  add({"resource.k8s.io", "v1", "resourceslices"}, &world->resource_slices, &project_resource_slice);
-  add({"kai.scheduler", "v1", "configs"}, &world->kai.configs, &project_kai_config);
-  add({"scheduling.run.ai", "v1alpha2", "bindrequests"}, &world->kai.bind_requests, &project_bind_request);
-  add({"gpusharing.dev", "v1alpha1", "sharingpolicies"}, &world->policies, &project_sharing_policy);
-  add({"gpusharing.dev", "v1alpha1", "sharingrollouts"}, &world->rollouts, &project_sharing_rollout);
+  add(resources::nodes, &world->nodes, &project_node);
+  add(resources::daemon_sets, &world->daemonsets, &project_daemonset);
+  add(resources::cluster_policies, &world->clusterpolicies, &project_clusterpolicy);
+  add(resources::gpu_clusters, &world->gpu_clusters, &project_gpu_cluster);
+  add(resources::device_classes, &world->device_classes, &project_device_class);
+  add(resources::resource_slices, &world->resource_slices, &project_resource_slice);
+  add(resources::kai_configs, &world->kai.configs, &project_kai_config);
+  add(resources::bind_requests, &world->kai.bind_requests, &project_bind_request);
+  add(resources::sharing_policies, &world->policies, &project_sharing_policy);
+  add(resources::sharing_rollouts, &world->rollouts, &project_sharing_rollout);
 }
 
 ClusterWatches::~ClusterWatches() = default;

@@ -9,17 +9,18 @@
 #include <utility>
 
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 
 k8s::Gvr resource_of(WatchScope::Kind kind) {
   switch (kind) {
     case WatchScope::Kind::pods:
-      return {"", "v1", "pods"};
+      return resources::pods;
     case WatchScope::Kind::configmaps:
-      return {"", "v1", "configmaps"};
+      return resources::config_maps;
     case WatchScope::Kind::controllerrevisions:
-      return {"apps", "v1", "controllerrevisions"};
+      return resources::controller_revisions;
   }
   return {};
 }

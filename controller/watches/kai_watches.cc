@@ -9,24 +9,22 @@
 
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
-
-const k8s::Gvr kConfigs{"kai.scheduler", "v1", "configs"};
-const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
 
 k8s::Gvr resource_of(KaiScope::Kind kind) {
   switch (kind) {
     case KaiScope::Kind::grouped_pods:
     case KaiScope::Kind::reservations:
-      return {"", "v1", "pods"};
+      return resources::pods;
     case KaiScope::Kind::binder:
-      return {"apps", "v1", "deployments"};
+      return resources::deployments;
     case KaiScope::Kind::runtime_classes:
-      return {"node.k8s.io", "v1", "runtimeclasses"};
+      return resources::runtime_classes;
     case KaiScope::Kind::schema:
-      return {"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
+      return resources::custom_resource_definitions;
   }
   return {};
 }
@@ -117,7 +115,7 @@ std::vector<KaiScope> KaiWatches::wanted(const KaiSettings& settings) const {
 
 // What the collection needs and does not have; empty when the view is complete.
 std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
-  for (const k8s::Gvr& gvr : {kConfigs, kBindRequests}) {
+  for (const k8s::Gvr& gvr : {resources::kai_configs, resources::bind_requests}) {
     if (!cluster.synced(gvr)) return gvr.resource + " have not synced";
     if (cluster.failing(gvr)) return "the watch of " + gvr.resource + " has failed and is being opened again";
   }
@@ -134,8 +132,8 @@ std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
 
 void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settings) {
   KaiWorld& kai = world_->kai;
-  kai.configs_served = cluster.served(kConfigs);
-  kai.bind_requests_served = cluster.served(kBindRequests);
+  kai.configs_served = cluster.served(resources::kai_configs);
+  kai.bind_requests_served = cluster.served(resources::bind_requests);
   watches_.want(wanted(settings), [this](const KaiScope& scope) { return open_one(scope); });
   if (watches_.synced()) watches_.release_retired();
   const auto schemas = std::ranges::count_if(watches_.all(), [](const auto& entry) {
@@ -148,9 +146,9 @@ void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settin
         entry.first.kind == KaiScope::Kind::grouped_pods || entry.first.kind == KaiScope::Kind::reservations;
     return !pods || (entry.second->synced() && !entry.second->failing());
   });
-  const bool apis_known = std::ranges::all_of(std::array{kConfigs, kBindRequests}, [&](const k8s::Gvr& gvr) {
-    return cluster.synced(gvr) && !cluster.failing(gvr);
-  });
+  const bool apis_known =
+      std::ranges::all_of(std::array{resources::kai_configs, resources::bind_requests},
+                          [&](const k8s::Gvr& gvr) { return cluster.synced(gvr) && !cluster.failing(gvr); });
   kai.use_known = apis_known && pods_known;
   kai.incomplete = find_gap(cluster);
 }

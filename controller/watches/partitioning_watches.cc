@@ -10,6 +10,7 @@
 
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
@@ -17,8 +18,8 @@ namespace {
 using Kind = PartitioningScope::Kind;
 
 k8s::Gvr resource_of(Kind kind) {
-  if (kind == Kind::leases) return {"coordination.k8s.io", "v1", "leases"};
-  return {"", "v1", "pods"};
+  if (kind == Kind::leases) return resources::leases;
+  return resources::pods;
 }
 
 // A pod without a node that asks for no resource of nvidia.com changes no plan. One on a labelled node uses its CPUs.

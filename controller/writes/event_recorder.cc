@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
 
 using Json = nlohmann::json;
 
-const k8s::Gvr kEvents{"events.k8s.io", "v1", "events"};
 constexpr std::size_t kNoteLimit = 1024;  // events.k8s.io/v1: note.
 constexpr std::size_t kNameLimit = 128;   // reason, action, reportingInstance.
 constexpr int kAttempts = 3;
@@ -189,12 +189,12 @@ boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(Known 
   if (known.created) {
     const std::string body = series_json(known.count, known.last_time);
     const k8s::ObjectKey key{ns, name_of(event, known.stamp)};
-    k8s::Result<std::string> patched = co_await client_->merge_patch(kEvents, key, body, options);
+    k8s::Result<std::string> patched = co_await client_->merge_patch(resources::events, key, body, options);
     if (patched || patched.error().reason != k8s::Reason::not_found) co_return patched;
     // The Event expired and was deleted: a new Event of the same name reports the occurrence.
   }
   const std::string body = event_json(known, event);
-  k8s::Result<std::string> created = co_await client_->create(kEvents, ns, body, options);
+  k8s::Result<std::string> created = co_await client_->create(resources::events, ns, body, options);
   co_return created;
 }
 

@@ -10,6 +10,7 @@
 #include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 
@@ -105,14 +106,13 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send(Planned planned)
 
 boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(Planned planned, k8s::WriteOptions options) {
   const Action& action = planned->action;
-  const k8s::Gvr pods{"", "v1", "pods"};
   k8s::DeleteOptions preconditions;
   k8s::Result<void> answer;
   if (const auto* remove = std::get_if<DeletePod>(&action)) {
     preconditions.uid = remove->uid;
     preconditions.resource_version = remove->resource_version.value_or("");
     preconditions.grace_period_seconds = remove->grace_period_seconds;
-    answer = co_await parts_.client->remove(pods, remove->pod, preconditions, options);
+    answer = co_await parts_.client->remove(resources::pods, remove->pod, preconditions, options);
   } else {
     const auto& evict = std::get<EvictPod>(action);
     const std::string_view owner = ProtectedNamespaces(*parts_.world, *parts_.settings).owner_of(evict.pod.ns);

@@ -7,15 +7,17 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REGISTRY = (ROOT / "reconcilers/registry.cc").read_text(encoding="utf-8")
+RESOURCES = (ROOT / "reconcilers/model/resources.h").read_text(encoding="utf-8")
 LOOKING = (ROOT / "docs/looking.md").read_text(encoding="utf-8")
 # kubectl refuses a list of kinds if the cluster lacks one of them, so each kind has a command of its own.
 LOOP = re.compile(r'^for kind in ([^;]+); do\n  kubectl get "\$kind" --all-namespaces --output yaml --show-managed-fields\n', re.M)
 
 
 def main():
-    kinds = {name: resource for name, resource in re.findall(r'k8s::Gvr (k\w+)\{"[^"]*", "[^"]*", "(\w+)"\};', REGISTRY)}
+    kinds = dict(re.findall(r'inline const k8s::Gvr (\w+)\{"[^"]*", "[^"]*", "(\w+)"\};', RESOURCES))
     # The second member of each reconciler, in the list or in a function that returns its line: the stores that it waits for.
-    watched = {kinds[name] for block in re.findall(r'\{k\w+,\n\s+\{(k[\w,\s]+)\},', REGISTRY) for name in re.findall(r"k\w+", block)}
+    lists = re.findall(r"\{k\w+,\n\s+\{(resources::[\w:,\s]+)\},", REGISTRY)
+    watched = {kinds[name] for names in lists for name in re.findall(r"resources::(\w+)", names)}
     named = {name.split(".")[0] for words in LOOP.findall(LOOKING) for name in words.replace("\\\n", " ").split()}
     failures = [f"the reconcilers read {kind}, which docs/looking.md does not name among the kinds to print" for kind in sorted(watched - named)]
     failures += [f"docs/looking.md names {kind}, which no reconciler reads" for kind in sorted(named - watched)]

@@ -13,6 +13,7 @@
 
 #include "controller/reading/forbidden_hint.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 
@@ -91,8 +92,8 @@ struct Kind {
 };
 
 const std::array<Kind, 3>& kinds() {
-  static const std::array<Kind, 3> kKinds{{{{"", "v1", "resourcequotas"}, &read_quota},
-                                           {{"scheduling.run.ai", "v2", "queues"}, &read_kai_queue},
+  static const std::array<Kind, 3> kKinds{{{resources::resource_quotas, &read_quota},
+                                           {resources::kai_queues, &read_kai_queue},
                                            {{"kueue.x-k8s.io", "v1beta1", "clusterqueues"}, &read_cluster_queue}}};
   return kKinds;
 }

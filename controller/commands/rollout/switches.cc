@@ -18,6 +18,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 
@@ -147,7 +148,6 @@ std::string still_stopped(const RolloutCall& call, const Mounted& paused, const 
 }
 
 asio::awaitable<int> annotate_config_maps(RolloutCall* call, Mounted mounted, bool pause) {
-  const k8s::Gvr gvr{"", "v1", "configmaps"};
   for (const k8s::ObjectKey& key : mounted.keys) {
     // The annotation is removed, unless the pause is that of a ConfigMap which this one has replaced.
     const Json lifted = is_replaced(call->world, mounted.recorded(), key) ? Json("false") : Json();
@@ -155,8 +155,9 @@ asio::awaitable<int> annotate_config_maps(RolloutCall* call, Mounted mounted, bo
     body["metadata"]["annotations"][std::string(kPausedAnnotation)] = pause ? Json("true") : lifted;
     const std::string text = body.dump();
     const k8s::WriteOptions options;
-    const k8s::Result<std::string> patched = co_await call->client->merge_patch(gvr, key, text, options);
-    if (!patched) co_return call->refuse(explain_error(patched.error(), "patch", gvr, key.ns));
+    const k8s::Result<std::string> patched =
+        co_await call->client->merge_patch(resources::config_maps, key, text, options);
+    if (!patched) co_return call->refuse(explain_error(patched.error(), "patch", resources::config_maps, key.ns));
     *call->out << fmt::format("ConfigMap {}: {} ({})\n", k8s::to_string(key), pause ? "paused" : "resumed",
                               kPausedAnnotation);
   }

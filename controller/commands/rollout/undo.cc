@@ -17,6 +17,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 
@@ -58,10 +59,9 @@ bool has_inline_profile(const World& world, const SharingRollout& rollout) {
 }
 
 asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
-  const k8s::Gvr gvr{"", "v1", "configmaps"};
   const k8s::ObjectKey key = config_map_key(undo.config_map);
   const k8s::CallOptions reading;
-  const k8s::Result<std::string> found = co_await call->client->get(gvr, key, reading);
+  const k8s::Result<std::string> found = co_await call->client->get(resources::config_maps, key, reading);
   if (!found) co_return call->refuse(found.error().message);
   const std::string owner = gitops_owner(*found);
   if (!owner.empty()) {
@@ -81,7 +81,8 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   body["data"][undo.key] = undo.text;
   const std::string text = body.dump();
   const k8s::WriteOptions options;
-  const k8s::Result<std::string> written = co_await call->client->merge_patch(gvr, key, text, options);
+  const k8s::Result<std::string> written =
+      co_await call->client->merge_patch(resources::config_maps, key, text, options);
   if (!written) co_return call->refuse(written.error().message);
   *call->out << fmt::format(
       "ConfigMap {} key {}: restored {} ({}){}\n", undo.config_map, undo.key, undo.revision, undo.why,
