@@ -88,16 +88,21 @@ std::vector<std::string> waiting_nodes(const RolloutView& rollout) {
   return out;
 }
 
+std::string_view key_name(const RolloutView& rollout) {
+  return rollout.key.key.empty() ? std::string_view("(none)") : std::string_view(rollout.key.key);
+}
+
+ObjectRef subject_of(const RolloutView& rollout) {
+  return rollout.object != nullptr ? rollout_ref(rollout.object->meta.name) : policy_ref(rollout.policy);
+}
+
 // `does`: "is stopped", "starts no node".
 Finding finding_of(const RolloutView& rollout, Severity severity, std::string reason, std::string_view does,
                    std::string_view why) {
   const std::int64_t waiting = rollout.profile_rollout.tally.of(Phase::pending);
-  const std::string key = rollout.key.key.empty() ? "(none)" : rollout.key.key;
-  return Finding{severity,
-                 rollout.object != nullptr ? rollout_ref(rollout.object->meta.name) : policy_ref(rollout.policy),
-                 std::move(reason),
-                 fmt::format("the rollout of key {} to {} {}, and {} of {} node{} wait{} for it ({}): {}", key,
-                             rollout.target, does, waiting, rollout.profile_rollout.tally.total,
+  return Finding{severity, subject_of(rollout), std::move(reason),
+                 fmt::format("the rollout of key {} to {} {}, and {} of {} node{} wait{} for it ({}): {}",
+                             key_name(rollout), rollout.target, does, waiting, rollout.profile_rollout.tally.total,
                              rollout.profile_rollout.tally.total == 1 ? "" : "s", waiting == 1 ? "s" : "",
                              first_names(waiting_nodes(rollout)), why)};
 }
@@ -133,6 +138,13 @@ std::vector<std::string> waiting_for_pods(const RolloutView& rollout) {
   return out;
 }
 
+// Their pods are named by `explain`, which knows who can end them.
+std::string pods_hold(const std::vector<std::string>& draining) {
+  return fmt::format("{} for pods to end (`gpu-sharing-operator explain {}` names them)",
+                     draining.size() == 1 ? draining.front() + " waits" : first_names(draining) + " wait",
+                     draining.front());
+}
+
 // No gate is closed, and no node makes progress.
 std::optional<Finding> standing_rollout(const RolloutView& rollout) {
   if (const auto& standstill = rollout.standstill())
@@ -141,8 +153,18 @@ std::optional<Finding> standing_rollout(const RolloutView& rollout) {
   const std::string& waits = rollout.waits().message;
   if (draining.empty() || waits.empty()) return std::nullopt;
   return finding_of(rollout, Severity::warning, std::string(kWaitingForWorkloads), "starts no node",
-                    fmt::format("{}; {} for pods to end", waits,
-                                draining.size() == 1 ? draining.front() + " waits" : first_names(draining) + " wait"));
+                    fmt::format("{}; {}", waits, pods_hold(draining)));
+}
+
+// All nodes have begun, and the last ones wait for their pods. A closed gate does not stop them.
+std::optional<Finding> last_nodes(const RolloutView& rollout) {
+  const std::vector<std::string> draining = waiting_for_pods(rollout);
+  if (draining.empty()) return std::nullopt;
+  const Tally& tally = rollout.profile_rollout.tally;
+  return Finding{
+      Severity::warning, subject_of(rollout), std::string(kWaitingForWorkloads),
+      fmt::format("the rollout of key {} to {} has {} of {} node{} left: {}", key_name(rollout), rollout.target,
+                  draining.size(), tally.total, tally.total == 1 ? "" : "s", pods_hold(draining))};
 }
 
 }  // namespace
@@ -153,9 +175,10 @@ std::vector<Finding> waiting_rollouts(ReadingPass& pass) {
     const PluginInstallation& installation = pass.index().discovery.installations[profile_rollout.installation];
     if (pass.world().unsynced_namespaces.contains(installation.ns)) continue;
     const RolloutView* rollout = pass.rollout(key);
-    if (rollout == nullptr || profile_rollout.tally.of(Phase::pending) == 0) continue;
+    if (rollout == nullptr) continue;
+    const bool all_begun = profile_rollout.tally.of(Phase::pending) == 0;
     const bool open = rollout->gate().is_open() && pass.index().record;
-    auto finding = open ? standing_rollout(*rollout) : stopped_rollout(*rollout);
+    auto finding = all_begun ? last_nodes(*rollout) : open ? standing_rollout(*rollout) : stopped_rollout(*rollout);
     if (finding) out.push_back(*std::move(finding));
   }
   return out;

@@ -123,6 +123,19 @@ def an_audit_warns_that_busy_nodes_hold_the_slots_of_a_rollout():
 
 
 @scenario
+def an_audit_warns_of_the_last_node_of_a_rollout_that_waits_for_its_pods():
+    """No node is left to start, and the only one waits for a pod that may run for an hour: `audit` names the node and the command."""
+    c = fleet(1, mps(4))
+    c.consumer("client", "n01")
+    c.edit(any=mps(8))
+    for _ in range(3):
+        c.after("2m")
+    severity, message, status = said_about(c, "WaitingForWorkloads")
+    expect("severity and status", (severity, status), ("warning", 0))
+    expect_texts(message, "has 1 of 1 node left: n01 waits for pods to end", "`gpu-sharing-operator explain n01`")
+
+
+@scenario
 def an_audit_of_a_rollout_that_goes_on_warns_of_nothing():
     """A node is being verified and the others wait for it: `audit` reports neither errors nor warnings."""
     c = fleet(6, ts(4))

@@ -54,8 +54,9 @@ std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts
     std::string allow = policy == nullptr ? std::string() : spec_command(world, facts.reason, *policy, pass.settings());
     return allow.empty() ? std::vector<std::string>() : std::vector{std::move(allow)};
   }
+  // Without a switch somebody has resumed it, and no operator has looked since.
   std::string resume = resume_of(rollout, policy);
-  return {resume.empty() ? command + " resume" : std::move(resume)};
+  return resume.empty() ? std::vector<std::string>() : std::vector{std::move(resume)};
 }
 
 // Raises each budget that has no slot left, for whoever decides that: the operator's message names the setting in

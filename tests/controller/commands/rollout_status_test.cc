@@ -278,7 +278,7 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
     const char* reason;
     const char* next;
   } rows[] = {
-      {"Paused", "Paused", "  next: gpu-sharing-operator rollout resume\n"},
+      {"Paused", "Paused", ""},  // Resumed, and no operator has looked since; that of a paused one is below.
       {"AwaitingApproval", "AwaitingApproval",
        "  next: gpu-sharing-operator diff\n  next: gpu-sharing-operator rollout approve r\n"},
       {"Failed", "Aborted", "  next: gpu-sharing-operator rollout start default\n"},
