@@ -122,27 +122,33 @@ std::vector<std::string> operand_problems(const FleetIndex::Impl& index, const N
 
 void LostGpus::add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, std::int64_t lost) {
   if (lost == 0) return;
-  by_object_[id_of("Node", "", node.meta.name)] += lost;
+  const std::string& name = node.meta.name;
+  by_object_[id_of("Node", "", name)][name] = lost;
   if (a == nullptr) return;
   const PluginInstallation& installation = index.installation_of(*a);
-  by_object_[id_of("ConfigMap", installation.ns, installation.config_map)] += lost;
-  if (!a->policy.empty()) by_object_[id_of("SharingPolicy", "", a->policy.view())] += lost;
+  by_object_[id_of("ConfigMap", installation.ns, installation.config_map)][name] = lost;
+  if (!a->policy.empty()) by_object_[id_of("SharingPolicy", "", a->policy.view())][name] = lost;
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     const Operand* operand = installation.find(component, node);
-    if (operand != nullptr) by_object_[id_of("DaemonSet", operand->key.ns, operand->key.name)] += lost;
+    if (operand != nullptr) by_object_[id_of("DaemonSet", operand->key.ns, operand->key.name)][name] = lost;
   }
 }
 
-std::int64_t LostGpus::of(const ObjectRef& object) const {
+const LostGpus::ByNode& LostGpus::of(const ObjectRef& object) const {
+  static const ByNode kNone;
   const auto at = by_object_.find(id_of(object.kind, object.ns, object.name));
-  return at == by_object_.end() ? 0 : at->second;
+  return at == by_object_.end() ? kNone : at->second;
 }
 
 std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, const LostGpus& lost,
                                          const std::map<std::string, std::vector<std::string>>& pods) {
-  std::map<std::tuple<Severity, std::string, std::string>, AuditProblem> merged;
+  struct Merged {
+    AuditProblem problem;
+    LostGpus::ByNode lost;
+  };
+  std::map<std::tuple<Severity, std::string, std::string>, Merged> merged;
   for (const Finding& finding : findings) {
-    AuditProblem& problem = merged[{finding.severity, finding.reason, finding.message}];
+    auto& [problem, lost_by_node] = merged[{finding.severity, finding.reason, finding.message}];
     if (problem.objects.empty()) {
       problem.severity = finding.severity;
       problem.reason = finding.reason;
@@ -152,14 +158,16 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
     if (std::ranges::find(problem.objects, finding.object) != problem.objects.end()) continue;
     problem.objects.push_back(finding.object);
     if (finding.severity == Severity::info) continue;
-    problem.gpus_lost += lost.of(finding.object);
+    for (const auto& [node, count] : lost.of(finding.object)) {
+      if (lost_by_node.emplace(node, count).second) problem.gpus_lost += count;
+    }
     if (finding.object.kind != "Node") continue;
     if (const auto at = pods.find(finding.object.name); at != pods.end())
       problem.pods.insert(problem.pods.end(), at->second.begin(), at->second.end());
   }
   std::vector<AuditProblem> out;
   out.reserve(merged.size());
-  for (auto& [key, problem] : merged) out.push_back(std::move(problem));
+  for (auto& [key, one] : merged) out.push_back(std::move(one.problem));
   std::ranges::stable_sort(out, [](const AuditProblem& a, const AuditProblem& b) {
     return std::tuple(a.severity, -a.gpus_lost, -static_cast<std::int64_t>(a.objects.size())) <
            std::tuple(b.severity, -b.gpus_lost, -static_cast<std::int64_t>(b.objects.size()));

@@ -39,10 +39,12 @@ struct AuditProblem {
 class LostGpus {
  public:
   void add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* assessment, std::int64_t lost);
-  [[nodiscard]] std::int64_t of(const ObjectRef& object) const;
+  // By node: those behind the object. A problem of several objects (a ConfigMap and its nodes) counts each node once.
+  using ByNode = std::map<std::string, std::int64_t>;
+  [[nodiscard]] const ByNode& of(const ObjectRef& object) const;
 
  private:
-  std::map<std::string, std::int64_t> by_object_;  // "Kind/namespace/name"
+  std::map<std::string, ByNode> by_object_;  // "Kind/namespace/name"
 };
 
 // `findings`: sorted. `pods`: by node.
