@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/sarif.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
@@ -23,6 +24,7 @@
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/what_if.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
@@ -46,7 +48,7 @@ std::string sums(const std::map<std::string, std::int64_t>& counts) {
   std::string out;
   for (std::size_t i = 0; i < std::min(sorted.size(), kMostNames); ++i) {
     const auto& [name, count] = sorted[i];
-    out += fmt::format("{}{} on {}", out.empty() ? "" : ", ", name.empty() ? "none" : name, count);
+    out += fmt::format("{}{} on {}", out.empty() ? "" : ", ", name.empty() ? "none" : shown_value(name), count);
   }
   if (sorted.size() > kMostNames) out += fmt::format(" and {} more", sorted.size() - kMostNames);
   return out.empty() ? "none" : out;
@@ -54,7 +56,7 @@ std::string sums(const std::map<std::string, std::int64_t>& counts) {
 
 std::string name_of(const ObjectRef& object) {
   if (object.name.empty()) return object.kind;
-  const std::string name = object.ns.empty() ? object.name : object.ns + "/" + object.name;
+  const std::string name = shown_value(object.ns.empty() ? object.name : object.ns + "/" + object.name);
   return object.kind == "Node" ? name : object.kind + " " + name;
 }
 
@@ -71,23 +73,24 @@ std::string lost_text(const AuditProblem& problem) {
 // `assumed`: no operator has recorded the fleet.
 void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std::ostream& out) {
   for (const AuditProblem& problem : problems) {
-    out << fmt::format("\n{} {}{}: {}\n    {}\n", to_string(problem.severity), problem.reason, lost_text(problem),
-                       problem.message, first_names(names_of(problem.objects)));
+    out << '\n';
+    print_line(out, "{} {}{}: {}", to_string(problem.severity), problem.reason, lost_text(problem), problem.message);
+    print_line(out, "    {}", first_names(names_of(problem.objects)));
     for (std::size_t i = 0; i < std::min(problem.pods.size(), kMostNames); ++i)
-      out << "    " << problem.pods[i] << "\n";
-    if (problem.pods.size() > kMostNames)
-      out << fmt::format("    and {} more pods\n", problem.pods.size() - kMostNames);
-    if (const std::string_view note = state_note(problem.reason, assumed); !note.empty()) out << "    " << note << "\n";
+      print_line(out, "    {}", shown_message(problem.pods[i]));
+    if (problem.pods.size() > kMostNames) print_line(out, "    and {} more pods", problem.pods.size() - kMostNames);
+    if (const std::string_view note = state_note(problem.reason, assumed); !note.empty())
+      print_line(out, "    {}", note);
     if (const std::string_view remedy = remedy_of(problem.reason); !remedy.empty())
-      out << fmt::format("    to do: {}\n", remedy);
-    if (!problem.command.empty()) out << fmt::format("    {}\n", problem.command);
+      print_line(out, "    to do: {}", remedy);
+    if (!problem.command.empty()) print_line(out, "    {}", problem.command);
   }
 }
 
 // Cells must not contain what ends a cell.
-std::string cell(std::string text) {
+std::string cell(const std::string& text) {
   std::string out;
-  for (const char c : text) out += c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
+  for (const char c : one_line(text)) out += c == '|' ? std::string("\\|") : std::string(1, c);
   return out;
 }
 
@@ -193,24 +196,25 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
     return code;
   }
   std::ostringstream heading;
-  if (view.no_operator) heading << view.no_operator->text() << "\n";
-  heading << fmt::format("{} with {}: plugin {}; profile {}\n", counted(found.nodes, "GPU node"),
-                         counted(found.gpus.total, "GPU"), sums(found.plugins), sums(found.profiles));
+  if (view.no_operator) print_line(heading, "{}", view.no_operator->text());
+  print_line(heading, "{} with {}: plugin {}; profile {}", counted(found.nodes, "GPU node"),
+             counted(found.gpus.total, "GPU"), sums(found.plugins), sums(found.profiles));
   if (found.gpus.lost > 0)
-    heading << fmt::format("{} of {} GPUs cannot be used by any pod\n", found.gpus.lost, found.gpus.total);
-  heading << fmt::format("{}, {}, {}\n", counted(errors, "error"), counted(found.count(Severity::warning), "warning"),
-                         counted(found.count(Severity::info), "info"));
-  if (!unknown.empty()) heading << unknown << ".\n";
-  if (assumed) heading << kAssumedBaseline << ".\n";
-  std::ostringstream text;
+    print_line(heading, "{} of {} GPUs cannot be used by any pod", found.gpus.lost, found.gpus.total);
+  print_line(heading, "{}, {}, {}", counted(errors, "error"), counted(found.count(Severity::warning), "warning"),
+             counted(found.count(Severity::info), "info"));
+  if (!unknown.empty()) print_line(heading, "{}.", unknown);
+  if (assumed) print_line(heading, "{}.", kAssumedBaseline);
   if (form == OutputForm::markdown) {
-    print_markdown(found, heading.str(), text);
+    print_markdown(found, heading.str(), out);
   } else {
-    text << heading.str();
-    print_problems(found.problems, assumed, text);
+    out << heading.str();
+    print_problems(found.problems, assumed, out);
   }
-  for (const std::string& missing : view.incomplete) text << "\nincomplete: " << missing << "\n";
-  out << printable(text.str());
+  for (const std::string& missing : view.incomplete) {
+    out << '\n';
+    print_line(out, "incomplete: {}", missing);
+  }
   return code;
 }
 
@@ -219,7 +223,7 @@ asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, Audit
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, settings, &view);
   if (!read) {
-    *err << kCommand << ": " << read.error().message << "\n";
+    print_line(*err, "{}: {}", kCommand, read.error().message);
     co_return 2;
   }
   const k8s::ObjectKey lease{settings.operator_namespace, audit.lease_name};

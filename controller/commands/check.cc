@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
@@ -205,12 +206,12 @@ asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock,
   Findings found;
   co_await check_all(client, clock, options, check, &found);
   if (found.unreachable) {
-    *err << kCommand << ": " << found.unreachable->message << "\n";
+    print_line(*err, "{}: {}", kCommand, found.unreachable->message);
     co_return 2;
   }
   bool fine = true;
   for (const auto& [good, text] : found.lines) {
-    *out << (good ? "ok      " : "MISSING ") << text << "\n";
+    print_line(*out, "{}{}", good ? "ok      " : "MISSING ", text);
     fine = fine && good;
   }
   co_return fine ? 0 : 1;

@@ -16,6 +16,7 @@
 
 #include "controller/commands/cleanup_reading.h"
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/session.h"
 #include "controller/runtime/leader_election.h"
 #include "controller/runtime/task_group.h"
@@ -53,7 +54,7 @@ struct CleanupRun {
   std::vector<std::string> kept;
   std::vector<std::string> removed;  // Record and Lease.
   int fail(int code, std::string_view why) const {
-    *err << "gpu-sharing-operator cleanup: " << why << "\n";
+    print_line(*err, "gpu-sharing-operator cleanup: {}", why);
     return code;
   }
 };
@@ -164,7 +165,7 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
     ++run->done;
     if (!run->cleanup.json) {
       const std::string what = run->cleanup.dry_run ? would_do(planned) : planned.message;
-      *run->out << fmt::format("{} {}: {}\n", target.kind, target.name, what);
+      print_line(*run->out, "{} {}: {}", target.kind, target.name, what);
     }
   }
   co_return plan.actions.empty() || run->cleanup.dry_run;
@@ -235,8 +236,8 @@ void report(const CleanupRun& run) {
     return;
   }
   for (const std::string& text : run.removed)
-    *run.out << fmt::format("{}: {}\n", text, run.cleanup.dry_run ? "would be removed" : "removed");
-  for (const std::string& text : kept) *run.out << "kept: " << text << "\n";
+    print_line(*run.out, "{}: {}", text, run.cleanup.dry_run ? "would be removed" : "removed");
+  for (const std::string& text : kept) print_line(*run.out, "kept: {}", text);
   *run.out << fmt::format("{} object{} {}{}\n", run.done, run.done == 1 ? "" : "s",
                           run.cleanup.dry_run ? "would be changed" : "changed",
                           run.removed.empty() ? "" : fmt::format(", {} removed", run.removed.size()));

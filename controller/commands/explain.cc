@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/config/operator_options.h"
@@ -24,7 +24,7 @@
 #include "reconcilers/explain/pod.h"
 #include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/what_if.h"
-#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/resources.h"
 
 namespace gso {
@@ -64,14 +64,14 @@ Json document_of(const PodExplanation& e) {
 
 void print_lines(std::string_view heading, const std::vector<std::string>& lines, std::ostream& out) {
   if (lines.empty()) return;
-  out << heading << ":\n";
-  for (const std::string& line : lines) out << "  " << line << "\n";
+  print_line(out, "{}:", heading);
+  for (const std::string& line : lines) print_line(out, "  {}", shown_message(line));
 }
 
 void print_text(const NodeExplanation& e, std::ostream& out) {
-  out << fmt::format("node {}: {}\n", e.node, e.shown.state);
-  if (!e.shown.message.empty()) out << "  " << e.shown.message << "\n";
-  if (!e.remedy.empty()) out << fmt::format("  to do{}: {}\n", e.check.empty() ? "" : " (" + e.check + ")", e.remedy);
+  print_line(out, "node {}: {}", e.node, e.shown.state);
+  if (!e.shown.message.empty()) print_line(out, "  {}", shown_message(e.shown.message));
+  if (!e.remedy.empty()) print_line(out, "  to do{}: {}", e.check.empty() ? "" : " (" + e.check + ")", e.remedy);
   std::vector<TextRow> facts;
   const auto fact = [&](std::string name, const std::string& value) {
     if (!value.empty()) facts.push_back({"  " + std::move(name), value});
@@ -88,7 +88,8 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
   if (!e.rows.empty()) {
     std::vector<TextRow> rows{{"  CHECK", "EXPECTED", "ACTUAL", ""}};
     for (const auto& row : e.rows)
-      rows.push_back({"  " + row.what, row.expected, row.observed, row.fits() ? "" : "differs"});
+      rows.push_back(
+          {"  " + row.what, shown_value(row.expected), shown_value(row.observed), row.fits() ? "" : "differs"});
     print_table(rows, out);
   }
   std::vector<std::string> slices;
@@ -98,23 +99,23 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
   print_lines("operands", e.operands, out);
   print_lines("GPU pods", e.consumers, out);
   for (const Finding& finding : e.findings) {
-    out << fmt::format("{} {}: {}\n", to_string(finding.severity), finding.reason, finding.message);
+    print_line(out, "{} {}: {}", to_string(finding.severity), finding.reason, finding.message);
     const std::string_view remedy = remedy_of(finding.reason);
-    if (!remedy.empty() && remedy != e.remedy) out << fmt::format("  to do: {}\n", remedy);
+    if (!remedy.empty() && remedy != e.remedy) print_line(out, "  to do: {}", remedy);
   }
   print_lines("what can end the wait, and who decides it", e.options, out);
   const bool warns = std::ranges::any_of(e.findings, [](const Finding& f) { return f.severity != Severity::info; });
-  if (!e.next.empty()) out << "next: " << e.next << "\n";
+  if (!e.next.empty()) print_line(out, "next: {}", e.next);
   if (e.next.empty() && !warns) out << "No action needed\n";
 }
 
 void print_text(const PodExplanation& e, std::ostream& out) {
-  out << fmt::format("pod {}: {}\n", e.pod, e.state);
-  out << (e.asks.empty() ? "  requests no GPU\n" : "  requests " + e.asks + "\n");
+  print_line(out, "pod {}: {}", e.pod, e.state);
+  print_line(out, "  requests {}", e.asks.empty() ? "no GPU" : e.asks);
   for (const PodCause& cause : e.causes) {
-    out << fmt::format("{} {}: {}\n", to_string(cause.severity), cause.code, cause.text);
-    for (const std::string& option : cause.options) out << "  - " << option << "\n";
-    if (!cause.command.empty()) out << "  " << cause.command << "\n";
+    print_line(out, "{} {}: {}", to_string(cause.severity), cause.code, cause.text);
+    for (const std::string& option : cause.options) print_line(out, "  - {}", option);
+    if (!cause.command.empty()) print_line(out, "  {}", cause.command);
   }
   print_lines("events", e.events, out);
   print_lines("GPU pods of its namespace", e.beside, out);
@@ -133,11 +134,9 @@ void print(const Explanation& explanation, const ClusterView& view, OutputForm f
     print_document(document, form, out);
     return;
   }
-  std::ostringstream text;
-  if (view.no_operator) text << view.no_operator->text() << "\n";
-  print_text(explanation, text);
-  for (const std::string& missing : view.incomplete) text << "incomplete: " << missing << "\n";
-  out << printable(text.str());
+  if (view.no_operator) print_line(out, "{}", view.no_operator->text());
+  print_text(explanation, out);
+  for (const std::string& missing : view.incomplete) print_line(out, "incomplete: {}", missing);
 }
 
 struct Question {
@@ -159,7 +158,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
     const std::vector<Finding> findings = findings_and_slices(snapshot, index);
     const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, findings, question.pod_json);
     if (!pod) {
-      err << kCommand << ": " << pod.error().message << "\n";
+      print_line(err, "{}: {}", kCommand, pod.error().message);
       return 2;
     }
     print(*pod, view, question.form, out);
@@ -168,7 +167,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   const std::vector<Finding> findings = all_findings(snapshot, index);
   std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
   if (!node) {
-    err << fmt::format("{}: node {} not found; a pod is named NAMESPACE/POD\n", kCommand, question.target.key.name);
+    print_line(err, "{}: node {} not found; a pod is named NAMESPACE/POD", kCommand, question.target.key.name);
     return 2;
   }
   if (const std::string_view note = state_note(node->shown.state, assumed); !note.empty())
@@ -243,7 +242,7 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
     const k8s::CallOptions call;
     k8s::Result<std::string> pod = co_await client->get(resources::pods, target.key, call);
     if (!pod) {
-      *err << kCommand << ": " << explain_error(pod.error(), "get", resources::pods, target.key.ns) << "\n";
+      print_line(*err, "{}: {}", kCommand, explain_error(pod.error(), "get", resources::pods, target.key.ns));
       co_return 2;
     }
     question.pod_json = *std::move(pod);
@@ -260,11 +259,11 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
       print(*alone, view, form, *out);
       co_return alone->hindered() ? 1 : 0;
     }
-    *err << kCommand << ": " << alone.error().message << "\n";
+    print_line(*err, "{}: {}", kCommand, alone.error().message);
     co_return 2;
   }
   if (!read) {
-    *err << kCommand << ": " << read.error().message << "\n";
+    print_line(*err, "{}: {}", kCommand, read.error().message);
     co_return 2;
   }
   question.now = clock->now();
@@ -279,7 +278,7 @@ asio::awaitable<int> explain_in(Session session, ExplainOptions explain, Planner
   if (!explain.pod_namespace.empty()) ns = explain.pod_namespace;
   const k8s::Result<ExplainTarget> target = explain_target(explain.what, ns);
   if (!target) {
-    *err << kCommand << ": " << target.error().message << "\n";
+    print_line(*err, "{}: {}", kCommand, target.error().message);
     co_return 2;
   }
   const int code = co_await explain_on_cluster(session.client, session.clock, *target, explain.form, settings, out, err,

@@ -15,6 +15,7 @@
 
 #include "controller/commands/codes.h"
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/sarif.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/lint/lint.h"
@@ -89,7 +90,7 @@ Linted lint_files(const LintOptions& options, std::istream& in, std::ostream& er
     }
     if (for_people) out.texts[file].text = *std::move(text);
   }
-  for (const std::string& problem : problems) err << printable(problem) << '\n';
+  for (const std::string& problem : problems) print_line(err, "{}", problem);
   out.readable = problems.empty();
   lint_cluster(objects, out.documents);
   lint_nos(objects, out.documents);
@@ -116,8 +117,8 @@ class NodeReports {
     for (const auto& [what, nodes] : nodes_) {
       if (nodes.size() < 2) continue;
       const std::vector<std::string> others(nodes.begin() + 1, nodes.end());
-      out << printable(fmt::format("{} also holds for {} more node{}: {}\n", what.first, others.size(),
-                                   others.size() == 1 ? "" : "s", first_names(others)));
+      print_line(out, "{} also holds for {} more node{}: {}", what.first, others.size(), others.size() == 1 ? "" : "s",
+                 first_names(others));
     }
   }
 

@@ -12,11 +12,12 @@
 #include <utility>
 
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/manifests.h"
 #include "controller/writes/schedule.h"
 #include "reconcilers/fleet/fleet.h"
-#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/registry.h"
 
@@ -57,9 +58,9 @@ void print_text(const Plan& plan, std::ostream& out) {
   if (plan.actions.empty()) out << "No action needed.\n";
   for (const PlannedAction& action : plan.actions) out << print(action) << "\n";
   for (const Finding& finding : plan.findings) {
-    out << printable(fmt::format("{}: {} {}: {}: {}\n", to_string(finding.severity), finding.object.kind,
-                                 k8s::to_string(ObjectKey{finding.object.ns, finding.object.name}), finding.reason,
-                                 finding.message));
+    print_line(out, "{}: {} {}: {}: {}", to_string(finding.severity), finding.object.kind,
+               shown_value(k8s::to_string(ObjectKey{finding.object.ns, finding.object.name})), finding.reason,
+               finding.message);
   }
   if (plan.requeue_after) out << "Next check in " << k8s::format_go_duration(*plan.requeue_after) << ".\n";
 }
@@ -98,7 +99,7 @@ int plan_files(const PlanOptions& options, WallTime now, std::istream& in, std::
   if (!view) return refuse(err, view.error().message);
   const int code = show_plan(*view, options, now, out);
   for (const std::string& what : ignored) {
-    if (!options.json) err << "ignored: " << what << "\n";
+    if (!options.json) print_line(err, "ignored: {}", what);
   }
   return code;
 }
@@ -112,13 +113,13 @@ boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock,
   if (!read) co_return refuse(*err, read.error().message);
   const k8s::ObjectKey lease{options.settings.operator_namespace, options.lease_name};
   view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
-  if (view.no_operator) *err << view.no_operator->text() << "\n";
-  for (const std::string& missing : view.incomplete) *err << "incomplete: " << missing << "\n";
+  if (view.no_operator) print_line(*err, "{}", view.no_operator->text());
+  for (const std::string& missing : view.incomplete) print_line(*err, "incomplete: {}", missing);
   const WallTime now = k8s::parse_rfc3339(options.now).value_or(clock->now());
   const int code = show_plan(view, options, now, *out);
   const std::string unknown = coverage_gap(view.world, options.settings);
   if (unknown.empty()) co_return code;
-  *err << unknown << "\n";
+  print_line(*err, "{}", unknown);
   co_return code == 0 ? 2 : code;
 }
 

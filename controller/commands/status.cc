@@ -18,6 +18,7 @@
 #include "controller/commands/live/live_screen.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/stop_signals.h"
@@ -28,8 +29,8 @@
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/explain/what_if.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/registry.h"
 
@@ -123,26 +124,29 @@ void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bo
     print_rollouts(status.world, rollouts, width, out);
   }
   print_daemons(daemon_progress(status.world, status.index), width, out);
-  for (const Finding& finding : status.kai)
-    out << printable(fmt::format("\nkai-config: {} ({})\n", finding.message, finding.reason));
+  for (const Finding& finding : status.kai) {
+    out << '\n';
+    print_line(out, "kai-config: {} ({})", finding.message, finding.reason);
+  }
   for (const Finding& finding : ignored_switches(status.world)) {
-    out << printable(fmt::format("\n{} {}: {} {}: {}\n", to_string(finding.severity), finding.reason,
-                                 finding.object.kind, finding.object.name, finding.message));
+    out << '\n';
+    print_line(out, "{} {}: {} {}: {}", to_string(finding.severity), finding.reason, finding.object.kind,
+               finding.object.name, shown_message(finding.message));
   }
   if (status.assumed) out << "\n" << kAssumedBaseline << ".\n";
-  for (const std::string& missing : status.incomplete) out << "incomplete: " << missing << "\n";
+  for (const std::string& missing : status.incomplete) print_line(out, "incomplete: {}", missing);
 }
 
 std::vector<LiveLine> lines_of(const FleetStatus& status, const std::vector<NodeRow>& nodes, bool wide,
                                TerminalWidth width) {
   std::vector<LiveLine> out;
-  if (status.no_operator) append_text(out, printable(status.no_operator->text()) + "\n\n");
+  if (status.no_operator) append_text(out, one_line(status.no_operator->text()) + "\n\n");
   if (nodes.empty()) {
     append_text(out,
                 status.only.empty() ? "No node has GPUs.\n" : "No node matches --state, --policy and --selector.\n");
     for (const std::string& name : status.only.policies) {
       if (status.world.policies.find(name) == nullptr)
-        append_text(out, printable(missing_policy(status.world, name)) + "\n");
+        append_text(out, one_line(missing_policy(status.world, name)) + "\n");
     }
   } else {
     std::ranges::move(node_lines(nodes, wide, width), std::back_inserter(out));
@@ -216,7 +220,7 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   std::vector<std::string> incomplete;
   const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete);
   if (!read) {
-    *err << kCommand << ": " << read.error().message << "\n";
+    print_line(*err, "{}: {}", kCommand, read.error().message);
     co_return 2;
   }
   settings = settings_of_operator(world, settings);
@@ -237,7 +241,7 @@ int run_status(const StatusOptions& status, const Options& options, std::ostream
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
   const k8s::Result<NodeFilter> only = node_filter_of(status.only);
   if (!only) {
-    err << kCommand << ": " << only.error().message << "\n";
+    print_line(err, "{}: {}", kCommand, only.error().message);
     return 2;
   }
   return run_connected(kCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {

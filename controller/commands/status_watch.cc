@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/commands/shared/print_line.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/runtime/task_group.h"
@@ -73,7 +74,7 @@ class FleetView {
       if (!stopping_) co_await watch_.clock->sleep_for(watch_.batch);
       const std::optional<std::string> refusal = refused();
       if (refusal) {
-        *err << "gpu-sharing-operator " << watch_.command << ": " << *refusal << "\n";
+        print_line(*err, "gpu-sharing-operator {}: {}", watch_.command, *refusal);
         code = 2;
       }
       if (refusal || stopping_) break;

@@ -18,6 +18,7 @@
 #include "controller/commands/audit.h"
 #include "controller/commands/explain.h"
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/redaction.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/tar_archive.h"
@@ -288,7 +289,7 @@ asio::awaitable<int> write_bundle(Session session, SupportBundleOptions bundle, 
     *err << kCommand << ": " << bytes.error().message << "\n";
     co_return 2;
   }
-  for (const std::string& missing : incomplete) *err << "incomplete: " << missing << "\n";
+  for (const std::string& missing : incomplete) print_line(*err, "incomplete: {}", missing);
   if (bundle.file == "-") {
     *out << *bytes << std::flush;
     co_return 0;

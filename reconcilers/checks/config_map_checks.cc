@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/expected_labels.h"
 
 namespace gso {
@@ -14,7 +15,7 @@ std::string key_label_problem(std::string_view key) {
   return fmt::format(
       "the key \"{}\" cannot be chosen by a node label: a label value has at most 63 letters, digits, '-', '_' and "
       "'.', with a letter or digit at both ends",
-      key);
+      shown_value(key));
 }
 
 std::string volume_name_problem(std::string_view name) {

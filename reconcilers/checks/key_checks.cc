@@ -5,6 +5,7 @@
 
 #include "reconcilers/checks/check_functions.h"
 #include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/model/foreign_text.h"
 
 namespace gso::check {
 namespace {
@@ -73,7 +74,7 @@ Complaints default_invalid(const Setup& setup) {
   if (!wrong) return {};
   return {{"", fmt::format("the default key \"{}\" of ConfigMap {} has an error, and plugin {} loads it first at every "
                            "start, even on a labelled node: {}",
-                           setup.start->key, setup.installation.id(), setup.plugin.version.to_string(),
+                           shown_value(setup.start->key), setup.installation.id(), setup.plugin.version.to_string(),
                            setup.start_profile->error)}};
 }
 

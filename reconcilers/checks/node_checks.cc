@@ -11,6 +11,7 @@
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_keys.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso::check {
@@ -59,7 +60,7 @@ Complaints label_owned_by_other(const NodeSetup& setup) {
        fmt::format(
            "the label {}={} was set by a person, or left by a policy with deletionPolicy Retain; policy {} wants {}. "
            "Remove the label, or set spec.takeover",
-           label, setup.node.meta.labels.get(label).value_or(""), policy_name(setup), *setup.label)}};
+           label, shown_value(setup.node.meta.labels.get(label).value_or("")), policy_name(setup), *setup.label)}};
 }
 
 Complaints config_map_immutable(const NodeSetup& setup) {

@@ -11,6 +11,7 @@
 #include "reconcilers/checks/config_map_checks.h"
 #include "reconcilers/cluster/overrides.h"
 #include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/object_refs.h"
 
 namespace gso {
@@ -122,7 +123,7 @@ Complaints config_map_name_no_volume(const OperandSetup& setup) {
         {config.policy,
          fmt::format("devicePlugin.config.name is \"{}\": the GPU Operator names a volume after it, and {}; rename the "
                      "ConfigMap",
-                     config.name, problem)});
+                     shown_value(config.name), problem)});
   }
   return out;
 }
@@ -133,7 +134,7 @@ Complaints config_map_name_collides(const OperandSetup& setup) {
     if (std::ranges::find(kTakenVolumes, config.name) == kTakenVolumes.end()) continue;
     out.push_back({config.policy, fmt::format("devicePlugin.config.name is \"{}\", but the GPU Operator's DaemonSets "
                                               "already have a volume of that name; rename the ConfigMap",
-                                              config.name)});
+                                              shown_value(config.name))});
   }
   return out;
 }
@@ -148,7 +149,7 @@ Complaints default_key_not_found(const OperandSetup& setup) {
       if (key.name != config.name || config_map->data.contains(config.default_key)) continue;
       out.push_back({config.policy, fmt::format("devicePlugin.config.default is \"{}\", which is not a key of "
                                                 "ConfigMap {}: every node without its own label would lose its GPUs",
-                                                config.default_key, k8s::to_string(key))});
+                                                shown_value(config.default_key), k8s::to_string(key))});
     }
   }
   return out;

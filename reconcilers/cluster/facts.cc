@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "reconcilers/cluster/sharing_labels.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/identity.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/device_list.h"
@@ -306,7 +307,7 @@ Verification verify(const NodeExpectation& expectation, const Node& node, bool l
       if (actual == value) continue;
       out.shortfall = out.surplus = false;
       if (out.mismatch.empty() || actual) {
-        out.mismatch = actual ? fmt::format("label {} is {}, expected {}", key, *actual, value)
+        out.mismatch = actual ? fmt::format("label {} is {}, expected {}", key, shown_value(*actual), value)
                               : fmt::format("label {} is missing, expected {}", key, value);
       }
       break;

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
@@ -112,7 +112,7 @@ std::string with_name(const std::string& message, const DocumentValue& object) {
   const DocumentValue* metadata = object.find("metadata");
   const std::string_view name = metadata == nullptr ? std::string_view() : metadata->string_at("name");
   if (name.empty() || !message.starts_with(kind)) return message;
-  return fmt::format("{} {}: {}", object.string_at("kind"), printable(name), message.substr(kind.size()));
+  return fmt::format("{} {}: {}", object.string_at("kind"), shown_value(name), message.substr(kind.size()));
 }
 
 }  // namespace
@@ -185,15 +185,13 @@ std::string item_kind(const DocumentValue& item, std::string_view list_kind) {
 }
 
 std::string found_there(const DocumentValue& value) {
-  constexpr std::size_t kMost = 256;
   switch (value.kind) {
     case DocumentValue::Kind::boolean:
       return fmt::format("the boolean {}", value.boolean);
     case DocumentValue::Kind::number:
-      return fmt::format("the number {}", value.text.substr(0, kMost));
+      return fmt::format("the number {}", shown_value(value.text));
     case DocumentValue::Kind::string:
-      return value.text.size() <= kMost ? fmt::format("\"{}\"", printable(value.text))
-                                        : fmt::format("a text of {} bytes", value.text.size());
+      return fmt::format("\"{}\"", shown_value(value.text));
     case DocumentValue::Kind::null:
     case DocumentValue::Kind::array:
     case DocumentValue::Kind::object:

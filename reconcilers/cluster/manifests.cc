@@ -11,6 +11,7 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/manifest_object.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
@@ -94,7 +95,12 @@ class Loader {
     }
   }
 
-  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+  [[nodiscard]] std::size_t problem_count() const { return problems_.size(); }
+
+  // Adds what is wrong, a line each.
+  void report(std::vector<std::string>& out) const {
+    for (const std::string& problem : problems_) out.push_back(shown_message(problem));
+  }
 
   LoadedManifests finish() {
     World& world = out_.world;
@@ -288,7 +294,7 @@ class Loader {
       return put(project_sharing_rollout(text), world.rollouts);
     }
     if (kind == "Pod") return pods_.add(text);
-    out_.ignored.push_back(fmt::format("{}: kind {} is not read", where, kind));
+    out_.ignored.push_back(fmt::format("{}: kind {} is not read", where, shown_value(kind)));
     return {};
   }
 
@@ -344,7 +350,7 @@ LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, 
                                         std::vector<std::string>& problems) {
   Loader loader(now);
   for (const ManifestFile& file : files) loader.add_file(file);
-  problems.insert(problems.end(), loader.problems().begin(), loader.problems().end());
+  loader.report(problems);
   return loader.finish();
 }
 
@@ -352,7 +358,7 @@ LoadedManifests load_readable_objects(const std::vector<ManifestObject>& objects
                                       std::vector<std::string>& problems) {
   Loader loader(now);
   for (const ManifestObject& object : objects) loader.add_object(object);
-  problems.insert(problems.end(), loader.problems().begin(), loader.problems().end());
+  loader.report(problems);
   return loader.finish();
 }
 
@@ -360,9 +366,10 @@ k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& fil
   Loader loader(now);
   for (const ManifestFile& file : files) {
     loader.add_file(file);
-    if (loader.problems().size() >= kMostProblems) break;
+    if (loader.problem_count() >= kMostProblems) break;
   }
-  const std::vector<std::string>& problems = loader.problems();
+  std::vector<std::string> problems;
+  loader.report(problems);
   if (problems.empty()) return loader.finish();
   const auto last = problems.begin() + static_cast<std::ptrdiff_t>(std::min(problems.size(), kMostProblems));
   return k8s::fail(k8s::Reason::decode, fmt::format("{}", fmt::join(problems.begin(), last, "\n")));

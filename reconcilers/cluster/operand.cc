@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/operand_overrides.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -198,7 +199,7 @@ std::string config_difference(const Operand& operand, const Operand& plugin) {
   }
   if (operand.default_key != plugin.default_key || operand.fallbacks != plugin.fallbacks) {
     return fmt::format("has the default key \"{}\", but the plugin has \"{}\" (or their fallbacks differ)",
-                       operand.default_key, plugin.default_key);
+                       shown_value(operand.default_key), shown_value(plugin.default_key));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile_checks.h"
@@ -88,7 +89,7 @@ std::vector<std::string> wrong_settings(const Operand& operand) {
   const std::string_view who = operand.component == Component::gfd ? "GPU Feature Discovery" : "the plugin";
   const auto say = [&](const Operand::Override& setting, std::string_view right) {
     out.push_back(fmt::format("{} is \"{}\", and {} exits at start on every node, regardless of the profile; {}",
-                              setting.said_by, setting.value, who, right));
+                              setting.said_by, shown_value(setting.value), who, right));
   };
   for (const Setting& setting : kSettings) {
     const auto found = operand.overrides.find(std::string(setting.variable));

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/profile.h"
@@ -17,7 +18,7 @@ std::string missing_key(const SharingPolicy& policy, std::string_view id, const 
   for (const auto& [key, text] : config_map.data) keys.push_back(key);
   return fmt::format(
       "policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have; it has {}",
-      policy.meta.name, *policy.config_map_key, id, first_names(keys));
+      policy.meta.name, shown_value(*policy.config_map_key), id, first_names(keys));
 }
 
 bool relies_on_single_key(const PluginInstallation& installation, const ConfigMap& config_map) {

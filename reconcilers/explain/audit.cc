@@ -22,6 +22,7 @@
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
@@ -212,6 +213,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   add_unused_profiles(snapshot.world, index, out);
   drop_drift_of_outages(out.findings);
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
+  for (Finding& finding : out.findings) finding.message = shown_message(finding.message);
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
     return std::tie(a.severity, a.reason, a.object.kind, a.object.ns, a.object.name, a.message) <
            std::tie(b.severity, b.reason, b.object.kind, b.object.ns, b.object.name, b.message);

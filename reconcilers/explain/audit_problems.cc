@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
@@ -66,9 +67,10 @@ std::string state_of(const Pod& pod) {
   for (const ContainerStatus* container : pod.all_containers()) {
     if (container->waiting_reason.empty()) continue;
     const std::string_view said = container->last_message();
-    return fmt::format("{}{}{}", container->waiting_reason.view(), said.empty() ? "" : ": ", said);
+    return fmt::format("{}{}{}", shown_value(container->waiting_reason.view()), said.empty() ? "" : ": ",
+                       shown_value(said));
   }
-  return pod.phase.empty() ? "Pending" : std::string(pod.phase.view());
+  return pod.phase.empty() ? "Pending" : shown_value(pod.phase.view());
 }
 
 std::string command_for(const Finding& finding) {

@@ -17,6 +17,7 @@
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/registry.h"
@@ -215,9 +216,9 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
     out.notes.push_back(fmt::format("Change: {}; {}", words(a->cause), words(a->transition)));
   }
   for (const auto& [label, owned] : owned_labels(node)) {
-    out.notes.push_back(
-        fmt::format("the operator owns label {}; {}", label,
-                    owned.before ? "its value before was " + *owned.before : std::string("it did not exist before")));
+    out.notes.push_back(fmt::format(
+        "the operator owns label {}; {}", label,
+        owned.before ? "its value before was " + shown_value(*owned.before) : std::string("it did not exist before")));
   }
 }
 
@@ -226,11 +227,11 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
   const NodePods pods = sort_pods(installation, index.pods_of(out.node));
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : pods.of(component)) {
-      std::string state = std::string(pod->phase.view()) + (is_serving(*pod) ? ", ready" : ", not ready");
+      std::string state = shown_value(pod->phase.view()) + (is_serving(*pod) ? ", ready" : ", not ready");
       if (is_crash_looping(*pod)) state += ", crash-looping";
       for (const ContainerStatus& container : pod->containers) {
         if (!container.last_message().empty())
-          state += fmt::format("; {}: {}", container.name.view(), container.last_message());
+          state += fmt::format("; {}: {}", container.name.view(), shown_value(container.last_message()));
       }
       out.operands.push_back(fmt::format("{}: {} {}", to_string(component), k8s::to_string(pod->meta.key()), state));
       out.pods.push_back(
@@ -338,6 +339,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     if (mine && std::ranges::find(out.findings, finding) == out.findings.end()) out.findings.push_back(finding);
   }
   if (auto ignored = ignored_hold(*node)) out.findings.push_back(*std::move(ignored));
+  for (Finding& finding : out.findings) finding.message = shown_message(finding.message);
   out.next = next_step(snapshot.world, index.impl(), snapshot.settings, *node, a, out.shown.state);
   if (a != nullptr) out.options = pod_choices(pass, *node, *a);
   if (out.next == kRolloutStatusCommand) out.next = decision_about(pass, index.impl(), *node, *a, out.options);

@@ -15,6 +15,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/kai/waiting.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
@@ -41,8 +42,8 @@ std::string asks_of(const AskedPod& asked) {
 }
 
 std::string state_of(const Pod& pod) {
-  std::string out = pod.phase.empty() ? "Pending" : std::string(pod.phase.view());
-  if (!pod.reason.empty()) out += fmt::format(" ({})", pod.reason.view());
+  std::string out = pod.phase.empty() ? "Pending" : shown_value(pod.phase.view());
+  if (!pod.reason.empty()) out += fmt::format(" ({})", shown_value(pod.reason.view()));
   if (pod.node_name.empty()) return out + ", no node has been chosen";
   return fmt::format("{} on {}", out, pod.node_name.view());
 }
@@ -251,7 +252,10 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
   if (out.asks.empty()) return out;
   PodQuestions(snapshot, index, *asked, out).run(findings);
   add_slice_limits(json, out);
-  for (PodCause& cause : out.causes) cause.command = command_here(snapshot.world, std::move(cause.command));
+  for (PodCause& cause : out.causes) {
+    cause.command = command_here(snapshot.world, std::move(cause.command));
+    cause.text = shown_message(cause.text);
+  }
   return out;
 }
 

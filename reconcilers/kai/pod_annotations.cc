@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/go_numbers.h"
@@ -102,14 +103,15 @@ class PodCheck {
     const DocumentValue* client = annotation(kMpsClient);
     if (client != nullptr && client->text != "true" && client->text != "false") {
       warning("AnnotationIgnored", path_of(kMpsClient), client->at,
-              fmt::format("{} is \"{}\" and has no effect; write \"true\" or \"false\"", kMpsClient, client->text));
+              fmt::format("{} is \"{}\" and has no effect; write \"true\" or \"false\"", kMpsClient,
+                          shown_value(client->text)));
     }
     const DocumentValue* directory = annotation(kMpsPipeDirectory);
     if (directory != nullptr && !is_pipe_directory(directory->text)) {
       warning("AnnotationIgnored", path_of(kMpsPipeDirectory), directory->at,
               fmt::format("{} is \"{}\"; it must be an absolute path of letters, digits, '.', '_' and '-', without "
                           "'..'; otherwise nothing is added to the pod, and it runs without MPS",
-                          kMpsPipeDirectory, directory->text));
+                          kMpsPipeDirectory, shown_value(directory->text)));
     }
   }
 
@@ -119,7 +121,7 @@ class PodCheck {
         warning("AnnotationIgnored", path_of(name), value->at,
                 fmt::format("{} has no effect: {}, and only {} reads it", name,
                             scheduler.empty() ? std::string("the pod names no scheduler")
-                                              : fmt::format("schedulerName is \"{}\"", scheduler),
+                                              : fmt::format("schedulerName is \"{}\"", shown_value(scheduler)),
                             rules_.kai_scheduler));
       }
     }
@@ -193,7 +195,7 @@ class PodCheck {
       if (!value || *value <= 0 || *value >= 1) {
         error("GPUFractionInvalid", path_of(kFraction), fraction->at,
               fmt::format("gpu-fraction is \"{}\"; it must be a number above 0 and below 1, for example \"0.5\"",
-                          fraction->text));
+                          shown_value(fraction->text)));
       } else if (std::isnan(*value)) {
         error("GPUFractionInvalid", path_of(kFraction), fraction->at,
               "gpu-fraction is not a number: KAI's admission accepts it, but the pod can never be scheduled; write a "
@@ -209,12 +211,12 @@ class PodCheck {
     const auto number = parse_go_uint(value.text, 10);
     if (!number || *number == 0) {
       error(std::move(code), path_of(name), value.at,
-            fmt::format("{} is \"{}\"; it must be {}", name, value.text, wanted));
+            fmt::format("{} is \"{}\"; it must be {}", name, shown_value(value.text), wanted));
     } else if (!parse_go_int(value.text, 10)) {
       error(std::move(code), path_of(name), value.at,
             fmt::format("{} is {}: KAI's admission accepts it, but the binder cannot read it, and the pod can "
                         "never start; it must be {}",
-                        name, value.text, wanted));
+                        name, shown_value(value.text), wanted));
     }
   }
 
@@ -237,7 +239,8 @@ class PodCheck {
     });
     if (!found && !names.empty()) {
       error("ContainerNotFound", path_of(kContainerName), wanted->at,
-            fmt::format("container \"{}\" not found, and KAI refuses the pod. Containers: {}", wanted->text, names));
+            fmt::format("container \"{}\" not found, and KAI refuses the pod. Containers: {}",
+                        shown_value(wanted->text), shown_value(names)));
     }
   }
 
@@ -246,7 +249,7 @@ class PodCheck {
     const DocumentValue* mps = annotation(kMps);
     if (mps != nullptr && mps->text != "true") {
       warning("AnnotationIgnored", path_of(kMps), mps->at,
-              fmt::format("mps is \"{}\" and has no effect; only \"true\" has an effect", mps->text));
+              fmt::format("mps is \"{}\" and has no effect; only \"true\" has an effect", shown_value(mps->text)));
     }
     const bool shares = annotation(kFraction) != nullptr || annotation(kMemory) != nullptr;
     each_container([&](const DocumentValue& container, const std::string& path) {
@@ -257,7 +260,7 @@ class PodCheck {
           warning("FractionWithOtherGPUResource", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.key_at,
                   fmt::format("{} together with a GPU fraction gives the pod two GPUs; KAI does not refuse it, but use "
                               "only one of the two",
-                              limit.key));
+                              shown_value(limit.key)));
         }
       }
     });

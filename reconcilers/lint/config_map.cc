@@ -11,6 +11,7 @@
 #include "reconcilers/checks/config_map_checks.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -31,7 +32,7 @@ std::string config_map_key_problem(std::string_view key) {
   return fmt::format(
       "the API server refuses the key \"{}\": a key of a ConfigMap has at most {} letters, digits, '-', '_' and '.', "
       "is not '.', and does not begin with '..'",
-      key, kMostCharacters);
+      shown_value(key), kMostCharacters);
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& 
     if (entry.binary && data != nullptr && data->find(key) != nullptr) {
       add(Diagnostic::Severity::error, "KeyTwice", "binaryData." + key, entry.member->key_at,
           fmt::format("data also has the key \"{}\", and the API server refuses the ConfigMap; keep one of the two",
-                      key));
+                      shown_value(key)));
     }
     if (std::string problem = config_map_key_problem(key); !problem.empty()) {
       add(Diagnostic::Severity::error, "KeyRefused", (entry.binary ? "binaryData." : "data.") + key,

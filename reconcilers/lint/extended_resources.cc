@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/quantity.h"
 
 namespace gso {
@@ -60,7 +61,8 @@ class ResourcesCheck {
       add("ResourceNotWhole", name, member,
           fmt::format("{} of {}: the API server accepts only whole numbers of 0 or more, because devices cannot be "
                       "divided by a request",
-                      is_text ? member.value.text : std::string(kind_name(member.value.kind)), member.key));
+                      is_text ? shown_value(member.value.text) : std::string(kind_name(member.value.kind)),
+                      shown_value(member.key)));
     }
   }
 
@@ -71,7 +73,7 @@ class ResourcesCheck {
       add("RequestUnlikeLimit", "requests", request,
           fmt::format("{} is requested and has no limit, which the API server refuses: write the number under limits; "
                       "the request then follows",
-                      request.key));
+                      shown_value(request.key)));
       return;
     }
     const auto most = amount_of(*limit);
@@ -79,7 +81,7 @@ class ResourcesCheck {
     add("RequestUnlikeLimit", "requests", request,
         fmt::format("{} of {} are requested and the limit is {}: the API server wants both to be equal; write the "
                     "limit alone",
-                    request.value.text, request.key, limit->text));
+                    shown_value(request.value.text), shown_value(request.key), shown_value(limit->text)));
   }
 
   const DocumentValue* limits_;

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "reconcilers/lint/crd_patterns.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/go_numbers.h"
@@ -23,7 +24,7 @@ void FieldCheck::word(const DocumentValue& parent, std::string_view name, Words 
     if (!value.is_string() || std::find(words.begin(), words.end(), value.text) == words.end()) {
       const auto near = nearest_word(value.text, words);
       error("UnknownValue", value.at,
-            fmt::format("\"{}\" is not allowed; {}", value.text,
+            fmt::format("\"{}\" is not allowed; {}", shown_value(value.text),
                         near.empty() ? fmt::format("use one of {}", fmt::join(words, ", "))
                                      : fmt::format("did you mean \"{}\"?", near)));
     }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/field_names.h"
@@ -57,7 +58,7 @@ class PodMetadata {
     if (std::ranges::find(kFractions, member.key) != kFractions.end()) return;
     if (const std::string_view meant = meant_fraction(member.key); !meant.empty()) {
       warn(found_, "AnnotationMisspelt", path, member.key_at,
-           fmt::format("KAI does not read {}; did you mean \"{}\"?", member.key, meant));
+           fmt::format("KAI does not read {}; did you mean \"{}\"?", shown_value(member.key), meant));
     } else if (member.key == kai::kDefaultQueueLabel) {
       warn(found_, "AnnotationMisspelt", path, member.key_at,
            fmt::format("{} is a label; as an annotation it has no effect", member.key));
@@ -91,14 +92,16 @@ class PodMetadata {
       warn(found_, "AnnotationMisspelt", path, member.key_at,
            near.empty() ? fmt::format("no setting of NvFractions; known: {}", fmt::join(kSettings, ", "))
                         : fmt::format("no setting of NvFractions; did you mean \"{}{}.{}\"?", kai::kNvFractionPrefix,
-                                      rest.substr(0, dot), near));
+                                      shown_value(rest.substr(0, dot)), near));
     } else if (setting == "gpu-compute.mode" && member.value.text != "time-slicing" &&
                member.value.text != "sm-sharing") {
       warn(found_, "NvFractionInvalid", path, member.value.at,
-           fmt::format("the mode is \"{}\"; it must be time-slicing or sm-sharing (MPS)", member.value.text));
+           fmt::format("the mode is \"{}\"; it must be time-slicing or sm-sharing (MPS)",
+                       shown_value(member.value.text)));
     } else if (setting.starts_with("gpu-memory.") && !is_memory(member.value.text)) {
       warn(found_, "NvFractionInvalid", path, member.value.at,
-           fmt::format("\"{}\" is no amount of memory; write a quantity such as \"4Gi\"", member.value.text));
+           fmt::format("\"{}\" is no amount of memory; write a quantity such as \"4Gi\"",
+                       shown_value(member.value.text)));
     }
   }
 

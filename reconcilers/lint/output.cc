@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
@@ -127,7 +128,7 @@ Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, con
   } else {
     shown.line = value.line(diagnostic.line);
   }
-  const std::string where = document.key.empty() ? file : fmt::format("{}[{}]", file, document.key);
+  const std::string where = document.key.empty() ? file : fmt::format("{}[{}]", file, shown_value(document.key));
   if (diagnostic.line == 0) {
     shown.place = where;
   } else if (document.placement) {
@@ -166,7 +167,7 @@ std::string lint_json(const std::vector<LintedDocument>& documents) {
                                                   {"path", d.path},
                                                   {"line", d.line},
                                                   {"column", d.column},
-                                                  {"message", d.message}});
+                                                  {"message", shown_message(d.message)}});
     }
     if (document.profile) {
       entry["normalized"] = normalized_json(*document.profile);
@@ -179,15 +180,15 @@ std::string lint_json(const std::vector<LintedDocument>& documents) {
 namespace {
 
 std::string line_of(const std::string& place, const Diagnostic& d) {
-  return fmt::format("{}: {}: {}{} [{}]", place, to_string(d.severity), d.path.empty() ? "" : d.path + ": ", d.message,
-                     d.code);
+  return one_line(fmt::format("{}: {}: {}{} [{}]", place, to_string(d.severity),
+                              d.path.empty() ? "" : shown_value(d.path) + ": ", shown_message(d.message), d.code));
 }
 
 }  // namespace
 
 std::string lint_line(const LintedDocument& document, const Diagnostic& diagnostic) {
   const SourceLines none("");
-  return printable(line_of(shown_at(document, diagnostic, none, none).place, diagnostic));
+  return line_of(shown_at(document, diagnostic, none, none).place, diagnostic);
 }
 
 std::string lint_report(const LintedDocument& document, const SourceLines& text) {
@@ -197,10 +198,12 @@ std::string lint_report(const LintedDocument& document, const SourceLines& text)
     const Shown shown = shown_at(document, d, text, value);
     out += line_of(shown.place, d) + '\n';
     if (!shown.line.empty()) {
-      out += fmt::format("{:>5} | {}\n      | {}^\n", shown.number, shown.line, padding(shown.line, shown.column));
+      // The file's own line: its tabs stay, and it has no line ends.
+      out += fmt::format("{:>5} | {}\n      | {}^\n", shown.number, printable(shown.line),
+                         padding(shown.line, shown.column));
     }
   }
-  return printable(out);
+  return out;
 }
 
 std::string lint_report(const LintedDocument& document, std::string_view text) {

@@ -10,6 +10,7 @@
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/misspelt.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/slice_resource.h"
 #include "reconcilers/profile/go_numbers.h"
@@ -132,13 +133,15 @@ class GpuPodCheck {
     if (variable != nullptr) {
       warning("PipeDirectoryNotMounted", path + ".env", variable->at,
               fmt::format("{} is {}, and nothing is mounted there{}: the container runs without MPS", kPipeVariable,
-                          looks_in, mps_mount == nullptr ? "" : " (the pod mounts " + mps_mount->text + ")"));
+                          shown_value(looks_in),
+                          mps_mount == nullptr ? "" : " (the pod mounts " + shown_value(mps_mount->text) + ")"));
       return;
     }
     if (is_within(mps_mount->text, kMisspeltPipeDirectory)) return;  // Reported about the volume.
-    warning("PipeDirectoryNotMounted", path + ".volumeMounts", mps_mount->at,
-            fmt::format("the MPS daemon's directory is mounted at {}, but clients look in {}: set {} to {}",
-                        mps_mount->text, kDefaultPipeDirectory, kPipeVariable, mps_mount->text));
+    warning(
+        "PipeDirectoryNotMounted", path + ".volumeMounts", mps_mount->at,
+        fmt::format("the MPS daemon's directory is mounted at {}, but clients look in {}: set {} to {}",
+                    shown_value(mps_mount->text), kDefaultPipeDirectory, kPipeVariable, shown_value(mps_mount->text)));
   }
 
   // Slices of nos: clients must share the IPC namespace and the user of its MPS daemon, and one slice is all that a
@@ -162,7 +165,7 @@ class GpuPodCheck {
     if (host_ipc == nullptr || !host_ipc->boolean) {
       warning("SliceWithoutHostIPC", at, slice->key_at,
               fmt::format("{} is served by the MPS daemon of nos, which clients reach only with hostIPC: true",
-                          slice->key));
+                          shown_value(slice->key)));
     }
     const DocumentValue* own = find_path(container, {"securityContext", "runAsUser"});
     const DocumentValue* user = own != nullptr ? own : find_path(spec, {"securityContext", "runAsUser"});
@@ -175,7 +178,7 @@ class GpuPodCheck {
       warning("SliceOfAnotherUser", at, user->at,
               fmt::format("runAsUser is {}, and the MPS daemon of nos serves only clients of its own user, {} by "
                           "default (mps.userID of its chart)",
-                          user->text, kNosUser));
+                          shown_value(user->text), kNosUser));
     }
   }
 
@@ -190,14 +193,14 @@ class GpuPodCheck {
                 fmt::format("the pod selects nodes whose GPUs are shared by MPS, and {} of {} are several replicas: "
                             "the device plugin refuses them, unless its profile has failRequestsGreaterThanOne: false, "
                             "and they give the container neither more time nor more memory; ask for 1",
-                            *count, limit.key));
+                            *count, shown_value(limit.key)));
       }
       if (!limit.key.starts_with("nvidia.com/") || !limit.key.ends_with(".shared")) continue;
       warning("SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.value.at,
               fmt::format("{} of {} are replicas of shared GPUs: they give the container neither more time nor more "
                           "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "
                           "for 1",
-                          *count, limit.key));
+                          *count, shown_value(limit.key)));
     }
   }
 

@@ -12,6 +12,7 @@
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/document_index.h"
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
@@ -37,7 +38,8 @@ std::optional<Slices> slices_of(const LintedDocument& document) {
   if (!document.profile || document.profile->strategy() != Strategy::mps) return std::nullopt;
   const Profile& profile = *document.profile;
   const std::string where = document.key.empty() ? fmt::format("the profile {}", document.source)
-                                                 : fmt::format("key {} of ConfigMap {}", document.key, document.name);
+                                                 : fmt::format("key {} of ConfigMap {}", shown_value(document.key),
+                                                               shown_value(document.name));
   return Slices{where, document.key, resource_of(profile.mps->rename_by_default), profile.plugin_replicas(kGpuResource),
                 profile.mps->fail_requests_greater_than_one == false};
 }
@@ -46,7 +48,7 @@ std::optional<Slices> slices_of(const ClusterObject& object) {
   if (object.kind != "SharingPolicy") return std::nullopt;
   const auto policy = project_sharing_policy(object.json);
   if (!policy || !policy->inline_profile || policy->inline_profile->strategy != "mps") return std::nullopt;
-  return Slices{fmt::format("SharingPolicy {}", object.name), "",
+  return Slices{fmt::format("SharingPolicy {}", shown_value(object.name)), "",
                 resource_of(policy->inline_profile->rename_by_default), policy->inline_profile->replicas,
                 policy->inline_profile->fail_requests_greater_than_one == false};
 }

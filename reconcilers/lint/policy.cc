@@ -12,6 +12,7 @@
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/crd_patterns.h"
 #include "reconcilers/lint/field_check.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/policy.h"
@@ -135,7 +136,7 @@ class PolicyCheck : private FieldCheck {
           "NameInvalid", name->at,
           fmt::format("\"{}\" is no name of an object: at most 253 lower-case letters, digits, '-' and '.', each part "
                       "between dots beginning and ending with a letter or digit",
-                      name->text));
+                      shown_value(name->text)));
     }
   }
 

@@ -11,6 +11,7 @@
 #include "k8sclient/value/selectors.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/field_names.h"
@@ -114,7 +115,7 @@ class SelectorCheck {
     if (!found) {
       const auto near = nearest_word(op->text, kOperators);
       report(Severity::error, "UnknownValue", op->at,
-             fmt::format("\"{}\" is not allowed; {}", op->text,
+             fmt::format("\"{}\" is not allowed; {}", shown_value(op->text),
                          near.empty() ? fmt::format("use one of {}", fmt::join(kOperators, ", "))
                                       : fmt::format("did you mean \"{}\"?", near)));
     }
@@ -147,7 +148,8 @@ class SelectorCheck {
 
   void label_key(const std::string& key, Position at) {
     if (const auto problem = k8s::label_key_problem(key)) {
-      report(Severity::error, "SelectorInvalid", at, fmt::format("\"{}\" is not a label: {}", key, *problem));
+      report(Severity::error, "SelectorInvalid", at,
+             fmt::format("\"{}\" is not a label: {}", shown_value(key), shown_value(*problem)));
     }
   }
 
@@ -160,7 +162,7 @@ class SelectorCheck {
     }
     if (const auto problem = k8s::label_value_problem(value.text)) {
       report(Severity::error, "SelectorInvalid", value.at,
-             fmt::format("\"{}\" is not a label value: {}", value.text, *problem));
+             fmt::format("\"{}\" is not a label value: {}", shown_value(value.text), shown_value(*problem)));
     }
     return {value.text};
   }

@@ -16,6 +16,7 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 
@@ -104,7 +105,7 @@ void check_offers_without_nodes(const World& world, const DraOffers& dra, std::v
                                  "device plugin serves these nodes, the scheduler gives the same GPU to a second pod "
                                  "while the plugin restarts. Remove extendedResourceName, or keep the DRA driver off "
                                  "nodes of the device plugin",
-                                 resource, kGpuDraDriver, first_names(nodes))});
+                                 shown_value(resource), kGpuDraDriver, first_names(nodes))});
   }
 }
 

@@ -1,5 +1,6 @@
 // Cron fields, local days, and the tz database (libhowardhinnant-date).
 #include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/model/foreign_text.h"
 
 #include <date/tz.h>
 #include <fmt/format.h>
@@ -86,7 +87,7 @@ k8s::Result<void> parse_field(std::string_view text, const Field& field, Set set
     if (!add_item(rest.substr(0, comma), field, set)) {
       return k8s::fail(k8s::Reason::invalid,
                        fmt::format("{} \"{}\" must be values from {} to {} such as *, 2, 1-5, */15 or 1,3", field.name,
-                                   text, field.least, field.most));
+                                   shown_value(text), field.least, field.most));
     }
     more = comma != std::string_view::npos;
     if (more) rest = rest.substr(comma + 1);
@@ -186,8 +187,9 @@ struct Opening {
 k8s::Result<CronExpression> parse_cron(std::string_view text) {
   const auto fields = split_fields(text);
   if (fields.size() != 5) {
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("\"{}\" must have five fields: minute, hour, day of month, month, day of week", text));
+    return k8s::fail(
+        k8s::Reason::invalid,
+        fmt::format("\"{}\" must have five fields: minute, hour, day of month, month, day of week", shown_value(text)));
   }
   CronExpression out;
   auto into = [](auto& bits) { return [&bits](int value) { bits.set(static_cast<std::size_t>(value)); }; };
@@ -210,7 +212,7 @@ std::string window_problem(const MaintenanceWindow& window) {
   }
   if (find_zone(window.time_zone) == nullptr) {
     return fmt::format("time zone \"{}\" is not in the tz database; use a name such as Europe/Berlin or UTC",
-                       window.time_zone);
+                       shown_value(window.time_zone));
   }
   return {};
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "reconcilers/model/foreign_text.h"
+
 namespace gso {
 
 namespace {
@@ -81,7 +83,7 @@ std::string_view first_characters(std::string_view text, std::size_t most) {
 }
 
 std::string cut_message(std::string_view text) {
-  std::string message = printable(text);
+  std::string message = one_line(text);
   if (message.size() <= kMostMessageBytes) return message;
   constexpr std::string_view kMore = "...";
   return std::string(first_bytes(message, kMostMessageBytes - kMore.size())).append(kMore);
@@ -90,7 +92,7 @@ std::string cut_message(std::string_view text) {
 std::string first_names(const std::vector<std::string>& names, std::size_t total) {
   std::string out;
   const std::size_t shown = std::min(names.size(), kMostNames);
-  for (std::size_t i = 0; i < shown; ++i) out += (i == 0 ? "" : ", ") + names[i];
+  for (std::size_t i = 0; i < shown; ++i) out += (i == 0 ? "" : ", ") + shown_value(names[i]);
   const std::size_t all = std::max(names.size(), total);
   if (all > shown) out += fmt::format("{}and {} more", shown == 0 ? "" : " ", all - shown);
   return out;

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/foreign_text.h"
 
 namespace gso {
 
@@ -239,12 +239,12 @@ std::string print(const PlannedAction& action) {
   std::string line = fmt::format("[{}] {}", action.reconciler, describe(action.action));
   if (!action.reason.empty()) line += fmt::format(" ({})", action.reason);
   if (action.disruptive) line += " disruptive";
-  return printable(line);
+  return one_line(line);
 }
 
 std::string print(const Finding& finding) {
-  return printable(fmt::format("{} {} {}: {}", to_string(finding.severity), path_of(finding.object), finding.reason,
-                               finding.message));
+  return one_line(fmt::format("{} {} {}: {}", to_string(finding.severity), path_of(finding.object), finding.reason,
+                              finding.message));
 }
 
 Json to_json(const PlannedAction& action) {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/foreign_text.h"
 
 namespace gso {
 
@@ -37,19 +37,19 @@ bool only_observed(const Action& action, std::string_view reconciler) {
 
 void PlanDraft::add(Action action, std::string_view reason, std::string message, bool disruptive, std::string node) {
   if (s.settings.rollouts == PolicyMode::observe && only_observed(action, reconciler_)) return;
-  if (auto* event = std::get_if<RecordEvent>(&action)) event->note = printable(event->note);
-  plan.actions.push_back({std::string(reconciler_), std::move(action), std::string(reason), printable(message),
+  if (auto* event = std::get_if<RecordEvent>(&action)) event->note = shown_message(event->note);
+  plan.actions.push_back({std::string(reconciler_), std::move(action), std::string(reason), shown_message(message),
                           disruptive, std::move(node)});
 }
 
 void PlanDraft::event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action,
                       std::string note) {
-  RecordEvent event{std::move(regarding), warning, std::string(reason), std::string(action), printable(note)};
+  RecordEvent event{std::move(regarding), warning, std::string(reason), std::string(action), shown_message(note)};
   plan.actions.push_back({std::string(reconciler_), std::move(event), std::string(reason), {}, false, {}});
 }
 
 void PlanDraft::finding(Severity severity, ObjectRef object, std::string_view reason, std::string message) {
-  plan.findings.push_back({severity, std::move(object), std::string(reason), printable(message)});
+  plan.findings.push_back({severity, std::move(object), std::string(reason), shown_message(message)});
 }
 
 void PlanDraft::take(Plan part, const std::string& node) {
@@ -58,7 +58,7 @@ void PlanDraft::take(Plan part, const std::string& node) {
         std::holds_alternative<RecordEvent>(planned.action) ? std::string() : node);
   }
   part.actions.clear();
-  for (Finding& found : part.findings) found.message = printable(found.message);
+  for (Finding& found : part.findings) found.message = shown_message(found.message);
   plan.append(std::move(part));
 }
 

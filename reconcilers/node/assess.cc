@@ -8,6 +8,7 @@
 
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/lost_labels.h"
@@ -242,7 +243,7 @@ void Assessor::doubt_what_fits_several_profiles() {
   if (wanted == out_.expectation->labels.end() || !shown || *shown == wanted->second) return;
   out_.verified.ok = false;
   out_.verified.mismatch = fmt::format("label {} is {}, expected {}, and the pods might run an earlier profile",
-                                       kGpuReplicas, *shown, wanted->second);
+                                       kGpuReplicas, shown_value(*shown), wanted->second);
 }
 
 bool Assessor::fits_former_key() const {

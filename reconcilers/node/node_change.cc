@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/mps_daemon_change.h"
 
@@ -63,7 +64,7 @@ class Fields {
         return;
       }
     }
-    fail(fmt::format("{} has the unknown value \"{}\"", name, read->substr(0, 64)));
+    fail(fmt::format("{} has the unknown value \"{}\"", name, shown_value(*read)));
   }
   void texts(const char* name, std::vector<std::string>& out) {
     const auto field = find(name, false);
@@ -110,7 +111,7 @@ void read_pods(Fields& fields, NodeChange& out) {
   if (field->get(pods) != simdjson::SUCCESS) return fields.fail("pods must map components to lists of uids");
   for (const auto [name, listed] : pods) {
     const auto component = parse_component(name);
-    if (!component) return fields.fail(fmt::format("pods has the unknown component \"{}\"", name.substr(0, 64)));
+    if (!component) return fields.fail(fmt::format("pods has the unknown component \"{}\"", shown_value(name)));
     dom::array uids;
     if (listed.get(uids) != simdjson::SUCCESS) return fields.fail("pods must map components to lists of uids");
     auto& into = out.pods[*component];

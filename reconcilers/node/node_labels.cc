@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/nfd_labels.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -228,8 +229,8 @@ std::string label_left_behind(const Node& node, const NodeAssessment& a, bool ve
     const auto actual = node.meta.labels.get(key);
     if (!actual || *actual == value || (!verifies && !nfd_owns(node, key))) continue;
     return fmt::format(
-        "label {} is {}, and what the node serves needs {}: no GPU Feature Discovery runs there. {}", key, *actual,
-        value,
+        "label {} is {}, and what the node serves needs {}: no GPU Feature Discovery runs there. {}", key,
+        shown_value(*actual), value,
         nfd_owns(node, key)
             ? "Node Feature Discovery's annotation still lists the label, so the operator does not write "
               "it: install GPU Feature Discovery, or delete its NodeFeature and the annotation's entry"

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/slice_resource.h"
 
@@ -32,7 +33,7 @@ std::int64_t label_number(const Node& node, std::string_view label, std::int64_t
   }
   const auto number = whole_number(*text);
   if (number && *number >= 1 && *number <= most) return *number;
-  problem = fmt::format("the label {} is '{}', not a number from 1 to {}", label, *text, most);
+  problem = fmt::format("the label {} is '{}', not a number from 1 to {}", label, shown_value(*text), most);
   return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile_decoder.h"
@@ -27,7 +28,7 @@ void ProfileDecoder::members(const DocumentValue& object, Fields fields, bool ig
     if (member.key != *field) {
       const PathStep step(path_, member.key);
       info("UnusualCase", member.key_at,
-           fmt::format("\"{}\" is read as \"{}\"; use this spelling", member.key, *field));
+           fmt::format("\"{}\" is read as \"{}\"; use this spelling", shown_value(member.key), *field));
     }
     if (std::find(seen.begin(), seen.end(), *field) != seen.end()) {
       const PathStep step(path_, member.key);

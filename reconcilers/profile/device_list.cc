@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/field_names.h"
 
 namespace gso {
@@ -93,7 +94,7 @@ void add_unknown_fields(std::size_t index, const Json& entry, std::vector<std::s
   for (const auto& [field, value] : entry.items()) {
     if (std::ranges::find(kFields, field) != kFields.end()) continue;
     const std::string_view near = nearest_word(field, kFields);
-    out.push_back(fmt::format("devices[{}].{}: unknown field, which is ignored; {}", index, field,
+    out.push_back(fmt::format("devices[{}].{}: unknown field, which is ignored; {}", index, shown_value(field),
                               near.empty() ? fmt::format("known fields: {}", fmt::join(kFields, ", "))
                                            : fmt::format("did you mean \"{}\"?", near)));
   }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "k8sclient/value/utf8.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/decode_target.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/go_numbers.h"
@@ -116,7 +117,8 @@ class Converter {
     if (aliases_.insert(node.target).second) {
       return true;
     }
-    error("AliasContainsItself", node.at, fmt::format("the value of anchor &{0} contains itself by *{0}", node.value));
+    error("AliasContainsItself", node.at,
+          fmt::format("the value of anchor &{0} contains itself by *{0}", shown_value(node.value)));
     return false;
   }
   void leave(const YamlNode& node) { aliases_.erase(node.target); }
@@ -149,7 +151,8 @@ class Converter {
     const auto resolved = resolve_scalar(node);
     if (!resolved) {
       error("ValueContradictsTag", node.at,
-            fmt::format("\"{}\" is not a valid value for the tag {}", node.value, short_tag(node.tag)));
+            fmt::format("\"{}\" is not a valid value for the tag {}", shown_value(node.value),
+                        shown_value(short_tag(node.tag))));
       return value;
     }
     set(value, *resolved, node);
@@ -160,8 +163,9 @@ class Converter {
       }
       value.kind = DocumentValue::Kind::string;
     } else if (const auto* number = std::get_if<double>(&*resolved); number != nullptr && !std::isfinite(*number)) {
-      refuse(value, "NumberNotFinite", node.at,
-             fmt::format("\"{}\" is not a finite number; upstream refuses the whole document", node.value));
+      refuse(
+          value, "NumberNotFinite", node.at,
+          fmt::format("\"{}\" is not a finite number; upstream refuses the whole document", shown_value(node.value)));
     }
     return value;
   }
@@ -228,11 +232,13 @@ class Converter {
     const auto resolved = resolve_scalar(*key);
     if (!resolved) {
       error("ValueContradictsTag", node.at,
-            fmt::format("\"{}\" is not a valid value for the tag {}", key->value, short_tag(key->tag)));
+            fmt::format("\"{}\" is not a valid value for the tag {}", shown_value(key->value),
+                        shown_value(short_tag(key->tag))));
       return std::nullopt;
     }
     if (std::holds_alternative<std::monostate>(*resolved) || std::holds_alternative<std::uint64_t>(*resolved)) {
-      refuse(object, "KeyNotString", node.at, fmt::format("\"{}\" cannot be a key; a string is needed", key->value));
+      refuse(object, "KeyNotString", node.at,
+             fmt::format("\"{}\" cannot be a key; a string is needed", shown_value(key->value)));
       return std::nullopt;
     }
     if (const auto* real = std::get_if<double>(&*resolved)) {
@@ -271,11 +277,11 @@ class Converter {
     const auto [found, fresh] = members.try_emplace(key);
     if (!fresh && !merging && !found->second.merged) {
       add(Diagnostic::Severity::warning, "DuplicateKey", key_node.at,
-          fmt::format("\"{}\" appears twice; the value in line {} is ignored, this one is used", key,
+          fmt::format("\"{}\" appears twice; the value in line {} is ignored, this one is used", shown_value(key),
                       found->second.key_at.line));
     } else if (!fresh && merging && !found->second.merged) {
       add(Diagnostic::Severity::warning, "MergeOverridesKey", found->second.key_at,
-          fmt::format("\"{}\" is overwritten by the \"<<\" that follows it; put \"<<\" first", key));
+          fmt::format("\"{}\" is overwritten by the \"<<\" that follows it; put \"<<\" first", shown_value(key)));
     }
     found->second = Entry{key_node.at, std::move(value), merging};
   }

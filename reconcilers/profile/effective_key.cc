@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
@@ -33,12 +34,12 @@ EffectiveKey resolve_effective_key(std::string_view label_value, std::string_vie
                ? EffectiveKey{Source::label, std::string(label_value), ""}
                : failed(fmt::format("the node's label names the key \"{}\", which the ConfigMap does not have; it "
                                     "has {}",
-                                    label_value, first_names(keys)));
+                                    shown_value(label_value), first_names(keys)));
   }
   if (!default_key.empty()) {
     return has(default_key) ? EffectiveKey{Source::default_key, std::string(default_key), ""}
                             : failed(fmt::format("the default key \"{}\" is not in the ConfigMap; it has {}",
-                                                 default_key, first_names(keys)));
+                                                 shown_value(default_key), first_names(keys)));
   }
   for (const std::string& fallback : fallbacks) {
     if (fallback == "named") {
@@ -52,7 +53,7 @@ EffectiveKey resolve_effective_key(std::string_view label_value, std::string_vie
     } else if (fallback == "empty") {
       return {Source::fallback_empty, "", ""};
     } else {
-      return failed(fmt::format("unknown fallback strategy \"{}\"; use named, single or empty", fallback));
+      return failed(fmt::format("unknown fallback strategy \"{}\"; use named, single or empty", shown_value(fallback)));
     }
   }
   return failed("the node has no label, no default key is set, and no fallback strategy resolves");

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/expected_labels.h"
 #include "reconcilers/profile/mps.h"
 #include "reconcilers/profile/mps_faults.h"
@@ -73,7 +74,8 @@ DeviceMap plugin_devices(const Profile& profile, const std::vector<Device>& devi
     for (const MigDevice& mig : device.mig_devices) {
       const std::string resource = profile.mig_strategy == "single" ? std::string(kGpu) : mixed_resource(mig.profile);
       if (resource.empty()) {
-        map.error = fmt::format("the plugin exits: it has no resource for MIG devices of profile {}", mig.profile);
+        map.error =
+            fmt::format("the plugin exits: it has no resource for MIG devices of profile {}", shown_value(mig.profile));
       } else {
         ++map.counts[resource];
       }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/mps_faults.h"
 
 namespace gso {
@@ -164,8 +165,8 @@ std::expected<std::map<std::string, std::string>, std::string> gfd_labels(const 
     if (fault.kind == MpsFault::Kind::mig_enabled) return std::unexpected(std::move(fault.message));
   }
   if (profile.mig_strategy != "none" && profile.mig_strategy != "single" && profile.mig_strategy != "mixed") {
-    return std::unexpected(
-        fmt::format("GFD and the plugin exit: migStrategy is \"{}\"; use none, single or mixed", profile.mig_strategy));
+    return std::unexpected(fmt::format("GFD and the plugin exit: migStrategy is \"{}\"; use none, single or mixed",
+                                       shown_value(profile.mig_strategy)));
   }
   return Labeller(profile, devices).run();
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/mps.h"
 
 namespace gso {
@@ -83,7 +84,7 @@ class Faults {
       add(Kind::too_many_clients, "MPSReplicasAboveMaximum", std::string(kEntries),
           fmt::format("{} replicas, but GPU {} ({}, compute capability {}) accepts at most {} MPS clients; the MPS "
                       "daemon exits",
-                      replicas, i, device.name, capability, most));
+                      replicas, i, shown_value(device.name), capability, most));
       return;
     }
   }

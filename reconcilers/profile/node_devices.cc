@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/document_value.h"
@@ -35,7 +36,7 @@ k8s::Result<std::vector<Device>> from_labels(const DocumentValue* labels) {
   if (!product.empty() && !counted.empty() && (count < 1 || count > kMostGpus)) {
     return k8s::fail(k8s::Reason::decode,
                      fmt::format("label {} of the node is \"{}\"; it must be a whole number from 1 to {}", kGpuCount,
-                                 counted, kMostGpus));
+                                 shown_value(counted), kMostGpus));
   }
   if (product.empty() || count < 1) {
     return k8s::fail(k8s::Reason::decode,
@@ -81,7 +82,7 @@ k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest) {
   const DocumentValue* metadata = node.find("metadata");
   if (node.string_at("kind") != "Node" || metadata == nullptr) {
     return k8s::fail(k8s::Reason::decode,
-                     fmt::format("the document is \"{}\"; a Node is needed", node.string_at("kind")));
+                     fmt::format("the document is \"{}\"; a Node is needed", shown_value(node.string_at("kind"))));
   }
   const DocumentValue* annotations = metadata->find("annotations");
   if (annotations != nullptr && annotations->find(kDevicesAnnotation) != nullptr) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/profile_checks.h"
 #include "reconcilers/profile/profile_decoder.h"
@@ -104,7 +105,7 @@ std::string ParsedProfile::first_error(const std::set<std::string_view>& but) co
   for (const Diagnostic& d : diagnostics) {
     if (d.severity == Diagnostic::Severity::error && !but.contains(d.code)) {
       return d.path.empty() ? fmt::format("line {}: {}", d.line, d.message)
-                            : fmt::format("line {}: {}: {}", d.line, d.path, d.message);
+                            : fmt::format("line {}: {}: {}", d.line, shown_value(d.path), d.message);
     }
   }
   return "";

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/mps_faults.h"
 
@@ -149,7 +150,7 @@ class Checker {
         const bool joined = found->second.words && word.find(',') != std::string::npos;  // As in the variable.
         add(Diagnostic::Severity::error, std::string(allowed.code), std::string(allowed.path), found->second.at,
             fmt::format(
-                "\"{}\" is unknown and {}; {}", word, allowed.who,
+                "\"{}\" is unknown and {}; {}", shown_value(word), allowed.who,
                 joined ? "to set several, write a list: [envvar, volume-mounts]" : advice(word, allowed.words)));
       }
     }
@@ -168,7 +169,8 @@ class Checker {
     const auto found = raw_.settings.find("imex.channelIDs");
     if (found != raw_.settings.end() && !found->second.text.empty() && found->second.text != "0") {
       add(Diagnostic::Severity::error, "InvalidImexChannels", "imex.channelIDs", found->second.at,
-          fmt::format("channelIDs is [{}] and the plugin exits; only [] and [0] are allowed", found->second.text));
+          fmt::format("channelIDs is [{}] and the plugin exits; only [] and [0] are allowed",
+                      shown_value(found->second.text)));
     }
   }
 
@@ -184,7 +186,7 @@ class Checker {
         add(Diagnostic::Severity::warning, "DuplicateEntry", fmt::format("{}.resources[{}].name", path, i),
             entry.name_at,
             fmt::format("{} has an entry in line {} already: GFD uses the first, the plugin uses the largest; keep one",
-                        entry.name, first->second));
+                        shown_value(entry.name), first->second));
       }
       out.resources.push_back({entry.name, entry.replicas});
     }
@@ -220,11 +222,11 @@ class Checker {
           mig ? fmt::format(
                     "MIG resources exist only under flags.migStrategy: mixed, and it is {} here (unless the "
                     "DaemonSet's MIG_STRATEGY overrides it)",
-                    mig_strategy)
+                    shown_value(mig_strategy))
               : std::string("the plugin knows nvidia.com/gpu and, under migStrategy mixed, nvidia.com/mig-<profile>");
       add(Diagnostic::Severity::warning, "NameMatchesNothing", fmt::format("{}.resources[{}].name", path, i),
           entry.name_at,
-          fmt::format("no device has the resource {}, so this entry has no effect: {}", entry.name, why));
+          fmt::format("no device has the resource {}, so this entry has no effect: {}", shown_value(entry.name), why));
     }
   }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/decode_members.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/field_names.h"
@@ -34,9 +35,9 @@ void ProfileDecoder::info(std::string code, Position at, std::string message) {
 void ProfileDecoder::wrong_type(const DocumentValue& value, std::string_view wanted) {
   std::string shown(kind_name(value.kind));
   if (value.kind == DocumentValue::Kind::number) {
-    shown = fmt::format("the number {}", value.text);
+    shown = fmt::format("the number {}", shown_value(value.text));
   } else if (value.is_string()) {
-    shown = fmt::format("the string \"{}\"", value.text);
+    shown = fmt::format("the string \"{}\"", shown_value(value.text));
   } else if (value.kind == DocumentValue::Kind::boolean) {
     shown = fmt::format("the boolean {}", value.boolean);
   }
@@ -59,12 +60,14 @@ void ProfileDecoder::unknown_field(const DocumentMember& member, Fields fields) 
   for (const std::string_view field : fields) {
     if (equal_fold(member.key, field)) {
       warning("WrongCase", member.key_at,
-              fmt::format("\"{}\" is ignored: the name is case-sensitive here; write \"{}\"", member.key, field));
+              fmt::format("\"{}\" is ignored: the name is case-sensitive here; write \"{}\"", shown_value(member.key),
+                          field));
       return;
     }
   }
-  warning("UnknownField", member.key_at,
-          fmt::format("\"{}\" is ignored: unknown field; {}", member.key, field_advice(member.key, fields)));
+  warning(
+      "UnknownField", member.key_at,
+      fmt::format("\"{}\" is ignored: unknown field; {}", shown_value(member.key), field_advice(member.key, fields)));
 }
 
 RawProfile ProfileDecoder::decode(const DocumentValue& document) {
@@ -100,7 +103,7 @@ RawProfile ProfileDecoder::decode(const DocumentValue& document) {
   if (!raw_.version.empty() && raw_.version != "v1") {
     const PathStep step(path_, "version");
     error("UnknownVersion", raw_.version_at,
-          fmt::format("version is \"{}\"; the only supported version is v1", raw_.version));
+          fmt::format("version is \"{}\"; the only supported version is v1", shown_value(raw_.version)));
   }
   return raw_;
 }
@@ -164,7 +167,8 @@ void ProfileDecoder::duration_setting(const DocumentValue& value) {
     if (duration) {
       raw_.settings[path_] = {std::to_string(*duration), value.at, {}};
     } else {
-      error("InvalidDuration", value.at, fmt::format("\"{}\" is not a duration; write {}", value.text, kForms));
+      error("InvalidDuration", value.at,
+            fmt::format("\"{}\" is not a duration; write {}", shown_value(value.text), kForms));
     }
   } else if (value.kind == DocumentValue::Kind::number) {
     const double number = parse_go_float(value.text).value_or(0);

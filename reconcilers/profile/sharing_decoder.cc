@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/decode_members.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/field_names.h"
@@ -163,7 +164,8 @@ void ProfileDecoder::replica_count(const DocumentValue& value, RawEntry& entry) 
     const auto count = value.kind == DocumentValue::Kind::number ? parse_go_int(value.text, 10) : std::nullopt;
     if (!count && value.kind == DocumentValue::Kind::number) {
       error("ReplicasNotInteger", value.at,
-            fmt::format("replicas is {}; it must be a whole number from 2 to 9223372036854775807", value.text));
+            fmt::format("replicas is {}; it must be a whole number from 2 to 9223372036854775807",
+                        shown_value(value.text)));
       return;
     }
     if (!count) {
@@ -187,7 +189,8 @@ void ProfileDecoder::rename(const DocumentValue& value, const RawEntry& entry, b
   warning(
       "RenameIgnored", value.at,
       rename_by_default
-          ? fmt::format("rename is not supported and is ignored; renameByDefault makes it {}.shared", entry.name)
+          ? fmt::format("rename is not supported and is ignored; renameByDefault makes it {}.shared",
+                        shown_value(entry.name))
           : std::string("rename is not supported and is ignored; the resource keeps its name (renameByDefault: true "
                         "appends .shared)"));
 }
@@ -200,8 +203,8 @@ std::optional<std::string> ProfileDecoder::resource_name(const DocumentValue& va
   std::string name = value.text.starts_with(kPrefix) ? value.text : std::string(kPrefix) + value.text;
   if (name.size() > kMaxNameLength) {
     error("NameTooLong", value.at,
-          fmt::format("\"{}\" has {} characters; at most {} are allowed, nvidia.com/ included", name, name.size(),
-                      kMaxNameLength));
+          fmt::format("\"{}\" has {} characters; at most {} are allowed, nvidia.com/ included", shown_value(name),
+                      name.size(), kMaxNameLength));
     return std::nullopt;
   }
   if (!is_dns1123_subdomain(std::string_view(name).substr(kPrefix.size()))) {
@@ -210,11 +213,11 @@ std::optional<std::string> ProfileDecoder::resource_name(const DocumentValue& va
     std::string advice =
         "after nvidia.com/ use lower case letters, digits, '-' and '.', with a letter or digit at both ends";
     if (!repaired.empty()) {
-      advice += fmt::format("; did you mean {}?", repaired);
+      advice += fmt::format("; did you mean {}?", shown_value(repaired));
     } else if (slash != std::string::npos && !value.text.starts_with(kPrefix)) {
       advice = "only resources of nvidia.com can be shared, for example nvidia.com/gpu";
     }
-    error("NameInvalid", value.at, fmt::format("\"{}\" is not a resource name: {}", value.text, advice));
+    error("NameInvalid", value.at, fmt::format("\"{}\" is not a resource name: {}", shown_value(value.text), advice));
     return std::nullopt;
   }
   return name;
@@ -227,13 +230,13 @@ void ProfileDecoder::devices(const DocumentValue& value) {
   };
   if (value.is_string() || value.is_null()) {
     if (value.text != "all") {
-      error("DevicesInvalid", value.at, fmt::format("devices is \"{}\"; {}", value.text, kForms));
+      error("DevicesInvalid", value.at, fmt::format("devices is \"{}\"; {}", shown_value(value.text), kForms));
     }
   } else if (value.kind == DocumentValue::Kind::number && parse_go_int(value.text, 10)) {
     if (*parse_go_int(value.text, 10) > 0) {
       ignored();
     } else {
-      error("DevicesInvalid", value.at, fmt::format("devices is {}; {}", value.text, kForms));
+      error("DevicesInvalid", value.at, fmt::format("devices is {}; {}", shown_value(value.text), kForms));
     }
   } else if (value.is_array()) {
     for (std::size_t i = 0; i < value.items.size(); ++i) {
@@ -255,7 +258,7 @@ bool ProfileDecoder::device_reference(const DocumentValue& value) {
     error("DevicesInvalid", value.at,
           fmt::format("{} is not a device; use an index (0), a MIG index (0:1) or a UUID (GPU-…), although the plugin "
                       "ignores all of them",
-                      value.is_string() ? '"' + value.text + '"' : std::string(kind_name(value.kind))));
+                      value.is_string() ? '"' + shown_value(value.text) + '"' : std::string(kind_name(value.kind))));
   }
   return fits;
 }

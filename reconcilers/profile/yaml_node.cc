@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/yaml_syntax_error.h"
 
 namespace gso {
@@ -242,7 +243,7 @@ bool YamlStream::retry_after_scalar(const Builder& builder) {
   }
   if (parser_->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && node.value.find('?') != std::string::npos) {
     fail("SyntaxError", node.in_text,
-         fmt::format("a '?' ends a value inside [] and {{}}; put \"{}\" in quotes", node.value));
+         fmt::format("a '?' ends a value inside [] and {{}}; put \"{}\" in quotes", shown_value(node.value)));
   }
   return false;
 }
@@ -304,7 +305,7 @@ std::optional<YamlDocument> YamlStream::next(YamlItems* items) {
       case YAML_ALIAS_EVENT:
         if (!builder.alias(event)) {
           fail("UnknownAnchor", position_of(event.start_mark),
-               fmt::format("anchor &{0} is not defined before *{0}", text_of(event.data.alias.anchor)));
+               fmt::format("anchor &{0} is not defined before *{0}", shown_value(text_of(event.data.alias.anchor))));
         }
         break;
       case YAML_MAPPING_START_EVENT:

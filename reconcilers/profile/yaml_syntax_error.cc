@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/yaml_dialect.h"
 
 namespace gso {
@@ -110,7 +111,7 @@ bool lacks_space(const BlockEntry& entry) {
 std::string with_space(const BlockEntry& entry, std::string_view line) {
   std::string_view value = line.substr(entry.value);
   value = value.substr(0, value.find_last_not_of(kBlanks) + 1);
-  return fmt::format("put a space after the colon: `{}: {}`", entry.key,
+  return fmt::format("put a space after the colon: `{}: {}`", shown_value(entry.key),
                      value.size() > kShortText ? std::string_view("…") : value);
 }
 
@@ -158,8 +159,8 @@ void blame_line_before(std::string_view text, std::size_t problem, const std::fu
     error.cause_message = with_space(*entry, line);
   } else if (indent > entry->indent) {
     error.cause = place_of(text, begin + entry->value);
-    error.cause_message = fmt::format("\"{}\" has a value here, so line {} cannot be nested below it", entry->key,
-                                      shown(place_of(text, problem)).line);
+    error.cause_message = fmt::format("\"{}\" has a value here, so line {} cannot be nested below it",
+                                      shown_value(entry->key), shown(place_of(text, problem)).line);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "reconcilers/cluster/paused_config_maps.h"
@@ -148,12 +149,14 @@ std::string last_verified_text(const RolloutView& rollout) {
     return "; the operator does not manage ConfigMap " + key.config_map + ", and no revision was verified before";
   const auto kept = index.record->texts.find(verified);
   const std::string text = kept == index.record->texts.end() ? index.profiles.text_of(verified) : kept->second;
-  if (text.empty() || text.size() > kMost) {
+  // On one line, in quotes: YAML and JSON read it as the value of the key.
+  const std::string quoted = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (text.empty() || quoted.size() > kMost) {
     return fmt::format("; the operator does not manage ConfigMap {}: restore revision {} in it", key.config_map,
                        verified);
   }
-  return fmt::format("; the operator does not manage ConfigMap {}: restore the last verified text in it:\n{}",
-                     key.config_map, text);
+  return fmt::format("; the operator does not manage ConfigMap {}: restore the last verified text in it: {}",
+                     key.config_map, quoted);
 }
 
 std::string closed_by_failures(const RolloutView& rollout) {

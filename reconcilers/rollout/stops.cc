@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/retry.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/model/store_order.h"
@@ -283,11 +283,10 @@ void report_gone_crds(Pass& pass) {
 void find_unreadable_forgetting(Pass& pass) {
   const std::string& text = pass.index.stored.forget_text();
   if (text.empty() || k8s::parse_rfc3339(text)) return;
-  pass.finding(
-      Severity::warning, config_map_ref(state_key(pass.s.settings)), kForgetUnreadable,
-      fmt::format("annotation {} is \"{}\", which is not a time as in 2026-01-02T03:04:05Z: no stop is "
-                  "forgotten. Set it again: {}",
-                  kForgetPoliciesAnnotation, printable(text.substr(0, 64)), forget_policies_command(pass.s.settings)));
+  pass.finding(Severity::warning, config_map_ref(state_key(pass.s.settings)), kForgetUnreadable,
+               fmt::format("annotation {} is \"{}\", which is not a time as in 2026-01-02T03:04:05Z: no stop is "
+                           "forgotten. Set it again: {}",
+                           kForgetPoliciesAnnotation, shown_value(text), forget_policies_command(pass.s.settings)));
 }
 
 void find_held_policies(Pass& pass) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
@@ -149,7 +150,7 @@ std::size_t LiveView::rows() const {
 }
 
 void LiveView::lay_out(Pane& pane) const {
-  const std::string reading = printable(fmt::format("Reading the cluster to explain node {} ...\n", pane.node));
+  const std::string reading = one_line(fmt::format("Reading the cluster to explain node {} ...", pane.node)) + "\n";
   pane.lines = wrapped(pane.text.empty() ? reading : pane.text, screen_.columns);
   pane.scroll.follow(pane.lines, rows());
 }
@@ -163,7 +164,7 @@ std::string LiveView::bar() const {
   }
   const std::string* const node = selection_.node();
   return node == nullptr ? "?: keys  q: quit"
-                         : fmt::format("?: keys  q: quit  Up/Down: select  Enter: explain {}", printable(*node));
+                         : fmt::format("?: keys  q: quit  Up/Down: select  Enter: explain {}", one_line(*node));
 }
 
 std::string LiveView::row(const LiveLine& line, bool selectable, bool selected) const {

@@ -12,6 +12,7 @@
 #include "controller/commands/rollout/edited_text.h"
 #include "controller/commands/rollout/quota_changes.h"
 #include "controller/commands/rollout/verbs.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/node_consumers.h"
@@ -19,8 +20,8 @@
 #include "reconcilers/explain/revision_changes.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -81,7 +82,7 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, std::ostr
   for (const NodeDifference& d : all) {
     if (d.in_progress && !d.message.empty()) blocked[d.message].push_back(d.node);
   }
-  for (const auto& [message, nodes] : blocked) out << printable(fmt::format("{}: {}\n", join(nodes, ""), message));
+  for (const auto& [message, nodes] : blocked) print_line(out, "{}: {}", join(nodes, ""), shown_message(message));
   const std::size_t change = all.size() - stay;
   out << fmt::format("{} node{} would change, {} by restarts; {} node{} pods that block the change\n", change,
                      change == 1 ? "" : "s", restarts, busy, busy == 1 ? " has" : "s have");
@@ -140,7 +141,7 @@ Json to_json(const NodeDifference& d) {
           {"inTheWay", d.blocked_by_pods},
           {"inProgress", d.in_progress},
           {"blocked", d.blocked},
-          {"message", d.message}};
+          {"message", shown_message(d.message)}};
 }
 
 }  // namespace
@@ -211,20 +212,21 @@ std::string left_alone_text(const Outcome& found) {
 void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) {
     print_text(found.nodes, !found.invalid.empty(), *call.out);
-    for (const RevisionChange& change : found.changes) *call.out << printable(describe(change)) << "\n";
-    for (const QuotaChange& quota : found.quotas) *call.out << text_of(quota, found.offers.at(quota.resource)) << "\n";
-    if (!found.left_alone.empty()) *call.out << printable(left_alone_text(found)) << "\n";
-    for (const DroppedKey& dropped : found.dropped)
-      *call.out << "error KeyInUse: " << printable(text_of(dropped)) << "\n";
+    for (const RevisionChange& change : found.changes) print_line(*call.out, "{}", shown_message(describe(change)));
+    for (const QuotaChange& quota : found.quotas)
+      print_line(*call.out, "{}", text_of(quota, found.offers.at(quota.resource)));
+    if (!found.left_alone.empty()) print_line(*call.out, "{}", left_alone_text(found));
+    for (const DroppedKey& dropped : found.dropped) print_line(*call.out, "error KeyInUse: {}", text_of(dropped));
     if (!found.invalid.empty()) {
       print_errors(call);
-      *call.out << fmt::format("invalid: {}: no pod would be restarted with this profile\n",
-                               fmt::join(found.invalid_keys, ", "));
+      print_line(*call.out, "invalid: {}: no pod would be restarted with this profile",
+                 fmt::join(found.invalid_keys, ", "));
     }
     return;
   }
-  Json document{{"nodes", Json::array()},   {"changes", Json::array()},  {"quotas", Json::array()},
-                {"invalid", found.invalid}, {"findings", Json::array()}, {"leftAlone", found.left_alone}};
+  Json document{{"nodes", Json::array()},   {"changes", Json::array()},
+                {"quotas", Json::array()},        {"invalid", found.invalid}, {"findings", Json::array()},
+                {"leftAlone", found.left_alone}};
   for (const QuotaChange& quota : found.quotas)
     document["quotas"].push_back(to_json(quota, found.offers.at(quota.resource)));
   for (const NodeDifference& difference : found.nodes) document["nodes"].push_back(to_json(difference));
@@ -298,7 +300,7 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
   found.offers = offer_changes(call->world, found.nodes);
   std::vector<std::string> incomplete;
   found.quotas = co_await quota_changes(call->client, found.offers, &incomplete);
-  for (const std::string& missing : incomplete) *call->err << "incomplete: " << missing << "\n";
+  for (const std::string& missing : incomplete) print_line(*call->err, "incomplete: {}", missing);
   print(*call, found);
   co_return found.wrong() ? kWrongText : 0;
 }

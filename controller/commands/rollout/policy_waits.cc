@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "controller/commands/rollout/view.h"
+#include "controller/commands/shared/print_line.h"
 #include "reconcilers/explain/shown_state.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -142,12 +144,12 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
                                                                  : "if an operator runs, ";
   const bool promises = wait.reason == kRollingOut || wait.reason == reason_of(Gate::outside_window);
   const std::string who = wait.policy.empty() ? std::string() : fmt::format("policy {} waits: ", wait.policy);
-  out << printable(
-      fmt::format("{}{}{}{}{}\n", who, reason, stale, wait.message, !has_operator && promises ? kNothingStarts : ""));
+  print_line(out, "{}{}{}{}{}", who, reason, stale, shown_message(wait.message),
+             !has_operator && promises ? kNothingStarts : "");
   print_node_table({}, outlook.steps, out);
-  for (const std::string& command : outlook.next) out << printable("  next: " + command) << "\n";
+  for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);
   if (wait.goes_on() && outlook.next.empty())
-    out << printable(fmt::format("  to stop it: gpu-sharing-operator rollout pause policy/{}\n", wait.policy));
+    print_line(out, "  to stop it: gpu-sharing-operator rollout pause policy/{}", wait.policy);
 }
 
 Json waiting_json(const PolicyWait& wait) {

@@ -10,6 +10,7 @@
 
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
@@ -32,7 +33,7 @@ namespace asio = boost::asio;
 using Json = nlohmann::ordered_json;
 
 int RolloutCall::refuse(std::string_view why) const {
-  *err << fmt::format("gpu-sharing-operator {}: {}\n", command_of(options.verb), why);
+  print_line(*err, "gpu-sharing-operator {}: {}", command_of(options.verb), why);
   return 2;
 }
 
@@ -81,12 +82,12 @@ void print_retried(RolloutCall& call, const std::string& policy) {
   for (const std::string& name : index.impl().nodes_in(Bucket::deferred)) {
     const auto deferral = deferral_of(*call.world.nodes.find(name));
     if (!deferral || index.assessment(name)->policy != policy) continue;
-    *call.out << fmt::format("  node {}: was deferred until {}\n", name, k8s::format_time(deferral->until));
+    print_line(*call.out, "  node {}: was deferred until {}", name, k8s::format_time(deferral->until));
   }
   for (const DaemonNode& node : read_daemon_nodes(call.world, index.impl())) {
     if (node.policy->meta.name != policy || !(node.has_failed() || node.mark.deferred)) continue;
-    *call.out << fmt::format(
-        "  node {}: its standalone MPS daemon {}\n", node.name(),
+    print_line(
+        *call.out, "  node {}: its standalone MPS daemon {}", node.name(),
         node.has_failed() ? "failed" : "was deferred until " + k8s::format_time(*node.mark.deferred->deferred_until));
   }
   const auto& record = index.impl().record;
@@ -101,8 +102,8 @@ void print_retried(RolloutCall& call, const std::string& policy) {
     if (failure.policy != policy || !(present || inline_again)) continue;
     std::string nodes;
     for (const auto& [node, machine] : failure.nodes) nodes += (nodes.empty() ? " on " : ", ") + node;
-    *call.out << fmt::format("  {} of {} key {}, which {}{}\n", failure.revision, failure.config_map, failure.key,
-                             failure.nodes.empty() ? "was rolled back" : "failed", nodes);
+    print_line(*call.out, "  {} of {} key {}, which {}{}", failure.revision, failure.config_map, failure.key,
+               failure.nodes.empty() ? "was rolled back" : "failed", nodes);
   }
 }
 
@@ -142,10 +143,10 @@ void print_what_holds(RolloutCall& call, const std::string& policy) {
     const bool holds =
         gate == Gate::observe || gate == Gate::paused || gate == Gate::approval || gate == Gate::outside_window;
     if (!holds) continue;
-    *call.out << fmt::format("  key {} waits ({}): {}\n", key.key.empty() ? "(none)" : key.key,
-                             rollout->gate().reason(), rollout->gate().message);
+    print_line(*call.out, "  key {} waits ({}): {}", key.key.empty() ? "(none)" : key.key, rollout->gate().reason(),
+               rollout->gate().message);
     if (const std::string command = stop_command(*rollout); !command.empty())
-      *call.out << "  next: " << command << "\n";
+      print_line(*call.out, "  next: {}", command);
   }
 }
 
@@ -244,9 +245,9 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   call.settings = settings_of_operator(call.world, settings);
   const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
   call.no_operator = co_await find_no_operator(client, clock, lease, &call.incomplete);
-  for (const std::string& missing : call.incomplete) *err << "incomplete: " << missing << "\n";
+  for (const std::string& missing : call.incomplete) print_line(*err, "incomplete: {}", missing);
   const bool says_so_itself = rollout.verb == Verb::status && call.world.policies_served;
-  if (call.no_operator && !says_so_itself) *err << call.no_operator->text() << "\n";
+  if (call.no_operator && !says_so_itself) print_line(*err, "{}", call.no_operator->text());
   int code = 2;
   if (rollout.verb == Verb::diff) {
     code = co_await rollout_diff(&call);
@@ -285,7 +286,7 @@ int run_rollout(const RolloutOptions& rollout, const Options& options, std::istr
   if (!rollout.file.empty()) {
     k8s::Result<std::string> text = read_input(rollout.file, in);
     if (!text) {
-      err << fmt::format("gpu-sharing-operator {}: {}\n", command_of(rollout.verb), text.error().message);
+      print_line(err, "gpu-sharing-operator {}: {}", command_of(rollout.verb), text.error().message);
       return 2;
     }
     input = *std::move(text);

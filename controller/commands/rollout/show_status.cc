@@ -11,6 +11,7 @@
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/rollout/wait.h"
 #include "controller/commands/rollout/way_out.h"
+#include "controller/commands/shared/print_line.h"
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -129,7 +130,7 @@ int show_status(RolloutCall& call) {
                      ((!named || policy) && !stopped_rollout(pass, policy).empty());
   Json document = empty_document(call);
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
-  if (!call.options.json && call.no_operator) *call.out << call.no_operator->text() << "\n";
+  if (!call.options.json && call.no_operator) print_line(*call.out, "{}", call.no_operator->text());
   for (const RolloutFacts& facts : shown) show_rollout(call, pass, facts, document);
   if (call.options.json) {
     print_json(call, document);

@@ -13,7 +13,7 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/node/node_phase.h"
 
@@ -97,7 +97,7 @@ class Tree {
     const auto started = k8s::parse_rfc3339(facts.started_at);
     const std::string_view since = facts.advances() ? "  running {}" : "  started {} ago";
     line(fmt::format(
-        "{}  {}{}", painted(printable(rollout.meta.name), Paint::bold, screen_),
+        "{}  {}{}", painted(one_line(rollout.meta.name), Paint::bold, screen_),
         painted(facts.shown_phase(), paint, screen_),
         started && !facts.finished()
             ? fmt::format(fmt::runtime(since),
@@ -108,7 +108,7 @@ class Tree {
                            rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision, rollout.policy)
              : fmt::format("  {} to {}, policy {}", describe_subject(rollout.config_map, rollout.key),
                            rollout.to_revision, rollout.policy));
-    if (!facts.message.empty()) line(printable(fmt::format("  {}: {}", facts.reason, facts.message)));
+    if (!facts.message.empty()) line(one_line(fmt::format("  {}: {}", facts.reason, facts.message)));
     line(fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed",
                      progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
                      facts.pending, facts.blocked, facts.failed));
@@ -119,7 +119,7 @@ class Tree {
   // Of a template only the nodes that its SharingRollout names are known.
   void add_daemons(const RolloutFacts& facts) {
     for (const RolloutFacts::NodeRow& node : facts.nodes) {
-      branch(&node == &facts.nodes.back(), printable(fmt::format("{}  {}  {}", node.name, node.state, node.message)),
+      branch(&node == &facts.nodes.back(), one_line(fmt::format("{}  {}  {}", node.name, node.state, node.message)),
              node.name, facts.rollout->meta.name);
     }
   }
@@ -168,7 +168,7 @@ class Tree {
       branch(++at == branches,
              fmt::format("{} {:<{}}  {}{}{}", painted(screen_.utf8 ? sign.sign : sign.ascii, sign.paint, screen_),
                          node.name, name, painted(node.state, sign.paint, screen_),
-                         std::string(state + 2 - node.state.size(), ' '), printable(node.text)),
+                         std::string(state + 2 - node.state.size(), ' '), one_line(node.text)),
              node.name, rollout.meta.name);
     }
     if (hidden > 0) branch(++at == branches, fmt::format("and {} more pending", hidden));

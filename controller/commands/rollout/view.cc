@@ -12,10 +12,12 @@
 #include <ostream>
 #include <utility>
 
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/text_table.h"
 #include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/stop_command.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -258,11 +260,11 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   const SharingRollout& rollout = *facts.rollout;
   const bool goes_on = !facts.finished() && !outlook.stop.is_set();
   const std::string_view applies = outlook.has_operator ? "the operator applies it" : "an operator applies it";
-  out << fmt::format(
-      "{}: {}\n", rollout.meta.name,
+  print_line(
+      out, "{}: {}", rollout.meta.name,
       outlook.stop.is_set() ? fmt::format("{} (recorded; {})", outlook.stop.phase, applies) : facts.shown_phase());
-  out << fmt::format("  {} {} to {} under policy {}\n", facts.finished() ? "Rollout of" : "Rolling out",
-                     describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
+  print_line(out, "  {} {} to {} under policy {}", facts.finished() ? "Rollout of" : "Rolling out",
+             describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
   out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}\n",
                      progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
                      facts.pending, facts.blocked, facts.failed,
@@ -272,16 +274,17 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   // A message of before the stop might name the next start.
   if (!facts.message.empty() && !outlook.stop.is_set()) {
     const bool stale = goes_on && !outlook.has_operator;
-    out << printable(fmt::format("  {}{}: {}{}\n", stale ? "Last reported: " : "", facts.reason, facts.message,
-                                 stale ? kNothingStarts : ""));
+    print_line(out, "  {}{}: {}{}", stale ? "Last reported: " : "", facts.reason, shown_message(facts.message),
+               stale ? kNothingStarts : "");
   }
   const auto started = k8s::parse_rfc3339(facts.started_at);
   if (started && goes_on && outlook.has_operator)
-    out << (facts.advances() ? fmt::format("  Running {}{}\n", about(now - *started),
-                                           foretell(facts, outlook.estimate, outlook.steps, now))
-                             : fmt::format("  Started {} ago\n", about(now - *started)));
+    print_line(out, "  {}",
+               facts.advances() ? fmt::format("Running {}{}", about(now - *started),
+                                              foretell(facts, outlook.estimate, outlook.steps, now))
+                                : fmt::format("Started {} ago", about(now - *started)));
   print_node_table(facts.nodes, outlook.steps, out);
-  for (const std::string& command : outlook.next) out << printable("  next: " + command) << "\n";
+  for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);
 }
 
 void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out) {
@@ -303,7 +306,7 @@ void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostre
 
 void print_rollout_record(const RolloutFacts& facts, std::ostream& out) {
   print_rollout_history({facts}, out);
-  if (!facts.message.empty()) out << fmt::format("{}: {}\n", facts.reason, facts.message);
+  if (!facts.message.empty()) print_line(out, "{}: {}", facts.reason, shown_message(facts.message));
   if (!daemonset_of(facts.rollout->config_map).empty()) return;
   out << (facts.rollout->profile.empty() ? "the text of this rollout is not recorded\n"
                                          : "\n" + facts.rollout->profile);

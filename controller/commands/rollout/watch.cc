@@ -15,10 +15,11 @@
 #include "controller/commands/live/live_screen.h"
 #include "controller/commands/rollout/tree.h"
 #include "controller/commands/rollout/wait.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/stop_signals.h"
 #include "controller/commands/status_watch.h"
-#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/foreign_text.h"
 
 namespace gso {
 
@@ -33,7 +34,7 @@ constexpr std::string_view kCommand = "gpu-sharing-operator rollout status";
 std::string NewLines::of(const std::vector<std::string>& lines) {
   std::string out;
   for (const std::string& line : lines) {
-    if (!seen_.contains(line)) out += printable(line) + "\n";
+    if (!seen_.contains(line)) out += one_line(line) + "\n";
   }
   seen_ = std::set<std::string>(lines.begin(), lines.end());
   return out;
@@ -86,7 +87,7 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
     for (const std::string& missing : look.incomplete) lines.push_back("incomplete: " + missing);
     if (live != nullptr) {
       std::vector<LiveLine> page;
-      for (const std::string& line : lines) append_text(page, printable(line) + "\n");
+      for (const std::string& line : lines) append_text(page, one_line(line) + "\n");
       std::ranges::move(rollout_tree(look.world, look.index, look.settings, scope, now, live->room()),
                         std::back_inserter(page));
       live->show(std::move(page));
@@ -102,7 +103,7 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
   if (live != nullptr) fleet.redraw = std::chrono::seconds(1);
   const int code = co_await watch_on(live, std::move(fleet), out, err);
   if (code == kTimedOut)
-    *err << kCommand << ": timed out after " << k8s::format_go_duration(*rollout.timeout) << ": " << waits_for << "\n";
+    print_line(*err, "{}: timed out after {}: {}", kCommand, k8s::format_go_duration(*rollout.timeout), waits_for);
   co_return code;
 }
 
@@ -110,7 +111,7 @@ int watch_rollouts(const RolloutOptions& rollout, const Options& options, std::o
   const PlannerSettings settings = options.planner_settings();
   const k8s::Result<NodeFilter> only = node_filter_of(rollout.only);
   if (!only) {
-    err << kCommand << ": " << only.error().message << "\n";
+    print_line(err, "{}: {}", kCommand, only.error().message);
     return 2;
   }
   RolloutOptions asked = rollout;

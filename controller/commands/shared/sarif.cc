@@ -10,7 +10,7 @@
 
 #include "controller/config/version.h"
 #include "reconcilers/checks/catalogue.h"
-#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/foreign_text.h"
 
 namespace gso {
 namespace {
@@ -73,7 +73,7 @@ void print_sarif(const std::vector<SarifResult>& results, std::ostream& out) {
     found.push_back({{"ruleId", result.rule},
                      {"ruleIndex", at->second},
                      {"level", level_of(result.severity)},
-                     {"message", {{"text", printable(result.message)}}},
+                     {"message", {{"text", shown_message(result.message)}}},
                      {"locations", Json::array({location_of(result)})}});
   }
   const Json driver{{"name", "gpu-sharing-operator"}, {"version", version()}, {"rules", std::move(rules)}};

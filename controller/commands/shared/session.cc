@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "controller/commands/shared/print_line.h"
 #include "controller/config/version.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/auth/load_connection.h"
@@ -61,14 +62,14 @@ asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> crede
   if (credentials != nullptr) {
     const k8s::Result<std::string> token = co_await credentials->token(k8s::MonoTime::never());
     if (!token) {
-      *err << command << ": " << token.error().message << "\n";
+      print_line(*err, "{}: {}", command, token.error().message);
       co_return 2;
     }
   }
   if (no_server == NoServer::ends_command) {
     const std::string unreachable = co_await find_unreachable(session);
     if (!unreachable.empty()) {
-      *err << command << ": " << unreachable << "\n";
+      print_line(*err, "{}: {}", command, unreachable);
       co_return 2;
     }
   }
@@ -94,7 +95,7 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   const k8s::ConnectionRequest request{options.kubeconfig, options.context, interaction};
   k8s::Result<k8s::Connection> connection = k8s::load_connection(request, k8s::process_environment(), clock.get());
   if (!connection) {
-    err << command << ": " << connection.error().message << "\n";
+    print_line(err, "{}: {}", command, connection.error().message);
     return 2;
   }
   connection->user_agent = "gpu-sharing-operator/" + version();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
@@ -44,14 +45,13 @@ inline void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal,
   }
 }
 
-// A line for each row; the first row is the heading. No blanks at the ends of lines. Text with newlines has them in its
-// line.
+// A line for each row; the first row is the heading. No blanks at the ends of lines.
 [[nodiscard]] inline std::vector<std::string> table_lines(std::vector<TextRow> rows, TerminalWidth terminal = 0) {
   constexpr std::size_t kGap = 3;
   constexpr std::size_t kLeastRoom = 20;  // Of the last column.
   std::vector<std::size_t> widths;
   for (TextRow& row : rows) {
-    for (std::string& text : row) text = printable(text);
+    for (std::string& text : row) text = shown_message(text);
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }

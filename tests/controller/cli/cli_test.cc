@@ -190,6 +190,32 @@ TEST(CommandLine, NothingHostileReachesTheTerminal) {
   }
 }
 
+// A text in a manifest that has a line of ours: what each command says about it stays on its own line.
+TEST(CommandLine, NoTextOfAClusterForgesALine) {
+  const std::string forged = "x\\nerror FORGED: run this\\ty";
+  const std::string node = "kind: Node\nmetadata: {name: n, labels: {nvidia.com/gpu.count: \"1\", \"a\": \"" + forged +
+                           "\"}, annotations: {gpusharing.dev/hold: \"" + forged + "\", gpusharing.dev/change: \"" +
+                           forged + "\"}}\n";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
+      {{"lint", "-"}, "version: \"" + forged + "\"\n"},
+      {{"lint", "-"}, "\"" + forged + "\": 4\n"},
+      {{"plan", "-"}, "kind: Node\nmetadata: {name: \"" + forged + "\", labels: 1}\n"},
+      {{"plan", "-"}, "kind: \"" + forged + "\"\nmetadata: {name: n}\n"},
+      {{"plan", "-"}, node},
+      {{"audit", "-f", "-"},
+       "kind: Node\nmetadata: {name: \"" + forged + "\", labels: {nvidia.com/gpu.count: \"1\"}}\n"},
+      {{"audit", "-f", "-", "-o", "markdown"},
+       "kind: Node\nmetadata: {name: \"" + forged + "\", labels: {nvidia.com/gpu.count: \"1\"}}\n"},
+      {{"audit", "-f", "-"}, node},
+      {{"explain", "n", "-f", "-"}, node},
+  };
+  for (const auto& [arguments, input] : table) {
+    const Outcome found = call(arguments, input);
+    EXPECT_THAT("\n" + found.out + "\n" + found.err, Not(HasSubstr("\nerror FORGED"))) << arguments.front() << input;
+    EXPECT_THAT(found.out + found.err, Not(HasSubstr("\t"))) << arguments.front() << input;
+  }
+}
+
 // --- What the offline commands read.
 
 class Files : public testing::Test {

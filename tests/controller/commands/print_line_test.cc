@@ -1,0 +1,65 @@
+// What commands print of texts that others have written: lines and cells of tables stay one line each.
+#include "controller/commands/shared/print_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "controller/commands/rollout/view.h"
+#include "controller/commands/rollout/watch.h"
+#include "controller/commands/shared/text_table.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kForged = "x\nnext: rm -rf /\ty";
+
+TEST(PrintLine, EndsTheLineItselfAndNowhereElse) {
+  std::ostringstream out;
+  print_line(out, "{}: {}", "node", kForged);
+  EXPECT_EQ(out.str(), "node: x\\nnext: rm -rf /\\ty\n");
+}
+
+TEST(PrintLine, ARowOfATableIsOneLine) {
+  std::ostringstream out;
+  print_table({{"NODE", "MESSAGE"}, {kForged, kForged}}, out);
+  EXPECT_THAT(out.str(), Not(HasSubstr("\nnext:")));
+  EXPECT_EQ(table_lines({{"A"}, {std::string(1 << 20, 'x')}})[1].size(), kMostMessageCharacters + 3);
+}
+
+TEST(PrintLine, ARolloutsStatusAndAPolicysStayOnTheirLines) {
+  SharingRollout rollout;
+  rollout.meta.name = "default-any";
+  rollout.policy = "default";
+  rollout.key = "any";
+  RolloutFacts facts;
+  facts.rollout = &rollout;
+  facts.phase = "Paused";
+  facts.reason = kForged;
+  facts.message = kForged;
+  facts.nodes = {{"n1", "Failed", kForged, kForged}};
+  std::ostringstream out;
+  print_rollout_status(facts, {}, {}, out);
+  print_rollout_history({facts}, out);
+  PolicyWait wait;
+  wait.policy = "default";
+  wait.reason = kForged;
+  wait.message = kForged;
+  print_waiting(wait, {}, true, out);
+  EXPECT_THAT(out.str(), HasSubstr("x\\nnext: rm -rf /\\ty"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("\nnext:")));
+  EXPECT_THAT(out.str(), Not(HasSubstr("\t")));
+}
+
+TEST(PrintLine, TheProgressOfARolloutIsOneLineEach) {
+  NewLines lines;
+  EXPECT_EQ(lines.of({kForged}), "x\\nnext: rm -rf /\\ty\n");
+}
+
+}  // namespace
+}  // namespace gso
