@@ -11,8 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/lint/object_kind.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/document_value.h"
@@ -34,7 +37,14 @@ k8s::Result<std::string> profile_text(const std::string& file, std::string text,
   std::vector<Diagnostic> unused;
   const DocumentValue value =
       document ? to_document_value(*document->root, DecodeTarget::none, unused) : DocumentValue{};
-  if (value.string_at("kind") != "ConfigMap") {
+  const std::string_view kind = value.string_at("kind");
+  if (kind != "ConfigMap" && is_manifest(value)) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("{}:{}:{}: found an object of kind {}; --config needs a profile of the device plugin "
+                                 "(version: v1), or a ConfigMap that holds profiles",
+                                 file, value.find("kind")->at.line, value.find("kind")->at.column, shown_value(kind)));
+  }
+  if (kind != "ConfigMap") {
     if (key.empty()) return text;
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("{}: --key {} names a key of a ConfigMap, and the file is none", file, key));
@@ -49,12 +59,13 @@ k8s::Result<std::string> profile_text(const std::string& file, std::string text,
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("{}: {}; choose one with --key. Keys: {}", file,
                                  key.empty() ? fmt::format("the ConfigMap has {} keys", keys.size())
-                                             : fmt::format("the ConfigMap has no key {}", key),
+                                             : fmt::format("the ConfigMap has no key {}", shown_value(key)),
                                  keys.empty() ? "none" : first_names(keys)));
   }
   if (!chosen->member->value.is_string() || !chosen->readable) {
-    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: the value of key {} is {}", file, chosen->member->key,
-                                                       chosen->readable ? "no string" : "no base64"));
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("{}: the value of key {} is {}", file, shown_value(chosen->member->key),
+                                 chosen->readable ? "no string" : "no base64"));
   }
   return std::move(chosen->text);
 }
@@ -109,16 +120,16 @@ std::string json_text(const Expectation& expectation, const std::vector<std::str
 
 void print(const Expectation& expectation, std::ostream& out) {
   if (expectation.error) {
-    out << fmt::format("error: {}\n", *expectation.error);
+    print_line(out, "error: {}", shown_message(*expectation.error));
   }
   out << "labels:\n";
   for (const auto& [key, value] : expectation.labels) {
-    out << fmt::format("  {}={}\n", key, value);
+    print_line(out, "  {}={}", key, value);
   }
   for (const auto& [key, value] : expectation.dropped_labels) {
-    out << fmt::format(
-        "  {}={}   (NFD drops this label: its value is longer than 63 characters or has invalid characters)\n", key,
-        value);
+    print_line(out,
+               "  {}={}   (NFD drops this label: its value is longer than 63 characters or has invalid characters)",
+               key, shown_value(value));
   }
   if (expectation.labels_unreliable) {
     out << "  The GPUs are of different models. GFD labels one of them at random, again every minute: rely on "
@@ -126,7 +137,7 @@ void print(const Expectation& expectation, std::ostream& out) {
   }
   out << "allocatable:\n";
   for (const auto& [resource, count] : expectation.allocatable) {
-    out << fmt::format("  {}: {}\n", resource, count);
+    print_line(out, "  {}: {}", resource, count);
   }
   for (const MpsLimits& limits : expectation.mps) {
     out << fmt::format(
@@ -153,13 +164,13 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
     config = profile_text(options.config, *std::move(config), options.key);
   }
   if (!config) {
-    err << config.error().message << '\n';
+    print_line(err, "{}", config.error().message);
     return 2;
   }
   std::vector<std::string> warnings;
   const auto devices = read_devices(options, in, warnings);
   if (!devices) {
-    err << devices.error().message << '\n';
+    print_line(err, "{}", devices.error().message);
     return 2;
   }
   if (is_blank(*config)) {
@@ -193,7 +204,7 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
     out << json_text(expectation, warnings);
   } else {
     for (const std::string& warning : warnings) {
-      out << printable("warning: " + warning) << '\n';
+      print_line(out, "warning: {}", warning);
     }
     print(expectation, out);
   }

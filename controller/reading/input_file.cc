@@ -34,8 +34,11 @@ bool begins_like_a_document(const fs::path& path) {
   return false;
 }
 
+// In any case: DEVICES.YAML comes from a system that keeps none.
 bool is_document_file(const fs::path& path) {
-  const fs::path extension = path.extension();
+  std::string extension = path.extension().string();
+  std::ranges::transform(extension, extension.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c; });
   if (extension == ".yaml" || extension == ".yml" || extension == ".json") return true;
   const std::string name = path.filename().string();
   return extension.empty() && !name.starts_with('.') && begins_like_a_document(path);

@@ -170,6 +170,14 @@ CodeSection objects_section() {
       "`plan` and the operator also report `NodesWouldBreak` about a Node that would lose its GPUs by a change of the "
       "ClusterPolicy that the DaemonSets do not have yet: correct it before the GPU Operator applies it.",
       {
+          {{"KindMissing", "KindMisspelt"},
+           error,
+           "an object without a kind, or with one that the API server does not know",
+           "write the kind, in the case that the message has"},
+          {{"APIVersionMissing", "APIVersionWrong"},
+           error,
+           "the API server does not serve the kind in that `apiVersion`",
+           "write the one that the message names"},
           {{"BinaryDataInvalid"},
            error,
            "a value of `binaryData` that the API server refuses",

@@ -9,7 +9,10 @@
 
 #include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/lint/document_starts.h"
 #include "reconcilers/lint/object_collector.h"
+#include "reconcilers/lint/object_kind.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/json_text.h"
 #include "reconcilers/profile/profile_document.h"
@@ -19,10 +22,6 @@ namespace gso {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;  // A List of a whole cluster's ConfigMaps and Pods.
-
-bool is_manifest(const DocumentValue& value) {
-  return !value.string_at("kind").empty() && (value.find("apiVersion") != nullptr || value.find("metadata") != nullptr);
-}
 
 class Linter {
  public:
@@ -170,40 +169,6 @@ class Linter {
            separator == text.size();
   }
 
-  // The offset of the first line, after `skip` others and not at the beginning of the text, that begins a document.
-  static std::size_t next_document(std::string_view text, int skip) {
-    std::size_t at = 0;
-    for (int line = 0; at < text.size(); ++line) {
-      const std::string_view rest = text.substr(at);
-      if (line >= skip && at > 0 && rest.starts_with("---") &&
-          (rest.size() == 3 || rest[3] == '\n' || rest[3] == ' ' || rest[3] == '\r')) {
-        return at;
-      }
-      const auto end = rest.find('\n');
-      at = end == std::string_view::npos ? text.size() : at + end + 1;
-    }
-    return at;
-  }
-
-  // If the line is a directive (%YAML, %TAG): where the document that it belongs to begins. The rest of that document
-  // can be read without it.
-  static std::optional<std::size_t> document_of_directive(std::string_view text, int directive) {
-    bool between = true;  // Documents: at the beginning, or behind a "...".
-    bool found = false;
-    std::size_t at = 0;
-    for (int line = 0; at < text.size(); ++line) {
-      const std::string_view rest = text.substr(at);
-      const std::string_view here = rest.substr(0, rest.find('\n'));
-      if (found && here.starts_with("---")) return at;
-      const bool silent = here.empty() || here == "\r" || here.starts_with('%') || here.starts_with('#');
-      between = here.starts_with("...") || (between && silent);
-      if (line == directive) found = between && here.starts_with('%');
-      if (line >= directive && (!found || !silent)) return std::nullopt;
-      at += std::min(rest.size(), here.size() + 1);
-    }
-    return std::nullopt;
-  }
-
   // One document of the YAML text; its own diagnostics come behind those of a directive before it.
   void one(const YamlDocument& document, bool only, bool counts) {
     const std::size_t before = documents_.size();
@@ -264,26 +229,65 @@ class Linter {
     linted.diagnostics = std::move(parsed.diagnostics);
   }
 
-  void manifest(const DocumentValue& value, std::string_view kind, bool only) {
+  // A List whose items are a list, or nothing at all.
+  static bool has_items(const DocumentValue& value, std::string_view kind) {
     const DocumentValue* items = value.find("items");
-    if (kind.ends_with("List") && items != nullptr && items->is_array()) {
-      for (const DocumentValue& item : items->items) {
+    return kind.ends_with("List") && items != nullptr && items->is_array();
+  }
+
+  void manifest(const DocumentValue& value, std::string_view kind, bool only) {
+    if (has_items(value, kind)) {
+      const DocumentValue& items = *value.find("items");
+      for (const DocumentValue& item : items.items) {
         manifest(item, item_kind(item, kind), false);
       }
-      if (items->items.empty() && only) {
+      if (items.items.empty() && only) {
         not_checked(add(std::string(kind)), value, "an empty list");
       }
       return;
     }
-    objects_.add(value, kind, next_source());
-    if (kind == "ConfigMap") {
-      config_map(value, only);
-      return;
+    // The items of a PodList are Pods: the API server leaves out what they are.
+    std::vector<Diagnostic> head;
+    const bool inherits = !kind.empty() && value.find("kind") == nullptr;
+    if (!value.is_object()) {
+      wrong_item(value);
+    } else if (inherits || check_kind(value, head)) {
+      object(value, kind, only, std::move(head));
+    } else {
+      named(value, kind).diagnostics = std::move(head);
     }
+  }
+
+  void wrong_item(const DocumentValue& value) {
+    add("").diagnostics.push_back({Diagnostic::Severity::error, "WrongType", "items", value.at.line, value.at.column,
+                                   "an item of a List must be an object, found " + found_there(value)});
+  }
+
+  LintedDocument& named(const DocumentValue& value, std::string_view kind) {
     const DocumentValue* metadata = value.find("metadata");
     LintedDocument& linted = add(std::string(kind));
     linted.name = metadata != nullptr ? metadata->string_at("name") : std::string_view();
-    if (kind == "Pod") {
+    return linted;
+  }
+
+  // `head`: what is wrong with the object's kind and apiVersion.
+  void object(const DocumentValue& value, std::string_view kind, bool only, std::vector<Diagnostic> head) {
+    const bool other = is_of_other_group(value);
+    if (!other) objects_.add(value, kind, next_source());
+    if (kind == "ConfigMap" && !other) {
+      config_map(value, only, std::move(head));
+      return;
+    }
+    LintedDocument& linted = named(value, kind);
+    linted.diagnostics = std::move(head);
+    const DocumentValue* items = value.find("items");
+    if (kind.ends_with("List") && items != nullptr && !items->is_null()) {
+      linted.diagnostics.push_back(
+          {Diagnostic::Severity::error, "WrongType", "items", items->at.line, items->at.column,
+           fmt::format("items of a {} must be a list, found {}", shown_value(kind), found_there(*items))});
+    } else if (other && (kind == "Pod" || kind == "Node" || kind == "ConfigMap" || kind == "SharingPolicy")) {
+      not_checked(linted, value, fmt::format("{} of {}", kind, shown_value(value.string_at("apiVersion"))));
+    } else if (kind == "Pod") {
       check_pod_at(value, "", rules_, linted.diagnostics);
     } else if (kind == "SharingPolicy") {
       check_policy(value, linted.diagnostics);
@@ -305,11 +309,12 @@ class Linter {
     linted.diagnostics.push_back(
         {Diagnostic::Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
          fmt::format("{} is not checked; lint checks profiles, ConfigMaps, SharingPolicies, Pods and workloads",
-                     what)});
+                     shown_value(what))});
   }
 
   // `only`: the file contains nothing else, so the ConfigMap is checked even if no value looks like a profile.
-  void config_map(const DocumentValue& value, bool only) {
+  // `found`: what is wrong with its apiVersion.
+  void config_map(const DocumentValue& value, bool only, std::vector<Diagnostic> found) {
     const DocumentValue* metadata = value.find("metadata");
     const std::string name(metadata != nullptr ? metadata->string_at("name") : std::string_view());
     if (is_record(value)) {
@@ -320,7 +325,6 @@ class Linter {
     }
     const int index = index_;
     const bool checked = only || holds_profiles(value);
-    std::vector<Diagnostic> found;
     if (checked) {
       check_config_map(value, found);
     }

@@ -223,6 +223,29 @@ TEST_F(Commands, ExpectTakesAConfigMapAndANode) {
   EXPECT_NE(err_.str().find("the ConfigMap has 2 keys; choose one with --key. Keys: a, b"), std::string::npos);
 }
 
+TEST_F(Commands, ExpectNamesAnObjectThatIsNoProfile) {
+  const std::string devices = write("d.json", kDevices);
+  for (const std::string kind : {"Pod", "Node", "List", "Configmap", "SharingPolicy"}) {
+    const std::string file = write("other.yaml", "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: x}\n");
+    EXPECT_EQ(expect({.config = file, .devices = devices}), 2) << kind;
+    EXPECT_EQ(out_.str(), "") << kind;
+    EXPECT_EQ(err_.str(),
+              file + ":2:7: found an object of kind " + kind +
+                  "; --config needs a profile of the device plugin (version: v1), or a ConfigMap that holds "
+                  "profiles\n");
+  }
+}
+
+TEST_F(Commands, LintFindsTheFilesOfAFolderInAnyCase) {
+  write("many/A.YAML", kBad);
+  write("many/b.Yml", kBad);
+  write("many/c.YML", kBad);
+  write("many/D.JSON", "{\"version\": \"v2\"}");
+  write("many/e.TXT", kBad);
+  EXPECT_EQ(lint({.files = {(folder_ / "many").string()}, .json = true}), 1);
+  EXPECT_EQ(json()["documents"].size(), 4U) << out_.str();
+}
+
 TEST_F(Commands, ExpectExitsWithOneWhereAComponentWould) {
   const std::string devices = write("d.json", kDevices);
   ASSERT_EQ(expect({.config = write("bad.yaml", kBad), .devices = devices}), 1);

@@ -172,7 +172,8 @@ TEST(LintDocuments, APolicysKeyIsLookedForInTheConfigMapsThatStandBeside) {
   EXPECT_EQ(found(map + policy("c")), std::vector<std::string>{"SharingPolicy:11:19 ConfigInvalid"});
   EXPECT_EQ(found(policy("c")), std::vector<std::string>{});
   // A ConfigMap of something else says nothing about it.
-  EXPECT_EQ(found("kind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: x}, data: {ca: x}}\n---\n" +
+  EXPECT_EQ(found("kind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: "
+                  "{ca: x}}\n---\n" +
                   policy("c")),
             std::vector<std::string>{});
 }
@@ -288,7 +289,8 @@ TEST(LintDocuments, AKeyOfBinaryDataIsAProfile) {
   EXPECT_EQ(documents[3].diagnostics[0].line, 9);
   // Of a List, where it looks like a profile; and twice is once too often.
   const auto listed = lint(
-      "apiVersion: v1\nkind: List\nitems:\n- kind: ConfigMap\n  metadata: {name: a}\n  data: {k: ''}\n"
+      "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n  data: {k: "
+      "''}\n"
       "  binaryData: {k: c2hhcmluZzoge21wczoge319Cg==, '-': ''}\n");
   ASSERT_EQ(listed.size(), 4u);
   EXPECT_EQ(codes(listed[0]), (Codes{"KeyNoLabelValue", "KeyTwice"}));
@@ -318,7 +320,8 @@ TEST(LintDocuments, AManifestInJsonIsReadAsJson) {
 
 TEST(LintDocuments, OfALListOnlyConfigMapsWithProfilesAreChecked) {
   const auto documents = lint(
-      "kind: List\napiVersion: v1\nitems:\n- {kind: ConfigMap, metadata: {name: kube-root-ca.crt}, data: {ca.crt: "
+      "kind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}, "
+      "data: {ca.crt: "
       "'-----BEGIN CERTIFICATE-----'}}\n"
       "- kind: ConfigMap\n  apiVersion: v1\n  metadata: {name: mps-config}\n  data:\n    any: |\n      sharing: {mps: "
       "{resources: []}}\n"
@@ -442,12 +445,13 @@ TEST(LintDocuments, TheCaretStandsUnderTheCharacterInATerminal) {
 
 TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {
   const std::string text =
-      "kind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: |\n    # first\n    version: v2\n  b: \"version: v3\"\n";
+      "kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\ndata:\n  a: |\n    # first\n    version: v2\n  b: "
+      "\"version: v3\"\n";
   const auto documents = lint(text);
   ASSERT_EQ(documents.size(), 2u);
   EXPECT_EQ(lint_report(documents[0], text),
-            "f.yaml:6:14: error: version: version is \"v2\"; the only supported version is v1 [UnknownVersion]\n"
-            "    6 |     version: v2\n"
+            "f.yaml:7:14: error: version: version is \"v2\"; the only supported version is v1 [UnknownVersion]\n"
+            "    7 |     version: v2\n"
             "      |              ^\n");
   EXPECT_EQ(
       lint_report(documents[1], text),

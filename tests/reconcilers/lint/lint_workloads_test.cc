@@ -144,17 +144,22 @@ TEST(LintWorkloads, MisspeltNamesAreReportedWithTheRightOnes) {
 TEST(LintWorkloads, ThePodsOfEveryWorkloadAreChecked) {
   const std::string bad =
       "{metadata: {annotations: {gpu-fraction: '2'}}, spec: {schedulerName: kai-scheduler, containers: [{name: c}]}}";
-  const std::vector<std::pair<std::string, std::string>> table{
-      {"Deployment", "template: " + bad},
-      {"StatefulSet", "template: " + bad},
-      {"DaemonSet", "template: " + bad},
-      {"Job", "template: " + bad},
-      {"CronJob", "jobTemplate: {spec: {template: " + bad + "}}"},
-      {"PyTorchJob", "pytorchReplicaSpecs: {Worker: {template: " + bad + "}}"},
-      {"RayCluster", "workerGroupSpecs: [{template: " + bad + "}]"},
+  const struct {
+    std::string version;
+    std::string kind;
+    std::string spec;
+  } table[] = {
+      {"apps/v1", "Deployment", "template: " + bad},
+      {"apps/v1", "StatefulSet", "template: " + bad},
+      {"apps/v1", "DaemonSet", "template: " + bad},
+      {"batch/v1", "Job", "template: " + bad},
+      {"batch/v1", "CronJob", "jobTemplate: {spec: {template: " + bad + "}}"},
+      {"kubeflow.org/v1", "PyTorchJob", "pytorchReplicaSpecs: {Worker: {template: " + bad + "}}"},
+      {"ray.io/v1", "RayCluster", "workerGroupSpecs: [{template: " + bad + "}]"},
   };
-  for (const auto& [kind, spec] : table) {
-    const auto documents = lint("apiVersion: x/v1\nkind: " + kind + "\nmetadata: {name: w}\nspec: {" + spec + "}\n");
+  for (const auto& [version, kind, spec] : table) {
+    const auto documents =
+        lint("apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: w}\nspec: {" + spec + "}\n");
     ASSERT_EQ(documents.size(), 1U);
     EXPECT_EQ(codes(documents[0], true), Codes{"GPUFractionInvalid"}) << kind;
     const std::string& path = documents[0].diagnostics[0].path;
