@@ -224,7 +224,7 @@ void print(const RolloutCall& call, const Outcome& found) {
     }
     return;
   }
-  Json document{{"nodes", Json::array()},   {"changes", Json::array()},
+  Json document{{"version", kRolloutJsonVersion}, {"nodes", Json::array()},   {"changes", Json::array()},
                 {"quotas", Json::array()},        {"invalid", found.invalid}, {"findings", Json::array()},
                 {"leftAlone", found.left_alone}};
   for (const QuotaChange& quota : found.quotas)

@@ -148,7 +148,8 @@ asio::awaitable<int> undo_choice_of_key(RolloutCall* call, Undo undo) {
 
 void print_text(const RolloutCall& call, const Undo& undo) {
   if (call.options.json) {
-    const Json document{{"rollout", undo.rollout == nullptr ? "" : undo.rollout->meta.name},
+    const Json document{{"version", kRolloutJsonVersion},
+                        {"rollout", undo.rollout == nullptr ? "" : undo.rollout->meta.name},
                         {"configMap", undo.config_map},
                         {"key", undo.key},
                         {"revision", undo.revision},

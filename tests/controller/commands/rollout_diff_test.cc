@@ -65,6 +65,7 @@ TEST_F(RolloutCommand, DiffNamesQueuesThatMeanSomethingElseAfterwards) {
   options.json = true;
   EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
   EXPECT_EQ(Json::parse(out.str())["quotas"][0]["offeredAfter"], 2);
+  EXPECT_EQ(Json::parse(out.str())["version"], 1);
 }
 
 TEST(Quotas, ThoseThatCountAChangedResourceAreFound) {
