@@ -130,6 +130,12 @@ Json to_json(const AuditProblem& problem) {
           {"remedy", remedy_of(problem.reason)},     {"command", problem.command}};
 }
 
+// "errors", "warnings" and "infos", each by `count`.
+template <class Count>
+Json by_severity(Count count) {
+  return {{"errors", count(Severity::error)}, {"warnings", count(Severity::warning)}, {"infos", count(Severity::info)}};
+}
+
 Json document_of(const Audit& audit, const ClusterView& view) {
   Json findings = Json::array();
   for (const Finding& finding : audit.findings) {
@@ -138,19 +144,37 @@ Json document_of(const Audit& audit, const ClusterView& view) {
   }
   Json problems = Json::array();
   for (const AuditProblem& problem : audit.problems) problems.push_back(to_json(problem));
+  Json summary = by_severity([&](Severity severity) { return audit.objects(severity); });
+  summary["problems"] = by_severity([&](Severity severity) { return audit.count(severity); });
   return {{"version", kVersion},
           {"operator", view.no_operator ? view.no_operator->field() : ""},
           {"nodes", audit.nodes},
-          {"gpus", {{"total", audit.gpus.total}, {"unusable", audit.gpus.lost}}},
+          {"gpus",
+           {{"total", audit.gpus.total}, {"unusable", audit.gpus.lost}, {"uncountedNodes", audit.uncounted.size()}}},
           {"plugins", audit.plugins},
           {"profiles", audit.profiles},
-          {"summary",
-           {{"errors", audit.count(Severity::error)},
-            {"warnings", audit.count(Severity::warning)},
-            {"infos", audit.count(Severity::info)}}},
+          {"summary", std::move(summary)},
           {"problems", std::move(problems)},
           {"findings", std::move(findings)},
           {"incomplete", view.incomplete}};
+}
+
+// What there is, how much of it cannot be used, and how many problems there are, whatever number of objects they have.
+void print_heading(const Audit& audit, const ClusterView& view, std::ostream& out) {
+  const std::string_view least = audit.uncounted.empty() ? "" : "at least ";
+  if (view.no_operator) print_line(out, "{}", view.no_operator->text());
+  print_line(out, "{} with {}{}: plugin {}; profile {}", counted(audit.nodes, "GPU node"), least,
+             counted(audit.gpus.total, "GPU"), sums(audit.plugins), sums(audit.profiles));
+  if (!audit.uncounted.empty()) {
+    print_line(out,
+               "the number of GPUs is not known of {}: no label counts them, and the profile that the plugin runs "
+               "there is not known. Each counts as one GPU",
+               first_names(audit.uncounted));
+  }
+  if (audit.gpus.lost > 0)
+    print_line(out, "{} of {}{} GPUs cannot be used by any pod", audit.gpus.lost, least, audit.gpus.total);
+  print_line(out, "{}, {}, {}", counted(audit.count(Severity::error), "error"),
+             counted(audit.count(Severity::warning), "warning"), counted(audit.count(Severity::info), "info"));
 }
 
 // The first of the problems: while it lasts, none of the others is repaired.
@@ -196,13 +220,7 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
     return code;
   }
   std::ostringstream heading;
-  if (view.no_operator) print_line(heading, "{}", view.no_operator->text());
-  print_line(heading, "{} with {}: plugin {}; profile {}", counted(found.nodes, "GPU node"),
-             counted(found.gpus.total, "GPU"), sums(found.plugins), sums(found.profiles));
-  if (found.gpus.lost > 0)
-    print_line(heading, "{} of {} GPUs cannot be used by any pod", found.gpus.lost, found.gpus.total);
-  print_line(heading, "{}, {}, {}", counted(errors, "error"), counted(found.count(Severity::warning), "warning"),
-             counted(found.count(Severity::info), "info"));
+  print_heading(found, view, heading);
   if (!unknown.empty()) print_line(heading, "{}.", unknown);
   if (assumed) print_line(heading, "{}.", kAssumedBaseline);
   if (form == OutputForm::markdown) {

@@ -188,7 +188,11 @@ void name_default_commands(const World& world, const FleetIndex& index, std::vec
 }  // namespace
 
 std::int64_t Audit::count(Severity severity) const {
-  return std::ranges::count_if(findings, [&](const Finding& finding) { return finding.severity == severity; });
+  return std::ranges::count(problems, severity, &AuditProblem::severity);
+}
+
+std::int64_t Audit::objects(Severity severity) const {
+  return std::ranges::count(findings, severity, &Finding::severity);
 }
 
 Audit audit(const Snapshot& snapshot, FleetIndex& index) {
@@ -202,10 +206,11 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
     const NodeAssessment* a = index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
     add_node(pass, *node, index, out);
-    const GpuCount count = gpus_of(*node, a);
+    const GpuCount count = gpus_of(index.impl(), *node, a);
     lost.add(index.impl(), *node, a, count.lost);
     out.gpus.total += count.total;
     out.gpus.lost += count.lost;
+    if (count.unknown) out.uncounted.push_back(key.name);
     if (a != nullptr && !a->matches()) pods[key.name] = operand_problems(index.impl(), *node, *a);
   }
   std::ranges::move(neighbours(snapshot.world, index), std::back_inserter(out.findings));

@@ -17,10 +17,12 @@ struct Audit {
   std::int64_t nodes = 0;                        // Nodes with GPUs or a device plugin.
   std::map<std::string, std::int64_t> plugins;   // Release -> nodes.
   std::map<std::string, std::int64_t> profiles;  // "<configmap>/<key>" -> nodes; "" without one.
-  GpuCount gpus;                                 // Of all nodes.
+  GpuCount gpus;                                 // Of all nodes; at least so many where some are uncounted.
+  std::vector<std::string> uncounted;            // Nodes whose number of GPUs is unknown; each counts as one GPU.
   std::vector<Finding> findings;                 // Errors first, then by object.
   std::vector<AuditProblem> problems;            // The same, merged and ranked: errors first, then by GPUs lost.
-  [[nodiscard]] std::int64_t count(Severity severity) const;
+  [[nodiscard]] std::int64_t count(Severity severity) const;    // Of problems.
+  [[nodiscard]] std::int64_t objects(Severity severity) const;  // Of findings: each object of a problem is one.
 };
 
 // The findings of every planner, with drift as an error, and also: other tools that restart the plugin's pods or give

@@ -23,16 +23,23 @@ std::int64_t amount(const ResourceCounts& counts, const std::string& resource) {
   return at == counts.end() ? 0 : at->second;
 }
 
-// GPUs of a node that neither GFD nor the record counts: what its plugin serves, or should serve, with the replicas of
-// one GPU counted once.
-std::int64_t served_gpus(const Node& node, const NodeAssessment* a) {
+// GPUs of a node that neither GFD nor the record counts: what its plugin serves, with the replicas of one GPU counted
+// once; 0: unknown, because the profile that the plugin runs is not known.
+std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a) {
+  if (a == nullptr || index.installation_of(*a).config_map.empty())
+    return amount(node.capacity, std::string(kGpuResource));
   std::int64_t gpus = 0;
-  if (a != nullptr && a->expectation != nullptr) {
-    const NodeExpectation& expected = *a->expectation;
-    for (const auto& [resource, replicas] : expected.replicas) gpus += expected.capacity.at(resource) / replicas;
-    for (const auto& [resource, replicas] : expected.divisible) gpus += amount(node.capacity, resource) / replicas;
+  if (a->expectation != nullptr) {
+    for (const auto& [resource, replicas] : a->expectation->replicas)
+      gpus += a->expectation->capacity.at(resource) / replicas;
   }
-  return gpus > 0 ? gpus : amount(node.capacity, std::string(kGpuResource));
+  if (gpus > 0) return gpus;
+  if (a->measured_gpus > 0) return a->measured_gpus;
+  if (a->expectation != nullptr && a->loaded.revision == a->target) {
+    for (const auto& [resource, replicas] : a->expectation->divisible)
+      gpus += amount(node.capacity, resource) / replicas;
+  }
+  return gpus;
 }
 
 // The share of what the profile makes of the GPUs that is not allocatable, of `total` GPUs, rounded up. What a node
@@ -88,11 +95,15 @@ std::string command_for(const Finding& finding) {
 
 }  // namespace
 
-GpuCount gpus_of(const Node& node, const NodeAssessment* a) {
+GpuCount gpus_of(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a) {
   GpuCount out;
   out.total = labelled_gpus(node);
   if (a != nullptr) out.total = std::max({out.total, a->counted_devices, a->recorded_gpus, a->had_devices});
-  if (out.total == 0) out.total = served_gpus(node, a);
+  if (out.total == 0) out.total = served_gpus(index, node, a);
+  if (out.total == 0) {
+    out.unknown = true;
+    out.total = 1;
+  }
   if (!node.ready || a == nullptr) {
     out.lost = !node.ready || !serves_gpus(node) ? out.total : 0;
     return out;

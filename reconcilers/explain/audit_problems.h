@@ -15,10 +15,13 @@ namespace gso {
 struct GpuCount {
   std::int64_t total = 0;
   std::int64_t lost = 0;  // Of these, what no pod can get: the node is NotReady, or allocatable is below the profile.
+  // Nothing shows how many GPUs the machine has: neither a label nor the record counts them, and the replicas of one
+  // GPU are not known because its profile is invalid or not the one that it runs. `total` is 1 then.
+  bool unknown = false;
 };
 
 // `assessment` is null where no plugin serves the node.
-[[nodiscard]] GpuCount gpus_of(const Node& node, const NodeAssessment* assessment);
+[[nodiscard]] GpuCount gpus_of(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* assessment);
 
 // What is wrong with the node's own pods of the plugin, GFD and the MPS daemon: "plugin gpu-operator/plugin-x7k2p is
 // not Ready (CrashLoopBackOff: …)", "no pod of DaemonSet gpu-operator/mps runs on the node".

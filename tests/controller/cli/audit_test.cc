@@ -17,6 +17,7 @@
 namespace gso {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using Json = nlohmann::json;
@@ -97,7 +98,7 @@ TEST(Audit, AClusterWhoseNodesServeNothingIsNotCleared) {
   EXPECT_EQ(found.code, 1) << found.out;
   const Json answer = Json::parse(found.out);
   EXPECT_EQ(answer["version"], 1);
-  EXPECT_EQ(answer["gpus"], (Json{{"total", 16}, {"unusable", 16}}));
+  EXPECT_EQ(answer["gpus"], (Json{{"total", 16}, {"unusable", 16}, {"uncountedNodes", 0}}));
   // Nothing writes the label that the MPS daemon's DaemonSet waits for: no operator has ever run there.
   EXPECT_THAT(reasons(found, "error"), Contains("MPSDaemonHasNoPods"));
   const Json& first = answer["problems"][0];
@@ -113,7 +114,7 @@ TEST(Audit, ANodeThatRunsAnotherProfileThanItsConfigMapIsAnError) {
                               node("n2", 2, 8) + pod("plugin", "n2", true));
   EXPECT_EQ(found.code, 1) << found.out;
   EXPECT_THAT(reasons(found, "error"), Contains("PreexistingDrift"));
-  EXPECT_EQ(Json::parse(found.out)["gpus"], (Json{{"total", 4}, {"unusable", 2}}));
+  EXPECT_EQ(Json::parse(found.out)["gpus"], (Json{{"total", 4}, {"unusable", 2}, {"uncountedNodes", 0}}));
 }
 
 TEST(Audit, ReplicasAreNoGpusOfANodeWhoseGpusAnAnnotationNames) {
@@ -124,7 +125,7 @@ TEST(Audit, ReplicasAreNoGpusOfANodeWhoseGpusAnAnnotationNames) {
           conditions: [{type: Ready, status: 'True'}]}}
 )";
   const Outcome found = audit(config_map("timeSlicing") + kPlugin + annotated + pod("plugin", "n1", true));
-  EXPECT_EQ(Json::parse(found.out)["gpus"], (Json{{"total", 2}, {"unusable", 0}})) << found.out;
+  EXPECT_EQ(Json::parse(found.out)["gpus"], (Json{{"total", 2}, {"unusable", 0}, {"uncountedNodes", 0}})) << found.out;
 }
 
 TEST(Audit, APodThatIsNotReadyIsNamedWithItsLastWords) {
@@ -147,6 +148,51 @@ TEST(Audit, TheProblemThatCostsMostGpusComesFirst) {
   ASSERT_GE(lost.size(), 2U) << found.out;
   EXPECT_TRUE(std::ranges::is_sorted(lost, std::greater<>())) << found.out;
   EXPECT_EQ(lost.front(), 12);  // Each of the two lacks 22 of 32 shares: five and a half GPUs, rounded up.
+}
+
+// Two DaemonSets serve the same two nodes: what is wrong with both of them costs their sixteen GPUs once.
+TEST(Audit, AProblemOfSeveralDaemonSetsCountsTheGpusOfANodeOnce) {
+  const std::string checksum = "checksum/config: abc";
+  const Outcome found =
+      audit(config_map("mps") + daemonset("plugin", "nvidia-device-plugin", "", "", checksum) +
+            daemonset("mps", "mps-control-daemon-ctr", "nvidia.com/mps.capable: 'true'", "", checksum) +
+            node("n1", 8, 0) + node("n2", 8, 0));
+  const Json answer = Json::parse(found.out);
+  EXPECT_EQ(answer["gpus"]["unusable"], 16);
+  const auto restarter = std::ranges::find(answer["problems"], Json("OtherRestarter"),
+                                           [](const Json& problem) { return problem["reason"]; });
+  ASSERT_NE(restarter, answer["problems"].end()) << found.out;
+  EXPECT_EQ((*restarter)["objects"].size(), 2U);
+  EXPECT_EQ((*restarter)["gpusUnusable"], 16);
+}
+
+// What a plugin with an invalid profile serves is what it was started with: nobody knows how many replicas of one GPU
+// these are.
+TEST(Audit, ReplicasOfANodeWithAnInvalidProfileAreNoGpus) {
+  const std::string uncounted = R"(---
+{apiVersion: v1, kind: Node, metadata: {name: n2, labels: {nvidia.com/gpu.present: 'true'}},
+ status: {capacity: {nvidia.com/gpu: '8'}, allocatable: {nvidia.com/gpu: '8'},
+          conditions: [{type: Ready, status: 'True'}]}}
+)";
+  const std::string valid = config_map("timeSlicing");
+  std::string invalid = valid;
+  invalid.replace(invalid.find("replicas: 4"), 11, "replicas: x");
+  const std::string rest =
+      kPlugin + node("n1", 2, 8) + pod("plugin", "n1", true) + uncounted + pod("plugin", "n2", true);
+  EXPECT_EQ(Json::parse(audit(valid + rest).out)["gpus"], (Json{{"total", 4}, {"unusable", 0}, {"uncountedNodes", 0}}));
+  EXPECT_EQ(Json::parse(audit(invalid + rest).out)["gpus"],
+            (Json{{"total", 3}, {"unusable", 0}, {"uncountedNodes", 1}}));
+  EXPECT_THAT(audit(invalid + rest, "text").out, AllOf(HasSubstr("2 GPU nodes with at least 3 GPUs: "),
+                                                       HasSubstr("the number of GPUs is not known of n2: ")));
+}
+
+// One mistake is one problem, on however many nodes.
+TEST(Audit, TheSummaryCountsProblemsAndNotTheirNodes) {
+  const std::string dead = config_map("timeSlicing") + kPlugin + node("n1", 8, 0) + node("n2", 8, 0) + node("n3", 8, 0);
+  EXPECT_THAT(audit(dead, "text").out, HasSubstr("\n1 error, 0 warnings, 0 infos\n"));
+  const Json summary = Json::parse(audit(dead).out)["summary"];
+  EXPECT_EQ(summary["problems"], (Json{{"errors", 1}, {"warnings", 0}, {"infos", 0}}));
+  EXPECT_EQ(summary["errors"], 3) << "of the findings, one for each node";
 }
 
 TEST(Audit, AHealthyClusterIsCleared) {
