@@ -13,8 +13,8 @@ constexpr BlockedReason kBlockedReasons[] = {
     {kWaitingForWorkloads,
      "pods use the node's GPUs, and the change would break them; under `Evict` the message names the pods without a "
      "controller",
-     "wait, delete the pods, or set `workloads: Evict` or `Interrupt`; for pods without a controller set "
-     "`rollout.evictBarePods: true`",
+     "wait, delete the pods, or set `workloads: Evict` (for pods without a controller also `rollout.evictBarePods: "
+     "true`) or `Interrupt`",
      "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
     {kDeferred,
      "the change of the node was deferred, because its pods did not end within `idleTimeout` or a person uncordoned "

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -14,15 +16,28 @@
 namespace gso {
 namespace {
 
-// "the administrator of policy x sets spec.rollout.FIELD: VALUE (kubectl edit …)"; without the object the flags govern.
-std::string by_policy(bool has_object, std::string_view policy, std::string_view field, std::string_view flag,
-                      std::string_view value, std::string_view effect) {
-  if (!has_object)
-    return fmt::format("the administrator of the operator sets --{} {} (chart value config.{}): {}", flag, value, flag,
-                       effect);
-  return fmt::format(
-      "the administrator of policy {} sets spec.rollout.{}: {} (kubectl edit sharingpolicies.gpusharing.dev {}): {}",
-      policy, field, value, policy, effect);
+constexpr std::string_view kEvictsPods =
+    "the operator evicts the pods, with their grace period and within PodDisruptionBudgets (it needs the chart value "
+    "eviction.enabled=true, which whoever installs the operator sets)";
+
+struct Setting {
+  std::string_view field;
+  std::string_view value;
+};
+
+// "the administrator of policy x sets spec.rollout.FIELD: VALUE and … (kubectl edit …)"
+std::string by_policy(std::string_view policy, const std::vector<Setting>& settings, std::string_view effect) {
+  std::string fields;
+  for (const Setting& setting : settings)
+    fields += fmt::format("{}spec.rollout.{}: {}", fields.empty() ? "" : " and ", setting.field, setting.value);
+  return fmt::format("the administrator of policy {} sets {} (kubectl edit sharingpolicies.gpusharing.dev {}): {}",
+                     policy, fields, policy, effect);
+}
+
+// Without an object of the policy the flags govern; `workloads` is one, and evictBarePods is none.
+std::string by_flag(std::string_view value, std::string_view effect) {
+  return fmt::format("the administrator of the operator sets --workloads {} (chart value config.workloads): {}", value,
+                     effect);
 }
 
 // What the owners of the pods, or of their budgets, can do.
@@ -36,6 +51,37 @@ std::string by_owners(std::string_view reason) {
   if (reason == kProtectedNamespace)
     return "the owners of the pods delete them, or move them to another namespace: the operator evicts no pod there";
   return "the owners of the pods end them, or delete them";
+}
+
+// The settings with which the operator evicts enough of the pods that block the node; empty: with none. `why` gets what
+// keeps it from that.
+std::vector<std::string> by_evicting(const ReadingPass& pass, const std::string& node, const NodeAssessment& a,
+                                     const SharingPolicy& policy, bool has_object, std::string& why) {
+  const bool evicts = policy.rollout.workloads == WorkloadMode::evict;
+  const EvictionOutlook as_it_is = pass.eviction_outlook(node, a, policy.rollout.evict_bare_pods);
+  if (as_it_is.frees) {
+    if (evicts) return {};
+    return {has_object ? by_policy(policy.meta.name, {{"workloads", "Evict"}}, kEvictsPods)
+                       : by_flag("Evict", kEvictsPods)};
+  }
+  const EvictionOutlook with_bare = pass.eviction_outlook(node, a, true);
+  if (!with_bare.frees) {
+    why = with_bare.why;
+    return {};
+  }
+  if (!has_object) {
+    why =
+        fmt::format("only a SharingPolicy can let it evict pods without a controller ({}: true)", kEvictBarePodsField);
+    return {};
+  }
+  std::vector<Setting> settings;
+  if (!evicts) settings.push_back({"workloads", "Evict"});
+  settings.push_back({"evictBarePods", "true"});
+  const bool one = with_bare.bare.waiting.size() == 1;
+  return {by_policy(policy.meta.name, settings,
+                    fmt::format("{}. {} {} no controller, so nothing creates {} again",
+                                evicts ? "the operator evicts them as well" : kEvictsPods, with_bare.bare.names(),
+                                one ? "has" : "have", one ? "it" : "them"))};
 }
 
 }  // namespace
@@ -55,20 +101,18 @@ std::vector<std::string> pod_choices(ReadingPass& pass, const Node& node, const 
                               k8s::format_go_duration(rollout.idle_timeout));
   out.push_back(by_owners(reason));
   if (reason == kRenameStrandsPods) return out;
-  if (rollout.workloads == WorkloadMode::wait_for_idle) {
-    out.push_back(by_policy(has_object, policy.meta.name, "workloads", "workloads", "Evict",
-                            "the operator evicts the pods, with their grace period and within PodDisruptionBudgets"));
-  }
   if (rollout.workloads == WorkloadMode::evict && reason == kForbidden)
     out.emplace_back(
         "whoever installs the operator lets it evict pods: chart value eviction.enabled=true (helm upgrade)");
-  if (blocked && has_object && blocked->message.contains(kEvictBarePodsField)) {
-    out.push_back(by_policy(has_object, policy.meta.name, "evictBarePods", "", "true",
-                            "the operator also evicts pods without a controller, which nobody creates again"));
+  if (rollout.workloads != WorkloadMode::interrupt) {
+    std::string why;
+    std::ranges::move(by_evicting(pass, node.meta.name, a, policy, has_object, why), std::back_inserter(out));
+    if (!why.empty() && rollout.workloads == WorkloadMode::wait_for_idle)
+      out[1] += fmt::format(". `workloads: Evict` does not help here: {}", why);
+    constexpr std::string_view kInterrupts = "the operator does not wait, and the GPU work of the pods fails";
+    out.push_back(has_object ? by_policy(policy.meta.name, {{"workloads", "Interrupt"}}, kInterrupts)
+                             : by_flag("Interrupt", kInterrupts));
   }
-  if (rollout.workloads != WorkloadMode::interrupt)
-    out.push_back(by_policy(has_object, policy.meta.name, "workloads", "workloads", "Interrupt",
-                            "the operator does not wait, and the GPU work of the pods fails"));
   return out;
 }
 

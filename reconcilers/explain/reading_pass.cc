@@ -114,6 +114,11 @@ std::optional<BlockedBy> ReadingPass::blocked_by_pods(const std::string& node, c
   return gso::blocked_by_pods(pass_, node, a);
 }
 
+EvictionOutlook ReadingPass::eviction_outlook(const std::string& node, const NodeAssessment& a,
+                                              bool evict_bare_pods) const {
+  return gso::eviction_outlook(pass_, node, a, evict_bare_pods);
+}
+
 std::map<std::string, std::string> ReadingPass::settling() {
   std::map<std::string, std::string> out;
   if (!pass_.index.record) return out;

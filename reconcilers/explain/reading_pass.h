@@ -9,6 +9,7 @@
 
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/rollout/change_steps.h"
+#include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -50,6 +51,9 @@ class ReadingPass {
   // listed.
   [[nodiscard]] std::optional<BlockedBy> blocked_by_pods(const std::string& node,
                                                          const NodeAssessment& assessment) const;
+  // eviction_outlook() of such a node.
+  [[nodiscard]] EvictionOutlook eviction_outlook(const std::string& node, const NodeAssessment& assessment,
+                                                 bool evict_bare_pods) const;
   // Whether the status of its rollout, or without one that of its policy, can speak of no other group than the node's.
   struct Alone {
     bool in_rollout = false;

@@ -276,6 +276,16 @@ std::set<std::string> jobs_that_leave(const Pass& pass, const Eviction& eviction
   return out;
 }
 
+// One sentence for each reason why pods stay.
+std::vector<std::string> reasons_of(const Staying& staying, const SharingPolicy& policy) {
+  std::vector<std::string> out;
+  for (const auto& [owner, pods] : staying.by_owner) out.push_back(protected_text(owner, pods));
+  for (const auto& [refusal, pods] : staying.by_refusal) out.push_back(refusal_text(refusal, pods));
+  if (!staying.returning.waiting.empty()) out.push_back(returning_text(staying.returning));
+  if (!staying.bare.waiting.empty()) out.push_back(bare_text(staying.bare, policy));
+  return out;
+}
+
 }  // namespace
 
 std::optional<BlockedBy> why_pods_stay(const Pass& pass, const NodeDrain& drain, const NodeUse& use) {
@@ -285,15 +295,36 @@ std::optional<BlockedBy> why_pods_stay(const Pass& pass, const NodeDrain& drain,
   const bool fits = drain.until == Drain::fits;
   // If evicting other pods is enough, the operator does not wait for these.
   if (fits && !chosen_on(pass, drain, use, {}).empty()) return std::nullopt;
-  std::vector<std::string> why;
-  for (const auto& [owner, pods] : staying.by_owner) why.push_back(protected_text(owner, pods));
-  for (const auto& [refusal, pods] : staying.by_refusal) why.push_back(refusal_text(refusal, pods));
-  if (!staying.returning.waiting.empty()) why.push_back(returning_text(staying.returning));
-  if (!staying.bare.waiting.empty()) why.push_back(bare_text(staying.bare, *drain.policy));
+  std::vector<std::string> why = reasons_of(staying, *drain.policy);
   if (!fits && !leavers_on(pass, drain, use, {}).sorted.empty())
     why.emplace_back("Until then no other pod of the node is evicted");
   return BlockedBy{staying.by_owner.empty() ? kWaitingForWorkloads : kProtectedNamespace,
                    fmt::format("{}", fmt::join(why, ". "))};
+}
+
+EvictionOutlook eviction_outlook(const Pass& pass, const std::string& node, const NodeAssessment& a,
+                                 bool evict_bare_pods) {
+  NodeDrain drain = node_drain_of(pass, node, a);
+  SharingPolicy policy = *drain.policy;
+  policy.rollout.workloads = WorkloadMode::evict;
+  policy.rollout.evict_bare_pods = evict_bare_pods;
+  drain.policy = &policy;
+  const NodeUse use = use_of(pass.s, node, WallTime::min());
+  Eviction eviction;
+  eviction.drain = drain;
+  eviction.peers.nodes = {node};
+  eviction.drain_of = [&](const std::string&) { return std::optional(drain); };
+  const std::set<std::string> staying = jobs_that_stay(pass, eviction, stranded(use, drain.afterwards));
+  const bool fits = drain.until == Drain::fits;
+  EvictionOutlook out;
+  out.frees = fits ? excess_of(use, drain).empty() || !chosen_on(pass, drain, use, staying).empty()
+                   : !leavers_on(pass, drain, use, staying).others_stay;
+  if (!out.frees) out.why = fmt::format("{}", fmt::join(reasons_of(staying_of(pass, drain, use), policy), ". "));
+  const std::set<std::string> chosen = chosen_on(pass, drain, use, staying);
+  for (const Pod* pod : use.waiting) {
+    if (is_bare(*pod) && chosen.contains(std::string(pod->meta.uid))) out.bare.waiting.push_back(pod);
+  }
+  return out;
 }
 
 void evict_consumers(Pass& pass, const Eviction& eviction, const NodeUse& use) {

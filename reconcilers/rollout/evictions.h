@@ -20,6 +20,16 @@ inline constexpr std::string_view kEvictBarePodsField = "spec.rollout.evictBareP
 // pod keeps the node waiting.
 [[nodiscard]] std::optional<BlockedBy> why_pods_stay(const Pass& pass, const NodeDrain& drain, const NodeUse& use);
 
+// What `workloads: Evict` would bring a node that waits for pods, with or without spec.rollout.evictBarePods, whatever
+// its policy says now: for advice. Members of its pods' jobs on other nodes are not looked at.
+struct EvictionOutlook {
+  bool frees = false;  // So many pods are evicted that the node can change.
+  std::string why;     // Otherwise: which pods are not evicted, and why.
+  NodeUse bare;        // The pods without a controller among those that it evicts: nothing creates them again.
+};
+[[nodiscard]] EvictionOutlook eviction_outlook(const Pass& pass, const std::string& node,
+                                               const NodeAssessment& assessment, bool evict_bare_pods);
+
 // What a node of that name is drained for; nullopt: for nothing.
 using DrainOf = std::function<std::optional<NodeDrain>(const std::string& node)>;
 
