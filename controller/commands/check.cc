@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <string_view>
@@ -38,15 +39,47 @@ constexpr Duration kPoll = std::chrono::milliseconds(500);
 // waited for, except as --timeout says.
 constexpr Duration kLongest = std::chrono::minutes(1);
 
-// What was found, for people. A failed line decides the exit status.
+// A leader that lives renews its Lease in this time: only a longer wait is worth a line.
+constexpr Duration kUsual = std::chrono::seconds(3);
+
+// Prints each check when it is done. A failed one decides the exit status.
 struct Findings {
-  std::vector<std::pair<bool, std::string>> lines;
+  std::ostream* out = nullptr;
+  bool fine = true;
   std::optional<k8s::Error> unreachable;
+
+  void add(bool good, std::string_view text) {
+    print_line(*out, "{}{}", good ? "ok      " : "MISSING ", text);
+    *out << std::flush;
+    fine = fine && good;
+  }
+};
+
+// A wait for a leader, which is announced once: at once if nothing shows that one is alive.
+struct LeaderWait {
+  k8s::ObjectKey lease;
+  k8s::MonoTime begun;
+  Duration timeout;
+  bool announced = false;
+
+  // Until when, for a Lease that can be alive until `expires`.
+  [[nodiscard]] k8s::MonoTime end(k8s::MonoTime expires) const {
+    return std::max(begun + timeout, std::min(expires, begun + kLongest));
+  }
+  void announce(const std::string& why, bool looks_alive, k8s::MonoTime now, k8s::MonoTime expires, std::ostream& err) {
+    if (announced || (looks_alive && now < begun + kUsual)) return;
+    announced = true;
+    const Duration left = std::chrono::ceil<std::chrono::seconds>(end(expires) - now);
+    err << fmt::format("{}: {}. Waiting up to {} for an operator that renews Lease {}", kCommand, why,
+                       k8s::format_go_duration(left), k8s::to_string(lease))
+        << "\n"
+        << std::flush;
+  }
 };
 
 asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey key, Duration timeout,
-                                   Findings* found) {
-  const k8s::MonoTime begun = clock->monotonic();
+                                   Findings* found, std::ostream* err) {
+  LeaderWait wait{key, clock->monotonic(), timeout};
   LeaseRenewals renewals;
   std::string why;
   for (;;) {
@@ -54,26 +87,27 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
     const k8s::Result<std::string> lease = co_await client->get(resources::leases, key, call);
     const bool refused = !lease && lease.error().reason == k8s::Reason::forbidden;
     if (refused) {  // Waiting does not grant a missing permission.
-      found->lines.emplace_back(false, explain_error(lease.error(), "get", resources::leases, key.ns));
+      found->add(false, explain_error(lease.error(), "get", resources::leases, key.ns));
       co_return;
     }
     if (lease) renewals.see(*lease, clock->monotonic());
     why = lease ? renewals.why() : lease.error().message;
     if (renewals.renewed()) {
-      found->lines.emplace_back(true, fmt::format("Leader: {}", renewals.last().holder));
+      found->add(true, fmt::format("Leader: {}", renewals.last().holder));
       co_return;
     }
-    const k8s::MonoTime expires = std::min(renewals.expires(), begun + kLongest);
-    if (clock->monotonic() >= std::max(begun + timeout, expires)) break;
+    const k8s::MonoTime now = clock->monotonic();
+    if (now >= wait.end(renewals.expires())) break;
+    wait.announce(why, lease && looks_fresh(renewals.last(), clock->now()), now, renewals.expires(), *err);
     co_await clock->sleep_for(kPoll);
   }
-  const Duration waited = std::chrono::floor<std::chrono::seconds>(clock->monotonic() - begun);
-  found->lines.emplace_back(false, fmt::format("no leader within {}: {}. Run: kubectl get pods --namespace {}",
-                                               k8s::format_go_duration(std::max(timeout, waited)), why, key.ns));
+  const Duration waited = std::chrono::floor<std::chrono::seconds>(clock->monotonic() - wait.begun);
+  found->add(false, fmt::format("no leader within {}: {}. Run: kubectl get pods --namespace {}",
+                                k8s::format_go_duration(std::max(timeout, waited)), why, key.ns));
 }
 
-// Both, or neither: the operator does without them, but not with one.
-std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_t policies) {
+// Both; or neither, where that is intended: the operator does without them, but not with one.
+std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_t policies, bool without) {
   if (kinds.policies == Served::unknown || kinds.rollouts == Served::unknown)
     return {
         false,
@@ -81,10 +115,17 @@ std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_
         "hold the record"};
   if (kinds.policies == Served::yes && kinds.rollouts == Served::yes)
     return {true, fmt::format("the SharingPolicy/SharingRollout CRDs are installed; policies: {}", policies)};
-  if (kinds.policies == Served::no && kinds.rollouts == Served::no)
-    return {true,
-            "the SharingPolicy/SharingRollout CRDs are not installed in this cluster; the record is kept in the state "
-            "ConfigMap"};
+  if (kinds.policies == Served::no && kinds.rollouts == Served::no) {
+    const std::string_view what =
+        "the SharingPolicy/SharingRollout CRDs are not installed in this cluster; the record is kept in the state "
+        "ConfigMap";
+    if (without) return {true, std::string(what)};
+    return {false, fmt::format(
+                       "{}. SharingPolicies cannot be created or changed, and `rollout` cannot approve, abort or undo. "
+                       "Install the CRDs: `{}`, or upgrade the Helm release with crds.install=true. If they are "
+                       "left out on purpose, run this with --without-crds",
+                       what, kInstallCrds)};
+  }
   const bool rollouts = kinds.rollouts == Served::no;
   return {false,
           fmt::format(
@@ -161,22 +202,22 @@ asio::awaitable<void> check_writes(k8s::Writer* client, std::vector<Attempt> wan
     const k8s::Result<std::string> answer =
         co_await client->create(resources::self_subject_access_reviews, no_namespace, review, options);
     if (!answer) {
-      found->lines.emplace_back(false, "cannot check write permissions: " + answer.error().message);
+      found->add(false, "cannot check write permissions: " + answer.error().message);
       co_return;
     }
     const auto json = nlohmann::json::parse(*answer, nullptr, false);
     if (flag_at(object_at(json, "status"), "allowed")) {
       ++allowed;
     } else {
-      found->lines.emplace_back(false, fmt::format("permission to {}", in_words(attempt)));
+      found->add(false, fmt::format("permission to {}", in_words(attempt)));
     }
   }
   if (allowed == wanted.size())
-    found->lines.emplace_back(true, fmt::format("all {} write permissions that rollouts need are granted", allowed));
+    found->add(true, fmt::format("all {} write permissions that rollouts need are granted", allowed));
 }
 
 asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
-                                Findings* found) {
+                                Findings* found, std::ostream* err) {
   World world;
   std::vector<std::string> incomplete;
   PlannerSettings settings = options.planner_settings();
@@ -187,16 +228,16 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
     co_return;
   }
   settings = settings_of_operator(world, settings);
-  found->lines.emplace_back(
-      true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(), world.daemonsets.size()));
-  for (const std::string& missing : incomplete) found->lines.emplace_back(false, missing);
-  found->lines.push_back(sharing_kinds(kinds, world.policies.size()));
+  found->add(true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(), world.daemonsets.size()));
+  for (const std::string& missing : incomplete) found->add(false, missing);
+  const auto [complete, text] = sharing_kinds(kinds, world.policies.size(), check.without_crds);
+  found->add(complete, text);
   if (check.writes) {
     const std::vector<Attempt> wanted = writes_of(world, settings, options);
     co_await check_writes(client, wanted, found);
   }
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
-  co_await check_leader(client, clock, lease, check.timeout, found);
+  co_await check_leader(client, clock, lease, check.timeout, found, err);
 }
 
 }  // namespace
@@ -204,17 +245,13 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
 asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
                                       std::ostream* out, std::ostream* err) {
   Findings found;
-  co_await check_all(client, clock, options, check, &found);
+  found.out = out;
+  co_await check_all(client, clock, options, check, &found, err);
   if (found.unreachable) {
     print_line(*err, "{}: {}", kCommand, found.unreachable->message);
     co_return 2;
   }
-  bool fine = true;
-  for (const auto& [good, text] : found.lines) {
-    print_line(*out, "{}{}", good ? "ok      " : "MISSING ", text);
-    fine = fine && good;
-  }
-  co_return fine ? 0 : 1;
+  co_return found.fine ? 0 : 1;
 }
 
 int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err) {
@@ -236,6 +273,8 @@ Command make_check_command() {
     app.add_flag(
         "--writes", given->check.writes,
         "Also whether this account is allowed to send the operator's writes: for the operator's own, as `helm test`");
+    app.add_flag("--without-crds", given->check.without_crds,
+                 "The CRDs are left out on purpose: that they are not installed is no fault");
     add_connection(app, settings);
     settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name" || spec.name == "max-mode"; });
     app.footer(

@@ -19,12 +19,13 @@ struct CheckOptions {
   // Also whether this account may send the operator's writes (SelfSubjectAccessReview; nothing is written). A person's
   // account usually does not have these permissions.
   bool writes = false;
+  bool without_crds = false;  // The CRDs are left out on purpose: that neither is installed is no fault.
 };
 
 // One line for each check: read permissions, write permissions if requested, the CRDs, and a leader that renews its
 // Lease while this program looks. A holder that does not renew is watched until its Lease has expired, also where that
-// takes longer than the timeout. Exit status: 0 fine, 1 when something is missing, 2 when the cluster cannot be
-// reached.
+// takes longer than the timeout; what is waited for, and until when at most, is on `err` before the wait. Exit status:
+// 0 fine, 1 when something is missing, 2 when the cluster cannot be reached.
 [[nodiscard]] int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err);
 
 // The same on a given client.

@@ -151,6 +151,29 @@ TEST_F(CheckCommand, WithoutALeaseTheTimeoutIsAllThatIsWaited) {
   EXPECT_LE(sim.clock.monotonic() - begun, 2s);
 }
 
+boost::asio::awaitable<void> check_to_its_end(k8s::ApiClient* client, k8s::Clock* clock, CheckOptions options,
+                                              std::ostream* out, std::ostream* err) {
+  (void)co_await check_on_cluster(client, clock, Options(), options, out, err);
+}
+
+// Somebody at a terminal sees at once that nobody leads, and for how long the command waits.
+TEST_F(CheckCommand, WhatIsWaitedForIsSaidBeforeTheWait) {
+  create_lease(-1h);
+  CheckOptions options;
+  options.timeout = 30s;
+  const auto ended = sim.start(check_to_its_end(&client, &sim.clock, options, &out, &err));
+  sim.clock.run_for(2s);
+  EXPECT_FALSE(*ended);
+  EXPECT_THAT(out.str(), HasSubstr("ok      the SharingPolicy/SharingRollout CRDs are installed")) << "as it was found";
+  EXPECT_THAT(err.str(), HasSubstr("gpu-sharing-operator check: pod-1 has not renewed the Lease since 2025-12-31T23:"));
+  EXPECT_THAT(err.str(), HasSubstr("Waiting up to 30s for an operator that renews Lease "
+                                   "gpu-sharing-operator/gpu-sharing-operator\n"));
+  const std::string announced = err.str();
+  sim.clock.run_for(40s);
+  EXPECT_TRUE(*ended);
+  EXPECT_EQ(err.str(), announced) << "once";
+}
+
 TEST_F(CheckCommand, WhereNoLeaseIsTheOperatorMayRunInAnotherNamespace) {
   EXPECT_EQ(said_of_none(),
             "No operator is running: Lease gpu-sharing-operator/gpu-sharing-operator does not exist. If the operator "

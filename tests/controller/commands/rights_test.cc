@@ -29,6 +29,7 @@
 namespace gso {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
@@ -180,14 +181,23 @@ TEST_F(Rights, CheckMissesTheOneOfOurCrdsThatIsGone) {
   EXPECT_THAT(out.str(), HasSubstr("MISSING CRD sharingrollouts.gpusharing.dev is not installed"));
 }
 
-TEST_F(OurClusterWithoutCrds, CheckIsFineWithNeitherOfOurCrds) {
-  std::ostringstream out;
-  std::ostringstream err;
+TEST_F(OurClusterWithoutCrds, CheckMissesBothOfOurCrdsUnlessTheyAreLeftOutOnPurpose) {
   CheckOptions options;
   options.timeout = std::chrono::seconds(1);
-  (void)sim.run(check_on_cluster(&client, &sim.clock, Options(), options, &out, &err));
-  EXPECT_THAT(out.str(), HasSubstr("ok      the SharingPolicy/SharingRollout CRDs are not installed in this cluster; "
-                                   "the record is kept in the state ConfigMap"));
+  const auto says = [&] {
+    std::ostringstream out;
+    std::ostringstream err;
+    (void)sim.run(check_on_cluster(&client, &sim.clock, Options(), options, &out, &err));
+    return out.str();
+  };
+  const std::string what =
+      "the SharingPolicy/SharingRollout CRDs are not installed in this cluster; the record is kept "
+      "in the state ConfigMap";
+  EXPECT_THAT(says(), AllOf(HasSubstr("MISSING " + what + ". "),
+                            HasSubstr("Install the CRDs: `kubectl apply --server-side -f crds/`"),
+                            HasSubstr("--without-crds")));
+  options.without_crds = true;
+  EXPECT_THAT(says(), HasSubstr("ok      " + what + "\n"));
 }
 
 // Rights in one namespace only: what a team has.
