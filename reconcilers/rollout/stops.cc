@@ -258,11 +258,14 @@ std::string gone_crds_text(const Pass& pass) {
       names += fmt::format("{}{}{}", names.empty() ? "" : ", ", name, stop.empty() ? "" : " (" + stop + ")");
   }
   if (shown > 5) names += fmt::format(" and {} more", shown - 5);
+  // Only the operator certainly looks at a cluster: commands also read files.
+  const bool of_operator = pass.s.settings.options_text.has_value();
   return fmt::format(
-      "The SharingPolicy/SharingRollout CRDs are not installed in this cluster, or no SharingPolicy is in the input of "
-      "`plan`: the last known specs of these policies apply: {}. Install the CRDs again: {}. To work without these "
-      "policies from now on: {}",
-      names, kInstallCrds, forget_policies_command(pass.s.settings));
+      "The SharingPolicy/SharingRollout CRDs are not installed in this cluster{}: the last known specs of these "
+      "policies "
+      "apply: {}. Install the CRDs again: {}. To work without these policies from now on: {}",
+      of_operator ? "" : ", or the files that were read contain neither the CRDs nor a SharingPolicy", names,
+      kInstallCrds, forget_policies_command(pass.s.settings));
 }
 
 }  // namespace
