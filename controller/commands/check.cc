@@ -70,10 +70,9 @@ struct LeaderWait {
     if (announced || (looks_alive && now < begun + kUsual)) return;
     announced = true;
     const Duration left = std::chrono::ceil<std::chrono::seconds>(end(expires) - now);
-    err << fmt::format("{}: {}. Waiting up to {} for an operator that renews Lease {}", kCommand, why,
-                       k8s::format_go_duration(left), k8s::to_string(lease))
-        << "\n"
-        << std::flush;
+    print_line(err, "{}: {}. Waiting up to {} for an operator that renews Lease {}", kCommand, why,
+               k8s::format_go_duration(left), k8s::to_string(lease));
+    err << std::flush;
   }
 };
 

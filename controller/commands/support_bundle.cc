@@ -17,7 +17,9 @@
 
 #include "controller/commands/audit.h"
 #include "controller/commands/explain.h"
+#include "controller/commands/rollout/status_text.h"
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/gzip.h"
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/redaction.h"
 #include "controller/commands/shared/session.h"
@@ -256,6 +258,13 @@ std::string planned_actions(const Snapshot& snapshot, FleetIndex& index) {
   return out;
 }
 
+void add_rollout_status(Bundle& bundle, const ClusterView& view, const PlannerSettings& settings, k8s::Clock* clock) {
+  const std::string text = rollout_status_text(view, settings, clock, false);
+  if (text.empty()) return;
+  bundle.archive.add("rollout-status.txt", redacted(text));
+  bundle.archive.add("rollout-status.json", redacted(rollout_status_text(view, settings, clock, true)));
+}
+
 // What plan, status, explain and audit would print.
 void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& settings, k8s::WallTime now) {
   FleetIndex index;
@@ -316,11 +325,14 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
   if (!judged && read.error().reason != k8s::Reason::forbidden) co_return std::unexpected(read.error());
   if (!judged) {
     append_unique(view.incomplete, read.error().message);
-    append_unique(view.incomplete,
-                  "status.txt, explain.txt, plan.txt and audit.txt are missing: they need permission to list nodes and "
-                  "daemonsets");
+    append_unique(
+        view.incomplete,
+        "status.txt, rollout-status.txt, explain.txt, plan.txt and audit.txt are missing: they need permission "
+        "to list nodes and daemonsets");
   }
   settings = settings_of_operator(view.world, settings);
+  const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
+  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
   Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}, {}};
   bundle.archive.add("version.txt", fmt::format("gpu-sharing-operator {}\ntaken {}\n", version(),
                                                 k8s::format_micro_time(clock->now())));
@@ -333,12 +345,15 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
     co_await add_list(&bundle, wanted[i]);
   }
   co_await add_logs(&bundle);
-  if (judged) add_findings(bundle, view, settings, clock->now());
+  if (judged) {
+    add_rollout_status(bundle, view, settings, clock);
+    add_findings(bundle, view, settings, clock->now());
+  }
   std::string missing;
   for (const std::string& what : bundle.incomplete) missing += what + "\n";
   bundle.archive.add("incomplete.txt", missing);
   if (incomplete != nullptr) *incomplete = bundle.incomplete;
-  co_return std::move(bundle.archive).finish();
+  co_return gzipped(std::move(bundle.archive).finish());
 }
 
 int run_support_bundle(const SupportBundleOptions& bundle, const Options& options, std::ostream& out,
@@ -350,7 +365,7 @@ int run_support_bundle(const SupportBundleOptions& bundle, const Options& option
 Command make_support_bundle_command() {
   const auto bundle = std::make_shared<SupportBundleOptions>();
   const auto describe = [bundle](CLI::App& app, OptionFlags& settings) {
-    app.add_option("-o,--output", bundle->file, "Where the tar archive goes, - for stdout")
+    app.add_option("-o,--output", bundle->file, "Where the archive (.tar.gz) goes, - for stdout")
         ->default_str(bundle->file)
         ->type_name("FILE");
     add_connection(app, settings);

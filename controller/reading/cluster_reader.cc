@@ -355,7 +355,7 @@ std::string coverage_gap(const World& world, const PlannerSettings& settings) {
 
 asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock* clock, PlannerSettings settings,
                                                 ClusterView* view) {
-  k8s::Result<void> read = co_await read_world(client, settings, &view->world, &view->incomplete);
+  k8s::Result<void> read = co_await read_world(client, settings, &view->world, &view->incomplete, &view->sharing_kinds);
   if (!read) co_return read;
   KaiWorld& kai = view->world.kai;
   const Look look{client, &view->incomplete};

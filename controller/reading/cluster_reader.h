@@ -35,6 +35,7 @@ struct ClusterView {
   std::map<std::string, NodeConsumers> consumers;
   std::vector<std::string> incomplete;      // What cannot be read, by whom, and which rule is missing; each once.
   std::optional<NoOperator> no_operator{};  // Filled by commands that say so; never known of manifests.
+  SharingKinds sharing_kinds{};             // Of a cluster that was read.
 };
 
 // Not empty: what device plugins load in these namespaces cannot be read, so it was not checked and "no errors" would

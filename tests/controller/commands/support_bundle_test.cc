@@ -9,7 +9,9 @@
 
 #include "controller/commands/support_bundle.h"
 #include "k8sclient/transport/transport.h"
+#include "tests/controller/commands/rollout_commands.h"
 #include "tests/controller/our_cluster.h"
+#include "tests/controller/unpacked.h"
 
 namespace gso {
 namespace {
@@ -62,7 +64,7 @@ class Bundles : public OurClusterWithoutCrds {
     k8s::ApiClient mine(&logs, &sim.clock, k8s::ClientOptions());
     const k8s::Result<std::string> bytes = sim.run(support_bundle(&mine, &sim.clock, Options()));
     EXPECT_TRUE(bytes.has_value()) << bytes.error().message;
-    return bytes.value_or("");
+    return unpacked(bytes.value_or(""));
   }
 };
 
@@ -79,19 +81,18 @@ TEST_F(Bundles, HoldObjectsAndFindingsAndNoSecrets) {
              "reportingController":")" +
             who + "\"}");
   }
-  const k8s::Result<std::string> bytes = sim.run(support_bundle(&client, &sim.clock, Options()));
-  ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
-  EXPECT_EQ(bytes->size() % 512, 0U);
-  EXPECT_THAT(*bytes, HasSubstr("said by gpusharing.dev/gpu-sharing-operator"));
-  EXPECT_THAT(*bytes, Not(HasSubstr("said by kubelet"))) << "who is not ours is not taken along";
+  const std::string bytes = bundle();
+  EXPECT_EQ(bytes.size() % 512, 0U);
+  EXPECT_THAT(bytes, HasSubstr("said by gpusharing.dev/gpu-sharing-operator"));
+  EXPECT_THAT(bytes, Not(HasSubstr("said by kubelet"))) << "who is not ours is not taken along";
   for (const char* file : {"objects/nodes.json", "objects/gpu-operator/daemonsets.json", "status.txt", "audit.txt",
                            "plan.txt", "incomplete.txt", "version.txt"}) {
-    EXPECT_THAT(*bytes, HasSubstr(file));
+    EXPECT_THAT(bytes, HasSubstr(file));
   }
-  EXPECT_THAT(*bytes, Not(HasSubstr("hunter2")));
-  EXPECT_THAT(*bytes, Not(HasSubstr("last-applied")));
-  EXPECT_THAT(*bytes, Not(HasSubstr("managedFields")));
-  EXPECT_THAT(*bytes, HasSubstr("(redacted)"));
+  EXPECT_THAT(bytes, Not(HasSubstr("hunter2")));
+  EXPECT_THAT(bytes, Not(HasSubstr("last-applied")));
+  EXPECT_THAT(bytes, Not(HasSubstr("managedFields")));
+  EXPECT_THAT(bytes, HasSubstr("(redacted)"));
 }
 
 // What somebody far away asks for next: why the plugin's container ended, what refuses evictions, and who uses the
@@ -134,6 +135,35 @@ TEST_F(Bundles, HaveNoLogOfProgramsThatAreNotTheOperators) {
   EXPECT_THAT(bytes, HasSubstr("/pods/leader/log?container=operator&tailLines=5000"));
   EXPECT_THAT(bytes, HasSubstr("/pods/leader/log?container=c&previous=true&tailLines=200"));
   EXPECT_THAT(bytes, Not(HasSubstr("/pods/database/log")));
+}
+
+// What on-call would look at first. Without the CRDs, what still stops nodes, and why no rollout is shown.
+TEST_F(Bundles, HaveTheStatusOfRollouts) {
+  const std::string without = bundle();
+  EXPECT_THAT(without, AllOf(HasSubstr("rollout-status.txt"), HasSubstr("rollout-status.json"),
+                             HasSubstr("CRDs are not installed in this cluster, so no rollout is shown")));
+}
+
+class BundlesOfRollouts : public RolloutCommand {};
+
+TEST_F(BundlesOfRollouts, HaveEachRolloutInProgressAsTextAndAsJson) {
+  rollout("default-any-1", "Progressing", "v1-00000000000000aa");
+  const k8s::Result<std::string> packed = sim.run(support_bundle(&client, &sim.clock, Options()));
+  ASSERT_TRUE(packed.has_value()) << packed.error().message;
+  const std::string bytes = unpacked(*packed);
+  EXPECT_THAT(bytes, AllOf(HasSubstr("rollout-status.txt"), HasSubstr("rollout-status.json")));
+  EXPECT_THAT(bytes, HasSubstr("default-any-1: Progressing\n"));
+  EXPECT_THAT(bytes, HasSubstr(" to v1-00000000000000aa under policy default\n"));
+  EXPECT_THAT(bytes, HasSubstr("\"toRevision\": \"v1-00000000000000aa\""));
+}
+
+// A stopped operator is the first thing to know about what the bundle has.
+TEST_F(Bundles, SayThatNoOperatorRuns) {
+  post("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases",
+       R"({"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"gpu-sharing-operator"},
+           "spec":{"holderIdentity":"pod-1","leaseDurationSeconds":15,"renewTime":"2025-12-31T00:00:00.000000Z"}})");
+  EXPECT_THAT(bundle(),
+              HasSubstr("No operator is running: pod-1 has not renewed the Lease since 2025-12-31T00:00:00Z"));
 }
 
 }  // namespace
