@@ -18,7 +18,7 @@ build=${GSODEV_BUILD:-$project/build/debug}
 logs=$project/build/test-results/conformance
 jobs=${GSODEV_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first.
-all_parts=(bad-input kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live upgrade seeds
+all_parts=(bad-input kai-race kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live upgrade seeds
   quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps leaving label-owners seed-commands chart pod-mutation kubectl-commands sequences playground custom-resources)
 # Only when named: it builds a Go program and measures, which nothing should do beside it.
 named_parts=(fleet-bench)
@@ -165,6 +165,13 @@ kai() {
   up --api-only
   "$here/controlplane/build.sh" helm >/dev/null
   bounded "$here/kai_test.sh" "$cluster" "$build"
+}
+
+# A binder that races with the collection of reservations.
+kai-race() {
+  up --api-only
+  "$here/controlplane/build.sh" helm >/dev/null
+  bounded "$here/kai_race_test.sh" "$cluster" "$build"
 }
 
 # Starts its control plane itself, and takes it down: that is what it tries.

@@ -16,7 +16,7 @@ no watch is faster for sure. The operator's own writes count at once.
 S1    each Node that a PATCH takes out of service against     that mechanism DaemonSetRestart keeps none (it promises
       the budgets of cluster, policy and group as of then     none): it starts no Node
 S2    deletions: operands by their DaemonSet's uid, the uid   whether a reservation pod passed every check of its
-      as a precondition, listed in the Node's change or not   collection (kai_test.sh judges that)
+      as a precondition, listed in the Node's change or not   collection (kai_judge.py judges that)
       Ready; S2b evictions; S2c clients under pods that go    CUDA clients that no Pod object shows
 S3    labels, annotations, keys and DaemonSets: by who wrote  the reasons of mode "enforce", which no story uses
       them last, NFD's list and the keys that are ours
