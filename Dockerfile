@@ -10,6 +10,8 @@ ARG SOURCE_DATE_EPOCH=0
 ENV SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH}
 # Path in the build context of a binary that has been built on the same Debian release; empty: it is built here.
 ARG BINARY=
+# An archive of all that Debian published, for packages that its mirrors have replaced (docs/releasing.md).
+ARG GSO_DEBIAN_SNAPSHOT=
 WORKDIR /src
 COPY . .
 # ./dev reads the lists of Debian's packages and installs what is missing.

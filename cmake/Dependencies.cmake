@@ -38,13 +38,8 @@ if(GSO_STATIC_DEPENDENCIES)
   set(GSO_NGHTTP2 ${GSO_NGHTTP2_ARCHIVE})
 endif()
 
-# libcurl is built from Debian's newer source package (build.sh says why), once for all presets. The text of build.sh is part
-# of the key of what it has built, so the variable keeps its name there until another libcurl is pinned.
-set(libcurl_environment)
-if(DEFINED ENV{GSODEV_CACHE})
-  set(libcurl_environment GSO_CACHE=$ENV{GSODEV_CACHE})
-endif()
-execute_process(COMMAND ${CMAKE_COMMAND} -E env ${libcurl_environment} ${PROJECT_SOURCE_DIR}/cmake/libcurl/build.sh
+# libcurl is built from Debian's newer source package (build.sh says why), once for all presets.
+execute_process(COMMAND ${PROJECT_SOURCE_DIR}/cmake/libcurl/build.sh
   OUTPUT_VARIABLE GSO_LIBCURL OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libcurl/build.sh)
 add_library(gso_libcurl STATIC IMPORTED)

@@ -5,7 +5,7 @@ the time zones, as an OCI archive with an SPDX bill of materials. The same input
 usage: build.py BINARY VERSION OUT_DIR [--rootfs DIR] [--lock] [--check]
 
 Libraries come from the packages of packages.lock, each pinned by version and SHA-256, fetched by apt-get; what the mirrors
-have replaced since, from Debian's archive of all that it ever published (GSO_DEBIAN_SNAPSHOT names another address). What is
+have replaced since, from an archive of all that Debian ever published, if GSO_DEBIAN_SNAPSHOT or apt itself names one. What is
 fetched is said, and a mirror that is silent for GSODEV_IMAGE_PATIENCE seconds (60) is left alone. --lock writes that file anew from
 what the binary loads on this machine, and fails if the mirrors have a newer version of a library that is inside the binary.
 --rootfs only fills DIR. --check builds it a second time, and fails where a byte differs.
@@ -31,7 +31,9 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 LOCK = pathlib.Path(os.environ.get("GSODEV_IMAGE_LOCK", HERE / "packages.lock"))
-SNAPSHOT = os.environ.get("GSO_DEBIAN_SNAPSHOT", "https://snapshot.debian.org/archive")
+# What apt calls the archives of all that Debian ever published. apt has both by itself from Debian 13 on.
+ARCHIVES = {"debian": "Acquire::Snapshots::URI::Origin::Debian",
+            "debian-security": "Acquire::Snapshots::URI::Override::Label::Debian-Security"}
 # Seconds that a mirror or the archive may be silent, and that apt-get may take for ten packages.
 PATIENCE = int(os.environ.get("GSODEV_IMAGE_PATIENCE", "60"))
 ALWAYS = ["tzdata"]
@@ -152,18 +154,29 @@ def locked():
             yield line.split()
 
 
+def archive_as_of(archive, when):
+    """The address of "debian" or "debian-security" as it was then; empty: this machine names no archive."""
+    if named := os.environ.get("GSO_DEBIAN_SNAPSHOT"):
+        return f"{named}/{archive}/{when}/"
+    found = re.match(r"address='(.*)'$", run("apt-config", "shell", "address", ARCHIVES[archive]).strip())
+    return found[1].replace("@SNAPSHOTID@", when) if found else ""
+
+
 def from_snapshot(name, version, path, said):
     """The package's bytes as Debian published them when the lock was written."""
     when = re.search(r"^# snapshot (\S+?):", LOCK.read_text(encoding="utf-8"), re.MULTILINE)[1]
-    archive = "debian-security" if path.startswith("pool/updates/") else "debian"
-    address = f"{SNAPSHOT}/{archive}/{when}/{path}"
-    note(f"fetching {address}")
-    try:
-        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
-            return answer.read()
-    except (OSError, urllib.error.URLError) as error:
-        sys.exit(f"{name} {version} can be fetched neither by apt-get:\n{said.strip()}\nnor from {address}: {error}\n"
-                 "`./dev image --lock` takes the present versions instead; commit the lock that it writes.")
+    archive = archive_as_of("debian-security" if path.startswith("pool/updates/") else "debian", when)
+    error = "which GSO_DEBIAN_SNAPSHOT can name (docs/releasing.md): it is not set, and apt knows none"
+    if archive:
+        address = f"{archive.rstrip('/')}/{path}"
+        note(f"fetching {address}")
+        try:
+            with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
+                return answer.read()
+        except (OSError, urllib.error.URLError) as failure:
+            error = f"{address}: {failure}"
+    sys.exit(f"{name} {version} can be fetched neither by apt-get:\n{said.strip()}\nnor from an archive of what Debian published, {error}\n"
+             "`./dev image --lock` takes the present versions instead; commit the lock that it writes.")
 
 
 def fetch(folder):
@@ -225,7 +238,7 @@ def refuse_unpatched(libraries):
     for name, version in libraries:
         if version.endswith("unpatched"):
             sys.exit(f"the binary contains {name} {version}: Debian's security patches for it could not be fetched when it was built. "
-                     "Remove its folder from the cache (libcurl in GSODEV_CACHE), and build again where a mirror or snapshot.debian.org has them.")
+                     "Remove its folder from the cache (libcurl in GSODEV_CACHE), and build again where a mirror or GSO_DEBIAN_SNAPSHOT has them (docs/releasing.md).")
 
 
 def tar_of(root, when):

@@ -71,6 +71,28 @@ class Packages(unittest.TestCase):
         self.publish("debian-security/20260102T030405Z/pool/updates/main/two_2.0_amd64.deb", "bytes of two=2.0")
         self.assertEqual(self.fetch(), {"one": "bytes of one=1.0", "two": "bytes of two=2.0"})
 
+    def name_in_apt(self, address):
+        """As an apt that knows an archive does, or none."""
+        del os.environ["GSO_DEBIAN_SNAPSHOT"]
+        program = self.folder / "bin/apt-config"
+        answer = f"""echo "$2='{address}/$archive/@SNAPSHOTID@/'\"""" if address else ""
+        program.write_text(f"#!/bin/sh\ncase $3 in *Security) archive=debian-security ;; *) archive=debian ;; esac\n{answer}\n", encoding="utf-8")
+        program.chmod(0o755)
+
+    def test_or_from_the_archive_that_apt_knows(self):
+        os.environ["MIRRORED"] = ""
+        self.publish("debian/20260102T030405Z/pool/main/one_1.0_amd64.deb", "bytes of one=1.0")
+        self.publish("debian-security/20260102T030405Z/pool/updates/main/two_2.0_amd64.deb", "bytes of two=2.0")
+        self.name_in_apt(f"file://{self.folder}/snapshot")
+        self.assertEqual(self.fetch(), {"one": "bytes of one=1.0", "two": "bytes of two=2.0"})
+
+    def test_where_no_archive_is_named_it_says_what_to_configure(self):
+        os.environ["MIRRORED"] = "two=2.0"
+        self.name_in_apt("")
+        message = self.refusal()
+        for wanted in ("E: Version '1.0' for 'one' was not found", "GSO_DEBIAN_SNAPSHOT", "docs/releasing.md", "./dev image --lock"):
+            self.assertIn(wanted, message)
+
     def test_other_bytes_are_refused_wherever_they_come_from(self):
         os.environ["MIRRORED"] = "two=2.0"
         self.publish("debian/20260102T030405Z/pool/main/one_1.0_amd64.deb", "other bytes")

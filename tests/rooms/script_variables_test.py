@@ -10,7 +10,6 @@ import subprocess
 import sys
 
 ALLOWED = {
-    "GSO_CACHE": "only cmake/libcurl/build.sh, which cmake starts with it",
     "GSO_DEBIAN_SNAPSHOT": "for one build",
     "GSO_LIBCURL_SOURCES": "for one build",
     "GSO_BIN": "of the scenarios, which start the program with PATH alone",
@@ -23,8 +22,6 @@ ALLOWED = {
     "GSO_NAME": "a placeholder",
 }
 USE = re.compile(r"\bGSO_[A-Z][A-Z_]*[A-Z]\b")
-# In one file only.
-ONLY_IN = {"GSO_CACHE": {"cmake/libcurl/build.sh"}}
 
 
 def scripts(root):
@@ -34,10 +31,9 @@ def scripts(root):
     return [name for name in names if name.endswith((".sh", ".py")) or name in ("dev", "Dockerfile", ".ci/run")]
 
 
-def wrong(name, text, settings):
+def wrong(text, settings):
     """The variables of a script that are neither settings of the program nor allowed."""
-    return sorted({variable for variable in USE.findall(text)
-                   if variable not in settings and (variable not in ALLOWED or name not in ONLY_IN.get(variable, {name}))})
+    return sorted({variable for variable in USE.findall(text) if variable not in settings and variable not in ALLOWED})
 
 
 def main():
@@ -45,7 +41,7 @@ def main():
     settings = set(re.findall(r"\[(GSO_\w+)\]", (root / "docs/command-line.md").read_text(encoding="utf-8")))
     failures = []
     for text, expected in (("GSO_LOG_LEVEL=x run", []), ("${GSO_CACHE:-}", ["GSO_CACHE"]), ("$GSODEV_CACHE GSO_BIN=y", []), ("os.environ['GSO_SPEED']", ["GSO_SPEED"])):
-        if wrong("tests/a.sh", text, {"GSO_LOG_LEVEL"}) != expected:
+        if wrong(text, {"GSO_LOG_LEVEL"}) != expected:
             failures.append(f"this test finds other variables in: {text}")
     if "GSO_LOG_LEVEL" not in settings:
         failures.append("no settings are found in docs/command-line.md")
@@ -53,7 +49,7 @@ def main():
     for name in scripts(root):
         if name.endswith(own):
             continue
-        for variable in wrong(name, (root / name).read_text(encoding="utf-8"), settings):
+        for variable in wrong((root / name).read_text(encoding="utf-8"), settings):
             failures.append(f"{name}: {variable} is no setting of the program: call it {variable.replace('GSO_', 'GSODEV_', 1)}")
     for failure in failures:
         print(failure)
