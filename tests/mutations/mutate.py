@@ -174,8 +174,8 @@ def ask(suite, test=None):
         if line.startswith("FAIL "):
             return line.split(":")[0].split()[-1]
     for line in done.stderr.splitlines() if suite == "mps_daemon" else []:
-        if line.startswith(("FAIL: ", "ERROR: ")):
-            return "MpsDaemon." + line.split()[1]
+        if line.startswith(("FAIL: ", "ERROR: ")):  # FAIL: test_x (directories_test.Directories.test_x)
+            return ".".join(line.rstrip(")").split(".")[-2:])
     # A crash names no test; one that was asked alone is known all the same.
     return test if test and "*" not in test else "it ended with status %d" % done.returncode
 

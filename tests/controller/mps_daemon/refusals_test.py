@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Nodes and arguments that `mps-daemon` refuses, and what it says of them.
+
+usage: refusals_test.py BINARY
+"""
+import subprocess
+import unittest
+
+from daemon_case import BINARY, DaemonCase
+
+
+class Refusals(DaemonCase):
+    def refuses(self, *words):
+        before = self.modes()
+        for verb in ("check", "run"):
+            done = self.once(verb)
+            self.assertEqual(done.returncode, 1, done)
+            for word in words:
+                self.assertIn(word, self.report())
+                self.assertIn(word, done.stdout if verb == "check" else done.stderr)
+        self.assertEqual(self.modes(), before)
+
+    def test_refuses_without_the_control_program(self):
+        (self.root / "programs/nvidia-cuda-mps-control").unlink()
+        self.refuses("nvidia-cuda-mps-control is not in the PATH", "runtimeClassName")
+
+    def test_refuses_without_nvidia_smi(self):
+        (self.root / "programs/nvidia-smi").unlink()
+        self.refuses("cannot run nvidia-smi", "with the capability utility")
+
+    def test_refuses_a_node_without_gpus(self):
+        self.gpus("")
+        self.refuses("nvidia-smi failed: No devices were found")
+
+    def test_refuses_mig_and_a_prohibited_gpu_and_names_both(self):
+        self.gpus("GPU-1, 570.12, Default, Enabled\nGPU-2, 570.12, Prohibited, Disabled\n")
+        self.refuses("GPU GPU-1 has MIG enabled", "GPU GPU-2 is in compute mode Prohibited")
+        self.assertFalse((self.root / "pipe").exists())  # A client that mounts it would look for no other one.
+
+    def test_refuses_a_pipe_directory_that_is_not_writable(self):
+        (self.root / "pipe").write_text("a file")
+        self.refuses(f"pipe directory {self.root}/pipe is not writable")
+
+    def test_refuses_a_node_where_a_daemon_runs(self):
+        (self.root / "processes/4711").mkdir()
+        (self.root / "processes/4711/cmdline").write_bytes(b"/usr/bin/nvidia-cuda-mps-control\0-d\0")
+        self.refuses("an MPS control daemon runs on this node already (process 4711)", "mode observe")
+
+    def test_a_command_to_a_daemon_is_no_daemon(self):
+        # As the readiness probe, which begins together with the container, and a person on the node.
+        (self.root / "processes/4711").mkdir()
+        for arguments in (b"", b"-v\0", b"-q\0", b"server\0list\0"):
+            (self.root / "processes/4711/cmdline").write_bytes(b"/usr/bin/nvidia-cuda-mps-control\0" + arguments)
+            done = self.once("check")
+            self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.root}/pipe driver=570.12 gpus=2\n"))
+
+    def test_refuses_a_pipe_directory_where_a_daemon_answers(self):
+        self.host_daemon()
+        self.refuses(f"an MPS control daemon answers in {self.root}/pipe already")
+        self.assertEqual(self.calls(), [])
+
+    def test_refuses_to_run_without_the_right_to_set_the_compute_mode(self):
+        (self.state / "no-root").touch()
+        done = self.once("run")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("GPU GPU-1: the compute mode EXCLUSIVE_PROCESS was not set", self.report())
+        self.assertIn("Insufficient Permissions. Only root is allowed", self.report())
+
+    def test_refuses_a_memory_that_it_cannot_read(self):
+        self.memory().write_text("{")
+        done = self.once("run")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("compute-modes.json: the compute modes from before the MPS daemon cannot be read", self.report())
+        self.assertEqual(self.calls(), [])
+
+    def test_a_fit_node_passes_the_check_and_keeps_its_compute_mode(self):
+        done = self.once("check")
+        self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.root}/pipe driver=570.12 gpus=2\n"))
+        self.assertEqual(self.report(), done.stdout)
+        self.assertEqual(self.calls(), [])
+
+    def test_names_a_wrong_argument(self):
+        for words in (["--pinned-memory-limit", "0=10"], ["--pinned-memory-limit", "10G"], ["--pinned-memory-limit", "0=0G"],
+                      ["--active-thread-percentage", "0"], ["--server-user", "-1"], ["--compute-mode", "Shared"], ["--stop-timeout", "2"]):
+            done = self.once("run", *words)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn(words[0], done.stderr)
+
+    def test_refuses_a_pipe_directory_that_is_too_long_for_a_socket(self):
+        for verb in ("run", "check", "observe", "ready"):
+            done = subprocess.run([BINARY, "mps-daemon", verb, "--pipe-directory", "/" + 88 * "d"], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn("has 89 characters: choose one of at most 88", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
