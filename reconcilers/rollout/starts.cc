@@ -12,6 +12,7 @@
 #include "reconcilers/rollout/gang_peers.h"
 #include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/managed_keys.h"
+#include "reconcilers/rollout/node_start.h"
 #include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -293,7 +294,7 @@ class Starter {
     slots_.take(key, *a);
     if (!is_repair(name)) ++started_[{key, std::string(a->product.view())}];
     objects_.ensure(view, std::string(a->target.view()));
-    start(*node, *a, rollout, live);
+    start_node(pass_, *node, *a, rollout, live);
     return Outcome::started;
   }
 
@@ -327,7 +328,7 @@ class Starter {
       ++started_[{key, std::string(other.product.view())}];
       busy_.start(key.policy);
       objects_.ensure(view, std::string(other.target.view()));
-      start(*pass_.s.world.nodes.find(peer), other, rollout, false);
+      start_node(pass_, *pass_.s.world.nodes.find(peer), other, rollout, false);
     }
     return Outcome::started;
   }
@@ -353,37 +354,6 @@ class Starter {
     }
     if (!all) slots_ = before;
     return all;
-  }
-
-  void start(const Node& node, const NodeAssessment& a, const RolloutSpec& rollout, bool live) {
-    const std::string& name = node.meta.name;
-    const NodeView view = view_of(pass_, node, a);
-    NodeChange change = begin_change(view, {a.transition, a.cause});
-    // A canary that was verified and then stopped serving still counts for or against its revision.
-    const RolloutKey profile_rollout = pass_.index.rollout_key_of(a);
-    RolloutView& rollout_view = rollout_of(pass_, profile_rollout);
-    const bool was_canary =
-        a.loaded.revision == a.target && !rollout_view.is_verified_on(std::string(a.product.view())) &&
-        (is_recorded_canary(rollout_view, name) || rollout_view.canary_passed(std::string(a.product.view())));
-    change.served = change.served || was_canary;
-    if (change.served && !rollout_view.canary_passed(std::string(a.product.view())))
-      rollout_view.started_canaries.insert(name);
-    const bool cordon = start_cordons(rollout.cordon, a.transition, live);
-    pass_.add(patch_into(view, change, {.cordon = cordon, .with_label = live}), "Update",
-              fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
-                          a.target.view(), to_string(a.cause), to_string(a.transition)),
-              true, name);
-    pass_.plan.timers.push_back(unchanged_timer(name, a.target.view()));
-    if (!live) {
-      pass_.plan.consumers_wanted.insert(name);
-      pass_.plan.timers.push_back(draining_timer(name, change));
-      return;
-    }
-    const auto first = first_components(a, change.kind);
-    for (PlannedAction& deletion : deletions(view, change, first, fmt::format("to {}", a.target.view()))) {
-      pass_.add(std::move(deletion.action), deletion.reason, std::move(deletion.message), true, name);
-    }
-    pass_.plan.timers.push_back(verifying_timer(name, change));
   }
 
   Pass& pass_;
