@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <iostream>
 #include <ostream>
 #include <utility>
 
@@ -183,6 +185,14 @@ int run_plugin(const std::vector<std::string>& arguments, std::istream& in, std:
   return code;
 }
 
+// `out` is a pipe whose reader has ended, as `head -1` does: it has what it wanted, and no one needs a message. Asked
+// of the system, because other calls have changed errno since the write.
+bool has_lost_its_reader(const std::ostream& out) {
+  if (&out != &std::cout) return false;
+  pollfd descriptor{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&descriptor, 1, 0) == 1 && (descriptor.revents & POLLERR) != 0;
+}
+
 }  // namespace
 
 int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out, std::ostream& err,
@@ -198,7 +208,7 @@ int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::os
   // Half an answer must not pass for a whole one in a pipeline.
   out.flush();
   if (out) return code;
-  messages << "gpu-sharing-operator: the output cannot be written to stdout\n";
+  if (!has_lost_its_reader(out)) messages << "gpu-sharing-operator: the output cannot be written to stdout\n";
   return kUsage;
 }
 

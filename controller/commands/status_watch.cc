@@ -84,7 +84,7 @@ class FleetView {
         code = verdict.exit_status;
         last = verdict.last;
       }
-      if (last) break;
+      if (last || !*out) break;  // Nobody sees a view that cannot be written.
       if (timed_out_) {
         code = kTimedOut;
         break;
