@@ -17,6 +17,7 @@
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/sarif.h"
+#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/manifests.h"
@@ -223,16 +224,19 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
   print_heading(found, view, heading);
   if (!unknown.empty()) print_line(heading, "{}.", unknown);
   if (assumed) print_line(heading, "{}.", kAssumedBaseline);
+  std::ostringstream text;
   if (form == OutputForm::markdown) {
-    print_markdown(found, heading.str(), out);
+    print_markdown(found, heading.str(), text);
   } else {
-    out << heading.str();
-    print_problems(found.problems, assumed, out);
+    text << heading.str();
+    print_problems(found.problems, assumed, text);
   }
   for (const std::string& missing : view.incomplete) {
-    out << '\n';
-    print_line(out, "incomplete: {}", missing);
+    text << '\n';
+    print_line(text, "incomplete: {}", missing);
   }
+  const std::size_t columns = form == OutputForm::markdown ? 0 : screen_of_stdout().columns;
+  out << wrapped_prose(text.str(), columns);
   return code;
 }
 

@@ -8,11 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/config/operator_options.h"
@@ -134,9 +136,11 @@ void print(const Explanation& explanation, const ClusterView& view, OutputForm f
     print_document(document, form, out);
     return;
   }
-  if (view.no_operator) print_line(out, "{}", view.no_operator->text());
-  print_text(explanation, out);
-  for (const std::string& missing : view.incomplete) print_line(out, "incomplete: {}", missing);
+  std::ostringstream text;
+  if (view.no_operator) print_line(text, "{}", view.no_operator->text());
+  print_text(explanation, text);
+  for (const std::string& missing : view.incomplete) print_line(text, "incomplete: {}", missing);
+  out << wrapped_prose(text.str(), screen_of_stdout().columns);
 }
 
 struct Question {

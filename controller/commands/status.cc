@@ -213,12 +213,27 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
   return in_trouble(status, nodes);
 }
 
+namespace {
+
+// Of --policy: the first name of a policy that neither exists nor governs a node, for people; empty: each does.
+std::string unknown_policy_in(const NodeFilter& only, const World& world, const FleetIndex& index) {
+  for (const std::string& name : only.policies) {
+    const bool governs = std::ranges::any_of(
+        index.node_names(), [&](const std::string& node) { return index.assessment(node)->policy == name; });
+    if (name != kDefaultPolicy && !governs && world.policies.find(name) == nullptr) return missing_policy(world, name);
+  }
+  return {};
+}
+
+}  // namespace
+
 asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, OutputForm form, NodeFilter only,
                                        PlannerSettings settings, k8s::ObjectKey lease, std::ostream* out,
                                        std::ostream* err) {
   World world;
   std::vector<std::string> incomplete;
-  const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete);
+  SharingKinds kinds;
+  const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &kinds);
   if (!read) {
     print_line(*err, "{}: {}", kCommand, read.error().message);
     co_return 2;
@@ -229,6 +244,11 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   index.note_everything_changed();
   const k8s::WallTime now = clock->now();
   const bool assumed = assume_baseline(world, index, settings, now);
+  const bool policies_known = kinds.policies != Served::unknown;
+  if (const std::string unknown = policies_known ? unknown_policy_in(only, world, index) : ""; !unknown.empty()) {
+    *err << kCommand << ": " << unknown << "\n";
+    co_return 2;
+  }
   const FleetStatus fleet{world, index, settings, now,    incomplete, kai_findings(world, index, settings, now),
                           none,  only,  false,    assumed};
   const bool trouble = print_status(fleet, form, screen_of_stdout().columns, *out);

@@ -36,41 +36,7 @@ constexpr std::string_view kKeys =
 // The number of rows of a terminal that does not say how many it has.
 constexpr std::size_t kUsualRows = 24;
 
-// The bytes of as many columns, at least one.
-std::size_t bytes_of(std::string_view text, std::size_t columns) {
-  return std::max<std::size_t>(first_characters(text, columns).size(), 1);
-}
-
-// One line of text in lines of so many columns.
-void wrap_line(std::string_view line, std::size_t columns, std::vector<LiveLine>& out) {
-  constexpr std::size_t kDeeper = 2;
-  const std::size_t text_at = std::min(line.find_first_not_of(' '), line.size());
-  // A deep indentation would leave no room.
-  const std::string indent(std::min(text_at + kDeeper, columns / 2), ' ');
-  std::string now;
-  while (columns > 0 && columns_of(now) + columns_of(line) > columns) {
-    const std::size_t most = bytes_of(line, columns - now.size());
-    const std::size_t blank = line.rfind(' ', most);
-    const bool between_words = blank != std::string_view::npos && blank > (now.empty() ? text_at : 0);
-    const std::size_t end = between_words ? blank : most;
-    out.push_back({now.append(line.substr(0, end))});
-    line.remove_prefix(std::min(line.size(), between_words ? end + 1 : end));
-    now = indent;
-  }
-  if (!line.empty() || now.empty()) out.push_back({now.append(line)});
-}
-
 }  // namespace
-
-std::vector<LiveLine> wrapped(std::string_view text, std::size_t columns) {
-  std::string blank(text);
-  std::ranges::replace(blank, '\t', ' ');
-  std::vector<LiveLine> lines;
-  append_text(lines, blank);
-  std::vector<LiveLine> out;
-  for (const LiveLine& line : lines) wrap_line(line.text, columns, out);
-  return out;
-}
 
 LiveView::Ask LiveView::press(Key key) {
   if (keys_) {
@@ -151,7 +117,8 @@ std::size_t LiveView::rows() const {
 
 void LiveView::lay_out(Pane& pane) const {
   const std::string reading = one_line(fmt::format("Reading the cluster to explain node {} ...", pane.node)) + "\n";
-  pane.lines = wrapped(pane.text.empty() ? reading : pane.text, screen_.columns);
+  pane.lines.clear();
+  append_text(pane.lines, wrapped(pane.text.empty() ? reading : pane.text, screen_.columns));
   pane.scroll.follow(pane.lines, rows());
 }
 

@@ -15,10 +15,6 @@
 
 namespace gso {
 
-// The text in lines of at most so many columns (0: as they are), broken between words where that is possible; what is
-// continued is indented. Tabs are blanks.
-[[nodiscard]] std::vector<LiveLine> wrapped(std::string_view text, std::size_t columns);
-
 class LiveView {
  public:
   explicit LiveView(const Screen& screen) : screen_(screen) {}

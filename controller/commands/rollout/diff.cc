@@ -8,11 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
+#include <sstream>
 
 #include "controller/commands/rollout/edited_text.h"
 #include "controller/commands/rollout/quota_changes.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/node_consumers.h"
@@ -54,7 +56,8 @@ std::string what_happens(const NodeDifference& d) {
 }
 
 // `reported`: the invalid text is reported elsewhere.
-void print_text(const std::vector<NodeDifference>& all, bool reported, std::ostream& out) {
+// `columns`: of the terminal; 0: the output is none.
+void print_text(const std::vector<NodeDifference>& all, bool reported, std::size_t columns, std::ostream& out) {
   if (all.empty()) {
     out << "No node would change.\n";
     return;
@@ -73,6 +76,9 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, std::ostr
                     what_happens(d), join(names_of(d.restarts), "-"), d.cordons ? "yes" : "no",
                     join(d.blocked_by_pods, "-")});
   }
+  // What the revisions mean follows the table.
+  constexpr std::size_t kPods = 20;
+  drop_columns(rows, columns, {"FROM", "TO", "POLICY", "PROFILE", "CORDON"}, kPods);
   print_table(rows, out);
   // The same reason is said once, with who has it.
   std::map<std::string, std::vector<std::string>> blocked;
@@ -211,12 +217,15 @@ std::string left_alone_text(const Outcome& found) {
 
 void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) {
-    print_text(found.nodes, !found.invalid.empty(), *call.out);
-    for (const RevisionChange& change : found.changes) print_line(*call.out, "{}", shown_message(describe(change)));
+    const std::size_t columns = screen_of_stdout().columns;
+    std::ostringstream text;
+    print_text(found.nodes, !found.invalid.empty(), columns, text);
+    for (const RevisionChange& change : found.changes) print_line(text, "{}", shown_message(describe(change)));
     for (const QuotaChange& quota : found.quotas)
-      print_line(*call.out, "{}", text_of(quota, found.offers.at(quota.resource)));
-    if (!found.left_alone.empty()) print_line(*call.out, "{}", left_alone_text(found));
-    for (const DroppedKey& dropped : found.dropped) print_line(*call.out, "error KeyInUse: {}", text_of(dropped));
+      print_line(text, "{}", text_of(quota, found.offers.at(quota.resource)));
+    if (!found.left_alone.empty()) print_line(text, "{}", left_alone_text(found));
+    for (const DroppedKey& dropped : found.dropped) print_line(text, "error KeyInUse: {}", text_of(dropped));
+    *call.out << wrapped_prose(text.str(), columns);
     if (!found.invalid.empty()) {
       print_errors(call);
       print_line(*call.out, "invalid: {}: no pod would be restarted with this profile",

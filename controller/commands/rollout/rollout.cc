@@ -11,6 +11,7 @@
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
@@ -65,9 +66,9 @@ int show_history(RolloutCall& call) {
     for (const RolloutFacts& facts : shown) document["rollouts"].push_back(rollout_json(facts));
     *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else if (!call.options.name.empty() && !policy_of(call.options.name)) {
-    print_rollout_record(shown.front(), *call.out);
+    print_rollout_record(shown.front(), screen_of_stdout().columns, *call.out);
   } else {
-    print_rollout_history(shown, *call.out);
+    print_rollout_history(shown, screen_of_stdout().columns, *call.out);
   }
   return 0;
 }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "controller/commands/rollout/verbs.h"
@@ -12,6 +14,7 @@
 #include "controller/commands/rollout/wait.h"
 #include "controller/commands/rollout/way_out.h"
 #include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/screen.h"
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -103,6 +106,23 @@ std::vector<PolicyWait> waits_without_crds(const ReadingPass& pass, const std::o
   return out;
 }
 
+// What is written to the call's output while this exists is wrapped for the terminal when it ends.
+class WrappedOutput {
+ public:
+  explicit WrappedOutput(RolloutCall& call) : call_(call), out_(call.out) { call_.out = &text_; }
+  ~WrappedOutput() {
+    call_.out = out_;
+    *out_ << wrapped_prose(text_.str(), screen_of_stdout().columns);
+  }
+  WrappedOutput(const WrappedOutput&) = delete;
+  WrappedOutput& operator=(const WrappedOutput&) = delete;
+
+ private:
+  RolloutCall& call_;
+  std::ostream* out_;
+  std::ostringstream text_;
+};
+
 }  // namespace
 
 int show_status(RolloutCall& call) {
@@ -128,6 +148,8 @@ int show_status(RolloutCall& call) {
                      std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
                      std::ranges::any_of(waiting, &PolicyWait::is_stopped) ||
                      ((!named || policy) && !stopped_rollout(pass, policy).empty());
+  std::optional<WrappedOutput> text;
+  if (!call.options.json) text.emplace(call);
   Json document = empty_document(call);
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
   if (!call.options.json && call.no_operator) print_line(*call.out, "{}", call.no_operator->text());
@@ -150,9 +172,11 @@ int show_status_without_crds(RolloutCall& call) {
   const std::vector<PolicyWait> waiting = waits_without_crds(pass, policy_of(call.options.name));
   Json document = empty_document(call);
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
-  if (call.options.json) print_json(call, document);
-  for (const PolicyWait& wait : waiting) {
-    if (!call.options.json) print_waiting(wait, outlook_of(pass, wait), !call.no_operator, *call.out);
+  if (call.options.json) {
+    print_json(call, document);
+  } else {
+    const WrappedOutput text(call);
+    for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !call.no_operator, *call.out);
   }
   return call.refuse(fmt::format(
       "the SharingPolicy/SharingRollout CRDs are not installed in this cluster, so no rollout is shown. A rollout in "

@@ -241,13 +241,37 @@ std::set<std::string> all_policy_names(const World& world) {
   return out;
 }
 
-// The commands that resume the policies that are paused; empty: none is.
-std::string policies_to_resume(const World& world) {
-  std::set<std::string> names;
+std::set<std::string> paused_policies(const World& world) {
+  std::set<std::string> out;
   for (const auto& [key, policy] : world.policies.all()) {
-    if (policy->rollout.paused) names.insert("gpu-sharing-operator rollout resume policy/" + policy->meta.name);
+    if (policy->rollout.paused) out.insert(policy->meta.name);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return out;
+}
+
+// "A policy is paused. To resume it: …"; empty: none is.
+std::string policies_to_resume(const World& world) {
+  std::vector<std::string> commands;
+  for (const std::string& name : paused_policies(world))
+    commands.push_back("gpu-sharing-operator rollout resume policy/" + name);
+  if (commands.empty()) return {};
+  return fmt::format("{}: {}",
+                     commands.size() == 1 ? "A policy is paused. To resume it" : "Policies are paused. To resume them",
+                     fmt::join(commands, ", "));
+}
+
+// The policies that a verb without a name means where no rollout fits: those that are about to start for `pause`, and
+// for `resume` those that are paused.
+std::set<std::string> policies_meant(const RolloutCall& call) {
+  if (!call.options.name.empty()) return {};
+  switch (call.options.verb) {
+    case RolloutOptions::Verb::pause:
+      return policies_about_to_start(call);
+    case RolloutOptions::Verb::resume:
+      return paused_policies(call.world);
+    default:
+      return {};
+  }
 }
 
 // What to do where no rollout is in the state that the verb changes: the switch of a policy, if that is what is meant.
@@ -263,8 +287,8 @@ std::string hint_of(const RolloutCall& call, const Switch& wanted) {
     if (!all.empty()) return ". To block the next rollout: " + pause_commands(all);
   }
   if (verb == RolloutOptions::Verb::resume) {
-    const std::string names = policies_to_resume(call.world);
-    if (!names.empty()) return ". A policy is paused. To resume it: " + names;
+    const std::string commands = policies_to_resume(call.world);
+    if (!commands.empty()) return ". " + commands;
   }
   return wanted.hint;
 }
@@ -307,17 +331,17 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
   const Mounted paused = resumes ? paused_config_maps(*call) : Mounted();
   if (!chosen && call->options.name.empty() && !paused.keys.empty()) {
     code = co_await annotate_config_maps(call, paused, false);
+    const std::string also = policies_to_resume(call->world);
+    if (!also.empty()) *call->out << "  " << also << "\n";
     co_return code;
   }
   if (!chosen && print_already_set(*call, choice, wanted)) co_return 0;
-  // Before the rollout is there, its policy is what can be paused.
-  const bool pauses_anything = verb == RolloutOptions::Verb::pause && call->options.name.empty();
-  const std::set<std::string> waiting =
-      !chosen && pauses_anything ? policies_about_to_start(*call) : std::set<std::string>();
-  const bool is_one = waiting.size() == 1 || call->options.all;
-  if (!chosen && (waiting.empty() || !is_one)) co_return call->refuse(chosen.error().message);
-  for (const std::string& name : waiting) {
-    code = co_await pause_policy(call, name, true);
+  // Before the rollout is there, its policy is what can be paused, and what is resumed then.
+  const std::set<std::string> policies = chosen ? std::set<std::string>() : policies_meant(*call);
+  const bool is_one = policies.size() == 1 || call->options.all;
+  if (!chosen && (policies.empty() || !is_one)) co_return call->refuse(chosen.error().message);
+  for (const std::string& name : policies) {
+    code = co_await pause_policy(call, name, wanted.value);
     if (code != 0) co_return code;
   }
   if (!chosen) co_return code;

@@ -10,10 +10,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <sstream>
 #include <utility>
 
 #include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/text_table.h"
+#include "controller/config/did_you_mean.h"
 #include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/stop_command.h"
@@ -168,7 +171,8 @@ std::string missing_policy(const World& world, std::string_view name) {
   std::vector<std::string> names;
   for (const auto& [key, policy] : world.policies.all()) names.push_back(policy->meta.name);
   std::ranges::sort(names);
-  return fmt::format("SharingPolicy {} does not exist{}", name, names.empty() ? "" : "; found " + first_names(names));
+  return fmt::format("SharingPolicy {} does not exist{}{}", name, names.empty() ? "" : "; found " + first_names(names),
+                     did_you_mean(name, names));
 }
 
 std::string unknown_policy(const World& world, std::string_view name) {
@@ -287,7 +291,8 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);
 }
 
-void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out) {
+void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::size_t columns, std::ostream& out) {
+  constexpr std::size_t kCounts = 9;  // "1000/1000"
   std::vector<TextRow> rows{
       {"NAME", "POLICY", "CONFIGMAP", "KEY", "REVISION", "PHASE", "STARTED", "COMPLETED", "NODES"}};
   for (const RolloutFacts& facts : rollouts) {
@@ -299,14 +304,20 @@ void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostre
   }
   if (rows.size() == 1) {
     out << "No rollout is recorded.\n";
-  } else {
-    print_table(rows, out);
+    return;
   }
+  // A revision is what `rollout undo --to-revision` takes.
+  drop_columns(rows, columns, {"CONFIGMAP", "COMPLETED", "POLICY", "KEY", "STARTED"}, kCounts);
+  for (const std::string& line : table_lines(std::move(rows))) out << wrapped_prose(line + "\n", columns);
 }
 
-void print_rollout_record(const RolloutFacts& facts, std::ostream& out) {
-  print_rollout_history({facts}, out);
-  if (!facts.message.empty()) print_line(out, "{}: {}", facts.reason, shown_message(facts.message));
+void print_rollout_record(const RolloutFacts& facts, std::size_t columns, std::ostream& out) {
+  print_rollout_history({facts}, columns, out);
+  if (!facts.message.empty()) {
+    std::ostringstream message;
+    print_line(message, "{}: {}", facts.reason, shown_message(facts.message));
+    out << wrapped_prose(message.str(), columns);
+  }
   if (!daemonset_of(facts.rollout->config_map).empty()) return;
   out << (facts.rollout->profile.empty() ? "the text of this rollout is not recorded\n"
                                          : "\n" + facts.rollout->profile);

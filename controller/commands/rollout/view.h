@@ -74,7 +74,7 @@ struct RolloutChoice {
 // The policy of "policy/NAME", or nullopt.
 [[nodiscard]] std::optional<std::string> policy_of(std::string_view name);
 
-// "SharingPolicy x does not exist; found default, research"
+// "SharingPolicy defalt does not exist; found default, research; did you mean 'default'?"
 [[nodiscard]] std::string missing_policy(const World& world, std::string_view name);
 // The same, if `name` is "policy/NAME" and neither such a SharingPolicy nor a SharingRollout of it exists; empty: the
 // name can mean something.
@@ -129,9 +129,10 @@ struct RolloutOutlook {
 };
 void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlook, k8s::WallTime now,
                           std::ostream& out);
-void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::ostream& out);
-// The record of one, with the text that it rolls out.
-void print_rollout_record(const RolloutFacts& facts, std::ostream& out);
+// `columns`: of the terminal; 0: the output is none. On a narrow one columns are left out.
+void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::size_t columns, std::ostream& out);
+// The record of one, with the text that it rolls out, which is never broken.
+void print_rollout_record(const RolloutFacts& facts, std::size_t columns, std::ostream& out);
 [[nodiscard]] nlohmann::ordered_json rollout_json(const RolloutFacts& facts);
 
 }  // namespace gso

@@ -29,15 +29,6 @@ std::string with_reason(const RolloutFacts& facts) {
                      facts.message.empty() ? std::string() : fmt::format(" ({}): {}", facts.reason, facts.message));
 }
 
-WaitState state_of_rollout(const World& world, const std::string& name) {
-  const SharingRollout* rollout = world.rollouts.find(name);
-  if (rollout == nullptr) return {Is::stopped, fmt::format("rollout {} does not exist any more", name)};
-  const RolloutFacts facts = facts_of(*rollout);
-  if (facts.phase == "Completed") return {Is::complete, fmt::format("rollout {} is Completed", name)};
-  const bool stopped = facts.finished() || facts.is_stopped();
-  return {stopped ? Is::stopped : Is::waiting, with_reason(facts)};
-}
-
 // Nodes by what they mean for the wait.
 struct Nodes {
   std::set<std::string> moving, failed, blocked, held;
@@ -45,11 +36,13 @@ struct Nodes {
   std::int64_t total = 0;
 };
 
-Nodes nodes_of(const FleetIndex& index, const std::optional<std::string>& policy) {
+// `fits`: of an assessment.
+template <class Fits>
+Nodes nodes_of(const FleetIndex& index, Fits fits) {
   Nodes out;
   for (const std::string& name : index.node_names()) {
     const NodeAssessment& a = *index.assessment(name);
-    if (policy && a.policy != *policy) continue;
+    if (!fits(a)) continue;
     ++out.total;
     switch (phase_of(a)) {
       case Phase::unrecorded:
@@ -83,6 +76,21 @@ std::string listed(const std::set<std::string>& nodes) {
   return first_names({nodes.begin(), nodes.end()});
 }
 
+std::string not_up_to_date(const Nodes& nodes) {
+  return fmt::format("{} of {} nodes are not up to date: {}", nodes.moving.size(), nodes.total, listed(nodes.moving));
+}
+
+WaitState state_of_rollout(const World& world, const FleetIndex& index, const std::string& name) {
+  const SharingRollout* rollout = world.rollouts.find(name);
+  if (rollout == nullptr) return {Is::stopped, fmt::format("rollout {} does not exist any more", name)};
+  const RolloutFacts facts = facts_of(*rollout);
+  if (facts.phase == "Completed") return {Is::complete, fmt::format("rollout {} is Completed", name)};
+  if (facts.finished() || facts.is_stopped()) return {Is::stopped, with_reason(facts)};
+  const RolloutKey key{rollout->policy, rollout->config_map, rollout->key};
+  const Nodes nodes = nodes_of(index, [&](const NodeAssessment& a) { return index.impl().is_of(a, key); });
+  return {Is::waiting, with_reason(facts) + (nodes.moving.empty() ? "" : "; " + not_up_to_date(nodes))};
+}
+
 }  // namespace
 
 std::string stopped_rollout(ReadingPass& pass, const std::optional<std::string>& policy) {
@@ -100,28 +108,50 @@ std::string stopped_rollout(ReadingPass& pass, const std::optional<std::string>&
 WaitState wait_state(const World& world, FleetIndex& index, const PlannerSettings& settings, k8s::WallTime now,
                      const std::string& name) {
   const std::optional<std::string> policy = policy_of(name);
-  if (!name.empty() && !policy) return state_of_rollout(world, name);
-  std::string unfinished;
+  if (!name.empty() && !policy) return state_of_rollout(world, index, name);
+  std::vector<std::string> unfinished;
   for (const RolloutFacts& facts : all_rollouts(world)) {
     if (!is_meant(facts, name) || facts.finished()) continue;
     if (facts.is_stopped()) return {Is::stopped, with_reason(facts)};
-    unfinished = facts.rollout->meta.name;
+    unfinished.push_back(facts.rollout->meta.name);
   }
   ReadingPass pass(world, index, settings, now);
   if (std::string why = stopped_rollout(pass, policy); !why.empty()) return {Is::stopped, why};
-  const Nodes nodes = nodes_of(index, policy);
+  const Nodes nodes = nodes_of(index, [&](const NodeAssessment& a) { return !policy || a.policy == *policy; });
   if (std::string unknown = unknown_policy(world, name); nodes.total == 0 && !unknown.empty())
     return {Is::stopped, std::move(unknown)};
   if (!nodes.invalid.empty()) return {Is::stopped, fmt::format("a profile is invalid: {}", nodes.invalid)};
-  if (!nodes.moving.empty())
-    return {Is::waiting, fmt::format("{} of {} nodes are not up to date: {}", nodes.moving.size(), nodes.total,
-                                     listed(nodes.moving))};
-  if (!unfinished.empty()) return {Is::waiting, fmt::format("rollout {} is not Completed", unfinished)};
+  const std::string rollouts =
+      unfinished.empty() ? "" : fmt::format("rollout {} is not Completed", first_names(unfinished));
+  if (!nodes.moving.empty()) return {Is::waiting, not_up_to_date(nodes) + (rollouts.empty() ? "" : "; " + rollouts)};
+  if (!unfinished.empty()) return {Is::waiting, rollouts};
   if (!nodes.failed.empty()) return {Is::stopped, fmt::format("failed: {}", listed(nodes.failed))};
   if (!nodes.blocked.empty()) return {Is::stopped, fmt::format("blocked: {}", listed(nodes.blocked))};
   return {Is::complete,
           fmt::format("{} of {} nodes are up to date{}", nodes.total - std::ssize(nodes.held), nodes.total,
                       nodes.held.empty() ? std::string() : fmt::format("; held: {}", listed(nodes.held)))};
+}
+
+std::string waited_for(const std::string& name) {
+  if (name.empty()) return "all rollouts";
+  const std::optional<std::string> policy = policy_of(name);
+  return policy ? "policy " + *policy : "rollout " + name;
+}
+
+std::vector<std::string> steps_of_waited(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                         k8s::WallTime now, const std::string& name) {
+  const std::optional<std::string> policy = policy_of(name);
+  const SharingRollout* rollout = policy || name.empty() ? nullptr : world.rollouts.find(name);
+  ReadingPass pass(world, index, settings, now);
+  std::vector<std::string> out;
+  for (const auto& [governing, nodes] : index.impl().policies) {
+    if (policy && governing != *policy) continue;
+    if (rollout != nullptr && governing != rollout->policy) continue;
+    const std::string id = rollout == nullptr ? std::string() : rollout->config_map + "/" + rollout->key;
+    for (const NodeStep& step : steps_to(pass, governing, id, kMostNames - out.size()))
+      out.push_back(fmt::format("node {} ({}): {}", step.node, to_string(step.phase), step.step));
+  }
+  return out;
 }
 
 std::vector<std::string> progress_lines(const World& world, FleetIndex& index, const PlannerSettings& settings,

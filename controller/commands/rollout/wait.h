@@ -27,6 +27,14 @@ struct WaitState {
 [[nodiscard]] WaitState wait_state(const World& world, FleetIndex& index, const PlannerSettings& settings,
                                    k8s::WallTime now, const std::string& name);
 
+// "rollout x", "policy y", "all rollouts": what somebody waits for who has given that name.
+[[nodiscard]] std::string waited_for(const std::string& name);
+
+// "node gpu-1 (Draining): waits for team-a/train-0": the first nodes in a change among those that are waited for.
+[[nodiscard]] std::vector<std::string> steps_of_waited(const World& world, FleetIndex& index,
+                                                       const PlannerSettings& settings, k8s::WallTime now,
+                                                       const std::string& name);
+
 // The first rollout that nodes wait for and that only a retry, or another profile, continues; empty: none. `policy`:
 // its rollouts alone.
 [[nodiscard]] std::string stopped_rollout(ReadingPass& pass, const std::optional<std::string>& policy);

@@ -4,9 +4,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -116,6 +120,77 @@ std::string cut_to(std::string_view text, std::size_t columns) {
   out += std::string(std::min(kDots, columns), '.');
   if (coloured) out += kPlain;
   return out;
+}
+
+namespace {
+
+// The bytes of as many columns, at least one.
+std::size_t bytes_of(std::string_view text, std::size_t columns) {
+  return std::max<std::size_t>(first_characters(text, columns).size(), 1);
+}
+
+// Where the text of a line continues: below its last cell where that leaves half of the columns, else a bit deeper than
+// the line begins.
+std::size_t indentation_of(std::string_view line, std::size_t columns) {
+  constexpr std::size_t kDeeper = 2;
+  constexpr std::string_view kGap = "   ";  // Of tables (text_table.h).
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t gap = line.rfind(kGap);
+  const std::size_t cell =
+      gap == std::string_view::npos ? begin : std::min(line.find_first_not_of(' ', gap), line.size());
+  const std::size_t of_cell = columns_of(line.substr(0, cell));
+  if (cell > begin && of_cell <= columns / 2) return of_cell;
+  return std::min(begin + kDeeper, columns / 2);  // A deep indentation would leave no room.
+}
+
+// One line of text in lines of so many columns.
+void wrap_line(std::string_view line, std::size_t columns, std::string& out) {
+  const std::size_t text_at = std::min(line.find_first_not_of(' '), line.size());
+  const std::string indent(columns == 0 ? 0 : indentation_of(line, columns), ' ');
+  std::string now;
+  while (columns > 0 && columns_of(now) + columns_of(line) > columns) {
+    const std::size_t most = bytes_of(line, columns - now.size());
+    const std::size_t blank = line.rfind(' ', most);
+    const bool between_words = blank != std::string_view::npos && blank > (now.empty() ? text_at : 0);
+    now.append(line.substr(0, between_words ? blank : most));
+    now.erase(now.find_last_not_of(' ') + 1);
+    out += now + "\n";
+    line.remove_prefix(std::min(line.size(), between_words ? blank + 1 : most));
+    if (between_words) line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    now = indent;
+  }
+  if (!line.empty() || now.empty()) out += now.append(line) + "\n";
+}
+
+bool is_command(std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  if (line.starts_with("next: ")) return true;
+  constexpr std::array<std::string_view, 3> kPrograms{"gpu-sharing-operator ", "kubectl ", "helm "};
+  return std::ranges::any_of(kPrograms, [&](std::string_view program) { return line.starts_with(program); });
+}
+
+std::string wrap(std::string_view text, std::size_t columns, bool commands) {
+  std::string blank(text);
+  std::ranges::replace(blank, '\t', ' ');
+  std::string out;
+  const std::string_view all(blank);
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t end = std::min(all.find('\n', at), all.size());
+    const std::string_view line = all.substr(at, end - at);
+    wrap_line(line, commands || !is_command(line) ? columns : 0, out);
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, std::size_t columns) {
+  return wrap(text, columns, true);
+}
+
+std::string wrapped_prose(std::string_view text, std::size_t columns) {
+  return wrap(text, columns, false);
 }
 
 std::string page_of(std::string_view text, const Screen& screen) {

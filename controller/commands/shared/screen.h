@@ -30,6 +30,13 @@ enum class Paint { plain, green, yellow, red, dim, bold };
 // The text in at most `columns` columns, with its colours; 0: whole.
 [[nodiscard]] std::string cut_to(std::string_view text, std::size_t columns);
 
+// The text in lines of at most so many columns (0: as they are), broken between words where that is possible. What is
+// continued is indented, in a row of a table to its last cell. Tabs are blanks.
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t columns);
+// The same for text that stays on the terminal. A line that is a shell command, also behind "next: ", stays whole: a
+// command that is broken cannot be pasted.
+[[nodiscard]] std::string wrapped_prose(std::string_view text, std::size_t columns);
+
 inline constexpr std::string_view kEnterAlternateScreen = "\x1b[?1049h\x1b[?25l";
 inline constexpr std::string_view kLeaveAlternateScreen = "\x1b[?25h\x1b[?1049l";
 // The text as one page over the last one: lines that do not fit are counted in the last row.

@@ -25,11 +25,13 @@ inline std::string shortened(const std::string& text, std::size_t room) {
   return std::string(first_bytes(text, room - 3)) + "...";
 }
 
-// Removes columns, in the order of `least`, until the last one has room for a sentence on a terminal of that width.
-inline void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal,
-                         const std::vector<std::string_view>& least) {
+// Room for a sentence in the last column.
+inline constexpr std::size_t kSentence = 40;
+
+// Removes columns, in the order of `least`, until the last one has `room` on a terminal of that width.
+inline void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal, const std::vector<std::string_view>& least,
+                         std::size_t room = kSentence) {
   constexpr std::size_t kGap = 3;
-  constexpr std::size_t kSentence = 40;
   for (const std::string_view heading : least) {
     std::size_t before = 0;
     for (std::size_t i = 0; i + 1 < rows.front().size(); ++i) {
@@ -37,7 +39,7 @@ inline void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal,
       for (const TextRow& row : rows) widest = std::max(widest, row[i].size());
       before += widest + kGap;
     }
-    if (terminal == 0 || before + kSentence <= terminal) return;
+    if (terminal == 0 || before + room <= terminal) return;
     const auto found = std::ranges::find(rows.front(), heading);
     if (found == rows.front().end()) continue;
     const std::ptrdiff_t column = found - rows.front().begin();

@@ -6,12 +6,15 @@ usage: live_keys_test.py BINARY SIM_SERVER
 Each test waits for what must be on the screen, never for a time.
 """
 import datetime
+import fcntl
 import itertools
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -290,6 +293,44 @@ class LiveKeys(unittest.TestCase):
         self.assertEqual(watch.stdout.read(), "")
         watch.stdout.close()
         self.assertEqual(watch.wait(), 0)
+
+
+class Width(unittest.TestCase):
+    """Text that is printed once has no line that is wider than the terminal; a pipe gets each fact on one line."""
+
+    def setUp(self):
+        self.cluster = Cluster([f"gpu-{i:02}" for i in range(1, 7)])
+        self.addCleanup(self.cluster.end)
+        self.cluster.add_rollout("default-any-ce34ac6f12", "default")
+
+    def printed(self, columns, *command):
+        terminal, other_end = pty.openpty()
+        fcntl.ioctl(other_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        program = subprocess.Popen([BINARY, *command, "--kubeconfig", self.cluster.kubeconfig], stdin=subprocess.DEVNULL,
+                                   stdout=other_end, stderr=subprocess.DEVNULL)
+        os.close(other_end)
+        out = b""
+        while True:
+            try:
+                out += os.read(terminal, 65536)
+            except OSError:  # The program has ended.
+                break
+        os.close(terminal)
+        program.wait(LONGEST)
+        return out.decode().replace("\r\n", "\n")
+
+    def test_no_line_is_wider_than_the_terminal(self):
+        for columns in (80, 120):
+            for command in (("audit",), ("explain", "gpu-01"), ("rollout", "status"), ("rollout", "history"), ("diff",)):
+                for line in self.printed(columns, *command).splitlines():
+                    is_command = re.match(r" *(next: |kubectl |gpu-sharing-operator )", line)
+                    self.assertTrue(len(line) <= columns or is_command, f"{command} at {columns}: {line}")
+
+    def test_words_are_whole_and_a_pipe_gets_long_lines(self):
+        for command in (("audit",), ("explain", "gpu-01")):
+            piped = self.cluster.run(*command)
+            self.assertEqual(self.printed(80, *command).split(), piped.split(), command)
+            self.assertGreater(max(map(len, piped.splitlines())), 120)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ TEST(LiveLines, KeepTheTextAsItIs) {
 }
 
 TEST(LiveLines, AreWrappedBetweenWords) {
-  const auto text = [](std::string_view of, std::size_t columns) { return text_of(wrapped(of, columns)); };
+  const auto text = [](std::string_view of, std::size_t columns) { return wrapped(of, columns); };
   EXPECT_EQ(text("one two three\n", 0), "one two three\n");
   EXPECT_EQ(text("one two three\n", 13), "one two three\n");
   EXPECT_EQ(text("one two three\n", 8), "one two\n  three\n");
@@ -154,6 +154,16 @@ TEST(LiveLines, AreWrappedBetweenWords) {
   EXPECT_EQ(text("one \n", 3), "one\n");
   EXPECT_EQ(text("a\tb\n\nc\n", 9), "a b\n\nc\n");
   EXPECT_EQ(text("abc\n", 1), "a\nb\nc\n");
+  EXPECT_EQ(text("a   Draining   it waits for pods\n", 24), "a   Draining   it waits\n  for pods\n") << "no room below";
+  EXPECT_EQ(text("  a   -   it waits for pods\n", 20), "  a   -   it waits\n          for pods\n") << "below the cell";
+}
+
+// A broken command cannot be pasted: the terminal breaks it.
+TEST(LiveLines, AreNotWrappedWhereTheyAreCommands) {
+  const std::string commands =
+      "  next: kubectl logs plugin-1 --previous\n    gpu-sharing-operator rollout start default\nhelm list --namespace "
+      "a\n";
+  EXPECT_EQ(wrapped_prose("one two three\n" + commands, 8), "one two\n  three\n" + commands);
 }
 
 struct LiveViewTest : testing::Test {

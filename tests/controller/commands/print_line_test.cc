@@ -45,7 +45,7 @@ TEST(PrintLine, ARolloutsStatusAndAPolicysStayOnTheirLines) {
   facts.nodes = {{"n1", "Failed", kForged, kForged}};
   std::ostringstream out;
   print_rollout_status(facts, {}, {}, out);
-  print_rollout_history({facts}, out);
+  print_rollout_history({facts}, 0, out);
   PolicyWait wait;
   wait.policy = "default";
   wait.reason = kForged;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/commands/status.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/json_access.h"
@@ -132,12 +133,51 @@ TEST_F(RolloutCommand, APolicyIsPausedAsAWholeAndAResumeOfItsRolloutNamesThat) {
                                    "policy/default"));
 }
 
-TEST_F(RolloutCommand, AResumeWithoutANameNamesThePolicyThatIsPaused) {
+// As a `pause` without a name pauses it.
+TEST_F(RolloutCommand, AResumeWithoutANameResumesTheOnlyPolicyThatIsPaused) {
   EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
-  EXPECT_EQ(run(Verb::resume), 2);
-  EXPECT_THAT(err.str(), HasSubstr("no rollout is paused by spec.paused. A policy is paused. To resume it: "
-                                   "gpu-sharing-operator rollout resume policy/default"));
-  EXPECT_EQ(run(Verb::resume, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::resume), 0) << err.str();
+  EXPECT_EQ(out.str(), "policy default: resumed\n");
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["spec"]["rollout"]["paused"], false);
+  EXPECT_EQ(run(Verb::resume), 2) << "nothing is paused";
+}
+
+TEST_F(RolloutCommand, AResumeWithoutANameListsSeveralPoliciesThatArePaused) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("research", "{}"));
+  for (const char* name : {"policy/default", "policy/research"}) EXPECT_EQ(run(Verb::pause, name), 0) << err.str();
+  EXPECT_EQ(run(Verb::resume), 2) << out.str();
+  EXPECT_THAT(err.str(), HasSubstr("no rollout is paused by spec.paused. Policies are paused. To resume them: "
+                                   "gpu-sharing-operator rollout resume policy/default, "
+                                   "gpu-sharing-operator rollout resume policy/research\n"));
+  const auto is_paused = [this](const char* name) {
+    return get(std::string("/apis/gpusharing.dev/v1alpha1/sharingpolicies/") + name)["spec"]["rollout"]["paused"];
+  };
+  EXPECT_EQ(is_paused("default"), true);
+  options.all = true;
+  EXPECT_EQ(run(Verb::resume), 0) << err.str();
+  EXPECT_EQ(is_paused("default"), false);
+  EXPECT_EQ(is_paused("research"), false);
+}
+
+TEST_F(RolloutCommand, StatusRefusesAPolicyThatDoesNotExistAndSuggestsOneThatDoes) {
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("research", "{}"));
+  const auto status_of = [this](const std::string& name) {
+    out.str("");
+    err.str("");
+    NodeFilter only;
+    only.policies = {name};
+    return sim.run(status_on_cluster(&client, &sim.clock, OutputForm::text, only, PlannerSettings(),
+                                     {"gpu-sharing-operator", "gpu-sharing-operator"}, &out, &err));
+  };
+  EXPECT_EQ(status_of("reserch"), 2);
+  EXPECT_EQ(out.str(), "");
+  EXPECT_EQ(err.str(),
+            "gpu-sharing-operator status: SharingPolicy reserch does not exist; found default, research; did you mean "
+            "'research'?\n");
+  EXPECT_EQ(status_of("research"), 0) << "it governs no node: " << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("No node matches"));
+  EXPECT_EQ(run(Verb::pause, "policy/reserch"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("; did you mean 'research'?\n"));
 }
 
 // A misspelt policy must not look like one that is paused.
@@ -256,6 +296,11 @@ TEST_F(RolloutCommand, AResumeLiftsThePauseOfAConfigMapAndSaysWhatElseIsPaused) 
   EXPECT_THAT(out.str(), HasSubstr("ConfigMap gpu-operator/mps-config: resumed"));
   EXPECT_FALSE(get(path)["metadata"].value("annotations", Json::object()).contains("gpusharing.dev/paused"));
   EXPECT_EQ(run(Verb::resume), 2);
+  merge(path, R"({"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}})");
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::resume), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("ConfigMap gpu-operator/mps-config: resumed (gpusharing.dev/paused)\n  A policy is "
+                                   "paused. To resume it: gpu-sharing-operator rollout resume policy/default\n"));
 }
 
 // --- without our CRDs

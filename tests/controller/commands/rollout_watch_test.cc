@@ -113,7 +113,34 @@ TEST_F(RolloutWatch, WaitsForAPauseToBeLiftedUntilTheTimeout) {
   EXPECT_FALSE(*ended);
   sim.clock.run_for(4min);
   EXPECT_EQ(result(), 3);
-  EXPECT_THAT(err.str(), HasSubstr("rollout status: timed out after 5m0s: rollout r is Paused (Paused): so it is"));
+  EXPECT_THAT(err.str(), HasSubstr("rollout status: timed out after 5m0s waiting for rollout r: rollout r is Paused "
+                                   "(Paused): so it is; 1 of 1 nodes are not up to date: gpu-1\n"));
+}
+
+// Whoever reads the log of a pipeline sees what it has waited for, and what the nodes wait for.
+TEST_F(RolloutWatch, ATimeoutNamesTheRolloutsTheNodesAndTheirSteps) {
+  record_gpu_1("v1-0");
+  test::ChangeWords change;
+  change.to = target();
+  merge("/api/v1/nodes/gpu-1", nlohmann::json{{"metadata", {{"annotations", test::write_change(change)}}}}.dump());
+  rollout("r", "Progressing", target());
+  options.timeout = 1min;
+  for (const auto& [name, whom] : {std::pair{"", "all rollouts"}, std::pair{"policy/default", "policy default"}}) {
+    err.str("");
+    wait_for(name);
+    sim.clock.run_for(2min);
+    EXPECT_EQ(result(), 3);
+    EXPECT_THAT(err.str(), HasSubstr(std::string("timed out after 1m0s waiting for ") + whom +
+                                     ": 1 of 1 nodes are not up to date: gpu-1; rollout r is not Completed\n"));
+    EXPECT_THAT(err.str(), testing::ContainsRegex("\n  node gpu-1 \\([A-Z][a-z]+\\): .+\n"));
+  }
+  err.str("");
+  wait_for("r");
+  sim.clock.run_for(2min);
+  EXPECT_EQ(result(), 3);
+  EXPECT_THAT(err.str(),
+              HasSubstr("waiting for rollout r: rollout r is Progressing (RollingOut): it is so; 1 of 1 nodes "
+                        "are not up to date: gpu-1\n"));
 }
 
 // Between an edit and its SharingRollout only the nodes show that something is to be done.
