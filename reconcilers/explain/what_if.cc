@@ -84,6 +84,17 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
 
 }  // namespace
 
+void assume_written(World& world, const WriteConfigMap& write) {
+  const ConfigMap* present = world.configmaps.find(write.config_map);
+  ConfigMap next = present == nullptr ? ConfigMap() : *present;
+  next.meta.ns = k8s::Interned(write.config_map.ns);
+  next.meta.name = write.config_map.name;
+  next.meta.resource_version.clear();
+  for (const auto& [key, text] : write.set) next.data[key] = std::make_shared<const std::string>(text);
+  for (const std::string& key : write.remove) next.data.erase(key);
+  world.configmaps.apply(std::move(next));
+}
+
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
   index.refresh(world, settings);
   bool assumed = false;
@@ -96,13 +107,7 @@ bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& set
     for (const PlannedAction& planned : plan.actions) {
       const auto* write = std::get_if<WriteConfigMap>(&planned.action);
       if (write == nullptr) continue;
-      const ConfigMap* present = world.configmaps.find(write->config_map);
-      ConfigMap state = present == nullptr ? ConfigMap() : *present;
-      state.meta.ns = k8s::Interned(write->config_map.ns);
-      state.meta.name = write->config_map.name;
-      state.meta.resource_version.clear();
-      for (const auto& [key, text] : write->set) state.data[key] = std::make_shared<const std::string>(text);
-      world.configmaps.apply(std::move(state));
+      assume_written(world, *write);
       assumed = true;
     }
     index.note_everything_changed();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <sstream>
@@ -18,6 +19,7 @@
 #include "controller/commands/shared/text_table.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/node_consumers.h"
+#include "reconcilers/explain/first_starts.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/revision_changes.h"
 #include "reconcilers/explain/what_if.h"
@@ -56,8 +58,10 @@ std::string what_happens(const NodeDifference& d) {
 }
 
 // `reported`: the invalid text is reported elsewhere.
-// `columns`: of the terminal; 0: the output is none.
-void print_text(const std::vector<NodeDifference>& all, bool reported, std::size_t columns, std::ostream& out) {
+// `first`: only nodes that start first have a row, and those in a change or blocked; null: all have one. `columns`: of
+// the terminal; 0: the output is none.
+void print_text(const std::vector<NodeDifference>& all, bool reported, const FirstStarts* first, std::size_t columns,
+                std::ostream& out) {
   if (all.empty()) {
     out << "No node would change.\n";
     return;
@@ -71,6 +75,7 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, std::size
     stay += d.blocked.empty() ? 0 : 1;
     restarts += d.restarts.empty() ? 0 : 1;
     busy += d.blocked_by_pods.empty() ? 0 : 1;
+    if (first != nullptr && first->waits.contains(d.node)) continue;
     rows.push_back({d.node, d.policy, d.profile.empty() ? "-" : d.profile,
                     d.from.empty() ? "unknown" : shown_revision(d.from), d.to.empty() ? "-" : shown_revision(d.to),
                     what_happens(d), join(names_of(d.restarts), "-"), d.cordons ? "yes" : "no",
@@ -79,7 +84,7 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, std::size
   // What the revisions mean follows the table.
   constexpr std::size_t kPods = 20;
   drop_columns(rows, columns, {"FROM", "TO", "POLICY", "PROFILE", "CORDON"}, kPods);
-  print_table(rows, out);
+  if (rows.size() > 1) print_table(rows, out);
   // The same reason is said once, with who has it.
   std::map<std::string, std::vector<std::string>> blocked;
   for (const NodeDifference& d : all) {
@@ -162,9 +167,11 @@ struct Outcome {
   std::string invalid;
   std::vector<std::string> invalid_keys;
   std::vector<DroppedKey> dropped;
-  std::vector<std::string> left_alone;  // Drift from before the operator.
-  bool unrecorded = false;              // No record exists: the present state was taken as the baseline.
-  ProfileCache texts;                   // Of revisions, those that are replaced included.
+  std::vector<std::string> left_alone;             // Drift from before the operator.
+  std::map<std::string, NodeConsumers> consumers;  // Of nodes that are not changed while pods use them.
+  std::optional<FirstStarts> first;                // `start`: which nodes come first.
+  bool unrecorded = false;                         // No record exists: the present state was taken as the baseline.
+  ProfileCache texts;                              // Of revisions, those that are replaced included.
   std::vector<RevisionChange> changes;
   // The given text, or the cluster's text, is invalid.
   [[nodiscard]] bool wrong() const {
@@ -215,11 +222,22 @@ std::string left_alone_text(const Outcome& found) {
       who, have, its, count == 1 ? "is" : "are", join(found.left_alone, ""), them);
 }
 
+// The nodes that wait for the same are named together.
+void print_order(const FirstStarts& first, std::ostream& out) {
+  const std::vector<std::string> nodes(first.nodes.begin(), first.nodes.end());
+  if (!nodes.empty()) print_line(out, "Would start first: {}", join(nodes, ""));
+  if (nodes.empty() && !first.waits.empty()) out << "No node would start now\n";
+  std::map<std::string, std::vector<std::string>> waits;
+  for (const auto& [node, why] : first.waits) waits[why].push_back(node);
+  for (const auto& [why, waiting] : waits) print_line(out, "Would wait: {} ({})", join(waiting, ""), why);
+}
+
 void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) {
     const std::size_t columns = screen_of_stdout().columns;
     std::ostringstream text;
-    print_text(found.nodes, !found.invalid.empty(), columns, text);
+    print_text(found.nodes, !found.invalid.empty(), found.first ? &*found.first : nullptr, columns, text);
+    if (found.first) print_order(*found.first, text);
     for (const RevisionChange& change : found.changes) print_line(text, "{}", shown_message(describe(change)));
     for (const QuotaChange& quota : found.quotas)
       print_line(text, "{}", text_of(quota, found.offers.at(quota.resource)));
@@ -260,6 +278,7 @@ asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::stri
         co_await read_consumers(call->client, call->clock, &call->world, &call->settings, difference.node, limits);
     if (!consumers) co_return std::unexpected(consumers.error());
     find_obstacles(difference, call->world, call->settings, *consumers);
+    found->consumers.insert_or_assign(difference.node, *consumers);
   }
   learn_texts(call->world, nullptr, found->texts);
   found->changes = revision_changes(call->world, found->nodes, found->texts);
@@ -288,6 +307,8 @@ asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, 
   }
   const k8s::Result<void> read = co_await find_differences(call, policy, &found);
   if (!read) co_return call->refuse(read.error().message);
+  if (call->options.verb == RolloutOptions::Verb::start)
+    found.first = first_starts(call->world, call->settings, call->clock->now(), found.consumers, policy);
   print(*call, found);
   co_return found.wrong() ? kWrongText : 0;
 }

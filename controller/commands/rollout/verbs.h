@@ -56,10 +56,12 @@ boost::asio::awaitable<int> set_switch(RolloutCall* call);
 // Without the operator's CRDs: annotations of the ConfigMaps that plugins mount are the switch. Refused with a name:
 // neither policies nor rollouts exist.
 boost::asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause);
+// Writes nothing, and says so with exit status 0, where nothing would be tried again.
+boost::asio::awaitable<int> rollout_start(RolloutCall* call);
 boost::asio::awaitable<int> rollout_undo(RolloutCall* call);
 boost::asio::awaitable<int> rollout_diff(RolloutCall* call);
-// `--dry-run`: what the nodes of the policy (empty: of all) would do in call->world, once `given` is in it. Writes
-// nothing to the cluster; call->world is changed.
+// `--dry-run`: what the nodes of the policy (empty: of all) would do in call->world, once `given` is in it; of `start`
+// also which of them start first, and what the others wait for. Writes nothing to the cluster; call->world is changed.
 boost::asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, std::string policy);
 
 // The program that syncs a ConfigMap (its JSON) from another source, for people: "Argo CD (field manager

@@ -211,6 +211,41 @@ TEST_F(RolloutCommand, StartShowsWithDryRunWhatItRetriesAndWritesNothing) {
                                    "  next: gpu-sharing-operator rollout resume policy/default\n"));
 }
 
+// A healthy fleet whose rollouts are complete.
+TEST_F(RolloutCommand, AStartWithNothingToRetryWritesNothingAndSaysSo) {
+  record_gpu_1(target());
+  rollout("r", "Completed", target());
+  int writes = 0;
+  server.add_audit_listener([&](const sim::AuditEntry& entry) { writes += entry.verb == "patch" ? 1 : 0; });
+  for (const bool dry_run : {false, true}) {
+    options.dry_run = dry_run;
+    EXPECT_EQ(run(Verb::start), 0) << err.str();
+    EXPECT_EQ(out.str(),
+              "Nothing to start: no node of policy default failed or was deferred, and no rollout of it was aborted or "
+              "undone\n");
+  }
+  options.dry_run = false;
+  options.adopt = true;
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::EndsWith(", and none was unproven or had drifted when the operator was installed\n"));
+  EXPECT_EQ(writes, 0);
+  options.adopt = false;
+  fail("gpu-1");
+  sim.clock.run_for(std::chrono::seconds(1));
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("Retrying failed and deferred nodes of policy default\n"));
+  EXPECT_EQ(writes, 2) << "the node, and its policy";
+}
+
+// Nodes that wait for their turn are no failure: a start moves none of them.
+TEST_F(RolloutCommand, AStartNamesTheStatusOfNodesThatWaitAlready) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("Nothing to start: "));
+  EXPECT_THAT(out.str(), HasSubstr("  1 node waits for a change already: gpu-sharing-operator rollout status "
+                                   "policy/default\n"));
+}
+
 TEST_F(RolloutCommand, ASwitchThatNoOperatorReadsIsSetAndSaysSo) {
   rollout("r", "Progressing", "v1-2");
   EXPECT_EQ(run(Verb::pause), 0);
@@ -254,6 +289,9 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   EXPECT_THAT(out.str(), HasSubstr("Deleted the aborted rollout record r"));
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["kind"], "Status");
   sim.clock.run_for(std::chrono::seconds(1));
+  rollout("r", "Failed", "v1-2", "any", "version: v1\n", "default", "Aborted");
+  EXPECT_EQ(run(Verb::abort, "r"), 2) << "it has ended";
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"aborted":true}})");
   EXPECT_EQ(run(Verb::start, "policy/default"), 0) << err.str();
   EXPECT_NE(
       get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["metadata"]["annotations"]["gpusharing.dev/retry"],

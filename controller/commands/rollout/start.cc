@@ -1,0 +1,240 @@
+// `rollout start`: what failed, was deferred, aborted or undone is tried again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <utility>
+
+#include "controller/commands/rollout/verbs.h"
+#include "controller/commands/rollout/view.h"
+#include "controller/commands/shared/print_line.h"
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/standalone/daemon_nodes.h"
+#include "reconcilers/status/status.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char* kRollouts = "sharingrollouts";
+constexpr const char* kPolicies = "sharingpolicies";
+
+// It stays so until `start` deletes its object.
+bool is_ended_by_people(const RolloutFacts& facts, const std::string& policy) {
+  return facts.rollout->policy == policy && (facts.rollout->aborted || facts.undone());
+}
+
+// What a start retries, a line each: nodes that are deferred, standalone MPS daemons, and what failed and is what nodes
+// should run still. `index` is refreshed.
+std::vector<std::string> what_is_retried(const RolloutCall& call, const FleetIndex& fleet, const std::string& policy) {
+  std::vector<std::string> out;
+  const FleetIndex::Impl& index = fleet.impl();
+  for (const std::string& name : index.nodes_in(Bucket::deferred)) {
+    const auto deferral = deferral_of(*call.world.nodes.find(name));
+    if (!deferral || fleet.assessment(name)->policy != policy) continue;
+    out.push_back(fmt::format("node {}: was deferred until {}", name, k8s::format_time(deferral->until)));
+  }
+  for (const DaemonNode& node : read_daemon_nodes(call.world, index)) {
+    if (node.policy->meta.name != policy || !(node.has_failed() || node.mark.deferred)) continue;
+    out.push_back(fmt::format(
+        "node {}: its standalone MPS daemon {}", node.name(),
+        node.has_failed() ? "failed" : "was deferred until " + k8s::format_time(*node.mark.deferred->deferred_until)));
+  }
+  if (!index.record) return out;
+  for (const FleetRecord::Failure& failure : index.record->failures) {
+    const auto profile_rollout = index.profile_rollouts.find(RolloutKey{policy, failure.config_map, failure.key});
+    const bool present =
+        profile_rollout != index.profile_rollouts.end() && target_of(profile_rollout->second) == failure.revision;
+    // Its nodes have the previous inline profile again, so that no rollout targets the failed revision.
+    const bool inline_again = failure.rolled_back;
+    if (failure.policy != policy || !(present || inline_again)) continue;
+    std::string nodes;
+    for (const auto& [node, machine] : failure.nodes) nodes += (nodes.empty() ? " on " : ", ") + node;
+    out.push_back(fmt::format("{} of {} key {}, which {}{}", failure.revision, failure.config_map, failure.key,
+                              failure.nodes.empty() ? "was rolled back" : "failed", nodes));
+  }
+  return out;
+}
+
+// A start stays without effect: nothing of the policy failed, was deferred, aborted or undone, nor does `adopt` add
+// drift. In doubt it has one: without the record nobody knows what failed.
+bool is_nothing_to_start(RolloutCall& call, FleetIndex& fleet, const std::string& policy) {
+  const FleetIndex::Impl& index = fleet.impl();
+  if (!index.record || !call.incomplete.empty() || !what_is_retried(call, fleet, policy).empty()) return false;
+  const auto nodes = index.policies.find(policy);
+  if (nodes != index.policies.end() && nodes->second.of(Phase::failed) > 0) return false;
+  const std::vector<RolloutFacts> rollouts = all_rollouts(call.world);
+  if (std::ranges::any_of(rollouts, [&](const RolloutFacts& facts) { return is_ended_by_people(facts, policy); }))
+    return false;
+  // An abort or failures can be in the record alone.
+  ReadingPass pass(call.world, fleet, call.settings, call.clock->now());
+  for (const auto& [key, profile_rollout] : index.profile_rollouts) {
+    const RolloutView* rollout = key.policy == policy ? pass.rollout(key) : nullptr;
+    if (rollout != nullptr && !ended_by(*rollout).is_open()) return false;
+  }
+  // Drift and unproven nodes of the installation.
+  const std::vector<std::string> names = fleet.node_names();
+  return !call.options.adopt || std::ranges::none_of(names, [&](const std::string& name) {
+    const NodeAssessment& a = *fleet.assessment(name);
+    return a.policy == policy && a.at_install != AtInstall::shown;
+  });
+}
+
+// When the operator recorded what the fleet ran: the drift that is adopted is that of then.
+std::optional<std::string> baseline_of(RolloutCall& call) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  const auto& record = index.impl().record;
+  if (!record) return std::nullopt;
+  return k8s::format_time(record->recorded_at);
+}
+
+// What the operator would see after the start: another value of the annotation, and no rollout that has been stopped.
+void retry_in_world(RolloutCall& call, const std::string& name, const std::string& retry,
+                    const std::optional<std::string>& baseline) {
+  SharingPolicy policy = *call.world.policies.find(name);
+  policy.meta.annotations.set(kRetryAnnotation, retry);
+  if (baseline) policy.meta.annotations.set(kAdoptAnnotation, *baseline);
+  call.world.policies.apply(std::move(policy));
+  std::vector<ObjectKey> stopped;
+  for (const RolloutFacts& facts : all_rollouts(call.world)) {
+    if (is_ended_by_people(facts, name)) stopped.push_back(facts.rollout->meta.key());
+  }
+  for (const ObjectKey& key : stopped) call.world.rollouts.erase(key);
+}
+
+// Why the nodes of the policy wait although they are tried again: a switch that `start` does not touch.
+void print_what_holds(RolloutCall& call, const std::string& policy) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  const Timers timers;
+  const std::map<std::string, NodeConsumers> consumers;
+  const Snapshot snapshot{call.world, call.clock->now(), timers, consumers, call.settings};
+  RolloutViews views(snapshot, index.impl());
+  for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
+    const bool has_work = profile_rollout.tally.settled < profile_rollout.tally.total;
+    RolloutView* rollout = key.policy == policy && has_work ? views.find(key) : nullptr;
+    if (rollout == nullptr) continue;
+    const Gate gate = rollout->gate().gate;
+    const bool holds =
+        gate == Gate::observe || gate == Gate::paused || gate == Gate::approval || gate == Gate::outside_window;
+    if (!holds) continue;
+    print_line(*call.out, "  key {} waits ({}): {}", key.key.empty() ? "(none)" : key.key, rollout->gate().reason(),
+               rollout->gate().message);
+    if (const std::string command = stop_command(*rollout); !command.empty())
+      print_line(*call.out, "  next: {}", command);
+  }
+}
+
+// An aborted or undone rollout stays so: its object goes, and the operator begins a new one. The number of those that
+// were deleted; nullopt: one could not be deleted, which is reported.
+asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, std::string policy) {
+  int deleted = 0;
+  const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", kRollouts};
+  const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
+  for (const RolloutFacts& facts : rollouts) {
+    const SharingRollout& rollout = *facts.rollout;
+    if (!is_ended_by_people(facts, policy)) continue;
+    k8s::DeleteOptions preconditions;
+    preconditions.uid = rollout.meta.uid;
+    const k8s::ObjectKey key{"", rollout.meta.name};
+    const k8s::WriteOptions options;
+    const k8s::Result<void> removed = co_await call->client->remove(gvr, key, preconditions, options);
+    if (!removed && removed.error().reason != k8s::Reason::not_found) {
+      (void)call->refuse(removed.error().message);
+      co_return std::nullopt;
+    }
+    ++deleted;
+    *call->out << fmt::format("Deleted the {} rollout record {}\n", rollout.aborted ? "aborted" : "undone",
+                              rollout.meta.name);
+    if (rollout.paused)
+      *call->out << fmt::format("  {0} is still paused: gpu-sharing-operator rollout resume {0}\n", rollout.meta.name);
+  }
+  co_return deleted;
+}
+
+asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, WallTime now,
+                                      std::optional<std::string> baseline) {
+  Json body;
+  body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(now);
+  if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
+  const std::string text = body.dump();
+  co_return co_await patch_sharing_object(call, kPolicies, policy, text);
+}
+
+// Nodes that wait for their turn start by themselves, or when what holds them ends.
+int say_nothing_to_start(RolloutCall& call, const FleetIndex& fleet, const std::string& policy) {
+  const auto nodes = fleet.impl().policies.find(policy);
+  const std::int64_t pending = nodes == fleet.impl().policies.end() ? 0 : nodes->second.of(Phase::pending);
+  *call.out << fmt::format(
+      "Nothing to start: no node of policy {} failed or was deferred, and no rollout of it was aborted or undone{}\n",
+      policy, call.options.adopt ? ", and none was unproven or had drifted when the operator was installed" : "");
+  if (pending > 0) {
+    *call.out << fmt::format("  {} for a change already: gpu-sharing-operator rollout status policy/{}\n",
+                             pending == 1 ? "1 node waits" : fmt::format("{} nodes wait", pending), policy);
+  }
+  print_what_holds(call, policy);
+  return 0;
+}
+
+}  // namespace
+
+asio::awaitable<int> rollout_start(RolloutCall* call) {
+  const std::string name = call->options.name.empty() ? std::string(kDefaultPolicy)
+                                                      : policy_of(call->options.name).value_or(call->options.name);
+  const SharingPolicy* policy = call->world.policies.find(name);
+  if (policy == nullptr) co_return call->refuse(missing_policy(call->world, name));
+  const std::optional<std::string> baseline = call->options.adopt ? baseline_of(*call) : std::nullopt;
+  if (call->options.adopt && !baseline) {
+    co_return call->refuse("--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
+  }
+  const WallTime asked = call->clock->now();
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call->world, call->settings);
+  if (is_nothing_to_start(*call, index, name)) co_return say_nothing_to_start(*call, index, name);
+  const std::vector<std::string> retried = what_is_retried(*call, index, name);
+  if (call->options.dry_run) {
+    if (!call->options.json) {
+      for (const std::string& line : retried) print_line(*call->out, "Would retry {}", line);
+    }
+    retry_in_world(*call, name, k8s::format_micro_time(asked), baseline);
+    const std::optional<GivenText> no_text;
+    const int code = co_await preview(call, no_text, name);
+    if (!call->options.json) print_what_holds(*call, name);
+    co_return code;
+  }
+  // The policy first: the record forgets an abort by its annotation. A rollout that is deleted before that would be
+  // made again as it was.
+  bool done = co_await ask_for_attempt(call, name, asked, baseline);
+  if (!done) co_return 2;
+  const std::optional<int> deleted = co_await delete_stopped(call, name);
+  if (!deleted) co_return 2;
+  // An operator that saw such a stop for the first time together with the annotation takes it for one that came after
+  // it. None is there any more: another value ends it.
+  if (*deleted > 0) {
+    const WallTime later = std::max<WallTime>(call->clock->now(), asked + std::chrono::milliseconds(1));
+    const std::optional<std::string> adopted_already;
+    done = co_await ask_for_attempt(call, name, later, adopted_already);
+    if (!done) co_return 2;
+  }
+  *call->out << fmt::format(
+      "Retrying failed and deferred nodes of policy {}{}\n", name,
+      call->options.adopt ? ", and rolling out nodes that had drifted before the operator was installed" : "");
+  for (const std::string& line : retried) print_line(*call->out, "  {}", line);
+  print_what_holds(*call, name);
+  co_return 0;
+}
+
+}  // namespace gso

@@ -1,0 +1,124 @@
+#include "reconcilers/explain/first_starts.h"
+
+#include <chrono>
+#include <variant>
+
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/what_if.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/node_write.h"
+#include "reconcilers/registry.h"
+#include "reconcilers/rollout/out_of_reach.h"
+
+namespace gso {
+namespace {
+
+// Waits that end by themselves within moments after an edit. Soaks and deadlines are no such waits.
+bool ends_shortly(Timer timer) {
+  return timer == Timer::settled || timer == Timer::key_text || timer == Timer::projecting;
+}
+
+// One plan after the other, each with the short waits over that the one before has named, until one starts nodes or
+// nothing new shows.
+class Rehearsal {
+ public:
+  Rehearsal(World& world, const PlannerSettings& settings, WallTime now,
+            const std::map<std::string, NodeConsumers>& consumers)
+      : world_(world), settings_(settings), now_(now), consumers_(consumers) {}
+
+  std::set<std::string> run() {
+    constexpr int kMostRounds = 8;
+    std::set<std::string> started;
+    for (int round = 0; round < kMostRounds && started.empty(); ++round) {
+      FleetIndex index;
+      index.note_everything_changed();
+      const Snapshot snapshot{world_, now_, timers_, consumers_, settings_, nullptr, round == 0};
+      const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+      started = apply(plan);
+      if (!credit(plan) && !replaced_) break;
+      replaced_ = false;
+    }
+    return started;
+  }
+
+  [[nodiscard]] const Timers& timers() const { return timers_; }
+
+ private:
+  // Nodes whose change begins. A SharingRollout of an earlier attempt goes before a node starts.
+  std::set<std::string> apply(const Plan& plan) {
+    std::set<std::string> started;
+    for (const PlannedAction& planned : plan.actions) {
+      if (const auto* removal = std::get_if<DeleteObject>(&planned.action)) {
+        world_.rollouts.erase({"", removal->object.name});
+        replaced_ = true;
+      }
+      // What the operator records before it starts nodes.
+      if (const auto* write = std::get_if<WriteConfigMap>(&planned.action)) {
+        assume_written(world_, *write);
+        replaced_ = true;
+      }
+      const auto* patch = std::get_if<PatchNode>(&planned.action);
+      const Node* node = patch == nullptr || !writes_change(*patch) ? nullptr : world_.nodes.find(patch->name);
+      if (node == nullptr || node->meta.annotations.get(kChangeAnnotation)) continue;  // It has begun before.
+      world_.nodes.replace(patched(*node, *patch));
+      started.insert(patch->name);
+    }
+    return started;
+  }
+
+  // False: no timer is new.
+  bool credit(const Plan& plan) {
+    bool fresh = false;
+    const auto add = [&](const TimerKey& timer, WallTime since) {
+      if (ends_shortly(timer.timer)) since = now_ - std::chrono::hours(1);
+      fresh = timers_.emplace(timer, since).second || fresh;
+    };
+    for (const auto& [timer, since] : plan.timer_starts) add(timer, since);
+    for (const TimerKey& timer : plan.timers) {
+      if (ends_shortly(timer.timer)) add(timer, now_);
+    }
+    return fresh;
+  }
+
+  World& world_;
+  const PlannerSettings& settings_;
+  WallTime now_;
+  const std::map<std::string, NodeConsumers>& consumers_;
+  Timers timers_;
+  bool replaced_ = false;
+};
+
+std::string why_it_waits(ReadingPass& pass, const Node& node, const NodeAssessment& a,
+                         const std::map<std::string, NodeConsumers>& consumers) {
+  if (std::string why = node_out_of_reach(a, node).why; !why.empty()) return why;
+  if (const Stop* stop = pass.stop_of(a)) return stop->reason + ": " + stop->message;
+  if (std::string group = pass.wait_of(a); !group.empty()) return group;
+  const auto listed = consumers.find(node.meta.name);
+  return listed != consumers.end() && !listed->second.pods.empty() ? "pods use its GPUs: idle nodes start first"
+                                                                   : "nodes before it in the queue";
+}
+
+}  // namespace
+
+FirstStarts first_starts(World& world, const PlannerSettings& settings, WallTime now,
+                         const std::map<std::string, NodeConsumers>& consumers, std::string_view policy) {
+  Rehearsal rehearsal(world, settings, now, consumers);
+  const std::set<std::string> started = rehearsal.run();
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  // The short waits are over for this look as well.
+  const Snapshot snapshot{world, now, rehearsal.timers(), consumers, settings};
+  ReadingPass pass(snapshot, index);
+  FirstStarts out;
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment& a = *index.assessment(name);
+    if (a.policy != policy) continue;
+    if (started.contains(name)) out.nodes.insert(name);
+    if (a.phase == Phase::pending) out.waits.emplace(name, why_it_waits(pass, *world.nodes.find(name), a, consumers));
+  }
+  return out;
+}
+
+}  // namespace gso
