@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <set>
+#include <variant>
 
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/node_write.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/node/served_afterwards.h"
 #include "reconcilers/registry.h"
@@ -116,10 +119,80 @@ bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& set
   return assumed;
 }
 
+namespace {
+
+// Whether the step ends the change of a node, none of whose pods was deleted, and with which patch; null: it does not.
+const PatchNode* way_out_of_change(const Step& step) {
+  if (step.row != StepRow::c3) return nullptr;
+  for (const PlannedAction& planned : step.plan.actions) {
+    const auto* patch = std::get_if<PatchNode>(&planned.action);
+    if (patch != nullptr && patch->remove_annotations.contains(std::string(kChangeAnnotation))) return patch;
+  }
+  return nullptr;
+}
+
+// Nodes whose change is backed out at once, because they have another target: they are judged as they are then. While
+// this exists, `world` has them so.
+class BackedOut {
+ public:
+  BackedOut(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) : world_(world) {
+    std::vector<std::string> waiting = index.node_names();
+    std::erase_if(waiting, [&](const std::string& name) {
+      const NodeAssessment& a = *index.assessment(name);
+      return a.phase != Phase::draining || !changes_course(a);
+    });
+    if (waiting.empty()) return;
+    std::vector<Node> after;
+    ReadingPass pass(world, index, settings, now);
+    for (const std::string& name : waiting) {
+      const Node& node = *world.nodes.find(name);
+      const Step* step = pass.step_of(node, *index.assessment(name));
+      const PatchNode* patch = step == nullptr ? nullptr : way_out_of_change(*step);
+      if (patch == nullptr) continue;
+      before_.push_back(node);
+      after.push_back(patched(node, *patch));
+    }
+    for (const Node& node : after) world_.nodes.replace(node);
+  }
+  ~BackedOut() {
+    for (const Node& node : before_) world_.nodes.replace(node);
+  }
+  BackedOut(const BackedOut&) = delete;
+  BackedOut& operator=(const BackedOut&) = delete;
+
+  [[nodiscard]] bool any() const { return !before_.empty(); }
+  [[nodiscard]] bool has(const std::string& name) const {
+    return std::ranges::any_of(before_, [&](const Node& node) { return node.meta.name == name; });
+  }
+
+ private:
+  World& world_;
+  std::vector<Node> before_;
+};
+
+// Of a node that runs its target once it has left its change.
+NodeDifference leaving(const std::string& name, const NodeAssessment& a) {
+  NodeDifference out;
+  out.node = name;
+  out.policy = a.policy.view();
+  out.profile = a.profile_ref.view();
+  out.from = a.loaded.revision.view();
+  out.to = a.target.view();
+  out.leaves = true;
+  return out;
+}
+
+}  // namespace
+
 std::vector<NodeDifference> differences(World& world, const PlannerSettings& settings, WallTime now) {
   FleetIndex index;
   index.note_everything_changed();
   (void)assume_baseline(world, index, settings, now);
+  const BackedOut backed_out(world, index, settings, now);
+  if (backed_out.any()) {
+    index.note_everything_changed();
+    index.refresh(world, settings);
+  }
   const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
   const Pass pass(snapshot, index.impl(), kSharingRollout, nullptr);
   std::vector<NodeDifference> out;
@@ -127,6 +200,7 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
     const NodeAssessment* a = index.assessment(name);
     const bool same = a->loaded.revision == a->target && a->loaded.profile == a->profile_ref && !a->label;
     const bool settled = a->phase == Phase::up_to_date || a->phase == Phase::unmanaged || a->phase == Phase::unrecorded;
+    if (settled && backed_out.has(name)) out.push_back(leaving(name, *a));
     if (settled || (same && !a->is_blocked() && a->phase != Phase::pending && !changes_course(*a))) continue;
     out.push_back(difference_of(pass, name, *a));
   }

@@ -36,6 +36,9 @@ struct NodeDifference {
   // It is in a change now: `restarts` are the pods that are still to be replaced, or for another target than that of
   // the change those that must be replaced once more; `message`: the blocking pods.
   bool in_progress = false;
+  // No pod of its change was deleted, and it runs what it should run then: the operator ends its change and uncordons
+  // it. Nothing is restarted.
+  bool leaves = false;
   // Consumers that would break, or that request more than is left ("namespace/name"): filled by find_obstacles().
   std::vector<std::string> blocked_by_pods;
 };

@@ -52,6 +52,7 @@ std::vector<std::string> names_of(const std::vector<Component>& components) {
 
 std::string what_happens(const NodeDifference& d) {
   if (!d.blocked.empty()) return fmt::format("Blocked({})", d.blocked);
+  if (d.leaves) return "leaves its change";
   if (d.in_progress) return "in progress";
   if (d.transition == Transition::none) return std::string(to_string(d.cause));
   return fmt::format("{}, {}", to_string(d.cause), to_string(d.transition));
@@ -71,8 +72,10 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
   std::size_t restarts = 0;
   std::size_t busy = 0;
   std::size_t stay = 0;
+  std::vector<std::string> leaving;
   for (const NodeDifference& d : all) {
     stay += d.blocked.empty() ? 0 : 1;
+    if (d.leaves) leaving.push_back(d.node);
     restarts += d.restarts.empty() ? 0 : 1;
     busy += d.blocked_by_pods.empty() ? 0 : 1;
     if (first != nullptr && first->waits.contains(d.node)) continue;
@@ -94,9 +97,14 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
     if (d.in_progress && !d.message.empty()) blocked[d.message].push_back(d.node);
   }
   for (const auto& [message, nodes] : blocked) print_line(out, "{}: {}", join(nodes, ""), shown_message(message));
-  const std::size_t change = all.size() - stay;
+  const std::size_t change = all.size() - stay - leaving.size();
   out << fmt::format("{} node{} would change, {} by restarts; {} node{} pods that block the change\n", change,
                      change == 1 ? "" : "s", restarts, busy, busy == 1 ? " has" : "s have");
+  if (!leaving.empty()) {
+    print_line(out, "{} {} and {}: no pod was deleted there", join(leaving, ""),
+               leaving.size() == 1 ? "leaves its change" : "leave their changes",
+               leaving.size() == 1 ? "keeps what it runs" : "keep what they run");
+  }
   if (stay > 0) out << fmt::format("{} node{} blocked and would not change\n", stay, stay == 1 ? " is" : "s are");
 }
 
@@ -151,6 +159,7 @@ Json to_json(const NodeDifference& d) {
                                                                  : "WaitForIdle"},
           {"inTheWay", d.blocked_by_pods},
           {"inProgress", d.in_progress},
+          {"leaves", d.leaves},
           {"blocked", d.blocked},
           {"message", shown_message(d.message)}};
 }

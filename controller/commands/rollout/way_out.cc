@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <map>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +19,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"
@@ -63,9 +66,14 @@ std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts
 // parentheses (rollout/budgets.h). Raising one of them alone changes nothing.
 std::vector<std::string> raise_budgets(const ReadingPass& pass, std::string_view message, std::string_view policy) {
   std::vector<std::string> out;
-  for (const std::string_view setting : {"maxUnavailable", "maxUnavailablePerGroup"}) {
-    if (!message.contains(fmt::format("({})", setting))) continue;
-    out.push_back(fmt::format("kubectl edit sharingpolicies {}  # to raise spec.rollout.{}", policy, setting));
+  constexpr std::pair<std::string_view, std::string_view> kSettings[] = {
+      {"maxUnavailable", "max-unavailable"}, {"maxUnavailablePerGroup", "max-unavailable-per-group"}};
+  for (const auto& [field, value] : kSettings) {
+    if (!message.contains(fmt::format("({})", field))) continue;
+    // The operator reads the value when it creates that policy, and never again.
+    const std::string chart =
+        policy == kDefaultPolicy ? fmt::format("; the chart value config.{} is for a new cluster only", value) : "";
+    out.push_back(fmt::format("kubectl edit sharingpolicies {}  # to raise spec.rollout.{}{}", policy, field, chart));
   }
   if (message.contains("(--cluster-max-unavailable)"))
     out.push_back(upgrade_chart_command(pass.world(), pass.settings(), "and a higher config.cluster-max-unavailable"));
@@ -95,13 +103,54 @@ std::vector<std::string> of_exhausted_budgets(const ReadingPass& pass, std::stri
   return out;
 }
 
-// Not while a node that holds a slot makes progress: a wave that uses its budget is no trouble.
+// The policies of other rollouts whose nodes hold the slots that the message names.
+std::vector<std::string> of_other_holders(const ReadingPass& pass, std::string_view message, std::string_view policy) {
+  std::map<std::string, std::vector<std::string>> holders;
+  const std::string listed = holders_in(message);
+  for (const auto& part : std::views::split(std::string_view(listed), ' ')) {
+    const std::string name(std::string_view(part.begin(), part.end()));
+    const NodeAssessment* a = pass.index().find(name);
+    if (a != nullptr && !a->policy.empty() && a->policy != policy)
+      holders[std::string(a->policy.view())].push_back(name);
+  }
+  std::vector<std::string> out;
+  for (const auto& [other, nodes] : holders) {
+    out.push_back(fmt::format("gpu-sharing-operator rollout status policy/{}  # {} {} the slots", other,
+                              first_names(nodes), nodes.size() == 1 ? "holds" : "hold"));
+  }
+  return out;
+}
+
+// Not while a node of the rollout makes progress: a wave that uses its budget is no trouble. A node that waits for its
+// workloads, or for its kubelet, can keep its slot for long; so can the nodes of another rollout.
 std::vector<std::string> of_full_budgets(const ReadingPass& pass, const RolloutFacts& facts,
                                          const std::vector<NodeStep>& steps) {
-  const bool all_wait =
-      !steps.empty() && std::ranges::all_of(steps, [](const NodeStep& step) { return step.phase == Phase::draining; });
-  if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(pass, facts.message, facts.rollout->policy);
-  return all_wait ? raise_budgets(pass, facts.message, facts.rollout->policy) : std::vector<std::string>();
+  const std::string& policy = facts.rollout->policy;
+  if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(pass, facts.message, policy);
+  const auto makes_progress = [](const NodeStep& step) { return step.phase != Phase::draining && step.ready; };
+  if (std::ranges::any_of(steps, makes_progress)) return {};
+  std::vector<std::string> out = of_other_holders(pass, facts.message, policy);
+  if (steps.empty() && out.empty()) return out;
+  std::ranges::move(raise_budgets(pass, facts.message, policy), std::back_inserter(out));
+  return out;
+}
+
+// Pods keep nodes from their change: what the policy can say about them, for its administrator. The pods are in the
+// rows of the nodes; their owners end or delete them.
+std::vector<std::string> of_busy_nodes(const ReadingPass& pass, const RolloutFacts& facts) {
+  const SharingPolicy* policy = pass.world().policies.find(facts.rollout->policy);
+  const auto waits = [](const RolloutFacts::NodeRow& row) { return row.reason == kWaitingForWorkloads; };
+  const auto bare = [&](const RolloutFacts::NodeRow& row) {
+    return waits(row) && row.message.contains(kEvictBarePodsField);
+  };
+  if (policy == nullptr || std::ranges::none_of(facts.nodes, waits)) return {};
+  const std::string edit =
+      fmt::format("kubectl edit sharingpolicies {}  # to set spec.rollout.", facts.rollout->policy);
+  if (policy->rollout.workloads == WorkloadMode::wait_for_idle)
+    return {edit + "workloads: Evict, which evicts the pods, or Interrupt, which fails their GPU work"};
+  if (std::ranges::any_of(facts.nodes, bare))
+    return {edit + "evictBarePods: true, which also evicts pods that no controller creates again"};
+  return {};
 }
 
 std::string retry_command(std::string_view policy) {
@@ -204,6 +253,8 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
     if (!listed) commands.add(step.node, look_at(pass, step.node, {}));
   }
   std::ranges::move(commands.lines(kMostOfNodes), std::back_inserter(out));
+  if (!outlook.stop.is_set() && facts.advances())
+    std::ranges::move(of_busy_nodes(pass, facts), std::back_inserter(out));
   std::ranges::move(of_failures(pass, facts), std::back_inserter(out));
   return out;
 }

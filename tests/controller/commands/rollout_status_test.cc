@@ -79,7 +79,8 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
        "no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
        "(--cluster-max-unavailable): a01 holds 1 of 1 slot",
        "  next: kubectl get nodes a01  # they hold the slots: return them to service\n"
-       "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.maxUnavailable\n"
+       "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.maxUnavailable; the chart value "
+       "config.max-unavailable is for a new cluster only\n"
        "  next: " +
            upgrade_chart("and a higher config.cluster-max-unavailable\n")},
   };
@@ -328,8 +329,13 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
   };
   EXPECT_EQ(next_for("PDBRefuses"), "  next: kubectl get poddisruptionbudgets --all-namespaces  # gpu-1\n");
   EXPECT_EQ(next_for("Forbidden"), "  next: " + upgrade_chart("--set eviction.enabled=true; gpu-1\n"));
+  const std::string pods = "  next: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n";
   EXPECT_EQ(next_for("WaitingForWorkloads"),
-            "  next: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n");
+            pods +
+                "  next: kubectl edit sharingpolicies default  # to set spec.rollout.workloads: Evict, which evicts "
+                "the pods, or Interrupt, which fails their GPU work\n");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"workloads":"Evict"}}})");
+  EXPECT_EQ(next_for("WaitingForWorkloads"), pods) << "they are being evicted";
   (void)plugin_pod();
   merge(
       "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
@@ -515,8 +521,10 @@ TEST_F(RolloutCommand, StatusPrintsACommandOnceForAllNodesThatItIsFor) {
 // the setting to raise.
 TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRaise) {
   const std::string edit = "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.";
-  const std::string of_policy = edit + "maxUnavailable\n";
-  const std::string of_group = edit + "maxUnavailablePerGroup\n";
+  const std::string of_policy =
+      edit + "maxUnavailable; the chart value config.max-unavailable is for a new cluster only\n";
+  const std::string of_group =
+      edit + "maxUnavailablePerGroup; the chart value config.max-unavailable-per-group is for a new cluster only\n";
   const std::string of_cluster = "  next: " + upgrade_chart("and a higher config.cluster-max-unavailable\n");
   const auto return_to_service = [](const std::string& nodes) {
     return "  next: kubectl get nodes " + nodes + "  # they hold the slots: return them to service\n";
@@ -554,6 +562,11 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
   };
   for (const auto& row : rows) EXPECT_EQ(next_for("BudgetExhausted", row.message), row.next) << row.message;
   EXPECT_EQ(next_for("RollingOut", rows[0].message), "") << "nodes hold the slots of a wave that goes on";
+  // The cluster's slots can belong to the rollout of another policy.
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("research", R"({"priority":10})"));
+  EXPECT_EQ(
+      next_for("RollingOut", "no slot is free: gpu-1 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)"),
+      "  next: gpu-sharing-operator rollout status policy/research  # gpu-1 holds the slots\n" + of_cluster);
 }
 
 }  // namespace

@@ -126,6 +126,41 @@ TEST_F(WhatIf, ANodeThatIsHalfWayIsRestartedOnceMoreForTheTextThatItHad) {
   EXPECT_THAT(back[0].restarts, Contains(Component::plugin));
 }
 
+// A node that waits for its pods has lost nothing yet: when the edit is taken back it is uncordoned, and not restarted.
+TEST_F(WhatIf, ANodeThatOnlyWaitsLeavesItsChangeForTheTextThatItHas) {
+  fleet.settings.settle = Duration::zero();
+  fleet.use("n01", "train", "nvidia.com/gpu", 1);
+  fleet.use("n02", "serve", "nvidia.com/gpu", 1);
+  fleet.edit("any", "mps-8");
+  const auto draining = [this] {
+    auto found = all();
+    std::erase_if(found, [](const NodeDifference& d) { return !d.in_progress; });
+    return found;
+  };
+  for (int i = 0; i < 60 && draining().empty(); ++i) (void)fleet.tick();
+  ASSERT_EQ(draining().size(), 1U);
+  const std::string node = draining()[0].node;
+  const auto before = fleet.world.nodes.find(node)->meta.annotations;
+  ASSERT_TRUE(give("any", "ts-4"));
+  const auto back = all();
+  ASSERT_EQ(back.size(), 1U) << "the other node runs that text";
+  EXPECT_EQ(back[0].node, node);
+  EXPECT_TRUE(back[0].leaves);
+  EXPECT_FALSE(back[0].in_progress);
+  EXPECT_FALSE(back[0].cordons);
+  EXPECT_THAT(back[0].restarts, IsEmpty());
+  EXPECT_EQ(back[0].message, "");
+  EXPECT_EQ(fleet.world.nodes.find(node)->meta.annotations, before) << "the world is as it was";
+  // For a third text it is restarted like the others, and queued again for that.
+  ASSERT_TRUE(give("any", "ts-2"));
+  const auto third = all();
+  ASSERT_EQ(third.size(), 2U);
+  for (const NodeDifference& d : third) {
+    EXPECT_FALSE(d.leaves || d.in_progress) << d.node;
+    EXPECT_THAT(d.restarts, Contains(Component::plugin)) << d.node;
+  }
+}
+
 TEST_F(WhatIf, ATextThatNoPluginTakesBlocksItsNodes) {
   ASSERT_TRUE(give("any", "broken"));
   const auto found = all();
