@@ -206,7 +206,7 @@ run_one() {  # SUITE [FILTER]
       run_ctest -L "$1"
       ;;
     *)
-      if [ "$1" = conformance ] || tests/conformance/run.sh --list | grep -qx -- "$1"; then
+      if [ "$1" = conformance ] || grep -qx -- "$1" <<<"$(tests/conformance/run.sh --list)"; then
         build "$PRESET"
         tests/conformance/controlplane/build.sh
         if [ "$1" = conformance ]; then run_conformance; else run_conformance "$1"; fi

@@ -71,13 +71,13 @@ variants_render() {
   secure_metrics_render
   webhook_renders
   standalone_mps_renders
-  if render --set replicas=1 | grep -q '^kind: PodDisruptionBudget'; then return 1; fi
-  if render --set crds.install=false | grep -q '^kind: CustomResourceDefinition'; then return 1; fi
+  if grep -q '^kind: PodDisruptionBudget' <<<"$(render --set replicas=1)"; then return 1; fi
+  if grep -q '^kind: CustomResourceDefinition' <<<"$(render --set crds.install=false)"; then return 1; fi
   values_render 'helm.sh/hook: pre-delete' --set modes.rollouts=Observe
-  if render --set cleanup.enabled=false | grep -q 'helm.sh/hook: pre-delete'; then return 1; fi
-  if render --set modes.rollouts=Observe --set modes.labels=Observe | grep -q 'helm.sh/hook: pre-delete'; then return 1; fi
+  if grep -q 'helm.sh/hook: pre-delete' <<<"$(render --set cleanup.enabled=false)"; then return 1; fi
+  if grep -q 'helm.sh/hook: pre-delete' <<<"$(render --set modes.rollouts=Observe --set modes.labels=Observe)"; then return 1; fi
   values_render 'serviceAccountName: existing' --set serviceAccount.create=false --set serviceAccount.name=existing --show-only templates/cleanup.yaml
-  if render --set admissionPolicy.enabled=false | grep -q '^kind: ValidatingAdmissionPolicy'; then return 1; fi
+  if grep -q '^kind: ValidatingAdmissionPolicy' <<<"$(render --set admissionPolicy.enabled=false)"; then return 1; fi
 }
 
 webhook_renders() {

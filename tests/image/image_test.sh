@@ -65,7 +65,8 @@ packages_exist() {
 # Debian's libraries that a release has inside are linked dynamically in a debug build (GSO_STATIC_DEPENDENCIES).
 link_like_a_release() {
   local command
-  if ! ldd "$binary" | grep -q libssl; then
+  # Not through a pipe: grep ends at the first match, and with pipefail the program that writes on has failed.
+  if ! grep -q libssl <<<"$(ldd "$binary")"; then
     cp "$binary" "$1"
     return
   fi
