@@ -299,7 +299,8 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
     return 2;
   };
   if (!explain.files.empty()) {
-    const k8s::Result<ExplainTarget> target = explain_target(explain.what, "default");
+    const std::string ns = explain.pod_namespace.empty() ? "default" : explain.pod_namespace;
+    const k8s::Result<ExplainTarget> target = explain_target(explain.what, ns);
     if (!target) return usage(target.error().message);
     Question question;
     question.target = *target;

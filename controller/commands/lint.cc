@@ -30,11 +30,12 @@ struct Totals {
   std::size_t warnings = 0;
   std::size_t not_checked = 0;
 
-  // True for a document of a kind that lint does not check.
+  // True for a document about which lint says only that it does not check its kind.
   bool add(const LintedDocument& document) {
     const bool warned = std::any_of(document.diagnostics.begin(), document.diagnostics.end(),
                                     [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::warning; });
-    const bool skipped = !document.diagnostics.empty() && document.diagnostics.front().code == kNotChecked;
+    const bool skipped = !document.diagnostics.empty() &&
+                         std::ranges::all_of(document.diagnostics, [](const auto& d) { return d.code == kNotChecked; });
     ++documents;
     not_checked += skipped ? 1 : 0;
     invalid += document.valid() ? 0 : 1;

@@ -102,6 +102,12 @@ TEST_F(Commands, LintReadsStdin) {
 }
 
 // An empty file is what somebody wrote; nothing at all from a pipe is a command that failed.
+// Of a kind that lint does not check further.
+TEST_F(Commands, WhatLintHasAgainstAKindOrItsVersionIsPrintedAlsoIfNothingElseOfItIsChecked) {
+  EXPECT_EQ(lint({.files = {"-"}}, "apiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: x}\n"), 1);
+  EXPECT_NE(out_.str().find("APIVersionWrong"), std::string::npos) << out_.str();
+}
+
 TEST_F(Commands, NothingFromStdinIsUnreadableAndAnEmptyFileIsNoSharing) {
   const std::string empty = write("empty.yaml", "");
   const std::string devices = write("d.json", kDevices);
