@@ -30,9 +30,9 @@ k8s::Gvr gvr_of(NameQuestion::Kind kind) {
     case NameQuestion::Kind::pod:
       return resources::pods;
     case NameQuestion::Kind::policy:
-      return {std::string(kGroup), "v1alpha1", "sharingpolicies"};
+      return resources::sharing_policies;
     case NameQuestion::Kind::rollout:
-      return {std::string(kGroup), "v1alpha1", "sharingrollouts"};
+      return resources::sharing_rollouts;
   }
   return {};
 }

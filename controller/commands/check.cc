@@ -137,20 +137,18 @@ std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_
 
 // What the operator writes in the course of a rollout: as the chart grants it. The Lease is granted by name.
 std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settings, const Options& options) {
-  constexpr const char* kOurs = "gpusharing.dev";
-  std::vector<Attempt> out{
-      {.verbs = {"patch"}, .gvr = {kOurs, "v1alpha1", "sharingpolicies"}, .ns = "", .subresource = "status"},
-      {.verbs = {"patch"}, .gvr = {kOurs, "v1alpha1", "sharingrollouts"}, .ns = "", .subresource = "status"},
-      {.verbs = {"create"}, .gvr = resources::events, .ns = "", .subresource = ""},
-      {.verbs = {"update"},
-       .gvr = resources::leases,
-       .ns = settings.operator_namespace,
-       .subresource = "",
-       .name = options.lease_name}};
+  std::vector<Attempt> out{{.verbs = {"patch"}, .gvr = resources::sharing_policies, .ns = "", .subresource = "status"},
+                           {.verbs = {"patch"}, .gvr = resources::sharing_rollouts, .ns = "", .subresource = "status"},
+                           {.verbs = {"create"}, .gvr = resources::events, .ns = "", .subresource = ""},
+                           {.verbs = {"update"},
+                            .gvr = resources::leases,
+                            .ns = settings.operator_namespace,
+                            .subresource = "",
+                            .name = options.lease_name}};
   if (settings.rollouts == PolicyMode::observe) return out;
   const bool partitions = options.partitioning_mode == PartitioningMode::enforce && !partitioned_nodes(world).empty();
   out.push_back({.verbs = {"patch"}, .gvr = resources::nodes, .ns = "", .subresource = ""});
-  out.push_back({.verbs = {"create"}, .gvr = {kOurs, "v1alpha1", "sharingrollouts"}, .ns = "", .subresource = ""});
+  out.push_back({.verbs = {"create"}, .gvr = resources::sharing_rollouts, .ns = "", .subresource = ""});
   out.push_back(
       {.verbs = {"patch"}, .gvr = resources::config_maps, .ns = settings.operator_namespace, .subresource = ""});
   FleetIndex index;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/record_store.h"
+#include "reconcilers/model/config_map_write.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/node_write.h"
 #include "reconcilers/model/plan_draft.h"
@@ -138,13 +139,8 @@ void Executor::keep_state_in_memory(std::vector<PlannedAction>& actions) {
   std::erase_if(actions, [&](const PlannedAction& planned) {
     const auto* write = std::get_if<WriteConfigMap>(&planned.action);
     if (write == nullptr || !is_state(write->config_map)) return false;
-    const ConfigMap* now = parts_.world->configmaps.find(write->config_map);
-    ConfigMap next = now == nullptr ? ConfigMap() : *now;
-    next.meta.ns = k8s::Interned(write->config_map.ns);
-    next.meta.name = write->config_map.name;
+    ConfigMap next = written(parts_.world->configmaps.find(write->config_map), *write);
     next.meta.resource_version = fmt::format("0{}", ++remembered_);
-    for (const auto& [key, text] : write->set) next.data[key] = std::make_shared<const std::string>(text);
-    for (const std::string& key : write->remove) next.data.erase(key);
     parts_.world->configmaps.apply(std::move(next));
     return true;
   });

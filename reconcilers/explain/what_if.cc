@@ -9,6 +9,7 @@
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/model/config_map_write.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/node_write.h"
 #include "reconcilers/node/drift.h"
@@ -48,15 +49,21 @@ std::vector<Component> components_of(const Pass& pass, const std::string& node, 
   return out;
 }
 
-NodeDifference difference_of(const Pass& pass, const std::string& name, const NodeAssessment& a) {
-  const Node& node = *pass.s.world.nodes.find(name);
-  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
+// The node, its policy, and its profile before and after.
+NodeDifference revisions_of(const std::string& name, const NodeAssessment& a) {
   NodeDifference out;
   out.node = name;
   out.policy = a.policy.view();
   out.profile = a.profile_ref.view();
   out.from = a.loaded.revision.view();
   out.to = a.target.view();
+  return out;
+}
+
+NodeDifference difference_of(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+  const Node& node = *pass.s.world.nodes.find(name);
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
+  NodeDifference out = revisions_of(name, a);
   out.cause = a.cause;
   out.transition = a.transition;
   out.workloads = rollout.workloads;
@@ -88,14 +95,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
 }  // namespace
 
 void assume_written(World& world, const WriteConfigMap& write) {
-  const ConfigMap* present = world.configmaps.find(write.config_map);
-  ConfigMap next = present == nullptr ? ConfigMap() : *present;
-  next.meta.ns = k8s::Interned(write.config_map.ns);
-  next.meta.name = write.config_map.name;
-  next.meta.resource_version.clear();
-  for (const auto& [key, text] : write.set) next.data[key] = std::make_shared<const std::string>(text);
-  for (const std::string& key : write.remove) next.data.erase(key);
-  world.configmaps.apply(std::move(next));
+  world.configmaps.apply(written(world.configmaps.find(write.config_map), write));
 }
 
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
@@ -172,12 +172,7 @@ class BackedOut {
 
 // Of a node that runs its target once it has left its change.
 NodeDifference leaving(const std::string& name, const NodeAssessment& a) {
-  NodeDifference out;
-  out.node = name;
-  out.policy = a.policy.view();
-  out.profile = a.profile_ref.view();
-  out.from = a.loaded.revision.view();
-  out.to = a.target.view();
+  NodeDifference out = revisions_of(name, a);
   out.leaves = true;
   return out;
 }

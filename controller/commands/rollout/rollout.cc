@@ -30,13 +30,11 @@ int RolloutCall::refuse(std::string_view why) const {
   return 2;
 }
 
-asio::awaitable<bool> patch_sharing_object(RolloutCall* call, std::string resource, std::string name,
-                                           std::string body) {
-  const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", resource};
+asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource, std::string name, std::string body) {
   const k8s::ObjectKey key{"", name};
   const k8s::WriteOptions options;
-  const k8s::Result<std::string> patched = co_await call->client->merge_patch(gvr, key, body, options);
-  if (!patched) (void)call->refuse(explain_error(patched.error(), "patch", gvr, ""));
+  const k8s::Result<std::string> patched = co_await call->client->merge_patch(resource, key, body, options);
+  if (!patched) (void)call->refuse(explain_error(patched.error(), "patch", resource, ""));
   co_return patched.has_value();
 }
 

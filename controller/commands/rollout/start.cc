@@ -14,6 +14,7 @@
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/standalone/daemon_nodes.h"
 #include "reconcilers/status/status.h"
@@ -24,9 +25,6 @@ namespace asio = boost::asio;
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-constexpr const char* kRollouts = "sharingrollouts";
-constexpr const char* kPolicies = "sharingpolicies";
 
 // It stays so until `start` deletes its object.
 bool is_ended_by_people(const RolloutFacts& facts, const std::string& policy) {
@@ -65,11 +63,12 @@ std::vector<std::string> what_is_retried(const RolloutCall& call, const FleetInd
   return out;
 }
 
-// A start stays without effect: nothing of the policy failed, was deferred, aborted or undone, nor does `adopt` add
-// drift. In doubt it has one: without the record nobody knows what failed.
-bool is_nothing_to_start(RolloutCall& call, FleetIndex& fleet, const std::string& policy) {
+// A start stays without effect: nothing of the policy failed, was deferred (`retried`), aborted or undone, nor does
+// `adopt` add drift. In doubt it has one: without the record it is not known what failed.
+bool is_nothing_to_start(RolloutCall& call, FleetIndex& fleet, const std::string& policy,
+                         const std::vector<std::string>& retried) {
   const FleetIndex::Impl& index = fleet.impl();
-  if (!index.record || !call.incomplete.empty() || !what_is_retried(call, fleet, policy).empty()) return false;
+  if (!index.record || !call.incomplete.empty() || !retried.empty()) return false;
   const auto nodes = index.policies.find(policy);
   if (nodes != index.policies.end() && nodes->second.of(Phase::failed) > 0) return false;
   const std::vector<RolloutFacts> rollouts = all_rollouts(call.world);
@@ -90,10 +89,7 @@ bool is_nothing_to_start(RolloutCall& call, FleetIndex& fleet, const std::string
 }
 
 // When the operator recorded what the fleet ran: the drift that is adopted is that of then.
-std::optional<std::string> baseline_of(RolloutCall& call) {
-  FleetIndex index;
-  index.note_everything_changed();
-  index.refresh(call.world, call.settings);
+std::optional<std::string> baseline_of(const FleetIndex& index) {
   const auto& record = index.impl().record;
   if (!record) return std::nullopt;
   return k8s::format_time(record->recorded_at);
@@ -141,7 +137,6 @@ void print_what_holds(RolloutCall& call, const std::string& policy) {
 // were deleted; nullopt: one could not be deleted, which is reported.
 asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, std::string policy) {
   int deleted = 0;
-  const k8s::Gvr gvr{std::string(kGroup), "v1alpha1", kRollouts};
   const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
   for (const RolloutFacts& facts : rollouts) {
     const SharingRollout& rollout = *facts.rollout;
@@ -150,7 +145,8 @@ asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, std::strin
     preconditions.uid = rollout.meta.uid;
     const k8s::ObjectKey key{"", rollout.meta.name};
     const k8s::WriteOptions options;
-    const k8s::Result<void> removed = co_await call->client->remove(gvr, key, preconditions, options);
+    const k8s::Result<void> removed =
+        co_await call->client->remove(resources::sharing_rollouts, key, preconditions, options);
     if (!removed && removed.error().reason != k8s::Reason::not_found) {
       (void)call->refuse(removed.error().message);
       co_return std::nullopt;
@@ -170,7 +166,7 @@ asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, Wal
   body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(now);
   if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
   const std::string text = body.dump();
-  co_return co_await patch_sharing_object(call, kPolicies, policy, text);
+  co_return co_await patch_sharing_object(call, resources::sharing_policies, policy, text);
 }
 
 // Nodes that wait for their turn start by themselves, or when what holds them ends.
@@ -195,16 +191,16 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
                                                       : policy_of(call->options.name).value_or(call->options.name);
   const SharingPolicy* policy = call->world.policies.find(name);
   if (policy == nullptr) co_return call->refuse(missing_policy(call->world, name));
-  const std::optional<std::string> baseline = call->options.adopt ? baseline_of(*call) : std::nullopt;
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call->world, call->settings);
+  const std::optional<std::string> baseline = call->options.adopt ? baseline_of(index) : std::nullopt;
   if (call->options.adopt && !baseline) {
     co_return call->refuse("--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
   }
   const WallTime asked = call->clock->now();
-  FleetIndex index;
-  index.note_everything_changed();
-  index.refresh(call->world, call->settings);
-  if (is_nothing_to_start(*call, index, name)) co_return say_nothing_to_start(*call, index, name);
   const std::vector<std::string> retried = what_is_retried(*call, index, name);
+  if (is_nothing_to_start(*call, index, name, retried)) co_return say_nothing_to_start(*call, index, name);
   if (call->options.dry_run) {
     if (!call->options.json) {
       for (const std::string& line : retried) print_line(*call->out, "Would retry {}", line);

@@ -27,9 +27,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr const char* kRollouts = "sharingrollouts";
-constexpr const char* kPolicies = "sharingpolicies";
-
 std::string spec_patch(const char* field, bool value) {
   return Json{{"spec", {{field, value}}}}.dump();
 }
@@ -191,7 +188,7 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
         fmt::format("policy {} is not paused by spec.rollout.paused{}{}", name, too.empty() ? "" : "; ", too));
   }
   const std::string body = Json{{"spec", {{"rollout", {{"paused", pause}}}}}}.dump();
-  const bool done = co_await patch_sharing_object(call, kPolicies, name, body);
+  const bool done = co_await patch_sharing_object(call, resources::sharing_policies, name, body);
   if (!done) co_return 2;
   *call->out << fmt::format("policy {}: {}\n", name, pause ? "paused: no further node starts" : "resumed");
   // Who has named no policy does not know which one to resume.
@@ -348,7 +345,7 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
   for (const RolloutFacts& facts : *chosen) {
     const std::string name = facts.rollout->meta.name;
     const std::string body = spec_patch(wanted.field, wanted.value);
-    const bool done = co_await patch_sharing_object(call, kRollouts, name, body);
+    const bool done = co_await patch_sharing_object(call, resources::sharing_rollouts, name, body);
     if (!done) co_return 2;
     *call->out << fmt::format("{}: {}\n", name, wanted.done);
     const std::string stopped = resumes ? still_stopped(*call, paused, *facts.rollout) : std::string();

@@ -94,7 +94,7 @@ asio::awaitable<int> undo_inline(RolloutCall* call, std::string name, std::strin
   Json body;
   body["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
   const std::string text = body.dump();
-  const bool done = co_await patch_sharing_object(call, "sharingrollouts", name, text);
+  const bool done = co_await patch_sharing_object(call, resources::sharing_rollouts, name, text);
   if (!done) co_return 2;
   *call->out << fmt::format(
       "{}: undone. The nodes of policy {} return to the last verified profile. Retry: rollout start policy/{}. To keep "
@@ -108,7 +108,7 @@ asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
   if (!undo.under_way) co_return true;
   const std::string name = undo.rollout->meta.name;
   const std::string body = Json{{"spec", {{"paused", true}}}}.dump();
-  const bool paused = co_await patch_sharing_object(call, "sharingrollouts", name, body);
+  const bool paused = co_await patch_sharing_object(call, resources::sharing_rollouts, name, body);
   if (paused)
     *call->err << fmt::format(
         "{}: paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned\n",

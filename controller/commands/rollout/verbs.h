@@ -45,9 +45,8 @@ int show_status(RolloutCall& call);
 // The same where rollouts have no objects: what stays stopped is shown, and the rest refused.
 int show_status_without_crds(RolloutCall& call);
 
-// A merge patch of a SharingRollout, a SharingPolicy ("sharingrollouts", "sharingpolicies"). False, and said, when it
-// failed.
-boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, std::string resource, std::string name,
+// A merge patch of a SharingRollout or SharingPolicy (resources::sharing_rollouts, …). False, and said, when it failed.
+boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource, std::string name,
                                                   std::string body);
 
 // pause, resume, approve, abort: of the rollouts that are meant, or of a policy. `resume` without a name lifts, where

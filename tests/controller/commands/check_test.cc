@@ -156,7 +156,7 @@ boost::asio::awaitable<void> check_to_its_end(k8s::ApiClient* client, k8s::Clock
   (void)co_await check_on_cluster(client, clock, Options(), options, out, err);
 }
 
-// Somebody at a terminal sees at once that nobody leads, and for how long the command waits.
+// A person at a terminal sees at once that no operator holds the Lease, and how long the command waits for one.
 TEST_F(CheckCommand, WhatIsWaitedForIsSaidBeforeTheWait) {
   create_lease(-1h);
   CheckOptions options;
