@@ -200,7 +200,9 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
   }
   const WallTime asked = call->clock->now();
   const std::vector<std::string> retried = what_is_retried(*call, index, name);
-  if (is_nothing_to_start(*call, index, name, retried)) co_return say_nothing_to_start(*call, index, name);
+  // A preview in JSON says it by its fields.
+  const bool speaks = !(call->options.dry_run && call->options.json);
+  if (speaks && is_nothing_to_start(*call, index, name, retried)) co_return say_nothing_to_start(*call, index, name);
   if (call->options.dry_run) {
     if (!call->options.json) {
       for (const std::string& line : retried) print_line(*call->out, "Would retry {}", line);

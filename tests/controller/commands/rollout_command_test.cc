@@ -224,6 +224,10 @@ TEST_F(RolloutCommand, AStartWithNothingToRetryWritesNothingAndSaysSo) {
               "Nothing to start: no node of policy default failed or was deferred, and no rollout of it was aborted or "
               "undone\n");
   }
+  options.json = true;
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_TRUE(Json::parse(out.str())["nodes"].empty()) << "a preview in JSON stays JSON";
+  options.json = false;
   options.dry_run = false;
   options.adopt = true;
   EXPECT_EQ(run(Verb::start), 0) << err.str();
