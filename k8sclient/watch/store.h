@@ -40,7 +40,7 @@ class Store {
   // loop: keep a copy of it, or what the object itself has.
   struct Entry {
     ObjectKey first;
-    const Ptr& second;
+    Ptr second;
   };
   [[nodiscard]] auto all() const {
     return std::views::transform(objects_,
@@ -88,7 +88,7 @@ class Store {
   void replace(T object) {
     auto it = objects_.find(Name(object.meta));
     if (it != objects_.end() && take_version(*it->object, object)) return;
-    const Ptr after = std::make_shared<T>(std::move(object));
+    const auto after = std::make_shared<T>(std::move(object));
     notify(put(objects_, after), after);
   }
   void erase(const ObjectKey& key) {
@@ -132,7 +132,8 @@ class Store {
     friend bool operator==(const Name&, const Name&) = default;
   };
   struct Slot {
-    mutable Ptr object;  // Never null. Mutable: an object of the same key replaces it.
+    // Never null. Mutable: an object of the same key replaces it. Everybody else reads it through a Ptr.
+    mutable std::shared_ptr<T> object;
   };
   struct Hash {
     using is_transparent = void;
@@ -155,17 +156,17 @@ class Store {
     return it == objects_.end() ? nullptr : it->object.get();
   }
   // Returns the object that was there before; null: none.
-  static Ptr put(Slots& slots, Ptr object) {
+  static Ptr put(Slots& slots, std::shared_ptr<T> object) {
     auto [it, added] = slots.insert(Slot{object});
     return added ? nullptr : std::exchange(it->object, std::move(object));
   }
   // resourceVersion alone is no change: heartbeats must not wake planners. Then the object that is held stays, so that
-  // whoever shares it shares the one in the store, with the new version. (Never created const: Ptr only reads.)
-  static bool take_version(const T& held, T& fresh) {
+  // whoever shares it shares the one in the store, with the new version.
+  static bool take_version(T& held, T& fresh) {
     std::string version = std::exchange(fresh.meta.resource_version, held.meta.resource_version);
     const bool same = held == fresh;
     fresh.meta.resource_version = version;
-    if (same) const_cast<T&>(held).meta.resource_version = std::move(version);
+    if (same) held.meta.resource_version = std::move(version);
     return same;
   }
   [[nodiscard]] bool is_gone(const ObjectMeta& meta) const {
