@@ -54,4 +54,19 @@ boost::asio::awaitable<k8s::Result<ListedObjects<T>>> list_objects(k8s::Reader* 
   co_return out;
 }
 
+// Kinds that several files list: compiled once, in list_objects.cc. (g++ numbers the fields of a coroutine's frame anew
+// in each file, which an optimised link then reports as two types of one name.)
+struct DaemonSet;
+struct Node;
+struct SharingPolicy;
+struct SharingRollout;
+extern template boost::asio::awaitable<k8s::Result<ListedObjects<DaemonSet>>> list_objects(
+    k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<DaemonSet> (*)(std::string_view));
+extern template boost::asio::awaitable<k8s::Result<ListedObjects<Node>>> list_objects(
+    k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<Node> (*)(std::string_view));
+extern template boost::asio::awaitable<k8s::Result<ListedObjects<SharingPolicy>>> list_objects(
+    k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<SharingPolicy> (*)(std::string_view));
+extern template boost::asio::awaitable<k8s::Result<ListedObjects<SharingRollout>>> list_objects(
+    k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<SharingRollout> (*)(std::string_view));
+
 }  // namespace gso

@@ -210,7 +210,7 @@ class ScopedWatch {
   void release() { release_(); }
 
  private:
-  static boost::asio::awaitable<void> run(std::shared_ptr<ScopedWatch> self) { co_await self->watcher_->run(); }
+  static boost::asio::awaitable<void> run(std::shared_ptr<ScopedWatch> self);
 
   std::unique_ptr<k8s::WatchSink> objects_;
   std::function<void()> release_;

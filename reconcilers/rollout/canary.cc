@@ -73,13 +73,13 @@ bool is_canary(const NodeAssessment& a) {
   return a.change && a.change->served;
 }
 
-bool has_candidate(const RolloutView& rollout, const std::string& product, Candidates which) {
+bool has_candidate(const RolloutView& rollout, const std::string& product, CanaryNodes which) {
   const auto group = rollout.profile_rollout.groups.find(product);
   if (group == rollout.profile_rollout.groups.end()) return false;
   const std::set<std::string>& set_aside = rollout.profile_rollout.nodes(RolloutBucket::set_aside);
   return std::ranges::any_of(group->second.pending, [&](const auto& entry) {
     const auto& [serves, name] = entry;
-    return serves && (which == Candidates::any || !set_aside.contains(name));
+    return serves && (which == CanaryNodes::any || !set_aside.contains(name));
   });
 }
 
@@ -146,7 +146,7 @@ std::string awaited_canary(const RolloutView& rollout, const NodeAssessment& a, 
   const std::string product(a.product.view());
   if (!a.loads_by_itself() || rollout.canary_passed(product)) return {};
   // It proves nothing for the others (S12): it starts beside no canary, and before one only if none can start.
-  if (a.cause == ChangeCause::joined && has_candidate(rollout, product, Candidates::free))
+  if (a.cause == ChangeCause::joined && has_candidate(rollout, product, CanaryNodes::free))
     return "it waits for the canary of its group, which starts first";
   std::vector<std::string> first = rollout.canary(product).proven;
   std::ranges::copy_if(rollout.changing(), std::back_inserter(first),

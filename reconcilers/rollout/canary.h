@@ -25,9 +25,9 @@ struct Canary {
 
 [[nodiscard]] Canary canary_of(const RolloutView& rollout, const std::string& product);
 // A node of the group waits for its change and serves, so that it could be a canary (a node that is out of service
-// proves nothing, S12). `Candidates::free`: only nodes that neither a person nor another actor holds now.
-enum class Candidates : std::uint8_t { any, free };
-[[nodiscard]] bool has_candidate(const RolloutView& rollout, const std::string& product, Candidates which);
+// proves nothing, S12). `CanaryNodes::free`: only nodes that neither a person nor another actor holds now.
+enum class CanaryNodes : std::uint8_t { any, free };
+[[nodiscard]] bool has_candidate(const RolloutView& rollout, const std::string& product, CanaryNodes which);
 // The node served before its change, so the change is a canary for its revision.
 [[nodiscard]] bool is_canary(const NodeAssessment& assessment);
 // The node is a canary of this rollout, according to the record.

@@ -80,7 +80,7 @@ const Canary& RolloutView::canary(const std::string& product) const {
 
 bool RolloutView::all_canaries_passed() const {
   return std::ranges::all_of(profile_rollout.groups, [&](const auto& group) {
-    return !has_candidate(*this, group.first, Candidates::free) || canary_passed(group.first);
+    return !has_candidate(*this, group.first, CanaryNodes::free) || canary_passed(group.first);
   });
 }
 

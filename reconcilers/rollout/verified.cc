@@ -57,7 +57,7 @@ class VerifiedRevisions {
     if (settled + profile_rollout.tally.blocked() + set_aside + excused != profile_rollout.tally.total) return false;
     return std::ranges::all_of(profile_rollout.groups, [&](const auto& entry) {
       // A group without a possible canary cannot show more.
-      return !has_candidate(rollout, entry.first, Candidates::any) || rollout.canary_passed(entry.first);
+      return !has_candidate(rollout, entry.first, CanaryNodes::any) || rollout.canary_passed(entry.first);
     });
   }
 

@@ -39,7 +39,7 @@ std::int64_t wave_of(const RolloutView& view) {
   for (const auto& [product, group] : view.profile_rollout.groups) {
     const bool passed = view.canary_passed(product);
     const bool may_pass =
-        has_candidate(view, product, Candidates::free) || !canaries_in_progress(view, product).empty();
+        has_candidate(view, product, CanaryNodes::free) || !canaries_in_progress(view, product).empty();
     if (!passed && may_pass) return 0;
     some_passed = some_passed || passed;
   }
