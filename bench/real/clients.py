@@ -110,6 +110,21 @@ class Sender:
         return self.send({"status": {"conditions": conditions()}}, "/status")
 
 
+class WatchReader:
+    """curl: the operator's watch of Nodes, read into nothing. Nothing that is read costs a client less."""
+
+    def __init__(self, api, folder):
+        self.api, self.folder = api, folder
+        self.program = None
+
+    def start(self):
+        self.program = Program(["curl", "--silent", "--show-error", "--fail", "--no-buffer", "--http2", "--cacert", self.api.ca(),
+                                "-H", "Authorization: Bearer " + self.api.token,
+                                "-H", "Accept: application/vnd.kubernetes.protobuf;stream=watch", "-o", "/dev/null",
+                                self.api.server + "/api/v1/nodes?watch=1&resourceVersion=0"],
+                               os.path.join(self.folder, "curl-watch.log"))
+
+
 def download(api, folder):
     """curl downloads what the operator lists: seconds, CPU seconds and bytes."""
     lists = ["/api/v1/nodes", "/api/v1/namespaces/%s/pods?labelSelector=app%%3D%s" % (NAMESPACE, DAEMONSET),

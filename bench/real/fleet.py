@@ -20,7 +20,7 @@ import processes
 import report
 from api_server import ApiServer
 from audit_log import AuditLog
-from clients import Operator, Peer, Sender, download
+from clients import Operator, Peer, Sender, WatchReader, download
 from fleet_objects import Fleet
 
 GROWTH = (1000, 2000, 5000, 10000, 20000, 50000)
@@ -114,9 +114,19 @@ class Bench:
         took, cpu, size = download(self.api, self.folder)
         out["curl"] = {"download_s": took, "download_cpu_s": cpu, "download_bytes": size}
         out["sender"] = measurements.write_by_sender(self.sender, self.fleet, self.log)
+        if last:
+            out["curl"].update(self.read_watch())
         for client in (self.operator, *self.peers):
             out[client.name] = self.measure(client, last and client is not self.peers[0])
         return out
+
+    def read_watch(self):
+        """What the heartbeats cost a client that only reads them."""
+        reader = WatchReader(self.api, self.folder)
+        reader.start()
+        figures = measurements.heartbeats(reader, self.sender, self.fleet)
+        reader.program.stop()
+        return figures
 
     def measure(self, client, all_of_it):
         say("%s" % client.name)
