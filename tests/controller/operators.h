@@ -28,6 +28,14 @@
 
 namespace gso {
 
+// The fault applies to each request for that resource.
+inline sim::FaultRule always(sim::Fault fault, const std::string& resource) {
+  sim::FaultRule rule;
+  rule.fault = fault;
+  rule.resource = resource;
+  return rule;
+}
+
 // One operator with a connection of its own.
 struct OneOperator {
   OneOperator(Sim& sim, sim::ApiServer& server, std::string identity)

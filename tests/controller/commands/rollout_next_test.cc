@@ -1,0 +1,314 @@
+// `rollout status`: what to type next about a rollout, a waiting policy or a node in trouble.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/controller/commands/rollout_commands.h"
+
+namespace gso {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Verb = RolloutOptions::Verb;
+using Json = nlohmann::json;
+
+// The command about the operator's chart, where no object names its release.
+std::string upgrade_chart(const std::string& values) {
+  return "helm list --namespace gpu-sharing-operator  # names the chart and its release; upgrade the release to that "
+         "chart, from the repository or folder that it was installed from, with --reset-then-reuse-values " +
+         values;
+}
+
+// A wait that a person can end says how; one that only a retry or another profile ends is exit status 1.
+TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
+  const struct {
+    const char* holds;
+    const char* reason;
+    int exit_status;
+    const char* message;
+    std::string next;
+  } rows[] = {
+      {"False", "Paused", 0, "spec.rollout.paused of the policy is set",
+       "  next: gpu-sharing-operator rollout resume policy/default\n"},
+      {"False", "ConfigInvalid", 1, "key any: line 6: put a space after the colon",
+       "  next: gpu-sharing-operator audit\n"},
+      {"True", "RollingOut", 0, "a01, a02 wait to start",
+       "  to stop it: gpu-sharing-operator rollout pause policy/default\n"},
+      {"False", "OutsideWindow", 0, "the next maintenance window opens at 22:00",
+       "  next: kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; "
+       "otherwise "
+       "wait\n"},
+      {"False", "Observe", 0, "the policy's mode is Observe: nothing is changed",
+       "  next: kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Enforce\"}}'  # "
+       "after a "
+       "look at `gpu-sharing-operator diff`: starts the change\n"},
+      {"False", "AwaitingApproval", 0, "waits for spec.approved of its SharingRollout",
+       "  next: gpu-sharing-operator diff\n  next: gpu-sharing-operator rollout approve policy/default\n"},
+      {"False", "Aborted", 1, "the rollout was aborted", "  next: gpu-sharing-operator rollout start default\n"},
+      {"False", "Undone", 1, "rolled back by a person", "  next: gpu-sharing-operator rollout start default\n"},
+      {"False", "MaxFailures", 1, "v1-2 failed before",
+       "  next: gpu-sharing-operator rollout start default  # retries all failed nodes, once the cause is fixed\n"},
+      {"False", "BudgetExhausted", 0,
+       "no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
+       "(--cluster-max-unavailable): a01 holds 1 of 1 slot",
+       "  next: kubectl get nodes a01  # they hold the slots: return them to service\n"
+       "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.maxUnavailable; the chart value "
+       "config.max-unavailable is for a new cluster only\n"
+       "  next: " +
+           upgrade_chart("and a higher config.cluster-max-unavailable\n")},
+  };
+  for (const auto& row : rows) {
+    const Json condition{{"type", "Progressing"},
+                         {"status", row.holds},
+                         {"reason", row.reason},
+                         {"message", row.message},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    const Json status{{"conditions", Json::array({condition})}, {"nodes", {{"pending", 2}}}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status", Json{{"status", status}}.dump());
+    const bool paused = std::string(row.reason) == "Paused";
+    merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default",
+          Json{{"spec", {{"rollout", {{"paused", paused}}}}}}.dump());
+    EXPECT_EQ(run(Verb::status), row.exit_status) << row.reason << err.str();
+    EXPECT_THAT(out.str(), testing::EndsWith(std::string(row.message) + "\n" + row.next));
+  }
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              HasSubstr("policy default waits: Paused: spec.rollout.paused of the policy is set (recorded; an "
+                        "operator applies it)\n  next: gpu-sharing-operator rollout resume policy/default\n"));
+}
+
+// The command that shows a stop also says what ends it.
+TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
+  const struct {
+    const char* phase;
+    const char* reason;
+    const char* next;
+  } rows[] = {
+      {"Paused", "Paused", ""},  // Resumed, and no operator has looked since; that of a paused one is below.
+      {"AwaitingApproval", "AwaitingApproval",
+       "  next: gpu-sharing-operator diff\n  next: gpu-sharing-operator rollout approve r\n"},
+      {"Failed", "Aborted", "  next: gpu-sharing-operator rollout start default\n"},
+      {"Paused", "ConfigInvalid", "  next: gpu-sharing-operator audit\n"},
+      {"Progressing", "OutsideWindow",
+       "  next: kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; "
+       "otherwise "
+       "wait\n"},
+      {"Paused", "Observe",
+       "  next: kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Enforce\"}}'  # "
+       "after a "
+       "look at `gpu-sharing-operator diff`: starts the change\n"},
+      {"Progressing", "RollingOut", ""},
+  };
+  for (const auto& row : rows) {
+    rollout("r", row.phase, "v1-2", "any", "version: v1\n", "default", row.reason);
+    (void)run(Verb::status, "r");
+    const std::string said = out.str();
+    const std::size_t at = said.find("  next: ");
+    EXPECT_EQ(at == std::string::npos ? "" : said.substr(at), row.next) << row.reason;
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+  }
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "Paused");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":true}})");
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\n  Started [0-9ms]+ ago\n")) << "nothing runs";
+  EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume r\n"));
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume policy/default\n"));
+  options.json = true;
+  (void)run(Verb::status, "r");
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["next"][0], "gpu-sharing-operator rollout resume policy/default");
+}
+
+TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
+  const auto next_for = [&](const std::string& reason) {
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+    rollout("r", "Progressing", "v1-2");
+    const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", reason}, {"message", "so it is"}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+          Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
+    (void)run(Verb::status, "r");
+    const std::size_t at = out.str().find("  next: ");
+    return at == std::string::npos ? std::string() : out.str().substr(at);
+  };
+  EXPECT_EQ(next_for("PDBRefuses"), "  next: kubectl get poddisruptionbudgets --all-namespaces  # gpu-1\n");
+  EXPECT_EQ(next_for("Forbidden"), "  next: " + upgrade_chart("--set eviction.enabled=true; gpu-1\n"));
+  const std::string pods = "  next: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n";
+  EXPECT_EQ(next_for("WaitingForWorkloads"),
+            pods +
+                "  next: kubectl edit sharingpolicies default  # to set spec.rollout.workloads: Evict, which evicts "
+                "the pods, or Interrupt, which fails their GPU work\n");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"workloads":"Evict"}}})");
+  EXPECT_EQ(next_for("WaitingForWorkloads"), pods) << "they are being evicted";
+  (void)plugin_pod();
+  merge(
+      "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
+      R"({"status":{"phase":"Running","containerStatuses":[{"name":"nvidia-device-plugin","ready":false,"restartCount":3,
+            "image":"i","imageID":"i","state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}})");
+  EXPECT_EQ(
+      next_for("VerificationFailed"),
+      "  next: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous  # gpu-1\n");
+  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}})");
+  EXPECT_EQ(next_for("NodesNotReady"), "  next: kubectl describe node gpu-1\n");
+}
+
+// Of a failed canary: the pod and how it ended, how to go back, and one command that retries all failed nodes.
+TEST_F(RolloutCommand, StatusOfAFailedCanaryNamesThePodTheUndoAndOneRetry) {
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "MaxFailures");
+  (void)plugin_pod();
+  const std::string ended = "pod plugin-1 container nvidia-device-plugin: Error no NVML";
+  Json nodes = Json::array();
+  for (const char* name : {"gpu-1", "gone-1", "gone-2"})
+    nodes.push_back({{"name", name}, {"state", "Failed"}, {"reason", "VerificationFailed"}, {"message", ended}});
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+        Json{{"status", {{"nodes", nodes}, {"counts", {{"failed", 3}}}}}}.dump());
+  FleetRecord before = record_with_gpu_1("v1-0");
+  const std::string earlier = "version: v1\n";
+  const std::string revision = revision_of(parse_profile(earlier).profile);
+  before.verified["gpu-operator/mps-config/any"] = revision;
+  before.texts[revision] = earlier;
+  record(print_head({before}));
+  fail("gpu-1");
+  const std::string last =
+      "  next: gpu-sharing-operator rollout undo r --dry-run  # to go back\n"
+      "  next: gpu-sharing-operator rollout start default  # retries all failed nodes, once the cause is fixed\n";
+  const auto next = [&] {
+    EXPECT_EQ(run(Verb::status), 1) << err.str();
+    EXPECT_THAT(out.str(), HasSubstr(ended));
+    return out.str().substr(out.str().find("  next: "));
+  };
+  EXPECT_EQ(next(), "  next: kubectl describe pod plugin-1 --namespace gpu-operator  # gpu-1\n" + last);
+  merge(
+      "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
+      R"({"status":{"phase":"Running","containerStatuses":[{"name":"nvidia-device-plugin","ready":false,"restartCount":3,
+            "image":"i","imageID":"i","state":{"terminated":{"exitCode":1,"message":"no NVML"}}}]}})");
+  EXPECT_EQ(
+      next(),
+      "  next: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous  # gpu-1\n" +
+          last);
+}
+
+TEST_F(RolloutCommand, StatusOfAFailedFirstProfileNamesTheConfigMapBecauseNothingCanBeUndone) {
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "MaxFailures");
+  record_gpu_1("v1-0");
+  EXPECT_EQ(run(Verb::status), 1) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("  next: kubectl edit configmap mps-config --namespace gpu-operator  # to correct "
+                                   "key any: no earlier profile of it is on record\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("rollout undo")));
+  EXPECT_EQ(run(Verb::undo), 2) << "it would refuse";
+}
+
+// Two stops are ended in one order: a resume of what is aborted would continue nothing.
+TEST_F(RolloutCommand, StatusOfAnAbortedAndPausedRolloutNamesTheRetryAndThenTheResume) {
+  const auto next = [&] {
+    EXPECT_EQ(run(Verb::status), 1) << out.str() << err.str();
+    const std::size_t at = out.str().find("  next: ");
+    return at == std::string::npos ? std::string() : out.str().substr(at);
+  };
+  const std::string start = "  next: gpu-sharing-operator rollout start default";
+  const std::string then = "  # then, because it is paused as well: gpu-sharing-operator rollout resume ";
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "Paused");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":true,"aborted":true}})");
+  EXPECT_EQ(next(), start + then + "r\n");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
+  EXPECT_EQ(next(), start + then + "policy/default\n");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":false}}})");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":false}})");
+  EXPECT_EQ(next(), start + "\n");
+}
+
+// Where the chart's own ConfigMap shows the Helm release, it is named.
+TEST_F(RolloutCommand, StatusNamesTheHelmReleaseOfTheOperatorWhereItIsKnown) {
+  post("/api/v1/namespaces/gpu-sharing-operator/configmaps",
+       R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"gso-config",
+           "labels":{"app.kubernetes.io/managed-by":"Helm"},"annotations":{"gpusharing.dev/crds":"",
+           "meta.helm.sh/release-name":"gso","meta.helm.sh/release-namespace":"gpu-sharing-operator"}}})");
+  post("/api/v1/namespaces/gpu-sharing-operator/configmaps",
+       R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"another","labels":{
+           "app.kubernetes.io/managed-by":"Helm"},"annotations":{"meta.helm.sh/release-name":"another"}}})");
+  post("/apis/gpusharing.dev/v1alpha1/sharingrollouts",
+       R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingRollout","metadata":{"name":"default-mps-1"},
+           "spec":{"policy":"default","daemonSet":"gso/mps","key":"","toRevision":"7c9d6b8f5"}})");
+  sim.clock.run_for(std::chrono::seconds(1));
+  const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", "Forbidden"}, {"message", "so it is"}};
+  const Json status{{"phase", "Progressing"}, {"counts", {{"failed", 1}}}, {"nodes", Json::array({node})}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/default-mps-1/status", Json{{"status", status}}.dump());
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), HasSubstr("  next: helm list --namespace gpu-sharing-operator  # names the chart of release "
+                                   "gso; upgrade the release to that chart"));
+  EXPECT_THAT(out.str(), HasSubstr("  next: helm rollback gso --namespace gpu-sharing-operator  # to go back; to go "
+                                   "on, correct the standaloneMps values and upgrade the release\n"));
+}
+
+// The same command for several nodes is printed once.
+TEST_F(RolloutCommand, StatusPrintsACommandOnceForAllNodesThatItIsFor) {
+  post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-2",
+      "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}},
+      "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"},
+                "conditions":[{"type":"Ready","status":"True"}]}})");
+  rollout("r", "Progressing", "v1-2");
+  Json nodes = Json::array();
+  for (const char* name : {"gpu-1", "gpu-2"})
+    nodes.push_back({{"name", name}, {"state", "Waiting"}, {"reason", "PDBRefuses"}, {"message", "so it is"}});
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", {{"nodes", nodes}}}}.dump());
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(),
+              testing::EndsWith("  next: kubectl get poddisruptionbudgets --all-namespaces  # gpu-1, gpu-2\n"));
+}
+
+// The row "an idle node does not move" of docs/runbooks.md: which budget is full, also the cluster's, who holds it, and
+// the setting to raise.
+TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRaise) {
+  const std::string edit = "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.";
+  const std::string of_policy =
+      edit + "maxUnavailable; the chart value config.max-unavailable is for a new cluster only\n";
+  const std::string of_group =
+      edit + "maxUnavailablePerGroup; the chart value config.max-unavailable-per-group is for a new cluster only\n";
+  const std::string of_cluster = "  next: " + upgrade_chart("and a higher config.cluster-max-unavailable\n");
+  const auto return_to_service = [](const std::string& nodes) {
+    return "  next: kubectl get nodes " + nodes + "  # they hold the slots: return them to service\n";
+  };
+  const struct {
+    const char* message;
+    std::string next;
+  } rows[] = {
+      {"no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)",
+       return_to_service("a01 a02") + of_policy},
+      {"no slot is free: a01 holds 1 of 1 slot of group A100 (maxUnavailablePerGroup)",
+       return_to_service("a01") + of_group},
+      {"no slot is free: a01 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)",
+       return_to_service("a01") + of_cluster},
+      {"no slot is free: a01 and 7 more hold 8 of 8 slots of the cluster (--cluster-max-unavailable)", of_cluster},
+      {"no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
+       "(--cluster-max-unavailable): a01, t04 hold 2 of 2 slots",
+       return_to_service("a01") + of_policy + of_cluster},
+      {"waits for the canary a01", ""},
+  };
+  const auto next_for = [&](const char* reason, const char* message) {
+    rollout("r", "Progressing", "v1-2");
+    const Json condition{{"type", "Ready"},
+                         {"status", "False"},
+                         {"reason", reason},
+                         {"message", message},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+          Json{{"status", {{"conditions", Json::array({condition})}}}}.dump());
+    (void)run(Verb::status, "r");
+    EXPECT_THAT(out.str(), HasSubstr(message));
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+    const std::size_t at = out.str().find("  next: ");
+    return at == std::string::npos ? std::string() : out.str().substr(at);
+  };
+  for (const auto& row : rows) EXPECT_EQ(next_for("BudgetExhausted", row.message), row.next) << row.message;
+  EXPECT_EQ(next_for("RollingOut", rows[0].message), "") << "nodes hold the slots of a wave that goes on";
+  // The cluster's slots can belong to the rollout of another policy.
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("research", R"({"priority":10})"));
+  EXPECT_EQ(
+      next_for("RollingOut", "no slot is free: gpu-1 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)"),
+      "  next: gpu-sharing-operator rollout status policy/research  # gpu-1 holds the slots\n" + of_cluster);
+}
+
+}  // namespace
+}  // namespace gso

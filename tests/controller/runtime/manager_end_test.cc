@@ -1,0 +1,228 @@
+// The whole operator on the simulated API server: leader changes, stops, crashes and losses of the connection.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "controller/config/logging.h"
+#include "controller/runtime/manager.h"
+#include "controller/runtime/run_operator.h"
+#include "tests/controller/operators.h"
+
+namespace gso {
+namespace {
+
+using namespace std::chrono_literals;
+
+const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
+const k8s::ObjectKey kLease{"gpu-sharing-operator", "gpu-sharing-operator"};
+
+// The first policy is created, and its answer is lost.
+sim::FaultRule first_creation_without_an_answer() {
+  sim::FaultRule lost = always(sim::Fault::ambiguous, "sharingpolicies");
+  lost.verb = "create";
+  lost.times = 1;
+  return lost;
+}
+
+TEST_F(ManagerTest, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelisting) {
+  install_crds();
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  b.start(sim);
+  ASSERT_TRUE(eventually([&] { return b.view->synced; })) << "a warm standby";
+  EXPECT_FALSE(b.view->leading);
+  EXPECT_EQ(b.view->passes, 0U);
+  const std::uint64_t requests = b.transport.requests();
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 10s));
+  EXPECT_TRUE(a.result->has_value());
+  EXPECT_TRUE(a.view->finished);
+  EXPECT_TRUE(eventually([&] { return b.view->leading; }, 200ms)) << "its watch shows that the Lease is free";
+  run(5s);
+  EXPECT_LE(b.transport.requests() - requests, 8U) << "nothing but the Lease";
+  run(10min);
+  EXPECT_EQ(created_policies(), 1U);
+}
+
+TEST_F(ManagerTest, TheLeasesEventsSayWhoBecameTheLeader) {
+  install_crds();
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  run(1min);
+  std::vector<std::string> notes;
+  for (const auto& event : server.list({"events.k8s.io", "v1", "events"})) {
+    if (event.at("reason") == "LeaderElection") notes.push_back(event.at("note"));
+  }
+  EXPECT_EQ(notes, std::vector<std::string>{"a became leader"});
+}
+
+TEST_F(ManagerTest, AStandbyThatIsNotAllowedToWatchTheLeaseTakesOverALittleLater) {
+  install_crds();
+  for (const char* verb : {"watch", "list"}) {
+    sim::FaultRule denied = always(sim::Fault::forbidden, "leases");
+    denied.verb = verb;
+    b.transport.faults().add(denied);
+  }
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  b.start(sim);
+  ASSERT_TRUE(eventually([&] { return b.view->synced; }));
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 10s));
+  EXPECT_TRUE(eventually([&] { return b.view->leading; }, 5s));
+}
+
+TEST_F(ManagerTest, ALeaderWhoseLeaseIsDeletedCreatesItAnewAtOnceAndGoesOn) {
+  install_crds();
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  remove("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
+  EXPECT_TRUE(eventually([&] { return server.get(kLeases, kLease).has_value(); }, 200ms));
+  EXPECT_TRUE(a.view->leading);
+}
+
+// A successor that leads at once could write beside the write that was cancelled here (S4).
+TEST_F(ManagerTest, AStopWithAnUnansweredWriteKeepsTheLeaseUntilItExpires) {
+  install_crds();
+  a.options.shutdown_timeout = 1s;
+  sim::FaultRule slow = always(sim::Fault::latency, "sharingpolicies");
+  slow.verb = "create";
+  slow.delay = 9s;
+  a.transport.faults().add(slow);
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.metric("gpusharing_writes_in_flight") == 1; }));
+  b.start(sim);
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
+  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "a");
+  run(9s);
+  EXPECT_FALSE(b.view->leading) << "the write can still land";
+  EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }, 30s));
+  EXPECT_EQ(created_policies(), 1U);
+}
+
+// Whoever asks in vain has given up, the server need not have.
+TEST_F(ManagerTest, AStopAMomentAfterAnAnswerWasLostKeepsTheLeaseUntilItExpires) {
+  install_crds();
+  a.transport.faults().add(first_creation_without_an_answer());
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::ambiguous) == 1; }));
+  b.start(sim);
+  run(3s);
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
+  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "a");
+  EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }, 30s));
+  EXPECT_EQ(created_policies(), 1U);
+}
+
+TEST_F(ManagerTest, AStopLongAfterAnAnswerWasLostReleasesTheLease) {
+  install_crds();
+  a.transport.faults().add(first_creation_without_an_answer());
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::ambiguous) == 1; }));
+  run(1min);
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
+  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "");
+}
+
+TEST_F(ManagerTest, AKilledOperatorReleasesNothingAndSendsNothingMore) {
+  a.start(sim);
+  b.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading || b.view->leading; }));
+  OneOperator& leader = a.view->leading ? a : b;
+  OneOperator& standby = a.view->leading ? b : a;
+  run(1min);
+  leader.kill->notify();
+  ASSERT_TRUE(eventually([&] { return leader.result.has_value(); }, 10s));
+  EXPECT_EQ(leader.result->error().reason, k8s::Reason::cancelled);
+  const std::uint64_t requests = leader.transport.requests();
+  run(10s);
+  EXPECT_FALSE(standby.view->leading);
+  EXPECT_TRUE(eventually([&] { return standby.view->leading; }, 12s));
+  EXPECT_EQ(leader.transport.requests(), requests);
+}
+
+TEST_F(ManagerTest, ACrashPointEndsItAfterThatWriteAndANewOneGoesOn) {
+  install_crds();
+  a.hooks.crash_after_write = [](std::uint64_t n, const PlannedAction&) { return n == 1; };
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }));
+  EXPECT_EQ(a.result->error().reason, k8s::Reason::cancelled);
+  EXPECT_EQ(a.view->writes, 1U);
+  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "a");
+  b.start(sim);
+  EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }));
+  EXPECT_TRUE(server.get(kPolicies, {"", "default"}).has_value());
+  EXPECT_EQ(created_policies(), 1U);
+}
+
+TEST_F(ManagerTest, ALeaderThatIsCutOffStopsWritingStandsByAndLeadsAgain) {
+  install_crds();
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  a.transport.set_connected(false);
+  run(11s);
+  EXPECT_FALSE(a.view->leading);
+  EXPECT_FALSE(a.result.has_value()) << "it goes on as a standby";
+  a.transport.set_connected(true);
+  EXPECT_TRUE(eventually([&] { return a.view->leading; }, 1min));
+}
+
+TEST_F(ManagerTest, ExitOnLeaseLossEndsIt) {
+  a.options.exit_on_lease_loss = true;
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading; }));
+  a.transport.set_connected(false);
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 1min));
+  EXPECT_EQ(a.result->error().reason, k8s::Reason::unavailable);
+}
+
+TEST_F(ManagerTest, AStopWhileNothingCanBeReachedStillEnds) {
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading; }));
+  a.transport.set_connected(false);
+  a.stop->notify();
+  EXPECT_TRUE(eventually([&] { return a.result.has_value(); }, 30s));
+  EXPECT_TRUE(a.result->has_value());
+}
+
+// The view outlives the operator: a debug function that points into it must not.
+TEST_F(ManagerTest, AnOperatorThatEndsByAnExceptionLeavesNoDebugFunctionBehind) {
+  Runtime runtime;
+  runtime.transport = &a.transport;
+  runtime.clock = &sim.clock;
+  runtime.view = a.view;
+  runtime.seed = 7;
+  bool had_debug = false;
+  runtime.log = std::make_shared<Logger>(
+      LogFormat::text, LogLevel::info, [this] { return sim.clock.now(); },
+      [&](const std::string& line) {
+        had_debug = a.view->debug != nullptr;
+        if (line.find("Started") != std::string::npos) throw std::runtime_error("the log is full");
+      });
+  std::string thrown;
+  boost::asio::co_spawn(sim.io, run_operator(runtime, a.options),
+                        [&thrown](const std::exception_ptr& error, const k8s::Result<void>&) {
+                          if (error == nullptr) return;
+                          try {
+                            std::rethrow_exception(error);
+                          } catch (const std::exception& e) {
+                            thrown = e.what();
+                          }
+                        });
+  run(1s);
+  EXPECT_EQ(thrown, "the log is full");
+  EXPECT_TRUE(had_debug);
+  EXPECT_FALSE(a.view->debug);
+}
+
+}  // namespace
+}  // namespace gso
