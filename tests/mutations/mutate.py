@@ -10,8 +10,8 @@ suite has noticed. Prints one line for each, and at the end how many were notice
   --journal F   writes each result to file F as well, and leaves out the entries that F has already: an interrupted run
                 goes on where it stopped
   --check       makes no change: only looks whether every entry still fits the code
-  --suites A,B  only these suites (planner, partitioning, standalone, explain, kai, profile, lint, controller, command, k8sclient, mps_daemon,
-                scenarios)
+  --suites A,B  only these suites (planner, partitioning, standalone, explain, kai, kai_checks, profile, lint, controller, command, k8sclient,
+                mps_daemon, scenarios)
 
 noticed_by.tsv has the test that noticed an entry when it was asked last: that test is asked first, which saves most of the
 time, and the whole suites where it does not notice any more. Each line is as in a journal: the lines of a later journal
@@ -39,7 +39,7 @@ NOTICED_BY = os.path.join(HERE, "noticed_by.tsv")
 FIELDS = {"name", "file", "before", "after", "seen", "suite"}
 
 # In the order in which they are asked; each is a GoogleTest target, but for those that run the operator's program.
-SUITES = ["planner", "partitioning", "standalone", "profile", "explain", "kai", "lint", "k8sclient", "controller", "command", "mps_daemon", "scenarios"]
+SUITES = ["planner", "partitioning", "standalone", "profile", "explain", "kai", "kai_checks", "lint", "k8sclient", "controller", "command", "mps_daemon", "scenarios"]
 OF_THE_PROGRAM = {"mps_daemon": "tests/controller/mps_daemon/mps_daemon_test.py", "scenarios": "tests/scenarios/suite.py"}
 # What a change leaves unused is no mistake here.
 UNUSED = "".join('#pragma GCC diagnostic ignored "-Wunused-%s"\n' % what for what in

@@ -5,12 +5,10 @@
 #include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/registry.h"
 #include "tests/controller/writes/executor_fixture.h"
 
 namespace gso {
@@ -315,46 +313,6 @@ TEST_F(ExecutorTest, WhatADryRunSaidIsForgottenOnceItIsNotPlanned) {
   EXPECT_EQ(executor->remembered(), 2U) << "so that each is logged once";
   execute({});
   EXPECT_EQ(executor->remembered(), 0U);
-}
-
-// Of KAI's reservation pods every deletion rests on a look that was made just before it.
-TEST_F(ExecutorTest, ADeletionOfAReservationIsSentOncePerLookWhateverTheAnswer) {
-  int looks = 0;
-  still_due = [&](std::vector<PlannedAction> deletions) {
-    ++looks;
-    std::set<k8s::ObjectKey> due;
-    for (const PlannedAction& one : deletions) due.insert(std::get<DeletePod>(one.action).pod);
-    return due;
-  };
-  make_executor();
-  PlannedAction reservation = drop_pod("", "gpu-reservation-n1-x", "u1");
-  reservation.reconciler = kReservationGc;
-  reservation.disruptive = false;
-  std::get<DeletePod>(reservation.action).resource_version = "7";
-  struct Case {
-    const char* name;
-    ScriptedAnswer answer;
-  };
-  const Case cases[] = {
-      {"429", ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1")},
-      {"503 with Retry-After", ScriptedAnswer::status(503, "ServiceUnavailable", "starting", "1")},
-      {"503", ScriptedAnswer::status(503, "ServiceUnavailable", "starting")},
-      {"500", ScriptedAnswer::status(500, "InternalError", "etcd")},
-      {"the stream is lost", ScriptedAnswer::broken()},
-      {"409: it changed", ScriptedAnswer::status(409, "Conflict", "Precondition failed: ResourceVersion")},
-  };
-  for (const Case& c : cases) {
-    script["DELETE"] = [&] { return c.answer; };
-    looks = 0;
-    const Execution done = execute({reservation});
-    EXPECT_THAT(writes(), ElementsAre("DELETE /api/v1/namespaces/gpu-operator/pods/gpu-reservation-n1-x")) << c.name;
-    EXPECT_EQ(done.failed, 1U) << c.name;
-    EXPECT_TRUE(done.requeue_after.has_value()) << c.name;
-    sim.clock.run_for(10min);  // Past any backoff.
-    script.clear();
-    EXPECT_EQ(execute({reservation}).succeeded, 1U) << c.name;
-    EXPECT_EQ(looks, 2) << c.name << ": another attempt takes another look";
-  }
 }
 
 TEST_F(ExecutorTest, AWriteThatTheServerRefusesForItsLoadGivesItsPlaceToTheNextNode) {

@@ -64,6 +64,31 @@ INSTANTIATE_TEST_SUITE_P(
         Change{"a_finished_consumer", [](LastLook& look) { look.consumer("runai-gpu-group", "g", "Failed"); }, true},
         Change{"a_consumer_of_another_group", [](LastLook& look) { look.consumer("runai-gpu-group", "h", "Running"); },
                true},
+        Change{"a_consumer_that_cannot_be_read",
+               [](LastLook& look) {
+                 look.consumer("runai-gpu-group", "g", "Running");
+                 look.patch(kTeamPods + "/p/status", {{"status", {{"reason", 5}}}});
+               },
+               false},
+        Change{"a_multi_device_consumer_that_cannot_be_read",
+               [](LastLook& look) {
+                 look.consumer("runai-gpu-group/g", "g", "Running");
+                 look.patch(kTeamPods + "/p/status", {{"status", {{"reason", 5}}}});
+               },
+               false},
+        Change{"a_bind_that_cannot_be_read",
+               [](LastLook& look) {
+                 look.request("Pending");
+                 look.patch(kRequests + "/p/status", {{"status", {{"failedAttempts", "many"}}}});
+               },
+               false},
+        Change{"a_pod_of_a_succeeded_bind_that_cannot_be_read",
+               [](LastLook& look) {
+                 look.consumer("other", "x", "Running");
+                 look.patch(kTeamPods + "/p/status", {{"status", {{"reason", 5}}}});
+                 look.request("Succeeded");
+               },
+               false},
         Change{"a_bind_not_begun", [](LastLook& look) { look.request(""); }, false},
         Change{"a_bind_in_progress", [](LastLook& look) { look.request("Pending"); }, false},
         Change{"a_bind_in_progress_by_the_newer_field", [](LastLook& look) { look.request("Pending", true); }, false},
@@ -217,6 +242,10 @@ class Batches : public KaiChecksTest {
     co_await sim.clock.sleep_until(sim.clock.monotonic() + after);
     bound(name, "GPU-b");
   }
+  boost::asio::awaitable<void> cancel_at(KaiReader* looks, k8s::Duration after) {
+    co_await sim.clock.sleep_until(sim.clock.monotonic() + after);
+    looks->cancel();
+  }
   void end(const std::string& name) { send(k8s::Method::del, kTeamPods + "/" + name, {{"gracePeriodSeconds", 0}}); }
   k8s::Duration took{};
   std::uint64_t requests = 0;
@@ -270,6 +299,25 @@ TEST_F(Batches, ALookThatFailsIsFollowedByASmallerOne) {
   EXPECT_EQ(last.size(), 4u);
   EXPECT_FALSE(last.contains({kReservations, "r00"})) << "first those that were not looked at in vain just now";
   EXPECT_EQ(sim.run(checks.still_due(deletions)).size(), 8u) << "and more again once one succeeds";
+}
+
+// The deletion was planned from a view of that age at least.
+TEST_F(Batches, ALookEndsWithinTenSeconds) {
+  const std::vector<PlannedAction> deletions{orphan(1)};
+  fault(Fault::hang, "list", "pods");
+  const k8s::MonoTime begun = sim.clock.monotonic();
+  EXPECT_TRUE(sim.run(checks.still_due(deletions)).empty());
+  EXPECT_LE(sim.clock.monotonic() - begun, 10s);
+}
+
+TEST_F(Batches, ALookThatIsCancelledConfirmsNothing) {
+  const std::vector<PlannedAction> deletions{orphan(1)};
+  InProcessTransport slow{server, {.user = "a", .user_agent = "b", .latency = 100ms}};
+  k8s::ApiClient through{&slow, &sim.clock, {}};
+  KaiReader looks{&through, &sim.clock, &world, &settings, log};
+  sim.start(cancel_at(&looks, 150ms));  // While the multi-device consumers are listed.
+  EXPECT_TRUE(sim.run(looks.still_due(deletions)).empty());
+  EXPECT_EQ(sim.run(looks.still_due(deletions)).size(), 1u) << "the next one does";
 }
 
 TEST_F(Batches, RemembersWhatItDidNotConfirm) {
