@@ -23,6 +23,8 @@ constexpr Duration kViewPoll = std::chrono::milliseconds(100);
 constexpr Duration kViewWait = std::chrono::seconds(1);
 // A planner that asks to be run again at once must not occupy the process.
 constexpr Duration kSoonest = std::chrono::milliseconds(5);
+// Nor one whose plan is full of nodes that wait for a record: its answer asks for the pass that continues them.
+constexpr Duration kSoonestWithoutRecord = std::chrono::seconds(1);
 
 bool is_event(const PlannedAction& planned) {
   return std::holds_alternative<RecordEvent>(planned.action);
@@ -149,7 +151,10 @@ boost::asio::awaitable<void> FleetLoop::pass() {
     co_return;
   }
   parts_.consumers->note_evictions(execution);
-  const bool listed = co_await list_consumers(plan.consumers_wanted);
+  std::set<std::string> wanted = plan.consumers_wanted;
+  // They are planned anew, and listed then: until that, each listing would ask for the next one.
+  for (const std::string& node : execution.without_record) wanted.erase(node);
+  const bool listed = co_await list_consumers(std::move(wanted));
   report(plan, execution);
   finish_pass(plan, execution, listed);
 }
@@ -328,7 +333,8 @@ void FleetLoop::finish_pass(const Plan& plan, const Execution& execution, bool c
   // Their watch events ask for the next pass as well.
   if (waiting) wake(std::clamp(parts_.expectations->next_refresh() - parts_.clock->monotonic(), kSoonest, kViewWait));
   if (execution.requeue_after) wake(std::max(*execution.requeue_after, kSoonest));
-  if (plan.requeue_after) wake(std::max(*plan.requeue_after, kSoonest));
+  const Duration soonest = execution.without_record.empty() ? kSoonest : kSoonestWithoutRecord;
+  if (plan.requeue_after) wake(std::max(*plan.requeue_after, soonest));
 }
 
 void FleetLoop::note_convergence(const Plan& plan, bool quiet) {

@@ -4,8 +4,8 @@
 // Guarantees
 //  - A reconciler plans only when every store that it reads has synced, and only while this replica holds the Lease.
 //  - No pass plans over stores that do not show the operator's own writes to the record, policies and rollouts yet (a
-//    status that is not answered yet is like one that failed), and no pass plans anything for a node while they do not
-//    show its own: the other nodes go on.
+//    record or status that is not answered yet is like one that failed: what rests on the record is not sent), and no
+//    pass plans anything for a node while they do not show its own: the other nodes go on.
 //  - Events that arrive within batch_window of each other share one pass; a pass never overlaps another.
 #pragma once
 

@@ -58,12 +58,12 @@ Executor::Executor(Parts parts, ExecutorOptions options)
       options_(std::move(options)),
       backoff_(backoff_settings()),
       chains_ended_(parts_.clock),
-      workers_(parts_.clock),
       reservations_(parts_.clock),
+      record_pool_(parts_.clock, parts_.places),
       pool_(parts_.clock, parts_.places),
       status_pool_(parts_.clock, parts_.places) {
   // The next execute() throws it.
-  for (ChainPool* pool : {&pool_, &status_pool_})
+  for (ChainPool* pool : {&record_pool_, &pool_, &status_pool_})
     pool->on_failure([this](const std::string&) { parts_.ended_late({}); });
 }
 
@@ -102,7 +102,7 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
   for (const Chain& chain : run->schedule.subjects) {
     if (chain.disruptive()) run->planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
   }
-  co_await run_chains(run, std::move(run->schedule.records), &workers_);
+  co_await run_records(run);
   co_await run_nodes(run);
   co_await run_statuses(run);
   run->result.crashed = crashed_;
@@ -111,7 +111,8 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
 }
 
 boost::asio::awaitable<bool> Executor::finish(MonoTime deadline) {
-  bool ended = co_await pool_.join_until(deadline);
+  bool ended = co_await record_pool_.join_until(deadline);
+  if (ended) ended = co_await pool_.join_until(deadline);
   if (ended) ended = co_await status_pool_.join_until(deadline);
   if (ended) ended = co_await reservations_.join_until(deadline);
   co_return ended;
@@ -161,17 +162,17 @@ boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run, std::vec
     defer(run, "last-look", kept, due.empty() ? kLookAgain : kLookOn);
     parts_.metrics->add("gpusharing_reservation_gc_total", {{"decision", "kept"}}, static_cast<double>(kept));
   }
-  co_await run_chains(run, std::move(reservations), &reservations_);
+  co_await run_chains(run, std::move(reservations));
 }
 
-boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain> chains, TaskGroup* tasks) {
+boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain> chains) {
   auto all = std::make_shared<Work>();
   all->run = run;
   all->chains = std::move(chains);
   const auto executor = co_await boost::asio::this_coro::executor;
   const std::size_t workers = std::min(parts_.places(), all->chains.size());
-  for (std::size_t i = 0; i < workers; ++i) tasks->spawn(executor, work(all));
-  co_await tasks->join();
+  for (std::size_t i = 0; i < workers; ++i) reservations_.spawn(executor, work(all));
+  co_await reservations_.join();
 }
 
 boost::asio::awaitable<void> Executor::work(std::shared_ptr<Work> work) {
@@ -183,7 +184,8 @@ boost::asio::awaitable<void> Executor::work(std::shared_ptr<Work> work) {
 
 boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
   const std::size_t total = chain.steps.size();
-  if (chain.disruptive() && !chain.is_preconditioned() && run->records_ok && !chain.node.empty()) {
+  const bool unrecorded = run->unwritten.hold(chain, *parts_.world);
+  if (chain.disruptive() && !chain.is_preconditioned() && !unrecorded && !chain.node.empty()) {
     const bool holds = co_await view_of_node_holds(run, chain.node);
     if (!holds) {
       defer(run, "stale-view", total, std::nullopt);
@@ -195,8 +197,9 @@ boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
     const auto planned = std::make_shared<const PlannedAction>(std::move(chain.steps[i]));
     const Action& action = planned->action;
     const bool eviction = std::holds_alternative<EvictPod>(action);
-    if (planned->disruptive && !run->records_ok) {
+    if (planned->disruptive && unrecorded) {
       defer(run, "record", total - i, std::nullopt);
+      run->result.without_record.insert(chain.node);
       co_return;
     }
     if (refused && !eviction) {
@@ -210,10 +213,7 @@ boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
     }
     if (outcome == Outcome::stopped) {
       if (i + 1 < total) defer(run, "earlier-failure", total - i - 1, std::nullopt);
-      const bool record = std::holds_alternative<CreateObject>(action) ||
-                          std::holds_alternative<WriteConfigMap>(action) ||
-                          std::holds_alternative<PatchFinalizers>(action);
-      if (record) run->records_ok = false;
+      run->unwritten.add(*planned);
       co_return;
     }
   }

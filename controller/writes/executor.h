@@ -3,12 +3,15 @@
 // Guarantees
 //  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (as
 //    many as Parts::places says); statuses last. A disruptive action is sent only after every earlier action of its
-//    node and every creation and ConfigMap write of the plan has succeeded.
+//    node and every record that it rests on (unwritten_records.h) has been written.
 //  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
 //    go on beside the next passes. nodes_being_written() names it until the stores show the result, and nothing is sent
 //    to it twice. What became of it is in the result of the next execute(). The same holds for the statuses of an
 //    object. What ends while another plan is executed is not known to that plan: it writes nothing more to that subject
-//    (S6). Only creations and ConfigMap writes are waited for: disruptions rest on them.
+//    (S6).
+//  - Records are waited for no longer than `record_patience`. Then the plan goes on without what rests on the others:
+//    no plan that was made before the answer sends it, because a pause or an edit can have arrived by then. The answer
+//    asks for a new plan.
 //  - A plan of PlanDraft::kMostActions or more may have left nodes for the next one: execute() returns once all of its
 //    chains have begun, so that the server need not wait for that plan. Their answers are reported like those of a slow
 //    node.
@@ -44,6 +47,7 @@
 #include "controller/serving/metrics.h"
 #include "controller/writes/chain_pool.h"
 #include "controller/writes/schedule.h"
+#include "controller/writes/unwritten_records.h"
 #include "k8sclient/api/writer.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/model/plan.h"
@@ -59,6 +63,9 @@ struct ExecutorOptions {
   // How long execute() waits after the last answer about a node for the next one. Nodes that are slower than that are
   // left behind; one pass can plan from the results of all others.
   Duration patience = std::chrono::milliseconds(250);
+  // How long execute() waits for the answers to creations and ConfigMap writes. An API server that keeps to Kubernetes'
+  // objectives answers 99 of 100 writes within a second, and a plan is not executed when its view is older than that.
+  Duration record_patience = std::chrono::seconds(1);
   Duration status_interval = std::chrono::seconds(1);  // Between two statuses of one object in one phase.
   Duration terminal_retry = std::chrono::minutes(2);   // After forbidden or invalid.
   Duration eviction_retry = std::chrono::seconds(10);  // After a PodDisruptionBudget refused.
@@ -89,7 +96,10 @@ struct Execution {
   std::map<std::string, std::map<std::string, EvictionAnswer>> evictions;
   std::vector<Finding> findings;    // Terminal errors, refused evictions, clashes.
   std::vector<RecordEvent> events;  // The same for `kubectl describe`.
-  // Adds what another one found.
+  // Nodes (empty: another object) whose disruptions this plan does not send, because a record that they rest on is not
+  // written. They are planned anew once it is.
+  std::set<std::string> without_record;
+  // Adds what another one found, but for its `without_record`: that was said of another plan.
   void add(Execution&& other);
 };
 
@@ -125,8 +135,10 @@ class Executor {
   // All actions have ended; false: some have not by the deadline.
   boost::asio::awaitable<bool> finish(MonoTime deadline);
 
-  // Actions of nodes, or statuses, go on beside the passes.
-  [[nodiscard]] bool is_busy() const { return !pool_.running().empty() || !status_pool_.running().empty(); }
+  // Records, actions of nodes, or statuses go on beside the passes.
+  [[nodiscard]] bool is_busy() const {
+    return !record_pool_.running().empty() || !pool_.running().empty() || !status_pool_.running().empty();
+  }
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
   // When the last write ended whose answer was lost: the API server can still execute it. Empty: there was none.
   [[nodiscard]] std::optional<MonoTime> answer_lost_at() const { return answer_lost_at_; }
@@ -140,7 +152,7 @@ class Executor {
   }
   // Cancels the requests in flight; execute() and finish() return soon.
   void cancel() {
-    workers_.cancel();
+    record_pool_.cancel();
     reservations_.cancel();
     pool_.cancel();
     status_pool_.cancel();
@@ -160,9 +172,10 @@ class Executor {
   struct Run {
     Schedule schedule;
     Execution result;
-    bool records_ok = true;
+    UnwrittenRecords unwritten;  // When the first chain of a node could begin, and what has failed since.
     std::map<std::string, std::shared_ptr<const Node>> planned_from;  // Nodes to disrupt, as the plan saw them.
-    std::size_t beside = 0;                                           // Chains in the pool of nodes,
+    std::size_t records = 0;                                          // Chains in the pool of records,
+    std::size_t beside = 0;                                           // in that of nodes,
     std::size_t statuses = 0;                                         // and in that of statuses.
     bool full = false;                                                // Of the plan: more is to be planned.
     bool left = false;  // execute() has returned; `result` gathers what ends later.
@@ -175,8 +188,12 @@ class Executor {
     std::size_t next = 0;
   };
 
+  // Gives the chains of records to their pool, waits for them for a while, and notes which are not written.
+  boost::asio::awaitable<void> run_records(RunPtr run);
+  boost::asio::awaitable<void> run_record(RunPtr run, Chain chain);
+  void note_unwritten(const RunPtr& run, const std::vector<PlannedAction>& steps);
   // Runs all of them, and returns when they have ended.
-  boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain> chains, TaskGroup* tasks);
+  boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain> chains);
   boost::asio::awaitable<void> work(std::shared_ptr<Work> work);
   // Chains of that subject go on beside, or have ended since this plan was made: what is planned of it is not sent.
   [[nodiscard]] bool is_unknown_to_plan(const ChainPool& pool, const std::string& subject) const;
@@ -191,7 +208,7 @@ class Executor {
   // Of a chain that has begun: counts its end, also when it is cancelled or throws.
   struct Ends;
   // After the wait: the next pass plans anew what has found no place, because by then the view of it would be old.
-  void take_back(const RunPtr& run, ChainPool& pool, std::size_t& count);
+  std::vector<Chain> take_back(const RunPtr& run, ChainPool& pool, std::size_t& count);
   boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
   boost::asio::awaitable<void> collect_reservations(RunPtr run, std::vector<Chain> reservations);
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
@@ -254,9 +271,9 @@ class Executor {
   EndCounter chains_ended_;  // Of the pools, whatever plan they are of.
   // Subjects of chains of earlier plans that have ended since the last execute() began.
   std::set<std::string> ended_since_planned_;
-  TaskGroup workers_;       // Of records.
   TaskGroup reservations_;  // Of the deletions that a last look has confirmed.
-  ChainPool pool_;          // Of nodes, and the last look.
+  ChainPool record_pool_;
+  ChainPool pool_;  // Of nodes, and the last look.
   ChainPool status_pool_;
 };
 

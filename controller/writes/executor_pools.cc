@@ -1,4 +1,4 @@
-// What goes on beside the passes: the chains of nodes, the last look, and statuses, each until it is answered.
+// What goes on beside the passes: records, the chains of nodes, the last look, and statuses, each until it is answered.
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
@@ -16,6 +16,31 @@ namespace {
 constexpr std::string_view kLastLook = "reservations";
 
 }  // namespace
+
+void Executor::note_unwritten(const RunPtr& run, const std::vector<PlannedAction>& steps) {
+  for (const PlannedAction& step : steps) run->unwritten.add(step);
+}
+
+boost::asio::awaitable<void> Executor::run_records(RunPtr run) {
+  // This plan was made without their answers, also of those that it has not planned again.
+  for (const auto& [subject, chain] : record_pool_.running()) note_unwritten(run, chain.steps);
+  for (Chain& chain : run->schedule.records) {
+    if (is_unknown_to_plan(record_pool_, chain.subject)) {
+      defer(run, "under-way", chain.steps.size(), std::nullopt);
+      note_unwritten(run, chain.steps);
+      continue;
+    }
+    ++run->records;
+    const auto begin = [this, run](Chain next) { return run_record(run, std::move(next)); };
+    co_await record_pool_.add(std::move(chain), begin);
+  }
+  const MonoTime deadline = parts_.clock->monotonic() + options_.record_patience;
+  bool one_ended = true;
+  while (run->records > 0 && !crashed_ && one_ended)
+    one_ended = co_await chains_ended_.one_more(deadline - parts_.clock->monotonic());
+  for (const Chain& chain : take_back(run, record_pool_, run->records)) note_unwritten(run, chain.steps);
+  for (const auto& [subject, chain] : record_pool_.running()) note_unwritten(run, chain.steps);
+}
 
 boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
   std::vector<Chain> nodes = std::move(run->schedule.subjects);
@@ -37,12 +62,14 @@ boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
   take_back(run, pool_, run->beside);
 }
 
-void Executor::take_back(const RunPtr& run, ChainPool& pool, std::size_t& count) {
+std::vector<Chain> Executor::take_back(const RunPtr& run, ChainPool& pool, std::size_t& count) {
   if (!pool.failure().empty()) throw std::runtime_error(pool.failure());  // A bug: do not ignore it.
-  for (const Chain& chain : pool.take_back()) {
+  std::vector<Chain> out = pool.take_back();
+  for (const Chain& chain : out) {
     --count;
     defer(run, "no-place", chain.steps.size(), std::nullopt);  // ended_late() asks for that pass.
   }
+  return out;
 }
 
 // As long as one after the other ends: only those that are slower than the others are left behind. While more is to be
@@ -59,7 +86,8 @@ bool Executor::is_unknown_to_plan(const ChainPool& pool, const std::string& subj
 
 boost::asio::awaitable<void> Executor::run_statuses(RunPtr run) {
   for (Chain& chain : run->schedule.statuses) {
-    if (is_unknown_to_plan(status_pool_, chain.subject)) {
+    // The status of an object whose creation is not answered yet finds none, or one that this plan has not seen.
+    if (is_unknown_to_plan(status_pool_, chain.subject) || record_pool_.has(chain.subject)) {
       defer(run, "under-way", chain.steps.size(), std::nullopt);
       continue;
     }
@@ -86,6 +114,11 @@ struct Executor::Ends {
     executor->late_.add(std::exchange(run->result, {}));
   }
 };
+
+boost::asio::awaitable<void> Executor::run_record(RunPtr run, Chain chain) {
+  const Ends ends{this, run.get(), &run->records, chain.subject};
+  co_await run_chain(run, std::move(chain));
+}
 
 boost::asio::awaitable<void> Executor::run_status(RunPtr run, Chain chain) {
   const Ends ends{this, run.get(), &run->statuses, chain.subject};

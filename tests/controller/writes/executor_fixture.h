@@ -61,7 +61,7 @@ class ExecutorTest : public testing::Test {
     world.operand_pods.mark_absent();
     world.configmaps.mark_absent();
     world.rollouts.mark_absent();
-    options.patience = std::chrono::hours(1);  // Every answer is in the result.
+    options.patience = options.record_patience = std::chrono::hours(1);  // Every answer is in the result.
     options.state_config_map = {"gpu-sharing-operator", "gpu-sharing-operator-state"};
     make_executor();
   }

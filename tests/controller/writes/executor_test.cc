@@ -125,6 +125,7 @@ class SlowNodes : public ExecutorTest {
  protected:
   SlowNodes() {
     options.patience = ExecutorOptions().patience;
+    options.record_patience = ExecutorOptions().record_patience;
     make_executor();
   }
 };
@@ -182,8 +183,8 @@ TEST_F(SlowNodes, NorDoesAStatusThatIsAnsweredSlowlyHoldUpAnybody) {
 TEST_F(SlowNodes, WhatEndsWhileAPlanIsExecutedIsPlannedAnewBeforeItIsWrittenAgain) {
   const char* const status = "PATCH /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1/status";
   const char* const created = R"({"metadata":{"name":"r1","resourceVersion":"9"}})";
-  script[status] = [=] { return ScriptedAnswer::json(200, created, 1s); };
-  script["POST"] = [=] { return ScriptedAnswer::json(201, created, 3s); };
+  script[status] = [=] { return ScriptedAnswer::json(200, created, 500ms); };
+  script["POST"] = [=] { return ScriptedAnswer::json(201, created, 900ms); };
   execute({status_of("Progressing", 1)});
   ASSERT_THAT(writes(), ElementsAre(status));
 
