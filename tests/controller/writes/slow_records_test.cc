@@ -65,6 +65,7 @@ class SlowRecords : public ExecutorTest {
     options.record_patience = ExecutorOptions().record_patience;
     make_executor();
   }
+  ~SlowRecords() override { EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 1min))); }
   // What is written to `part` is answered after `delay`.
   void answer_after(const std::string& part, Duration delay) {
     script[part] = [delay] {
