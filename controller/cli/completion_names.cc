@@ -81,6 +81,7 @@ std::vector<std::string> names_of_cluster(const std::vector<NameQuestion>& quest
   Options options;
   options.kubeconfig = connection.kubeconfig;
   options.context = connection.context;
+  options.request_timeout = kPatience;
   std::ostream nowhere(nullptr);
   (void)run_connected("completion", options, k8s::Interaction{}, nowhere,
                       [&](const Session& session) { return ask(session, questions, &out); });

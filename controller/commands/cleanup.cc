@@ -16,6 +16,7 @@
 
 #include "controller/commands/cleanup_reading.h"
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/output_form.h"
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/session.h"
 #include "controller/runtime/leader_election.h"
@@ -232,7 +233,7 @@ void report(const CleanupRun& run) {
   if (run.cleanup.json) {
     const Json document{
         {"changed", run.done}, {"kept", kept}, {"removed", run.removed}, {"dryRun", run.cleanup.dry_run}};
-    *run.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    print_document(document, OutputForm::json, *run.out);
     return;
   }
   for (const std::string& text : run.removed)
@@ -322,7 +323,8 @@ Command make_cleanup_command() {
     app.add_flag("--dry-run", given->cleanup.dry_run, "Only print what would be changed");
     add_output(app, given->cleanup.json);
     settings.add_config_to(&app);
-    settings.add_to(&app, [](const OptionSpec& spec) { return is_connection(spec) || spec.name == "lease-name"; });
+    add_connection(app, settings);
+    settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name"; });
     app.footer(
         "Removes the operator's cordons, labels, annotations and finalizers, then its record and its Lease.\n"
         "No GPU pod is deleted.\n"

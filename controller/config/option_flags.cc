@@ -30,7 +30,7 @@ void OptionFlags::add_config_to(CLI::App* app) {
 }
 
 void OptionFlags::add_request_timeout(CLI::App* app) {
-  app->add_option("--request-timeout", request_timeout_, "Longest duration of one request, 1s to 1h")
+  app->add_option("--request-timeout", request_timeout_, "Longest duration of one request with its retries, 1s to 1h")
       ->type_name("DURATION")
       ->default_str(k8s::format_go_duration(Options().request_timeout))
       ->group("Connection");

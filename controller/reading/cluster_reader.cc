@@ -8,6 +8,7 @@
 #include <array>
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -206,19 +207,30 @@ Served note(const k8s::Result<bool>& served, std::vector<std::string>* incomplet
 // Four lists at once keep the API server's share of one person small (client-go's discovery uses as many).
 constexpr std::size_t kListsAtOnce = 4;
 
-asio::awaitable<void> read_in_turn(std::vector<asio::awaitable<void>>* readings, std::size_t* next) {
-  while (*next < readings->size()) co_await std::move((*readings)[(*next)++]);
+// Whether what was read so far makes all further readings useless.
+using IsUseless = std::function<bool()>;
+
+asio::awaitable<void> read_in_turn(std::vector<asio::awaitable<void>>* readings, std::size_t* next,
+                                   const IsUseless* useless) {
+  while (*next < readings->size() && !(*useless)()) co_await std::move((*readings)[(*next)++]);
 }
 
-// Returns when all have ended.
-asio::awaitable<void> read_side_by_side(k8s::Clock* clock, std::vector<asio::awaitable<void>> readings) {
+// Returns when all that were begun have ended.
+asio::awaitable<void> read_side_by_side(k8s::Clock* clock, std::vector<asio::awaitable<void>> readings,
+                                        IsUseless useless) {
   const auto executor = co_await asio::this_coro::executor;
   std::size_t next = 0;
   TaskGroup tasks(clock);
   for (std::size_t i = 0; i < std::min(kListsAtOnce, readings.size()); ++i) {
-    tasks.spawn(executor, read_in_turn(&readings, &next));
+    tasks.spawn(executor, read_in_turn(&readings, &next, &useless));
   }
   co_await tasks.join();
+}
+
+// Nothing is concluded without this list, and the server fails: it would answer the others no better. What a person is
+// not allowed to read is another matter: some commands show the rest.
+bool ends_reading(const k8s::Result<void>& listed) {
+  return !listed && listed.error().reason != k8s::Reason::forbidden;
 }
 
 template <class T>
@@ -258,7 +270,8 @@ asio::awaitable<k8s::Result<void>> list_kinds(Look look, World* world, OptionalK
       optional(resources::sharing_policies, &project_sharing_policy, &world->policies, &kinds->policies));
   readings.push_back(
       optional(resources::sharing_rollouts, &project_sharing_rollout, &world->rollouts, &kinds->rollouts));
-  co_await read_side_by_side(look.client->clock(), std::move(readings));
+  const IsUseless useless = [&] { return ends_reading(nodes) || ends_reading(daemonsets); };
+  co_await read_side_by_side(look.client->clock(), std::move(readings), useless);
   co_return nodes ? daemonsets : nodes;
 }
 
@@ -333,7 +346,8 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
     readings.push_back(keep(list_scope(look, scopes[i], world), &of_scopes[i]));
   }
   readings.push_back(read_chart_config(client, settings.operator_namespace, world));
-  co_await read_side_by_side(client->clock(), std::move(readings));
+  const IsUseless never = [] { return false; };
+  co_await read_side_by_side(client->clock(), std::move(readings), never);
   for (std::size_t i = 0; i < scopes.size(); ++i) {
     if (of_scopes[i]) continue;
     append_unique(*incomplete, of_scopes[i].error().message);

@@ -28,10 +28,11 @@ std::chrono::milliseconds attempt_timeout(std::chrono::milliseconds most, MonoTi
   return std::min(most, std::chrono::ceil<std::chrono::milliseconds>(deadline - now));
 }
 
-AdaptiveLimitSettings width_up_to(int most) {
+AdaptiveLimitSettings lane_settings(int most, Duration longest_pause) {
   AdaptiveLimitSettings out;
   out.most = std::max(1, most);
   out.start = std::min(out.start, out.most);
+  out.longest_pause = longest_pause;
   return out;
 }
 
@@ -42,8 +43,8 @@ ApiClient::ApiClient(Transport* transport, Clock* clock, ClientOptions options)
       clock_(clock),
       options_(std::move(options)),
       random_(options_.seed),
-      reads_(std::make_shared<RequestLane>(clock, width_up_to(options_.most_reads))),
-      writes_(std::make_shared<RequestLane>(clock, width_up_to(options_.most_writes))) {}
+      reads_(std::make_shared<RequestLane>(clock, lane_settings(options_.most_reads, options_.longest_pause))),
+      writes_(std::make_shared<RequestLane>(clock, lane_settings(options_.most_writes, options_.longest_pause))) {}
 
 Duration ApiClient::backoff(int attempt) {
   Duration delay = options_.first_backoff;
@@ -94,7 +95,7 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
     if (!turn) {
       Error error = turn.error();
       error.message = fmt::format("{}: {}", call->what, error.message);
-      co_return Attempt{std::unexpected(error), error};
+      co_return Attempt{std::unexpected(error), error, false};
     }
   }
   if (call->before_send) {
@@ -127,6 +128,8 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
 }
 
 asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call planned) {
+  if (options_.call_timeout != Duration::max())
+    planned.deadline = std::min(planned.deadline, clock_->monotonic() + options_.call_timeout);
   const auto call = std::make_shared<const Call>(std::move(planned));
   Duration waited{0};
   std::string last_failure;
@@ -138,6 +141,8 @@ asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call planned) {
     Attempt made = co_await attempt(call, attempts > 0);
     if (made.answer && made.answer->status < 300) co_return std::move(made.answer);
     Error error = std::move(made.error);
+    // What the server answered before says more than that the lane was closed.
+    if (!made.sent && !last_failure.empty()) error.message += "; before that: " + last_failure;
     if (!may_retry(*call, error) || attempts >= call->max_retries) co_return std::unexpected(std::move(error));
     const Duration asked = error.retry_after.value_or(std::chrono::milliseconds(0));
     const Duration delay = std::max(backoff(attempts), asked);

@@ -47,6 +47,8 @@ struct ClientOptions {
   std::chrono::milliseconds request_timeout{30'000};        // One attempt; a nearer deadline shortens it.
   int max_retries = 5;                                      // After the first attempt.
   Duration max_retry_wait = std::chrono::seconds(60);       // Waited in all between the attempts of one call.
+  Duration call_timeout = Duration::max();                  // One call with its attempts and all its waits.
+  Duration longest_pause = std::chrono::seconds(8);         // Of a lane, while the server refuses what is sent.
   Duration first_backoff = std::chrono::milliseconds(200);  // Doubled each time, up to last_backoff, times 1..1.5.
   Duration last_backoff = std::chrono::seconds(10);
   std::uint64_t seed = 0;                                // Of the jitter.
@@ -104,6 +106,7 @@ class ApiClient final : public Reader, public Writer {
   struct Attempt {
     Result<HttpResponse> answer;
     Error error;
+    bool sent = true;  // It had its turn.
   };
   // One attempt, from the lane to the answer.
   boost::asio::awaitable<Attempt> attempt(std::shared_ptr<const Call> call, bool retry);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "controller/commands/explain.h"
+#include "controller/commands/shared/wait_notice.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/message_text.h"
 
@@ -39,7 +40,7 @@ Screen LiveScreen::room() const {
 
 void LiveScreen::show(std::vector<LiveLine> lines) {
   lines_ = std::move(lines);
-  drawn_ = true;
+  if (!std::exchange(drawn_, true) && parts_.on_first_view) parts_.on_first_view();
   view_.show(lines_);
 }
 
@@ -203,6 +204,7 @@ std::unique_ptr<LiveScreen> live_screen_of_process(const Session& session, k8s::
   parts.explain = [session, settings, lease_name](std::string node) {
     return explain_node_to_person(session, settings, lease_name, std::move(node));
   };
+  parts.on_first_view = [notice = session.notice] { notice->end(); };
   parts.keyboard = Keyboard::of_stdin(*session.io);
   return std::make_unique<LiveScreen>(std::move(parts));
 }

@@ -34,6 +34,7 @@ class LiveScreen {
     std::ostream* out = nullptr;
     std::function<Screen()> measure = screen_of_stdout;
     ExplainNode explain;
+    std::function<void()> on_first_view;  // Can be null.
     // Null: pages without keys, as far as they fit.
     std::unique_ptr<Keyboard> keyboard;
   };

@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/wait_notice.h"
 #include "controller/config/version.h"
+#include "controller/runtime/task_group.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/auth/load_connection.h"
 #include "k8sclient/transport/curl_transport.h"
@@ -45,14 +47,32 @@ class AuthFailureRecorder final : public k8s::Transport {
   k8s::Transport* behind_;
 };
 
-// Why no server answers at that address; empty: one does, whatever it answers. One small request: further ones would
+// Why no server works at that address; empty: one does, whatever else it answers. One small request: further ones would
 // be delayed, because a server that does not answer counts as overloaded (request_lane.h).
 asio::awaitable<std::string> find_unreachable(Session session) {
   const k8s::Result<std::string> answer = co_await session.client->get_path("/version");
-  const bool none =
-      !answer && (answer.error().reason == k8s::Reason::transport || answer.error().reason == k8s::Reason::timeout);
-  if (!none) co_return std::string();
-  co_return fmt::format("the API server {} cannot be reached: {}", session.server, answer.error().message);
+  if (answer) co_return std::string();
+  const k8s::Error& error = answer.error();
+  if (error.http_status >= 500)
+    co_return fmt::format("the API server {} fails. Try again when it works: {}", session.server, error.message);
+  if (error.reason != k8s::Reason::transport && error.reason != k8s::Reason::timeout) co_return std::string();
+  co_return fmt::format("the API server {} cannot be reached: {}", session.server, error.message);
+}
+
+asio::awaitable<int> run_for_person(Session session, std::string_view command, const SessionBody* body,
+                                    std::ostream* err) {
+  TaskGroup tasks(session.clock);
+  tasks.spawn(session.io->get_executor(), session.notice->announce());
+  int exit_status = 2;
+  const std::string unreachable = co_await find_unreachable(session);
+  if (!unreachable.empty()) {
+    print_line(*err, "{}: {}", command, unreachable);
+  } else {
+    exit_status = co_await (*body)(std::move(session));
+  }
+  tasks.cancel();
+  co_await tasks.join();
+  co_return exit_status;
 }
 
 // A person can take longer to log in than a request may wait, so that comes first. `credentials` can be null.
@@ -66,14 +86,12 @@ asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> crede
       co_return 2;
     }
   }
+  int exit_status = 0;
   if (no_server == NoServer::ends_command) {
-    const std::string unreachable = co_await find_unreachable(session);
-    if (!unreachable.empty()) {
-      print_line(*err, "{}: {}", command, unreachable);
-      co_return 2;
-    }
+    exit_status = co_await run_for_person(std::move(session), command, body, err);
+  } else {
+    exit_status = co_await (*body)(std::move(session));
   }
-  const int exit_status = co_await (*body)(std::move(session));
   co_return exit_status;
 }
 
@@ -86,6 +104,21 @@ std::string login_hint(const std::string& server, const std::string& identity) {
       "{} rejected the credentials of {}: they are wrong, or a token or certificate has expired. Log in again and "
       "check `kubectl auth whoami`",
       server, identity);
+}
+
+k8s::ClientOptions interactive_client_options(const Options& options) {
+  k8s::ClientOptions out;
+  out.max_retries = 2;
+  out.last_backoff = std::chrono::seconds(1);
+  out.longest_pause = std::chrono::seconds(1);
+  // As kubectl. Without a resourceVersion such pages come from the watch cache since Kubernetes 1.31 (KEP-2340); with
+  // resourceVersion=0 the limit would be ignored, and the answer would be one page of the whole cluster.
+  out.page_limit = 500;
+  out.request_timeout = std::chrono::ceil<std::chrono::milliseconds>(options.request_timeout);
+  out.call_timeout = options.request_timeout;
+  // Fields that a person sets by a command have a field manager other than the operator's.
+  out.field_manager = std::string(kFieldManager) + "-cli";
+  return out;
 }
 
 int run_connected(std::string_view command, const Options& options, k8s::Interaction interaction, std::ostream& err,
@@ -110,16 +143,16 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   const std::unique_ptr<k8s::Transport> transport =
       k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get());
   AuthFailureRecorder recorder(transport.get());
-  session.transport = &recorder;
-  k8s::ClientOptions client_options;
-  client_options.max_retries = 1;
-  // As kubectl. Without a resourceVersion such pages come from the watch cache since Kubernetes 1.31 (KEP-2340); with
-  // resourceVersion=0 the limit would be ignored, and the answer would be one page of the whole cluster.
-  client_options.page_limit = 500;
-  client_options.request_timeout = std::chrono::ceil<std::chrono::milliseconds>(options.request_timeout);
-  // Fields that a person sets by a command have a field manager other than the operator's.
-  client_options.field_manager = std::string(kFieldManager) + "-cli";
-  k8s::ApiClient client(&recorder, clock.get(), client_options);
+  WaitNotice notice({.behind = &recorder,
+                     .clock = clock.get(),
+                     .command = std::string(command),
+                     .server = server,
+                     .request_timeout = options.request_timeout,
+                     .err = &err});
+  // The operator says in its log what it waits for.
+  if (no_server == NoServer::ends_command) session.notice = &notice;
+  session.transport = session.notice != nullptr ? static_cast<k8s::Transport*>(&notice) : &recorder;
+  k8s::ApiClient client(session.transport, clock.get(), interactive_client_options(options));
   session.client = &client;
   int exit_status = 0;
   asio::co_spawn(io, log_in_and_run(first, std::move(session), command, &body, &err, no_server),

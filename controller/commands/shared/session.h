@@ -16,26 +16,34 @@
 
 namespace gso {
 
+class WaitNotice;
+
 // Everything outlives the coroutine that is given this.
 struct Session {
   boost::asio::io_context* io = nullptr;
   k8s::Clock* clock = nullptr;
   k8s::Transport* transport = nullptr;
-  k8s::ApiClient* client = nullptr;  // For interactive use: it retries once. Give readers a k8s::Reader of it.
+  k8s::ApiClient* client = nullptr;  // interactive_client_options(). Give readers a k8s::Reader of it.
+  WaitNotice* notice = nullptr;      // Of a person's command; the operator has a log.
   std::string server;                // "https://host:port/prefix"
   std::string namespace_name;        // Of the kubeconfig's context, or the pod's own.
 };
 
 using SessionBody = std::function<boost::asio::awaitable<int>(Session session)>;
 
-// What becomes of a command when no API server answers at the address.
+// Of a person's command: a few short retries, and --request-timeout bounds each request with all of them. Whoever waits
+// at a terminal would rather read what the server answers than wait for minutes until it answers something else.
+[[nodiscard]] k8s::ClientOptions interactive_client_options(const Options& options);
+
+// What becomes of a command when no API server answers at the address, or one that only fails (HTTP 5xx).
 enum class NoServer {
-  ends_command,  // At once, with a line on `err`: the many requests of a command would wait for each other.
+  ends_command,  // Soon, with a line on `err`: the many requests of a command would wait for each other.
   is_awaited,    // The body tries again by itself: the operator's `run`, whose /readyz names the cause meanwhile.
 };
 
 // Connects as the options say, runs the body to its end and returns the exit status that it gives; 2 with a line on
-// `err` where the configuration of the connection cannot be used, or no server answers. After a 401 a line says whose
+// `err` where the configuration of the connection cannot be used, or no server answers. A longer wait for the server is
+// announced there (wait_notice.h). After a 401 a line says whose
 // credentials those were. `command` begins that line. `interaction` is for credential plugins:
 // k8s::terminal_of_process() for a command that a person has typed; they log in before the first request then, and take
 // the time that they need.

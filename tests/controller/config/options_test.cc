@@ -216,7 +216,7 @@ TEST(CommandLineTest, TheShortFormOfNamespaceIsTheOperatorsAndThatOfAPodNamedAlo
 
 TEST(CommandLineTest, PeopleChooseHowLongARequestMayTake) {
   EXPECT_EQ(parse({"status"}).invocation.options.request_timeout, 30s);
-  for (const std::vector<std::string>& command : {std::vector<std::string>{"status"}, {"rollout", "undo"}, {"check"}}) {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"status"}, {"rollout", "undo"}, {"check"}, {"cleanup"}}) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--request-timeout=2m");
     EXPECT_EQ(parse(arguments).invocation.options.request_timeout, 2min) << command.front();

@@ -188,6 +188,43 @@ TEST_F(ClientTest, no_attempt_starts_or_lives_past_the_deadline) {
   EXPECT_THAT(transport.requests, IsEmpty());
 }
 
+// A person who types a command has given it one time for each request, whatever the server makes of it.
+TEST_F(ClientTest, ACallWithItsAttemptsAndItsTurnInTheLaneEndsAtItsTimeout) {
+  ClientOptions bounded = options();
+  bounded.call_timeout = 10s;
+  ApiClient person(&transport, &clock, bounded);
+  transport.otherwise(Answer::retry_after(503, "4"));
+  const auto first = await(person.get(kNodes, {"", "n"}));
+  EXPECT_EQ(first.error().http_status, 503);
+  EXPECT_EQ(transport.requests.size(), 3U);
+  EXPECT_EQ(transport.requests.at(0).timeout, 10s);
+  EXPECT_LE(seconds(), 10);
+
+  // The lane is closed for longer than the second call can wait.
+  transport.otherwise(Answer::retry_after(503, "30"));
+  const MonoTime begun = clock.monotonic();
+  (void)await(person.get(kNodes, {"", "n"}));
+  EXPECT_FALSE(await(person.get(kNodes, {"", "m"})));
+  EXPECT_LE(clock.monotonic() - begun, 20s);
+  EXPECT_EQ(transport.requests.size(), 4U) << "the last one was not sent";
+
+  CallOptions nearer;
+  nearer.deadline = clock.monotonic() + 2s;
+  EXPECT_FALSE(await(person.get(kNodes, {"", "n"}, nearer)));
+  EXPECT_LE(clock.monotonic() - begun, 22s) << "a nearer deadline of the call holds";
+}
+
+TEST_F(ClientTest, APauseOfTheLanesIsNoLongerThanTheLongest) {
+  ClientOptions short_pauses = options();
+  short_pauses.max_retries = 0;
+  short_pauses.longest_pause = 500ms;
+  ApiClient person(&transport, &clock, short_pauses);
+  transport.otherwise(Answer::code(500));
+  for (int i = 0; i < 12; ++i) EXPECT_FALSE(await(person.get(kNodes, {"", "n"})));
+  EXPECT_EQ(transport.requests.size(), 12U);
+  EXPECT_LE(seconds(), 6);
+}
+
 TEST_F(ClientTest, the_lease_check_is_asked_before_every_attempt_of_a_write) {
   int asked = 0;
   WriteOptions options;
