@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "k8sclient/api/html_page.h"
 #include "k8sclient/api/protobuf_status.h"
 #include "k8sclient/value/protobuf_object.h"
 #include "k8sclient/value/utf8.h"
@@ -93,6 +94,16 @@ std::string excerpt(std::string_view body) {
   return replace_invalid_utf8(std::move(out));
 }
 
+// The end of a message about an answer that is no Status. A page of a proxy is no answer of the API server.
+std::string words_of_body(int http_status, std::string_view body) {
+  if (!is_html(body)) return excerpt(body);
+  std::string words = words_of_html(body);
+  const std::string number = fmt::format("{} ", http_status);  // "502 Bad Gateway"
+  if (words.starts_with(number)) words.erase(0, number.size());
+  return fmt::format("{}{}(an HTML page: of a proxy or load balancer, not of the API server)", excerpt(words),
+                     words.empty() ? "" : " ");
+}
+
 // A server can send anything: the text of a field name or a type is short.
 std::string short_text_at(const Json& object, const char* key) {
   constexpr std::size_t kMost = 256;
@@ -141,7 +152,7 @@ Error error_from_answer(int http_status, std::string_view body, std::string_view
       is_protobuf(body) ? read_protobuf_status(body) : Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object() || text_at(status, "kind") != "Status") {
     error.reason = reason_of_code(http_status);
-    const std::string quoted = excerpt(body);
+    const std::string quoted = words_of_body(http_status, body);
     error.message = quoted.empty() ? fmt::format("{}: HTTP {}", what, http_status)
                                    : fmt::format("{}: HTTP {}: {}", what, http_status, quoted);
     return error;

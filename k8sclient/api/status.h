@@ -15,8 +15,8 @@ namespace k8s {
 // The error in a body of an answer >= 300, or in the object of a watch's ERROR event (`http_status` 0: taken from
 // Status.code), in JSON or in protobuf. `what` names the attempt ("patch nodes n1") and leads the message.
 // `retry_after_header` is the Retry-After value in seconds or empty; Status.details.retryAfterSeconds is the fallback.
-// A body that is no Status (a proxy's HTML page) is quoted, shortened. Causes beyond kMostCauses are left out. Never
-// fails.
+// A body that is no Status is quoted, shortened; of an HTML page its title or first words (html_page.h). Causes beyond
+// kMostCauses are left out. Never fails.
 [[nodiscard]] Error error_from_answer(int http_status, std::string_view body, std::string_view retry_after_header,
                                       std::string_view what);
 
