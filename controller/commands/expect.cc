@@ -17,6 +17,7 @@
 #include "reconcilers/lint/object_kind.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/printable_json.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/expected.h"
@@ -115,7 +116,7 @@ std::string json_text(const Expectation& expectation, const std::vector<std::str
                                       {"pinnedMemoryShown", std::move(gpus)}});
   }
   out["warnings"] = warnings;
-  return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return printable_json(out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
 }
 
 void print(const Expectation& expectation, std::ostream& out) {

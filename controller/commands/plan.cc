@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "controller/commands/shared/arguments.h"
+#include "controller/commands/shared/output_form.h"
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/manifests.h"
@@ -51,7 +52,7 @@ void print_json(const Plan& plan, std::ostream& out) {
   document["findings"] = nlohmann::ordered_json::array();
   for (const PlannedAction& action : plan.actions) document["actions"].push_back(to_json(action));
   for (const Finding& finding : plan.findings) document["findings"].push_back(to_json(finding));
-  out << document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+  print_document(document, OutputForm::json, out);
 }
 
 void print_text(const Plan& plan, std::ostream& out) {

@@ -14,6 +14,7 @@
 #include "controller/serving/store_size.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/node_json.h"
+#include "reconcilers/model/printable_json.h"
 
 namespace gso {
 namespace {
@@ -35,7 +36,7 @@ Json log_level(LogLevel level) {
 }
 
 DebugAnswer found(const Json& document) {
-  return {200, document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"};
+  return {200, printable_json(document.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n"};
 }
 
 DebugAnswer refused(int status, const std::string& why) {

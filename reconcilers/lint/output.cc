@@ -12,6 +12,7 @@
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/printable_json.h"
 
 namespace gso {
 namespace {
@@ -174,7 +175,7 @@ std::string lint_json(const std::vector<LintedDocument>& documents) {
     }
     out["documents"].push_back(std::move(entry));
   }
-  return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return printable_json(out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
 }
 
 namespace {

@@ -6,29 +6,16 @@
 #include <algorithm>
 
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/unprintable.h"
 
 namespace gso {
 
 namespace {
 
-// A character that printable() escapes, at the beginning of some text.
-struct Unprintable {
-  std::size_t bytes = 0;  // 0: the text begins with another character.
-  std::string escape;
-};
-
-Unprintable unprintable_at(std::string_view text) {
-  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
-  const unsigned first = byte(0);
-  const bool control = (first < 0x20 && first != '\n' && first != '\t') || first == 0x7f;
-  if (control) return {1, fmt::format("\\x{:02x}", first)};
-  // C1, as U+0080 to U+009F.
-  if (first == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return {2, fmt::format("\\x{:02x}", byte(1))};
-  // U+202A to U+202E and U+2066 to U+2069: embeddings, overrides and isolates.
-  const bool overrides = byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae;
-  const bool isolates = byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
-  if (first != 0xe2 || !(overrides || isolates)) return {};
-  return {3, fmt::format("\\u{:04x}", 0x2000U + ((byte(1) & 0x3fU) << 6U) + (byte(2) & 0x3fU))};
+// "\x1b", "\u202e"
+std::string escape_of(char32_t character) {
+  const auto code = static_cast<unsigned>(character);
+  return code < 0x100 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
 }
 
 // A byte of UTF-8 that is not the first one of its character.
@@ -59,7 +46,7 @@ std::string printable(std::string_view text) {
     const auto first = static_cast<unsigned char>(text.front());
     const std::size_t bytes = found.bytes > 0 ? found.bytes : length_of_character(text);
     if (found.bytes > 0) {
-      out += found.escape;
+      out += escape_of(found.character);
     } else if (bytes == 1 && first >= 0x80 && first < 0xa0) {
       out += fmt::format("\\x{:02x}", first);  // A C1 character of a text that is not UTF-8.
     } else {

@@ -14,6 +14,7 @@
 #include "controller/commands/rollout/edited_text.h"
 #include "controller/commands/rollout/quota_changes.h"
 #include "controller/commands/rollout/verbs.h"
+#include "controller/commands/shared/output_form.h"
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/text_table.h"
@@ -268,7 +269,7 @@ void print(const RolloutCall& call, const Outcome& found) {
   for (const NodeDifference& difference : found.nodes) document["nodes"].push_back(to_json(difference));
   for (const RevisionChange& change : found.changes) document["changes"].push_back(to_json(change));
   for (const DroppedKey& dropped : found.dropped) document["findings"].push_back(to_json(dropped));
-  *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  print_document(document, OutputForm::json, *call.out);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
+#include "controller/commands/shared/output_form.h"
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
@@ -51,7 +52,7 @@ int show_history(RolloutCall& call) {
   if (call.options.json) {
     Json document{{"version", kRolloutJsonVersion}, {"rollouts", Json::array()}};
     for (const RolloutFacts& facts : shown) document["rollouts"].push_back(rollout_json(facts));
-    *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    print_document(document, OutputForm::json, *call.out);
   } else if (!call.options.name.empty() && !policy_of(call.options.name)) {
     print_rollout_record(shown.front(), screen_of_stdout().columns, *call.out);
   } else {

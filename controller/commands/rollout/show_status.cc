@@ -13,6 +13,7 @@
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/rollout/wait.h"
 #include "controller/commands/rollout/way_out.h"
+#include "controller/commands/shared/output_form.h"
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/screen.h"
 #include "reconcilers/cluster/paused_config_maps.h"
@@ -86,7 +87,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& fact
 }
 
 void print_json(const RolloutCall& call, const Json& document) {
-  *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  print_document(document, OutputForm::json, *call.out);
 }
 
 // Without the CRDs: policies that still stop their nodes by their last specs, and ConfigMaps that are paused.

@@ -12,6 +12,7 @@
 #include "controller/commands/rollout/undo_target.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
+#include "controller/commands/shared/output_form.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -155,7 +156,7 @@ void print_text(const RolloutCall& call, const Undo& undo) {
                         {"revision", undo.revision},
                         {"why", undo.why},
                         {"text", undo.text}};
-    *call.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    print_document(document, OutputForm::json, *call.out);
     return;
   }
   *call.out << fmt::format(

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "reconcilers/model/printable_json.h"
+
 namespace gso {
 namespace {
 
@@ -33,7 +35,7 @@ bool is_plain(std::string_view text) {
 
 std::string scalar(const Json& value) {
   if (value.is_string() && is_plain(value.get_ref<const std::string&>())) return value.get<std::string>();
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);  // JSON is YAML.
+  return printable_json(value.dump(-1, ' ', false, Json::error_handler_t::replace));  // JSON is YAML.
 }
 
 bool is_block(const Json& value) {
@@ -73,7 +75,7 @@ void print(const Json& value, std::size_t indent, bool first, std::ostream& out)
 
 void print_document(const Json& document, OutputForm form, std::ostream& out) {
   if (form == OutputForm::json) {
-    out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    out << printable_json(document.dump(2, ' ', false, Json::error_handler_t::replace)) << "\n";
   } else if (is_block(document)) {
     print(document, 0, false, out);
   } else {

@@ -11,6 +11,7 @@
 #include "controller/config/version.h"
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/printable_json.h"
 
 namespace gso {
 namespace {
@@ -80,7 +81,7 @@ void print_sarif(const std::vector<SarifResult>& results, std::ostream& out) {
   const Json run{{"tool", {{"driver", driver}}}, {"results", std::move(found)}};
   const Json document{
       {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"}, {"version", "2.1.0"}, {"runs", Json::array({run})}};
-  out << document.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  out << printable_json(document.dump(1, ' ', false, Json::error_handler_t::replace)) << "\n";
 }
 
 }  // namespace gso

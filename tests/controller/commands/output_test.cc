@@ -14,6 +14,7 @@
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/tar_archive.h"
 #include "reconcilers/cluster/manifests.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
@@ -46,6 +47,27 @@ TEST(Yaml, IsReadBackAsWhatItWas) {
 TEST(Yaml, LooksAsKubectlPrintsIt) {
   EXPECT_EQ(yaml_of(Json::parse(R"({"kind":"Pod","items":[{"name":"a","tags":["x"]}]})")),
             "kind: Pod\nitems:\n- name: a\n  tags:\n  - x\n");
+}
+
+// What a terminal would not show, or would obey: C1, marks of direction, and what has no width.
+TEST(Documents, HaveNoCharacterThatATerminalDoesNotShow) {
+  const std::string hostile =
+      "a\x7f\u009b31m \u202eevil\u202c \u2066x\u2069 \u200e\u200f\u061c\u200b\u2028\ufeff \x1b[2J \\\u202e";
+  const Json document{{"label", hostile}, {hostile, "key"}, {"list", Json::array({hostile})}};
+  std::ostringstream json;
+  print_document(document, OutputForm::json, json);
+  const std::string yaml = yaml_of(document);
+  for (const std::string& text : {json.str(), yaml}) {
+    EXPECT_EQ(printable(text), text);
+    EXPECT_THAT(text, HasSubstr("\\u009b31m \\u202eevil\\u202c \\u2066x\\u2069 \\u200e\\u200f\\u061c\\u200b\\u2028"));
+    EXPECT_THAT(text, HasSubstr("\\\\\\u202e")) << "behind a backslash of the text itself";
+  }
+  EXPECT_EQ(Json::parse(json.str()), document);
+  const auto back = yaml_to_json(yaml);
+  ASSERT_TRUE(back.has_value()) << yaml;
+  EXPECT_EQ(nlohmann::json::parse(*back), nlohmann::json(document));
+  const Json plain{{"text", "Grüße, 日本 😀"}};
+  EXPECT_EQ(yaml_of(plain), "text: \"Grüße, 日本 😀\"\n");
 }
 
 TEST(Tar, HasHeadersThatAddUpAndBlocksThatAreFull) {

@@ -34,6 +34,8 @@ TEST(MessageText, HasNoControlCharacters) {
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
   EXPECT_EQ(printable("\u009b31m and \x9b"), "\\x9b31m and \\x9b") << "C1, in UTF-8 and alone";
   EXPECT_EQ(printable("\xe2\x80\xae!\xe2\x80\xaa\xe2\x81\xa6\xe2\x81\xa9"), "\\u202e!\\u202a\\u2066\\u2069");
+  EXPECT_EQ(printable("in\u200bvisible \u200e\u200f \u061c \u2060 \u00ad \ufeff"),
+            "in\\u200bvisible \\u200e\\u200f \\u061c \\u2060 \\xad \\ufeff");
   EXPECT_EQ(printable(printable("\x1b")), printable("\x1b"));
   EXPECT_EQ(printable("cut \xe2\x80"), "cut \xe2\x80") << "half a character is the other end's business";
   EXPECT_EQ(cut_message("\x1b"), "\\x1b");
