@@ -143,15 +143,64 @@ std::size_t indentation_of(std::string_view line, std::size_t columns) {
   return std::min(begin + kDeeper, columns / 2);  // A deep indentation would leave no room.
 }
 
-// One line of text in lines of so many columns.
-void wrap_line(std::string_view line, std::size_t columns, std::string& out) {
+// Text that must stay on one line.
+struct Span {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+constexpr std::array<std::string_view, 3> kPrograms{"gpu-sharing-operator ", "kubectl ", "helm "};
+
+// Where a sentence names a command without quotes, behind a colon and up to its end: "Run: kubectl get pods".
+std::size_t named_command(std::string_view line) {
+  constexpr std::string_view kBehind = ": ";
+  std::size_t out = std::string_view::npos;
+  for (const std::string_view program : kPrograms) {
+    const std::size_t at = line.find(std::string(kBehind).append(program));
+    if (at != std::string_view::npos) out = std::min(out, at + kBehind.size());
+  }
+  return out;
+}
+
+// What the line quotes in backticks, and a command that it names.
+std::vector<Span> unbroken(std::string_view line) {
+  std::vector<Span> out;
+  for (std::size_t at = line.find('`'); at != std::string_view::npos;) {
+    const std::size_t end = line.find('`', at + 1);
+    if (end == std::string_view::npos) break;
+    out.push_back({at, end});
+    at = line.find('`', end + 1);
+  }
+  const std::size_t command = named_command(line);
+  const bool quoted = std::ranges::any_of(out, [&](const Span& s) { return s.begin < command && command < s.end; });
+  if (command != std::string_view::npos && !quoted) out.push_back({command, line.size()});
+  return out;
+}
+
+// Where the line can end: at the last blank between words up to `most` and behind `least`, else at a blank after what
+// must stay whole there, however long it is; npos: nowhere.
+std::size_t break_of(std::string_view line, std::size_t least, std::size_t most, const std::vector<Span>& whole) {
+  const auto holding = [&](std::size_t at) {
+    return std::ranges::find_if(whole, [at](const Span& span) { return span.begin <= at && at < span.end; });
+  };
+  for (std::size_t blank = line.rfind(' ', most); blank != std::string_view::npos && blank > least;
+       blank = line.rfind(' ', blank - 1)) {
+    if (holding(blank) == whole.end()) return blank;
+  }
+  const auto span = holding(most);
+  return span == whole.end() ? std::string_view::npos : std::min(line.find(' ', span->end), line.size());
+}
+
+// One line of text in lines of so many columns. `commands`: those that it quotes are broken as well.
+void wrap_line(std::string_view line, std::size_t columns, bool commands, std::string& out) {
   const std::size_t text_at = std::min(line.find_first_not_of(' '), line.size());
   const std::string indent(columns == 0 ? 0 : indentation_of(line, columns), ' ');
   std::string now;
   while (columns > 0 && columns_of(now) + columns_of(line) > columns) {
     const std::size_t most = bytes_of(line, columns - now.size());
-    const std::size_t blank = line.rfind(' ', most);
-    const bool between_words = blank != std::string_view::npos && blank > (now.empty() ? text_at : 0);
+    const std::vector<Span> whole = commands ? std::vector<Span>() : unbroken(line);
+    const std::size_t blank = break_of(line, now.empty() ? text_at : 0, most, whole);
+    const bool between_words = blank != std::string_view::npos;
     now.append(line.substr(0, between_words ? blank : most));
     now.erase(now.find_last_not_of(' ') + 1);
     out += now + "\n";
@@ -165,7 +214,6 @@ void wrap_line(std::string_view line, std::size_t columns, std::string& out) {
 bool is_command(std::string_view line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   if (line.starts_with("next: ")) return true;
-  constexpr std::array<std::string_view, 3> kPrograms{"gpu-sharing-operator ", "kubectl ", "helm "};
   return std::ranges::any_of(kPrograms, [&](std::string_view program) { return line.starts_with(program); });
 }
 
@@ -177,7 +225,7 @@ std::string wrap(std::string_view text, std::size_t columns, bool commands) {
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t end = std::min(all.find('\n', at), all.size());
     const std::string_view line = all.substr(at, end - at);
-    wrap_line(line, commands || !is_command(line) ? columns : 0, out);
+    wrap_line(line, commands || !is_command(line) ? columns : 0, commands, out);
     at = end + 1;
   }
   return out;

@@ -33,8 +33,8 @@ enum class Paint { plain, green, yellow, red, dim, bold };
 // The text in lines of at most so many columns (0: as they are), broken between words where that is possible. What is
 // continued is indented, in a row of a table to its last cell. Tabs are blanks.
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t columns);
-// The same for text that stays on the terminal. A line that is a shell command, also behind "next: ", stays whole: a
-// command that is broken cannot be pasted.
+// The same for text that stays on the terminal. A line that is a shell command, also behind "next: ", stays whole, and
+// so does a command within a sentence, in backticks or behind a colon: a command that is broken cannot be pasted.
 [[nodiscard]] std::string wrapped_prose(std::string_view text, std::size_t columns);
 
 inline constexpr std::string_view kEnterAlternateScreen = "\x1b[?1049h\x1b[?25l";

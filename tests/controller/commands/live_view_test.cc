@@ -166,6 +166,19 @@ TEST(LiveLines, AreNotWrappedWhereTheyAreCommands) {
   EXPECT_EQ(wrapped_prose("one two three\n" + commands, 8), "one two\n  three\n" + commands);
 }
 
+TEST(LiveLines, AreNotWrappedWithinACommandThatASentenceQuotes) {
+  EXPECT_EQ(wrapped_prose("remove it: `kubectl label node n1 a-`, or wait\n", 24),
+            "remove it:\n  `kubectl label node n1 a-`,\n  or wait\n");
+  EXPECT_EQ(wrapped_prose("set `workloads: Evict` (for pods `rollout.x: true`)\n", 22),
+            "set `workloads: Evict`\n  (for pods\n  `rollout.x: true`)\n");
+  EXPECT_EQ(wrapped_prose("`kubectl get pods --namespace a` says why\n", 12),
+            "`kubectl get pods --namespace a`\n  says why\n");
+  EXPECT_EQ(wrapped_prose("no leader. Run: kubectl get pods --namespace gpu-sharing-operator\n", 30),
+            "no leader. Run:\n  kubectl get pods --namespace gpu-sharing-operator\n");
+  EXPECT_EQ(wrapped_prose("  a   it`s what it is, so\n", 16), "  a   it`s what\n      it is, so\n") << "no quote";
+  EXPECT_EQ(wrapped("see `kubectl get pods`\n", 12), "see `kubectl\n  get pods`\n") << "a page has no longer lines";
+}
+
 struct LiveViewTest : testing::Test {
   LiveView view{{.columns = 60, .rows = 5, .colour = false, .utf8 = false}};
 
