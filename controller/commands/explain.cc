@@ -70,13 +70,39 @@ void print_lines(std::string_view heading, const std::vector<std::string>& lines
   for (const std::string& line : lines) print_line(out, "  {}", shown_message(line));
 }
 
-void print_text(const NodeExplanation& e, std::ostream& out) {
+// What the node must show beside what it shows, as a table; where that is wider than the terminal, what differs has a
+// line for each of the two.
+void print_checks(const NodeExplanation& e, std::size_t columns, std::ostream& out) {
+  if (e.rows.empty()) return;
+  std::vector<TextRow> rows{{"  CHECK", "EXPECTED", "ACTUAL", ""}};
+  for (const auto& row : e.rows)
+    rows.push_back(
+        {"  " + row.what, shown_value(row.expected), shown_value(row.observed), row.fits() ? "" : "differs"});
+  const std::vector<std::string> table = table_lines(rows);
+  const bool fits = std::ranges::all_of(table, [&](const std::string& line) { return columns_of(line) <= columns; });
+  if (columns == 0 || fits) {
+    for (const std::string& line : table) out << line << "\n";
+    return;
+  }
+  out << "  CHECK\n";
+  for (const auto& row : e.rows) {
+    if (row.fits()) {
+      print_line(out, "  {}   {}", row.what, shown_value(row.observed));
+    } else {
+      print_line(out, "  {}   differs", row.what);
+      print_line(out, "    expected   {}", shown_value(row.expected));
+      print_line(out, "    actual     {}", shown_value(row.observed));
+    }
+  }
+}
+
+void print_text(const NodeExplanation& e, std::size_t columns, std::ostream& out) {
   print_line(out, "node {}: {}", e.node, e.shown.state);
   if (!e.shown.message.empty()) print_line(out, "  {}", shown_message(e.shown.message));
   if (!e.remedy.empty()) print_line(out, "  to do{}: {}", e.check.empty() ? "" : " (" + e.check + ")", e.remedy);
   std::vector<TextRow> facts;
   const auto fact = [&](std::string name, const std::string& value) {
-    if (!value.empty()) facts.push_back({"  " + std::move(name), value});
+    if (!value.empty()) facts.push_back({"  " + std::move(name), shown_value(value)});
   };
   fact("served by", e.provider);
   fact("plugin", e.plugin);
@@ -87,13 +113,7 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
   fact("running", e.loaded);
   fact("target", invalid ? "none (profile is invalid; no pod will be restarted with it)" : e.target);
   print_table(facts, out);
-  if (!e.rows.empty()) {
-    std::vector<TextRow> rows{{"  CHECK", "EXPECTED", "ACTUAL", ""}};
-    for (const auto& row : e.rows)
-      rows.push_back(
-          {"  " + row.what, shown_value(row.expected), shown_value(row.observed), row.fits() ? "" : "differs"});
-    print_table(rows, out);
-  }
+  print_checks(e, columns, out);
   std::vector<std::string> slices;
   for (const GpuBar& bar : e.slices) slices.push_back(to_string(bar));
   print_lines("slices (# used, - free)", slices, out);
@@ -111,7 +131,7 @@ void print_text(const NodeExplanation& e, std::ostream& out) {
   if (e.next.empty() && !warns) out << "No action needed\n";
 }
 
-void print_text(const PodExplanation& e, std::ostream& out) {
+void print_text(const PodExplanation& e, std::size_t /*columns*/, std::ostream& out) {
   print_line(out, "pod {}: {}", e.pod, e.state);
   print_line(out, "  requests {}", e.asks.empty() ? "no GPU" : e.asks);
   for (const PodCause& cause : e.causes) {
@@ -138,9 +158,10 @@ void print(const Explanation& explanation, const ClusterView& view, OutputForm f
   }
   std::ostringstream text;
   if (view.no_operator) print_line(text, "{}", view.no_operator->text());
-  print_text(explanation, text);
+  const std::size_t columns = screen_of_stdout().columns;
+  print_text(explanation, columns, text);
   for (const std::string& missing : view.incomplete) print_line(text, "incomplete: {}", missing);
-  out << wrapped_prose(text.str(), screen_of_stdout().columns);
+  out << wrapped_prose(text.str(), columns);
 }
 
 struct Question {
@@ -203,8 +224,8 @@ std::optional<std::vector<std::string>> kind_and_name(const std::vector<std::str
 
 }  // namespace
 
-void print_explanation(const NodeExplanation& explanation, std::ostream& out) {
-  print_text(explanation, out);
+void print_explanation(const NodeExplanation& explanation, std::ostream& out, std::size_t columns) {
+  print_text(explanation, columns, out);
 }
 
 k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, const std::string& ns) {

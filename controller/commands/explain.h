@@ -50,8 +50,8 @@ boost::asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* 
                                                OutputForm form, PlannerSettings settings, std::ostream* out,
                                                std::ostream* err, std::string lease_name = Options().lease_name);
 
-// What `explain NODE` prints about a node.
-void print_explanation(const NodeExplanation& explanation, std::ostream& out);
+// What `explain NODE` prints about a node. `columns`: of the terminal; 0: it is none.
+void print_explanation(const NodeExplanation& explanation, std::ostream& out, std::size_t columns = 0);
 
 [[nodiscard]] Command make_explain_command();
 

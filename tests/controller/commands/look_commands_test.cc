@@ -16,6 +16,7 @@
 #include "controller/commands/status.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/cluster/manifests.h"
+#include "reconcilers/explain/node.h"
 #include "tests/controller/our_cluster.h"
 
 namespace gso {
@@ -301,6 +302,29 @@ TEST_F(LookCommands, AHoldThatDoesNotHoldIsSaid) {
           std::string(R"({"metadata":{"annotations":{"gpusharing.dev/hold":")") + meant + "\"}}}");
     (void)explain({"gpu-1"});
     EXPECT_THAT(out.str(), Not(HasSubstr("HoldIgnored"))) << meant;
+  }
+}
+
+// A table of three wide columns would be broken into a staircase.
+TEST(Explanations, ShowExpectedAndActualBelowEachOtherWhereTheTableIsWiderThanTheTerminal) {
+  NodeExplanation node;
+  node.node = "a100-01";
+  node.rows = {
+      {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb-SHARED", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"},
+      {"nvidia.com/gpu.replicas", "4", "4"}};
+  const auto text = [&](std::size_t columns) {
+    std::ostringstream out;
+    print_explanation(node, out, columns);
+    return out.str();
+  };
+  EXPECT_THAT(text(80), HasSubstr("  CHECK\n"
+                                  "  nvidia.com/gpu.product   differs\n"
+                                  "    expected   NVIDIA-A100-SXM4-80GB-MIG-1g.10gb-SHARED\n"
+                                  "    actual     NVIDIA-A100-SXM4-80GB-MIG-1g.10gb\n"
+                                  "  nvidia.com/gpu.replicas   4\n"));
+  for (const std::size_t columns : {std::size_t{0}, std::size_t{140}}) {
+    EXPECT_THAT(text(columns), testing::ContainsRegex("  CHECK +EXPECTED +ACTUAL\n")) << columns;
+    EXPECT_THAT(text(columns), testing::ContainsRegex("gpu.product .*SHARED +NVIDIA.* differs\n")) << columns;
   }
 }
 
