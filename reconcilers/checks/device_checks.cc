@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps_faults.h"
@@ -126,7 +127,7 @@ Complaints label_dropped(const Setup& setup) {
   if (!expectation) return out;
   for (const auto& [label, value] : expectation->dropped_labels) {
     out.push_back({"", fmt::format("NFD drops label {}: \"{}\" is not a valid label value (at most 63 characters)",
-                                   label, value)});
+                                   label, shown_value(value))});
   }
   return out;
 }

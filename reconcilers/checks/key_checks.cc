@@ -24,14 +24,14 @@ bool has_key_error(const Setup& setup) {
 // Empty if one resolves.
 std::string default_error(const Setup& setup) {
   if (has_key_error(setup) && !setup.labelled)
-    return fmt::format("ConfigMap {}: {}", setup.installation.id(), setup.key.error);
+    return fmt::format("ConfigMap {}: {}", shown_value(setup.installation.id()), setup.key.error);
   const bool starts_without =
       setup.valid_profile() != nullptr && setup.start != nullptr && setup.start->source == Source::error;
   if (!starts_without) return {};
   return fmt::format(
       "ConfigMap {}: {}. Plugin {} needs a default key even on a labelled node: its init container does not see the "
       "label, and the next restart of a pod leaves the node without GPUs",
-      setup.installation.id(), setup.start->error, setup.plugin.version.to_string());
+      shown_value(setup.installation.id()), setup.start->error, setup.plugin.version.to_string());
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ Complaints config_map_missing(const Setup& setup) {
 
 Complaints key_not_found(const Setup& setup) {
   if (!has_key_error(setup) || !setup.labelled) return {};
-  const std::string where = fmt::format("ConfigMap {}: {}", setup.installation.id(), setup.key.error);
+  const std::string where = fmt::format("ConfigMap {}: {}", shown_value(setup.installation.id()), setup.key.error);
   return {{"", fmt::format(
                    "{} Pods that start there crash-loop; those that run keep what they have loaded. Correct the label "
                    "{} (or the policy that sets it), or add the key",
@@ -74,13 +74,14 @@ Complaints default_invalid(const Setup& setup) {
   if (!wrong) return {};
   return {{"", fmt::format("the default key \"{}\" of ConfigMap {} has an error, and plugin {} loads it first at every "
                            "start, even on a labelled node: {}",
-                           shown_value(setup.start->key), setup.installation.id(), setup.plugin.version.to_string(),
-                           setup.start_profile->error)}};
+                           shown_value(setup.start->key), shown_value(setup.installation.id()),
+                           setup.plugin.version.to_string(), setup.start_profile->error)}};
 }
 
 Complaints config_invalid(const Setup& setup) {
   if (setup.profile == nullptr || setup.profile->valid) return {};
-  return {{"", fmt::format("{} key {}: {}", setup.installation.id(), setup.key.key, setup.profile->error)}};
+  return {{"", fmt::format("{} key {}: {}", shown_value(setup.installation.id()), shown_value(setup.key.key),
+                           setup.profile->error)}};
 }
 
 // Errors in parts of the document that no component on this node reads.
@@ -91,7 +92,7 @@ Complaints setting_overridden(const Setup& setup) {
     if (d.severity != Severity::error || !setup.profile->overridden.contains(d.code)) continue;
     out.push_back({d.path, fmt::format("wrong value in key \"{}\" of ConfigMap {}, without effect on this node: the "
                                        "DaemonSet's own setting overrides it; correct the value anyway",
-                                       setup.key.key, setup.installation.id())});
+                                       shown_value(setup.key.key), shown_value(setup.installation.id()))});
   }
   return out;
 }

@@ -66,7 +66,7 @@ Complaints config_map_missing(const OperandSetup& setup) {
   for (const WantedConfigMap& wanted : setup.config_maps) {
     if (wanted.found != nullptr || !wanted.elsewhere.empty()) continue;
     out.push_back({wanted.wanted_by, fmt::format("ConfigMap {} does not exist: the pods that mount it never start",
-                                                 k8s::to_string(wanted.key))});
+                                                 shown_value(k8s::to_string(wanted.key)))});
   }
   return out;
 }
@@ -78,7 +78,7 @@ Complaints config_map_in_wrong_namespace(const OperandSetup& setup) {
     out.push_back(
         {wanted.wanted_by,
          fmt::format("ConfigMap {} is in namespace {}, but pods can mount it only from their own, {}; create it there",
-                     wanted.key.name, wanted.elsewhere, wanted.key.ns)});
+                     shown_value(wanted.key.name), shown_value(wanted.elsewhere), wanted.key.ns)});
   }
   return out;
 }

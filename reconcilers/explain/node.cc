@@ -98,7 +98,8 @@ std::string source_of(const Node& node, const NodeAssessment& a, const PluginIns
   const std::string label = config_label(installation, node);
   switch (a.source) {
     case EffectiveKey::Source::label: {
-      const std::string text = fmt::format("label {}={}", label, node.meta.labels.get(label).value_or(a.key.view()));
+      const std::string text =
+          fmt::format("label {}={}", label, shown_value(node.meta.labels.get(label).value_or(a.key.view())));
       if (!a.label_by.empty()) return fmt::format("{}, written by policy {}", text, a.label_by.view());
       if (a.label && !node.meta.labels.contains(label))
         return fmt::format("policy {}, which will write {}", a.policy.view(), text);
@@ -114,7 +115,7 @@ std::string source_of(const Node& node, const NodeAssessment& a, const PluginIns
       return "the plugin's fallback `empty`: no sharing";
     case EffectiveKey::Source::error:
       if (const auto value = node.meta.labels.get(label))
-        return fmt::format("none (label {}={} names no key of the ConfigMap)", label, *value);
+        return fmt::format("none (label {}={} names no key of the ConfigMap)", label, shown_value(*value));
       return "none (no label, and the default key is missing)";
   }
   return {};
@@ -128,7 +129,7 @@ std::string strategy_of(const NodeAssessment& a) {
   const SharingSection* section = profile.active();
   if (section == nullptr) return out;
   for (const ReplicatedResource& resource : section->resources) {
-    out += fmt::format(", {} x {}", resource.name, resource.replicas);
+    out += fmt::format(", {} x {}", shown_value(resource.name), resource.replicas);
   }
   if (section->rename_by_default) out += ", renamed to .shared";
   return out;
@@ -231,9 +232,10 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
       if (is_crash_looping(*pod)) state += ", crash-looping";
       for (const ContainerStatus& container : pod->containers) {
         if (!container.last_message().empty())
-          state += fmt::format("; {}: {}", container.name.view(), shown_value(container.last_message()));
+          state += fmt::format("; {}: {}", shown_value(container.name.view()), shown_value(container.last_message()));
       }
-      out.operands.push_back(fmt::format("{}: {} {}", to_string(component), k8s::to_string(pod->meta.key()), state));
+      out.operands.push_back(
+          fmt::format("{}: {} {}", to_string(component), shown_value(k8s::to_string(pod->meta.key())), state));
       out.pods.push_back(
           {std::string(pod->meta.ns.view()), pod->meta.name, std::string(to_string(component)), is_serving(*pod), {}});
     }
@@ -264,10 +266,10 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
   for (const Pod& pod : listed->second.pods) {
     std::string asks;
     for (const auto& [resource, count] : pod.gpu_requests) {
-      asks += fmt::format("{}{}={}", asks.empty() ? "" : ",", resource.view(), count);
+      asks += fmt::format("{}{}={}", asks.empty() ? "" : ",", shown_value(resource.view()), count);
     }
     if (asks.empty()) asks = "without a request";
-    out.consumers.push_back(fmt::format("{}: {}", k8s::to_string(pod.meta.key()), asks));
+    out.consumers.push_back(fmt::format("{}: {}", shown_value(k8s::to_string(pod.meta.key())), asks));
     out.pods.push_back({std::string(pod.meta.ns.view()), pod.meta.name, "", pod.ready, amounts(pod.gpu_requests)});
   }
 }

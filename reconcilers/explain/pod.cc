@@ -29,13 +29,13 @@ using Json = nlohmann::json;
 std::string asks_of(const AskedPod& asked) {
   std::string out;
   for (const auto& [resource, count] : asked.pod.gpu_requests) {
-    if (count > 0) out += fmt::format("{}{}={}", out.empty() ? "" : ", ", resource.view(), count);
+    if (count > 0) out += fmt::format("{}{}={}", out.empty() ? "" : ", ", shown_value(resource.view()), count);
   }
   const StringMap& annotations = asked.pod.meta.annotations;
   if (const auto fraction = annotations.get(kai::kFraction))
-    out += fmt::format("{}a share of {} of a GPU, from KAI", out.empty() ? "" : ", ", *fraction);
+    out += fmt::format("{}a share of {} of a GPU, from KAI", out.empty() ? "" : ", ", shown_value(*fraction));
   if (const auto memory = annotations.get(kai::kMemory))
-    out += fmt::format("{}{} MiB of a GPU, from KAI", out.empty() ? "" : ", ", *memory);
+    out += fmt::format("{}{} MiB of a GPU, from KAI", out.empty() ? "" : ", ", shown_value(*memory));
   if (out.empty() && asked.pod.dra_gpu_claim) out = "a GPU by ResourceClaim";
   if (out.empty() && asked.pod.nvidia_visible_devices) out = "GPUs by NVIDIA_VISIBLE_DEVICES, without a request";
   return out;
@@ -45,7 +45,7 @@ std::string state_of(const Pod& pod) {
   std::string out = pod.phase.empty() ? "Pending" : shown_value(pod.phase.view());
   if (!pod.reason.empty()) out += fmt::format(" ({})", shown_value(pod.reason.view()));
   if (pod.node_name.empty()) return out + ", no node has been chosen";
-  return fmt::format("{} on {}", out, pod.node_name.view());
+  return fmt::format("{} on {}", out, shown_value(pod.node_name.view()));
 }
 
 class PodQuestions {
@@ -165,7 +165,7 @@ class PodQuestions {
       return;
     }
     add(Severity::error, "Failed",
-        fmt::format("the pod has failed{}{}", pod.reason.empty() ? "" : ": ", pod.reason.view()),
+        fmt::format("the pod has failed{}{}", pod.reason.empty() ? "" : ": ", shown_value(pod.reason.view())),
         fmt::format("kubectl logs {} {}", pod.meta.name, asked_.in_namespace()));
   }
 
@@ -176,8 +176,9 @@ class PodQuestions {
         return;
       }
       add(Severity::error, "ContainerWaits",
-          fmt::format("container {} waits: {}{}{}", container.name.view(), container.waiting_reason.view(),
-                      container.last_message().empty() ? "" : ": ", container.last_message()),
+          fmt::format("container {} waits: {}{}{}", shown_value(container.name.view()),
+                      shown_value(container.waiting_reason.view()), container.last_message().empty() ? "" : ": ",
+                      shown_value(container.last_message())),
           fmt::format("kubectl logs {} {} --container {} --previous", asked_.pod.meta.name, asked_.in_namespace(),
                       container.name.view()));
     };

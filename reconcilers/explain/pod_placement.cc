@@ -67,10 +67,10 @@ class NodeQuestions {
     for (const auto& [key, value] : selector.node_selector) {
       const auto actual = node.meta.labels.get(key);
       if (actual == value) continue;
-      return Verdict{
-          Obstacle::not_selected,
-          fmt::format("label {} is {}, the pod requires {}", key, actual ? shown_value(*actual) : "missing", value),
-          key, 0};
+      return Verdict{Obstacle::not_selected,
+                     fmt::format("label {} is {}, the pod requires {}", key, actual ? shown_value(*actual) : "missing",
+                                 shown_value(value)),
+                     key, 0};
     }
     if (selects(selector, node, false) != Selects::no) return std::nullopt;
     return Verdict{Obstacle::not_selected, "the pod's node affinity does not select it", "", 0};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/release.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
 
@@ -159,7 +160,8 @@ void Assessor::find_announced_default() {
 const ConfigMap* Assessor::find_announced_map() {
   const auto* config_map = context_.world.configmaps.find({installation_.ns, installation_.announced_config_map});
   if (config_map == nullptr) {
-    would_break_ = fmt::format("ConfigMap {}/{} does not exist", installation_.ns, installation_.announced_config_map);
+    would_break_ = fmt::format("ConfigMap {}/{} does not exist", installation_.ns,
+                               shown_value(installation_.announced_config_map));
     out_.announced_map_missing = true;
   }
   return config_map;

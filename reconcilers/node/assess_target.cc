@@ -6,6 +6,7 @@
 
 #include "reconcilers/cluster/overrides.h"
 #include "reconcilers/cluster/policy_keys.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assessor.h"
@@ -22,8 +23,9 @@ EffectiveKey Assessor::resolve(std::string_view label, std::string_view default_
   if (config_map == nullptr) {
     // What is not read yet, or cannot be read, is not known to be missing.
     const bool unread = context_.world.unsynced_namespaces.contains(installation_.ns);
-    return {EffectiveKey::Source::error, "",
-            fmt::format("ConfigMap {} {}", installation_.id(), unread ? "cannot be read" : "does not exist")};
+    return {
+        EffectiveKey::Source::error, "",
+        fmt::format("ConfigMap {} {}", shown_value(installation_.id()), unread ? "cannot be read" : "does not exist")};
   }
   std::vector<std::string> keys;
   keys.reserve(config_map->data.size() + 1);

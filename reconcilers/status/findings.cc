@@ -11,6 +11,7 @@
 #include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -318,7 +319,7 @@ void find_dropped_labels(Pass& pass) {
       pass.finding(Severity::warning, node_ref(name), kLabelDropped,
                    fmt::format("label {} is not written: \"{}\" is not a valid label value (63 characters at most). "
                                "Set a shorter name in the annotation {}",
-                               label, value, kDevicesAnnotation));
+                               label, shown_value(value), kDevicesAnnotation));
     }
     return true;
   });
