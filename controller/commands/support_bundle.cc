@@ -36,6 +36,7 @@
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/printable_json.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
@@ -73,6 +74,7 @@ struct Bundle {
   std::vector<PodContainer> operators;
   // Up to kMostRestarted containers of the device plugin and of the chart: their former run printed why it ended.
   std::vector<PodContainer> restarted;
+  bool has_objects = false;  // A list was answered, be it empty.
 };
 
 std::vector<Wanted> cluster_wide() {
@@ -180,9 +182,10 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
     append_unique(bundle->incomplete, unlisted(listed.error(), wanted.gvr, wanted.options.ns).error().message);
     co_return;
   }
+  bundle->has_objects = true;
   if (wanted.gvr.resource == "pods") note_containers(bundle, items, wanted);
   bundle->archive.add("objects/" + wanted.file + ".json",
-                      items.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+                      printable_json(items.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n");
 }
 
 Attempt log_attempt(const std::string& ns) {
@@ -294,11 +297,11 @@ asio::awaitable<int> write_bundle(Session session, SupportBundleOptions bundle, 
                                   std::ostream* err) {
   std::vector<std::string> incomplete;
   const k8s::Result<std::string> bytes = co_await support_bundle(session.client, session.clock, options, &incomplete);
+  for (const std::string& missing : incomplete) print_line(*err, "incomplete: {}", missing);
   if (!bytes) {
     *err << kCommand << ": " << bytes.error().message << "\n";
     co_return 2;
   }
-  for (const std::string& missing : incomplete) print_line(*err, "incomplete: {}", missing);
   if (bundle.file == "-") {
     *out << *bytes << std::flush;
     co_return 0;
@@ -344,6 +347,13 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     co_await add_list(&bundle, wanted[i]);
   }
+  if (!bundle.has_objects) {
+    if (incomplete != nullptr) *incomplete = bundle.incomplete;
+    co_return k8s::fail(
+        k8s::Reason::forbidden,
+        "nothing was written: you are not allowed to list a single kind of object, so the archive would "
+        "be empty. `incomplete` names the missing permissions, and docs/rights.md has roles with them");
+  }
   co_await add_logs(&bundle);
   if (judged) {
     add_rollout_status(bundle, view, settings, clock);
@@ -373,7 +383,9 @@ Command make_support_bundle_command() {
     app.footer(
         "Reads only. Objects of GPU sharing, findings, the plan, and the operator's logs; managed fields, last "
         "applied\n"
-        "configurations, tokens, and values that are named like a secret are left out.");
+        "configurations, tokens, and values that are named like a secret are left out.\n"
+        "Exit status: 0 the archive is written; what could not be read is named on stderr and in incomplete.txt.\n"
+        "2 wrong usage, the cluster or all of its objects cannot be read, or the archive cannot be written.");
   };
   return {.name = "support-bundle",
           .summary = "Everything that helps to find a fault, without secrets, in one archive",

@@ -18,14 +18,14 @@ struct SupportBundleOptions {
   std::string file = "gpu-sharing-support.tar.gz";  // "-": stdout.
 };
 
-// Exit status: 0 written (what could not be read is named on stderr and in incomplete.txt), 2 the cluster cannot be
-// read, or the file not written.
+// Exit status: 0 written (what could not be read is named on stderr and in incomplete.txt), 2 the cluster or all of its
+// objects cannot be read, or the file not written.
 [[nodiscard]] int run_support_bundle(const SupportBundleOptions& bundle, const Options& options, std::ostream& out,
                                      std::ostream& err);
 
 // The archive's bytes, a compressed tar. Without the right to read Nodes or DaemonSets it holds what can be read: no
 // status, plan and audit then. `incomplete` gets what is missing, each with the missing rule; it can be null. Errors:
-// the API server does not answer, or knows nobody of that name (401).
+// the API server does not answer, knows nobody of that name (401), or allows no list at all.
 boost::asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8s::Clock* clock, Options options,
                                                                 std::vector<std::string>* incomplete = nullptr);
 

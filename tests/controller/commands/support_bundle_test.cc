@@ -144,6 +144,30 @@ TEST_F(Bundles, HaveTheStatusOfRollouts) {
                              HasSubstr("CRDs are not installed in this cluster, so no rollout is shown")));
 }
 
+// Who may read nothing gets no archive that looks like one.
+TEST_F(Bundles, OfAClusterWhereNothingCanBeReadAreNone) {
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  transport.faults().add(rule);
+  std::vector<std::string> incomplete;
+  const k8s::Result<std::string> bytes = sim.run(support_bundle(&client, &sim.clock, Options(), &incomplete));
+  ASSERT_FALSE(bytes.has_value());
+  EXPECT_THAT(bytes.error().message, HasSubstr("nothing was written: you are not allowed to list a single kind"));
+  EXPECT_THAT(incomplete, testing::Contains(HasSubstr("nodes cannot be listed")));
+}
+
+// Whoever may read the operator's namespace alone can still send that.
+TEST_F(Bundles, OfWhatCanBeReadAreWritten) {
+  for (const char* resource : {"nodes", "daemonsets", "configmaps"}) {
+    sim::FaultRule rule;
+    rule.fault = sim::Fault::forbidden;
+    rule.resource = resource;
+    transport.faults().add(rule);
+  }
+  EXPECT_THAT(bundle(),
+              AllOf(HasSubstr("objects/gpu-sharing-operator/operator-pods.json"), HasSubstr("incomplete.txt")));
+}
+
 class BundlesOfRollouts : public RolloutCommand {};
 
 TEST_F(BundlesOfRollouts, HaveEachRolloutInProgressAsTextAndAsJson) {
