@@ -137,17 +137,31 @@ void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bo
   for (const std::string& missing : status.incomplete) print_line(out, "incomplete: {}", missing);
 }
 
+// Of --policy: the first name of a policy that neither exists nor governs a node, for people; empty: each does.
+std::string unknown_policy_in(const NodeFilter& only, const World& world, const FleetIndex& index) {
+  for (const std::string& name : only.policies) {
+    const bool governs = std::ranges::any_of(
+        index.node_names(), [&](const std::string& node) { return index.assessment(node)->policy == name; });
+    if (name != kDefaultPolicy && !governs && world.policies.find(name) == nullptr) return missing_policy(world, name);
+  }
+  return {};
+}
+
+// The same of a view; nothing, where the policies cannot be read.
+std::string unknown_policy_in(const FleetStatus& status) {
+  const bool unread = !status.world.policies_served && !status.incomplete.empty();
+  return unread ? std::string() : unknown_policy_in(status.only, status.world, status.index);
+}
+
 std::vector<LiveLine> lines_of(const FleetStatus& status, const std::vector<NodeRow>& nodes, bool wide,
                                TerminalWidth width) {
   std::vector<LiveLine> out;
   if (status.no_operator) append_text(out, one_line(status.no_operator->text()) + "\n\n");
+  const std::string unknown = unknown_policy_in(status);
+  if (!unknown.empty()) append_text(out, one_line(unknown) + "\n");
   if (nodes.empty()) {
     append_text(out,
                 status.only.empty() ? "No node has GPUs.\n" : "No node matches --state, --policy and --selector.\n");
-    for (const std::string& name : status.only.policies) {
-      if (status.world.policies.find(name) == nullptr)
-        append_text(out, one_line(missing_policy(status.world, name)) + "\n");
-    }
   } else {
     std::ranges::move(node_lines(nodes, wide, width), std::back_inserter(out));
   }
@@ -173,6 +187,7 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
   watch.settings = settings;
   watch.lease = lease;
   watch.assumes_baseline = true;
+  std::string reported;
   watch.show = [&, form = status.form, clock = session.clock](const FleetLook& look, std::ostream& view) {
     const k8s::WallTime now = clock->now();
     const FleetStatus fleet{look.world,       look.index,
@@ -180,6 +195,9 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
                             look.incomplete,  kai_findings(look.world, look.index, look.settings, now),
                             look.no_operator, only,
                             live != nullptr,  look.assumed};
+    // A document has no room for it.
+    const std::string unknown = text ? std::string() : unknown_policy_in(fleet);
+    if (unknown != std::exchange(reported, unknown) && !unknown.empty()) print_line(*err, "{}: {}", kCommand, unknown);
     if (live == nullptr) return FleetVerdict{.exit_status = print_status(fleet, form, 0, view) ? 1 : 0};
     const std::vector<NodeRow> nodes = rows_of(fleet);
     live->show(lines_of(fleet, nodes, form == OutputForm::wide, live->room().columns));
@@ -212,20 +230,6 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
   }
   return in_trouble(status, nodes);
 }
-
-namespace {
-
-// Of --policy: the first name of a policy that neither exists nor governs a node, for people; empty: each does.
-std::string unknown_policy_in(const NodeFilter& only, const World& world, const FleetIndex& index) {
-  for (const std::string& name : only.policies) {
-    const bool governs = std::ranges::any_of(
-        index.node_names(), [&](const std::string& node) { return index.assessment(node)->policy == name; });
-    if (name != kDefaultPolicy && !governs && world.policies.find(name) == nullptr) return missing_policy(world, name);
-  }
-  return {};
-}
-
-}  // namespace
 
 asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, OutputForm form, NodeFilter only,
                                        PlannerSettings settings, k8s::ObjectKey lease, std::ostream* out,

@@ -123,19 +123,25 @@ Json node_json(const NodeRow& row) {
 
 std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width) {
   const NodeAssessment none{};
-  TextRow heading{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE"};
+  // Revisions are hashes: where each node runs its target, they say nothing to a person.
+  const bool revisions =
+      wide || std::ranges::any_of(nodes, [](const NodeRow& node) {
+        return node.assessment != nullptr && node.assessment->loaded.revision != node.assessment->target;
+      });
+  TextRow heading{"NODE", "STATE", "POLICY", "PROFILE"};
+  if (revisions) heading.insert(heading.end(), {"REVISION", "TARGET"});
+  heading.emplace_back("ALLOCATABLE");
   if (wide) heading.insert(heading.end(), {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT"});
   heading.emplace_back("MESSAGE");
   std::vector<TextRow> rows{std::move(heading)};
   for (const NodeRow& node : nodes) {
     const NodeAssessment& a = node.assessment == nullptr ? none : *node.assessment;
-    TextRow row{node.name,
-                node.shown.state,
-                or_dash(a.policy.view()),
-                or_dash(a.profile_ref.view()),
-                or_dash(shown_revision(a.loaded.revision.view())),
-                or_dash(shown_revision(a.target.view())),
-                node.allocatable};
+    TextRow row{node.name, node.shown.state, or_dash(a.policy.view()), or_dash(a.profile_ref.view())};
+    if (revisions) {
+      row.push_back(or_dash(shown_revision(a.loaded.revision.view())));
+      row.push_back(or_dash(shown_revision(a.target.view())));
+    }
+    row.push_back(node.allocatable);
     if (wide) {
       row.emplace_back(source_word(a.source));
       row.push_back(or_dash(strategy_of(a)));

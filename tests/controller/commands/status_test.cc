@@ -281,6 +281,28 @@ TEST_F(StatusTest, ColumnsAreLeftOutWhereTheTerminalIsNarrow) {
   }
 }
 
+TEST_F(StatusTest, RevisionsAreLeftOutWhereEachNodeRunsItsTarget) {
+  record_gpu_1(false);
+  EXPECT_THAT(print(false), testing::ContainsRegex("NODE +STATE +POLICY +PROFILE +ALLOCATABLE +MESSAGE\n"));
+  EXPECT_THAT(print(OutputForm::wide), testing::ContainsRegex("PROFILE +REVISION +TARGET +ALLOCATABLE"));
+}
+
+TEST_F(StatusTest, APolicyThatDoesNotExistIsNamedInEachView) {
+  ASSERT_TRUE(read().has_value());
+  FleetIndex index;
+  index.note_everything_changed();
+  const PlannerSettings settings;
+  index.refresh(world, settings);
+  FleetStatus status{world, index, settings, {}, incomplete, {}};
+  NodeFilter only;
+  only.policies = {"default", "defualt"};
+  status.only = only;
+  std::ostringstream out;
+  (void)print_status(status, OutputForm::text, 0, out);
+  EXPECT_THAT(out.str(), HasSubstr("SharingPolicy defualt does not exist"));
+  EXPECT_THAT(out.str(), HasSubstr("gpu-1"));
+}
+
 TEST_F(StatusTest, ADeadOperatorIsSaidFirstAndIsTrouble) {
   ASSERT_TRUE(read().has_value());
   FleetIndex index;
