@@ -67,10 +67,11 @@ class Help:
         self.summary = " ".join(summary.split())
         self.usage, _, rest = rest.partition("\n")
         self.sections, self.closing, section = [], [], None
-        for line in rest.splitlines():
+        lines = rest.splitlines()
+        for line, following in zip(lines, [*lines[1:], ""]):
             if not line.strip():
                 section = None
-            elif re.fullmatch(r"\S.*:", line):
+            elif not self.closing and re.fullmatch(r"\S.*:", line) and following.startswith("  "):
                 section = []
                 self.sections.append((line.rstrip(":"), section))
             elif section is None:

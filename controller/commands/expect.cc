@@ -228,8 +228,8 @@ Command make_expect_command() {
         "  computeCapability  [7, 5]\n"
         "  pciClass           197120 (0x030200, 3D controller) or 196608 (0x030000, VGA)\n"
         "  migCapable, migEnabled  true or false\n"
-        "  migDevices         [{\"profile\": \"1g.5gb\", \"attributes\": {\"memory\": 4864, \"multiprocessors\": 14, "
-        "…}}]\n"
+        "  migDevices         [{\"profile\": \"1g.5gb\", \"attributes\":\n"
+        "                     {\"memory\": 4864, \"multiprocessors\": 14, …}}]\n"
         "Profiles that a component rejects or crashes on are reported as errors.\n" +
         exit_status_of_findings());
     add_output(app, expect->json);

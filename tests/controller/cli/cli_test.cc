@@ -143,6 +143,30 @@ TEST(CommandLine, WithoutACommandTheHelpIsPrinted) {
 }
 
 // For bills of materials and scanners: libcurl is always inside, with the version that cmake/libcurl/build.sh pins.
+// Lines of an option's names are as long as these are.
+TEST(CommandLine, HelpFitsATerminalOfEightyColumns) {
+  std::vector<std::vector<std::string>> commands{{}};
+  const std::string top = call({"--help"}).out;
+  std::istringstream lines(top.substr(top.find("\nSubcommands:\n")));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() > 3 && line.starts_with("  ") && line[2] != ' ')
+      commands.push_back({line.substr(2, line.find(' ', 2) - 2)});
+  }
+  ASSERT_GT(commands.size(), 10U);
+  for (const char* verb : {"status", "start", "pause", "undo", "diff", "history"})
+    commands.push_back({"rollout", verb});
+  for (std::vector<std::string> command : commands) {
+    command.emplace_back("--help");
+    std::istringstream help(call(command).out);
+    for (std::string line; std::getline(help, line);) {
+      const bool names = line.starts_with("  -") || line.starts_with("Usage: ");
+      EXPECT_TRUE(names || line.size() <= 80) << command.front() << ": " << line;
+    }
+  }
+  EXPECT_THAT(call({"status", "--help"}).out, HasSubstr("\nExit status: 0 fine")) << "a sentence of its own";
+  EXPECT_THAT(call({"expect", "--help"}).out, HasSubstr("\n  memoryMiB    ")) << "a table of the author's";
+}
+
 TEST(CommandLine, VersionNamesTheLibrariesInsideWhenItIsAsked) {
   const std::string plain = call({"version"}).out;
   const std::string listed = call({"version", "--libraries"}).out;
