@@ -126,7 +126,7 @@ std::vector<std::string> operand_problems(const FleetIndex::Impl& index, const N
           fmt::format("no pod of DaemonSet {} runs on node {}", k8s::to_string(operand->key), node.meta.name));
     }
     for (const Pod* pod : there) {
-      out.push_back(fmt::format("pod {} ({}) on node {} is not Ready: {}", k8s::to_string(pod->meta.key()),
+      out.push_back(fmt::format("pod {} ({}) on node {} is not Ready: {}", shown_value(k8s::to_string(pod->meta.key())),
                                 to_string(component), node.meta.name, state_of(*pod)));
     }
   }

@@ -7,6 +7,7 @@
 
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/node/pod_faults.h"
@@ -27,7 +28,7 @@ std::vector<std::string> listed_pods(const FleetIndex::Impl& index, const Node& 
     if (listed == a.change->pods.end()) continue;
     for (const Pod* pod : pods.of(component)) {
       if (listed->second.contains(pod->meta.uid) && fits(*pod))
-        out.push_back(fmt::format("{} {}", to_string(component), pod->meta.name));
+        out.push_back(fmt::format("{} {}", to_string(component), shown_value(pod->meta.name)));
     }
   }
   return out;
