@@ -16,6 +16,7 @@
 #include "controller/cli/completion.h"
 #include "controller/cli/printable_stream.h"
 #include "controller/cli/usage_error.h"
+#include "controller/commands/shared/screen.h"
 #include "controller/config/did_you_mean.h"
 
 namespace gso {
@@ -202,7 +203,7 @@ int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::os
   if (!arguments.empty() && arguments.front() == kCompleteWord) {
     return print_completions({arguments.begin() + 1, arguments.end()}, out, names_of_cluster);
   }
-  PrintableStream messages(err);
+  PrintableStream messages(err, &err == &std::cerr ? columns_of_stderr() : 0);
   const int code = name == kPlugin ? run_plugin(arguments, in, out, messages)
                                    : run_command(arguments, in, out, messages, "gpu-sharing-operator");
   // Half an answer must not pass for a whole one in a pipeline.

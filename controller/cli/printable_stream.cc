@@ -1,11 +1,13 @@
 // See printable_stream.h.
 #include "controller/cli/printable_stream.h"
 
+#include "controller/commands/shared/screen.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
 
-PrintableStream::PrintableStream(std::ostream& behind) : std::ostream(nullptr), buffer_(behind) {
+PrintableStream::PrintableStream(std::ostream& behind, std::size_t columns)
+    : std::ostream(nullptr), buffer_(behind, columns) {
   rdbuf(&buffer_);
 }
 
@@ -15,7 +17,9 @@ PrintableStream::~PrintableStream() {
 
 void PrintableStream::Buffer::finish() {
   if (line_.empty()) return;
-  behind_ << printable(line_) << std::flush;
+  const std::string text = printable(line_);
+  const bool breaks = columns_ > 0 && text.ends_with('\n');
+  behind_ << (breaks ? wrapped_prose(text, columns_) : text) << std::flush;
   line_.clear();
 }
 

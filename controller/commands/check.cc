@@ -16,6 +16,7 @@
 
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
@@ -25,6 +26,7 @@
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/stops.h"
@@ -49,8 +51,8 @@ struct Findings {
   std::optional<k8s::Error> unreachable;
 
   void add(bool good, std::string_view text) {
-    print_line(*out, "{}{}", good ? "ok      " : "MISSING ", text);
-    *out << std::flush;
+    const std::string line = one_line(fmt::format("{}{}", good ? "ok      " : "MISSING ", text)) + "\n";
+    *out << wrapped_prose(line, screen_of_stdout().columns) << std::flush;
     fine = fine && good;
   }
 };

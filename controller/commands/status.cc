@@ -226,7 +226,9 @@ bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth widt
   if (form == OutputForm::json || form == OutputForm::yaml) {
     print_document(document_of(status, nodes), form, out);
   } else {
-    out << text_of(lines_of(status, nodes, form == OutputForm::wide, width));
+    const bool wide = form == OutputForm::wide;
+    // Tables fit already; sentences around them do not.
+    out << wrapped_prose(text_of(lines_of(status, nodes, wide, width)), wide ? 0 : width);
   }
   return in_trouble(status, nodes);
 }

@@ -73,6 +73,11 @@ Screen screen_of_stdout() {
           .utf8 = says_utf8()};
 }
 
+std::size_t columns_of_stderr() {
+  winsize size{};
+  return isatty(STDERR_FILENO) != 0 && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 std::string painted(std::string_view text, Paint paint, const Screen& screen) {
   if (!screen.colour || paint == Paint::plain || text.empty()) return std::string(text);
   return fmt::format("{}{}{}", code_of(paint), text, kPlain);

@@ -18,6 +18,9 @@ struct Screen {
 // Of stdout now. Colour: not if NO_COLOR is set or TERM is `dumb`. UTF-8: as LC_ALL, LC_CTYPE or LANG says.
 [[nodiscard]] Screen screen_of_stdout();
 
+// Of stderr now; 0: it is no terminal.
+[[nodiscard]] std::size_t columns_of_stderr();
+
 enum class Paint { plain, green, yellow, red, dim, bold };
 // The text in that colour, where the screen has any.
 [[nodiscard]] std::string painted(std::string_view text, Paint paint, const Screen& screen);

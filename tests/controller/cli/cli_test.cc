@@ -17,6 +17,7 @@
 
 #include "controller/cli/called_as_stream.h"
 #include "controller/cli/cli.h"
+#include "controller/cli/printable_stream.h"
 
 namespace gso {
 namespace {
@@ -215,6 +216,15 @@ TEST(CommandLine, NothingHostileReachesTheTerminal) {
 }
 
 // A text in a manifest that has a line of ours: what each command says about it stays on its own line.
+TEST(CommandLine, MessagesAreBrokenBetweenWordsOnATerminal) {
+  std::ostringstream terminal;
+  {
+    PrintableStream messages(terminal, 20);
+    messages << "one two three \x1b four five\nRun: kubectl get pods --namespace a\nno end";
+  }
+  EXPECT_EQ(terminal.str(), "one two three \\x1b\n  four five\nRun:\n  kubectl get pods --namespace a\nno end");
+}
+
 TEST(CommandLine, NoTextOfAClusterForgesALine) {
   const std::string forged = "x\\nerror FORGED: run this\\ty";
   const std::string node = "kind: Node\nmetadata: {name: n, labels: {nvidia.com/gpu.count: \"1\", \"a\": \"" + forged +
