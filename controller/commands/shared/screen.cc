@@ -182,6 +182,12 @@ std::vector<Span> unbroken(std::string_view line) {
   return out;
 }
 
+// The same spans once the first bytes of the line are gone.
+void remove_prefix(std::vector<Span>& spans, std::size_t bytes) {
+  std::erase_if(spans, [bytes](const Span& span) { return span.end <= bytes; });
+  for (Span& span : spans) span = {span.begin > bytes ? span.begin - bytes : 0, span.end - bytes};
+}
+
 // Where the line can end: at the last blank between words up to `most` and behind `least`, else at a blank after what
 // must stay whole there, however long it is; npos: nowhere.
 std::size_t break_of(std::string_view line, std::size_t least, std::size_t most, const std::vector<Span>& whole) {
@@ -200,10 +206,11 @@ std::size_t break_of(std::string_view line, std::size_t least, std::size_t most,
 void wrap_line(std::string_view line, std::size_t columns, bool commands, std::string& out) {
   const std::size_t text_at = std::min(line.find_first_not_of(' '), line.size());
   const std::string indent(columns == 0 ? 0 : indentation_of(line, columns), ' ');
+  std::vector<Span> whole = commands ? std::vector<Span>() : unbroken(line);
   std::string now;
   while (columns > 0 && columns_of(now) + columns_of(line) > columns) {
     const std::size_t most = bytes_of(line, columns - now.size());
-    const std::vector<Span> whole = commands ? std::vector<Span>() : unbroken(line);
+    const std::size_t before = line.size();
     const std::size_t blank = break_of(line, now.empty() ? text_at : 0, most, whole);
     const bool between_words = blank != std::string_view::npos;
     now.append(line.substr(0, between_words ? blank : most));
@@ -211,6 +218,7 @@ void wrap_line(std::string_view line, std::size_t columns, bool commands, std::s
     out += now + "\n";
     line.remove_prefix(std::min(line.size(), between_words ? blank + 1 : most));
     if (between_words) line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    remove_prefix(whole, before - line.size());
     now = indent;
   }
   if (!line.empty() || now.empty()) out += now.append(line) + "\n";
