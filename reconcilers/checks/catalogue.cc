@@ -51,7 +51,7 @@ CodeSection yaml_section() {
           {{"TooDeep"}, error, "more than 500 levels", "flatten the document"},
           {{"TooLarge"},
            error,
-           "more than 1 MiB under one key of a ConfigMap",
+           "more than 1 MiB under one key, or all keys, of a ConfigMap",
            "shorten it; a ConfigMap holds at most 1 MiB"},
           {{"DuplicateKey"}, warning, "a key appears twice; the last one is used", "remove one"},
           {{"MergeOverridesKey"}, warning, "a `<<` after a key overwrites it", "put `<<` first"},
@@ -74,11 +74,14 @@ CodeSection parser_section() {
           {{"UnknownVersion"}, error, "`version` is not `v1`", "write `version: v1`"},
           {{"InvalidDuration"}, error, "not a Go duration", "write `60s`, `1h30m` or `infinite`"},
           {{"NoResources"}, error, "a section without entries", "add one; to disable sharing, leave the section out"},
-          {{"NameMissing", "PatternMissing"}, error, "an entry, or a SharingPolicy, lacks the field", "add it"},
+          {{"NameMissing", "PatternMissing"},
+           error,
+           "an entry, an object, a container, a volume or a variable lacks the field",
+           "add it"},
           {{"NameInvalid"},
            error,
-           "not a resource of `nvidia.com/`, or characters that are not allowed in a name, be it of a resource or of a "
-           "SharingPolicy",
+           "not a resource of `nvidia.com/`, or characters that are not allowed in a name, be it of a resource, an "
+           "object, a namespace, a container or a volume",
            "use `nvidia.com/gpu` or `nvidia.com/mig-<profile>`; for objects lower-case letters, digits, `-` and `.`"},
           {{"NameTooLong"}, error, "more than 63 characters with `nvidia.com/`", "shorten it"},
           {{"ReplicasMissing"}, error, "no `replicas`", "add it"},
@@ -178,6 +181,11 @@ CodeSection objects_section() {
            error,
            "the API server does not serve the kind in that `apiVersion`",
            "write the one that the message names"},
+          {{"LabelInvalid", "AnnotationInvalid"},
+           error,
+           "a name or value that no label can have, a name that no annotation can have, or annotations of more than "
+           "256 KiB: the API server refuses the object",
+           "correct it as the message says"},
           {{"BinaryDataInvalid"},
            error,
            "a value of `binaryData` that the API server refuses",
@@ -299,6 +307,41 @@ CodeSection pods_section() {
   return out;
 }
 
+// Pods and workloads, whatever they ask for.
+std::vector<CodeEntry> refused_pod_entries() {
+  return {
+      {{"ContainersMissing"}, error, "a Pod, or a workload's template, without containers", "list at least one"},
+      {{"ImageMissing"}, error, "a container without an image", "write one"},
+      {{"NameTwice"},
+       error,
+       "two containers, init containers or volumes of a pod with one name, or two mounts of a container at one path",
+       "rename one"},
+      {{"RestartPolicyWrong"},
+       error,
+       "a `restartPolicy` that does not exist or that the kind cannot have: Always for Deployments, DaemonSets, "
+       "StatefulSets and ReplicaSets, OnFailure or Never, and one of them written, for Jobs and CronJobs",
+       "write the one that the message names"},
+      {{"VolumeNotFound"}, error, "a `volumeMount` of a volume that the pod does not have", "add the volume"},
+      {{"ResourceInvalid"},
+       error,
+       "a resource that is no standard one and has no domain (`gpu: 1`), an amount that is no quantity (`4GB`), or a "
+       "request above its limit",
+       "see the message"},
+      {{"TolerationInvalid"}, error, "fields of a toleration that do not fit together", "see the message"},
+      {{"SelectorMissing", "SelectorMismatch"},
+       error,
+       "a workload without `spec.selector`, or with one that does not fit the labels of its template",
+       "write the labels of the template under `spec.selector.matchLabels`"},
+  };
+}
+
+CodeSection refused_pods_section() {
+  return {
+      "Pods and workloads that the API server refuses",
+      "By the rules of Kubernetes 1.36. Older API servers store a StatefulSet whose pods they then refuse to create.",
+      refused_pod_entries()};
+}
+
 CodeSection policies_section() {
   return {
       "SharingPolicies",
@@ -356,8 +399,8 @@ CodeSection policies_section() {
 }
 
 std::vector<CodeSection> sections() {
-  return {yaml_section(),  parser_section(),  exit_section(), ignored_section(),
-          chain_section(), objects_section(), pods_section(), policies_section()};
+  return {yaml_section(),    parser_section(), exit_section(),         ignored_section(), chain_section(),
+          objects_section(), pods_section(),   refused_pods_section(), policies_section()};
 }
 
 std::vector<CodeSection> complete() {
@@ -397,6 +440,12 @@ const CodeEntry* find_code(std::string_view code) {
     }
   }
   return nullptr;
+}
+
+std::string_view meaning_of(std::string_view code_or_reason) {
+  if (const CodeEntry* entry = find_code(code_or_reason)) return entry->meaning;
+  const auto reason = std::ranges::find(blocked_reasons(), code_or_reason, &BlockedReason::reason);
+  return reason == blocked_reasons().end() ? std::string_view() : reason->meaning;
 }
 
 std::string_view remedy_of(std::string_view code_or_reason) {

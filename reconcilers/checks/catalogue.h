@@ -41,6 +41,9 @@ struct BlockedReason {
 };
 [[nodiscard]] std::span<const BlockedReason> blocked_reasons();
 
+// What a finding with that code means, or the reason of a node that is Blocked; empty: the code is unknown.
+[[nodiscard]] std::string_view meaning_of(std::string_view code_or_reason);
+
 // The remedy for a finding with that code, or for a node that is Blocked for that reason; empty: the code is unknown.
 [[nodiscard]] std::string_view remedy_of(std::string_view code_or_reason);
 

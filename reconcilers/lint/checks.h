@@ -34,9 +34,9 @@ struct ConfigMapEntry {
 // data's, then binaryData's.
 [[nodiscard]] std::vector<ConfigMapEntry> entries_of(const DocumentValue& config_map);
 
-// A ConfigMap with profiles, apart from the profiles themselves: keys that the API server refuses, and keys that no
-// node label can name.
-void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics);
+// A ConfigMap apart from its metadata and its profiles: what the API server refuses and, if it has profiles, keys that
+// no node label can name.
+void check_config_map(const DocumentValue& config_map, bool has_profiles, std::vector<Diagnostic>& diagnostics);
 
 // A part of the operator's own record, whose JSON also reads like a profile.
 [[nodiscard]] bool is_record(const DocumentValue& config_map);

@@ -25,6 +25,11 @@ bool is_object_name(std::string_view name) {
   return !name.empty() && name.size() <= kMost && is_lower_or_digit(before);
 }
 
+bool is_dns_label(std::string_view name) {
+  constexpr std::size_t kMost = 63;
+  return is_object_name(name) && name.size() <= kMost && !name.contains('.');
+}
+
 bool is_crd_duration(std::string_view text) {
   constexpr std::size_t kMost = 32;
   static constexpr std::array<std::string_view, 6> kUnits{"ns", "us", "ms", "s", "m", "h"};

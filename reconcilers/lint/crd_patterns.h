@@ -1,4 +1,4 @@
-// Texts that the API server accepts in a SharingPolicy: the patterns of the CRD.
+// Texts that the API server accepts: names of objects, and the patterns of SharingPolicy's CRD.
 #pragma once
 
 #include <string_view>
@@ -7,6 +7,9 @@ namespace gso {
 
 // metadata.name: an RFC 1123 subdomain.
 [[nodiscard]] bool is_object_name(std::string_view name);
+
+// Of a namespace, a container, a volume: an RFC 1123 label.
+[[nodiscard]] bool is_dns_label(std::string_view name);
 
 // ^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$ and at most 32 characters. Go's durations have more: a sign, "µs", and a point
 // without digits on one of its sides.

@@ -1,6 +1,9 @@
-// Extended resources (nvidia.com/gpu, …) of containers, as the API server validates them: whole numbers, and requests
-// that equal the limits. Source: kubernetes/kubernetes, pkg/apis/core/validation (ValidateContainerResourceName,
-// validateResourceQuantityValue, ValidateResourceRequirements), pkg/apis/core/v1/helper (IsExtendedResourceName).
+// Resources of containers, as the API server validates them: names, quantities, requests that do not exceed limits; of
+// extended resources (nvidia.com/gpu, …) whole numbers, and requests that equal the limits. Source:
+// kubernetes/kubernetes, pkg/apis/core/validation (ValidateContainerResourceName, validateResourceQuantityValue,
+// ValidateResourceRequirements), pkg/apis/core/v1/helper (IsExtendedResourceName).
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -34,7 +37,11 @@ class ResourcesCheck {
     amounts(requests_, "requests");
     if (requests_ == nullptr) return;
     for (const DocumentMember& request : requests_->members) {
-      if (is_extended(request.key)) equal(request);
+      if (is_extended(request.key)) {
+        equal(request);
+      } else {
+        within_limit(request);
+      }
     }
   }
 
@@ -54,7 +61,10 @@ class ResourcesCheck {
   void amounts(const DocumentValue* list, std::string_view name) {
     if (list == nullptr) return;
     for (const DocumentMember& member : list->members) {
-      if (!is_extended(member.key)) continue;
+      if (!is_extended(member.key)) {
+        standard(member, name);
+        continue;
+      }
       const auto amount = amount_of(member.value);
       if (amount && *amount >= 0 && std::floor(*amount) == *amount) continue;
       const bool is_text = member.value.is_string() || member.value.kind == DocumentValue::Kind::number;
@@ -64,6 +74,35 @@ class ResourcesCheck {
                       is_text ? shown_value(member.value.text) : std::string(kind_name(member.value.kind)),
                       shown_value(member.key)));
     }
+  }
+
+  // One that Kubernetes itself knows.
+  void standard(const DocumentMember& member, std::string_view name) {
+    static constexpr std::array<std::string_view, 3> kStandard{"cpu", "memory", "ephemeral-storage"};
+    const bool known = std::ranges::find(kStandard, member.key) != kStandard.end() ||
+                       member.key.starts_with("hugepages-") || member.key.contains('/');
+    const auto amount = amount_of(member.value);
+    if (!known) {
+      add("ResourceInvalid", name, member,
+          fmt::format("{} is no resource of a container, and the API server refuses it; GPUs are nvidia.com/gpu",
+                      shown_value(member.key)));
+    } else if (!amount || *amount < 0) {
+      add("ResourceInvalid", name, member,
+          fmt::format(
+              "{} of {} is no quantity, and the API server refuses it; write a number such as 500m, 2 or 4Gi",
+              member.value.text.empty() ? std::string(kind_name(member.value.kind)) : shown_value(member.value.text),
+              shown_value(member.key)));
+    }
+  }
+
+  void within_limit(const DocumentMember& request) {
+    const DocumentValue* limit = limits_ == nullptr ? nullptr : limits_->find(request.key);
+    const auto wanted = amount_of(request.value);
+    const auto most = limit == nullptr ? std::nullopt : amount_of(*limit);
+    if (!wanted || !most || *wanted <= *most) return;
+    add("ResourceInvalid", "requests", request,
+        fmt::format("{} of {} are requested and the limit is {}: the API server refuses a request above its limit",
+                    shown_value(request.value.text), shown_value(request.key), shown_value(limit->text)));
   }
 
   void equal(const DocumentMember& request) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -37,17 +36,21 @@ bool belongs_to_kai(const ClusterObject& object) {
 }
 
 // kai-config names another scheduler than the one that the Pods were checked by.
-void check_pods_again(const std::vector<ClusterObject>& objects, KaiPodRules rules, const std::string& scheduler,
+void check_pods_again(const std::vector<ClusterObject>& objects, const KaiPodRules& rules, const std::string& scheduler,
                       DocumentIndex& documents) {
-  rules.kai_scheduler = scheduler;
-  std::set<const LintedDocument*> cleared;  // A workload can have several templates.
+  KaiPodRules right = rules;
+  right.kai_scheduler = scheduler;
   for (const ClusterObject& object : objects) {
     LintedDocument* document = object.pod ? documents.find(object) : nullptr;
     if (document == nullptr) {
       continue;
     }
-    if (cleared.insert(document).second) document->diagnostics.clear();
-    check_pod_at(*object.pod, object.pod_path, rules, document->diagnostics);
+    // What other checks have found of the object stays.
+    std::vector<Diagnostic> former;
+    check_pod_at(*object.pod, object.pod_path, rules, former);
+    std::erase_if(document->diagnostics,
+                  [&](const Diagnostic& d) { return std::ranges::find(former, d) != former.end(); });
+    check_pod_at(*object.pod, object.pod_path, right, document->diagnostics);
     sort_and_limit(document->diagnostics);
   }
 }
@@ -103,6 +106,7 @@ void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rule
                       "evicted from the node, and the pod is deleted or never bound",
                       taint));
     }
+    sort_and_limit(document->diagnostics);
   }
 }
 

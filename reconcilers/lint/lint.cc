@@ -12,6 +12,7 @@
 #include "reconcilers/lint/document_starts.h"
 #include "reconcilers/lint/object_collector.h"
 #include "reconcilers/lint/object_kind.h"
+#include "reconcilers/lint/object_rules.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/json_text.h"
@@ -98,10 +99,16 @@ class Linter {
   void list(std::string_view text, const std::string& kind) {
     YamlStream stream(text, {.bytes = kMaxFileBytes});
     Items items(*this, kind);
-    if (const auto document = stream.next(&items); document && documents_.empty()) {
+    if (const auto document = stream.next(&items)) {
+      // What is left of it: everything but its items that are objects.
       std::vector<Diagnostic> unused;
       const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, unused);
-      manifest(value, value.string_at("kind"), true);
+      const DocumentValue* others = value.find("items");
+      if (documents_.empty()) {
+        manifest(value, value.string_at("kind"), true);
+      } else if (others != nullptr) {
+        for (const DocumentValue& item : others->items) wrong_item(item);
+      }
     }
     if (!stream.error()) {
       (void)stream.next();  // The end of the text, or what follows the List by mistake.
@@ -193,6 +200,10 @@ class Linter {
       manifest(value, value.string_at("kind"), only);
       return;
     }
+    if (lacks_kind(value)) {
+      (void)check_kind(value, add("Profile").diagnostics);
+      return;
+    }
     if (documents_.empty() && empty_first_) {
       // The plugin reads only the first document: the empty one, not the profile after it.
       LintedDocument& nothing = add("Profile");
@@ -278,6 +289,8 @@ class Linter {
       config_map(value, only, std::move(head));
       return;
     }
+    const ObjectRules* rules = other ? nullptr : find_object_rules(kind);
+    const bool served = head.empty();
     LintedDocument& linted = named(value, kind);
     linted.diagnostics = std::move(head);
     const DocumentValue* items = value.find("items");
@@ -299,8 +312,12 @@ class Linter {
         check_pod_at(*each.pod, each.path, rules_, linted.diagnostics);
         objects_.add_template(value, kind, each, documents_.back().source);
       }
-    } else {
+    } else if (rules == nullptr || rules->restart_policy.empty()) {
       not_checked(linted, value, kind);
+    }
+    if (rules != nullptr) {
+      check_metadata(value, *rules, linted.diagnostics);
+      if (served) check_described_pods(value, *rules, linted.diagnostics);
     }
     sort_and_limit(linted.diagnostics);
   }
@@ -325,9 +342,8 @@ class Linter {
     }
     const int index = index_;
     const bool checked = only || holds_profiles(value);
-    if (checked) {
-      check_config_map(value, found);
-    }
+    check_metadata(value, *find_object_rules("ConfigMap"), found);
+    check_config_map(value, checked, found);
     const std::vector<ConfigMapEntry> entries = checked ? entries_of(value) : std::vector<ConfigMapEntry>();
     if (!found.empty() || entries.empty()) {
       LintedDocument& whole = add("ConfigMap");

@@ -60,14 +60,28 @@ std::string text_of(const KnownKind& known) {
   return known.group.empty() ? std::string(known.version) : fmt::format("{}/{}", known.group, known.version);
 }
 
-// The kind that is meant: another case, or one edit away. In the group of another owner it can be a kind of his.
+// "sharingpolicies", "configmaps": what people call several of them.
+bool is_plural(std::string_view kind, std::string_view known) {
+  if (known.ends_with('y')) return equal_fold(kind, std::string(known.substr(0, known.size() - 1)) + "ies");
+  return equal_fold(kind, std::string(known) + "s");
+}
+
+// The kind that is meant: another case, the plural, or one edit away. In the group of another owner it can be a kind of
+// his.
 const KnownKind* meant_kind(std::string_view kind, std::string_view api_version) {
   const std::string_view group = group_of(api_version);
   for (const KnownKind& known : kKnown) {
     const bool fits = api_version.empty() || group == known.group || !belongs_to_others(group);
-    if (fits && within_edits(kind, known.kind, 1)) return &known;
+    if (fits && (within_edits(kind, known.kind, 1) || is_plural(kind, known.kind))) return &known;
   }
   return nullptr;
+}
+
+// "Kind: Pod".
+const DocumentMember* misspelt_kind(const DocumentValue& object) {
+  const auto found =
+      std::ranges::find_if(object.members, [](const DocumentMember& m) { return equal_fold(m.key, "kind"); });
+  return found == object.members.end() ? nullptr : &*found;
 }
 
 void error(std::vector<Diagnostic>& out, std::string code, std::string path, Position at, std::string message) {
@@ -97,6 +111,14 @@ bool is_manifest(const DocumentValue& value) {
          (value.find("apiVersion") != nullptr || value.find("metadata") != nullptr || find_known(kind) != nullptr);
 }
 
+bool lacks_kind(const DocumentValue& value) {
+  if (value.find("kind") != nullptr || value.find("version") != nullptr) return false;
+  const DocumentValue* metadata = value.find("metadata");
+  const bool has_metadata = metadata != nullptr && metadata->is_object();
+  const bool has_version = value.find("apiVersion") != nullptr;
+  return (has_version && has_metadata) || ((has_version || has_metadata) && misspelt_kind(value) != nullptr);
+}
+
 bool is_of_other_group(const DocumentValue& object) {
   const KnownKind* known = find_known(object.string_at("kind"));
   const std::string_view group = group_of(object.string_at("apiVersion"));
@@ -106,8 +128,12 @@ bool is_of_other_group(const DocumentValue& object) {
 bool check_kind(const DocumentValue& object, std::vector<Diagnostic>& out) {
   const DocumentValue* kind = object.find("kind");
   if (kind == nullptr || kind->is_null() || kind->text.empty()) {
-    error(out, "KindMissing", "kind", object.at,
-          "the object has no kind, and the API server refuses it; write its kind");
+    const DocumentMember* misspelt = kind == nullptr ? misspelt_kind(object) : nullptr;
+    error(out, "KindMissing", "kind", misspelt == nullptr ? object.at : misspelt->key_at,
+          misspelt == nullptr
+              ? std::string("the object has no kind, and the API server refuses it; write its kind")
+              : fmt::format("the object has no kind, and the API server refuses it; write \"kind\" for \"{}\"",
+                            shown_value(misspelt->key)));
     return false;
   }
   if (const KnownKind* known = find_known(kind->text)) {

@@ -13,6 +13,9 @@ namespace gso {
 // knows.
 [[nodiscard]] bool is_manifest(const DocumentValue& value);
 
+// Meant to be an object and without a kind: it has apiVersion and metadata, or writes "Kind".
+[[nodiscard]] bool lacks_kind(const DocumentValue& value);
+
 // Reports an object that has no kind, a misspelt one of those that lint knows, or no or a wrong apiVersion for its
 // kind: the API server refuses it. False: it remains unknown what kind was meant, and nothing else of it can be
 // checked. Kinds of API groups that lint does not know are left to their owners.

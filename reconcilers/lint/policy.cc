@@ -108,7 +108,7 @@ class PolicyCheck : private FieldCheck {
   }
 
  private:
-  // What surrounds the spec.
+  // What surrounds the spec, apart from metadata.
   void head(const DocumentValue& policy) {
     static constexpr std::array<std::string_view, 5> kHead{"apiVersion", "kind", "metadata", "spec", "status"};
     for (const DocumentMember& member : policy.members) {
@@ -120,23 +120,6 @@ class PolicyCheck : private FieldCheck {
       const PathStep step(path_, "apiVersion");
       error("UnknownValue", version == nullptr ? policy.at : version->at,
             fmt::format("the API server serves SharingPolicies as {} only", kApiVersion));
-    }
-    const DocumentValue* metadata = policy.find("metadata");
-    const DocumentValue* name = metadata == nullptr ? nullptr : metadata->find("name");
-    const bool generated = metadata != nullptr && metadata->find("generateName") != nullptr;
-    const PathStep step(path_, "metadata");
-    const PathStep of_name(path_, "name");
-    if (name == nullptr || name->is_null()) {
-      if (!generated)
-        error("NameMissing", metadata == nullptr ? policy.at : metadata->at, "a SharingPolicy needs a name");
-    } else if (!name->is_string()) {
-      error("WrongType", name->at, fmt::format("expected a string, found {}", kind_name(name->kind)));
-    } else if (!is_object_name(name->text)) {
-      error(
-          "NameInvalid", name->at,
-          fmt::format("\"{}\" is no name of an object: at most 253 lower-case letters, digits, '-' and '.', each part "
-                      "between dots beginning and ending with a letter or digit",
-                      shown_value(name->text)));
     }
   }
 

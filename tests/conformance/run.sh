@@ -19,7 +19,7 @@ logs=$project/build/test-results/conformance
 jobs=${GSODEV_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first.
 all_parts=(bad-input kai-race kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live upgrade seeds
-  quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps leaving label-owners seed-commands chart pod-mutation kubectl-commands sequences playground custom-resources)
+  quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps leaving label-owners seed-commands chart pod-mutation kubectl-commands sequences playground custom-resources lint)
 # Only when named: it builds a Go program and measures, which nothing should do beside it.
 named_parts=(fleet-bench)
 if [[ ${1:-} == --list ]]; then
@@ -60,6 +60,12 @@ kubectl-commands() {
 custom-resources() {
   up --api-only
   bounded "$here/custom_resources_test.sh" "$cluster"
+}
+
+# Not --api-only: without the controllers a namespace has no ServiceAccount, and no pod is admitted.
+lint() {
+  up
+  bounded "$here/linted_objects_test.py" "$cluster" "$build"
 }
 
 chart() {

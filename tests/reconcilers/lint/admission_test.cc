@@ -104,7 +104,7 @@ TEST(Admission, APodIsWarnedAboutUnlessErrorsRefuse) {
   const Json pod{{"apiVersion", "v1"},
                  {"kind", "Pod"},
                  {"metadata", {{"name", "p"}, {"namespace", "team"}, {"annotations", {{"gpu-fraction", "1.5"}}}}},
-                 {"spec", {{"schedulerName", "kai-scheduler"}, {"containers", {{{"name", "c"}}}}}}};
+                 {"spec", {{"schedulerName", "kai-scheduler"}, {"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
   const AdmissionVerdict warned = judge(pod);
   EXPECT_TRUE(warned.allowed());
   EXPECT_THAT(warned.warnings, SizeIs(1));
@@ -136,12 +136,14 @@ TEST(Admission, AKeyThatIsUsedIsWarnedAboutWhenItGoes) {
 
 // Its pods are created by a controller, which shows their warnings to nobody.
 TEST(Admission, AWorkloadIsWarnedAboutWhenItsPodsChangeAndIsNeverRefused) {
-  const Json pod{{"metadata", {{"annotations", {{"gpu-fraction", "1.5"}}}}},
-                 {"spec", {{"schedulerName", "kai-scheduler"}, {"containers", {{{"name", "c"}}}}}}};
-  const Json deployment{{"apiVersion", "apps/v1"},
-                        {"kind", "Deployment"},
-                        {"metadata", {{"name", "d"}, {"namespace", "team"}}},
-                        {"spec", {{"replicas", 1}, {"template", pod}}}};
+  Json pod{{"metadata", {{"labels", {{"app", "d"}}}, {"annotations", {{"gpu-fraction", "1.5"}}}}},
+           {"spec", {{"schedulerName", "kai-scheduler"}, {"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
+  const Json deployment{
+      {"apiVersion", "apps/v1"},
+      {"kind", "Deployment"},
+      {"metadata", {{"name", "d"}, {"namespace", "team"}}},
+      {"spec", {{"replicas", 1}, {"selector", {{"matchLabels", {{"app", "d"}}}}}, {"template", pod}}}};
+  pod["spec"]["restartPolicy"] = "Never";
   const Json cron_job{{"apiVersion", "batch/v1"},
                       {"kind", "CronJob"},
                       {"metadata", {{"name", "d"}, {"namespace", "team"}}},
@@ -171,7 +173,7 @@ TEST(AdmissionWarnings, NameACommandThatFindsTheObject) {
       {"apiVersion", "v1"},
       {"kind", "Pod"},
       {"metadata", {{"generateName", "web-"}, {"namespace", "team"}, {"annotations", {{"gpu-fraction", "1.5"}}}}},
-      {"spec", {{"schedulerName", "kai-scheduler"}, {"containers", {{{"name", "c"}}}}}}};
+      {"spec", {{"schedulerName", "kai-scheduler"}, {"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
   EXPECT_EQ(judge(pod).command, of_file) << "its name is not known yet";
   Json named = pod;
   named["metadata"]["name"] = "web-x2x4z";

@@ -143,8 +143,8 @@ TEST_F(Commands, LintChecksProfilesAgainstTheNodesAndOperandsBesideThem) {
       "apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: plugin\n  namespace: gpu-operator\n  ownerReferences: "
       "[{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: cluster-policy, uid: ClusterPolicy//cluster-policy, "
       "controller: true}]\n"
-      "spec: {template: {spec: {containers: [{name: nvidia-device-plugin, image: 'p:v0.20.0'}, {name: config-manager, "
-      "env: "
+      "spec: {selector: {matchLabels: {app: p}}, template: {metadata: {labels: {app: p}}, spec: {containers: [{name: "
+      "nvidia-device-plugin, image: 'p:v0.20.0'}, {name: config-manager, image: c, env: "
       "[{name: CONFIG_FILE_SRCDIR, value: /c}, {name: DEFAULT_CONFIG, value: any}], volumeMounts: [{name: v, "
       "mountPath: "
       "/c}]}], volumes: [{name: v, configMap: {name: mps-config}}]}}}\n");

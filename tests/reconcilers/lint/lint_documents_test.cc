@@ -325,7 +325,7 @@ TEST(LintDocuments, OfALListOnlyConfigMapsWithProfilesAreChecked) {
       "'-----BEGIN CERTIFICATE-----'}}\n"
       "- kind: ConfigMap\n  apiVersion: v1\n  metadata: {name: mps-config}\n  data:\n    any: |\n      sharing: {mps: "
       "{resources: []}}\n"
-      "- {kind: Deployment, apiVersion: apps/v1, metadata: {name: d}}\n");
+      "- {kind: Service, apiVersion: v1, metadata: {name: d}}\n");
   ASSERT_EQ(documents.size(), 3u);
   EXPECT_TRUE(documents[0].valid());
   EXPECT_EQ(codes(documents[0]), Codes{});

@@ -66,7 +66,8 @@ TEST(LintKinds, AnotherOwnersKindIsNoMisspeltOne) {
 TEST(LintKinds, AKnownKindNeedsItsApiVersion) {
   const std::string rest = "metadata: {name: x}\nspec: {containers: [{name: c, image: i}]}\n";
   EXPECT_EQ(codes_of("kind: Pod\n" + rest), Codes{"APIVersionMissing"});
-  EXPECT_EQ(codes_of("kind: Pod\nspec: {containers: [{name: c, image: i}]}\n"), Codes{"APIVersionMissing"});
+  EXPECT_EQ(codes_of("kind: Pod\nspec: {containers: [{name: c, image: i}]}\n"),
+            (Codes{"APIVersionMissing", "NameMissing"}));
   EXPECT_EQ(codes_of("apiVersion: ''\nkind: Pod\n" + rest), Codes{"APIVersionMissing"});
   for (const std::string version : {"v2", "apps/v1", "V1", "core/v1", "v1beta1", "1"}) {
     EXPECT_EQ(codes_of("apiVersion: " + version + "\nkind: Pod\n" + rest), Codes{"APIVersionWrong"}) << version;
@@ -77,7 +78,9 @@ TEST(LintKinds, AKnownKindNeedsItsApiVersion) {
 }
 
 TEST(LintKinds, AWorkloadNeedsItsApiVersion) {
-  const std::string rest = "metadata: {name: x}\nspec: {template: {spec: {containers: [{name: c, image: i}]}}}\n";
+  const std::string rest =
+      "metadata: {name: x}\nspec: {selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: "
+      "{containers: [{name: c, image: i}]}}}\n";
   EXPECT_EQ(codes_of("kind: Deployment\n" + rest), Codes{"APIVersionMissing"});
   EXPECT_EQ(codes_of("apiVersion: extensions/v1beta1\nkind: Deployment\n" + rest), Codes{"APIVersionWrong"});
   EXPECT_EQ(codes_of("apiVersion: batch/v1\nkind: Deployment\n" + rest), Codes{"APIVersionWrong"});
@@ -125,8 +128,10 @@ TEST(LintKinds, TheItemsOfAListMustBeAListOfObjects) {
 
 // As the API server prints them.
 TEST(LintKinds, TheItemsOfAListOfOneKindNeedNotSayIt) {
-  EXPECT_EQ(codes_of("apiVersion: v1\nkind: PodList\nitems: [{metadata: {name: x}, spec: {containers: []}}]\n"),
-            Codes{});
+  EXPECT_EQ(
+      codes_of(
+          "apiVersion: v1\nkind: PodList\nitems: [{metadata: {name: x}, spec: {containers: [{name: c, image: i}]}}]\n"),
+      Codes{});
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 
 using namespace lint_test;
 
-const std::string kPod = "{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {nodeSelector: {a: 1}}}";
+const std::string kPod =
+    "{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {nodeSelector: {a: 1}, containers: [{name: c, image: i}]}}";
 const std::string kMap =
     "{kind: ConfigMap, apiVersion: v1, metadata: {name: c}, data: {k: \"version: v2\\nsharing: {}\"}}";
 
@@ -34,19 +35,21 @@ TEST(LintLists, ItemsAreReportedWhereverTheListNamesItsKind) {
   EXPECT_EQ(said("# kubectl\n---\nkind: List\napiVersion: v1\n" + items), expected);
   EXPECT_EQ(said("kind: List\napiVersion: v1\n" + items + "---\nkind: List\napiVersion: v1\nitems: []\n"), expected);
   const std::string json =
-      R"({"apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"nodeSelector":{"a":1}}},)"
+      R"({"apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"nodeSelector":{"a":1},"containers":[{"name":"c","image":"i"}]}},)"
       R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"},"data":{"k":"version: v2\nsharing: {}"}}],"kind":"List"})";
   EXPECT_EQ(said(json), expected);
 }
 
 TEST(LintLists, ItemsOfATypedListHaveItsKind) {
-  EXPECT_EQ(said("kind: PodList\napiVersion: v1\nitems:\n- {metadata: {name: p}, spec: {nodeSelector: {a: 1}}}\n"),
+  EXPECT_EQ(said("kind: PodList\napiVersion: v1\nitems:\n- {metadata: {name: p}, spec: {nodeSelector: {a: 1}, "
+                 "containers: [{name: c, image: i}]}}\n"),
             std::vector<std::string>{"f.yaml#0 Pod/p SelectorNoString"});
 }
 
 TEST(LintLists, AnAnchorOfOneItemServesTheNext) {
   EXPECT_EQ(said("kind: List\napiVersion: v1\nitems:\n- {kind: Pod, apiVersion: v1, metadata: {name: p}, spec: &s "
-                 "{nodeSelector: {a: 1}}}\n- {kind: Pod, apiVersion: v1, metadata: {name: q}, spec: *s}\n"),
+                 "{nodeSelector: {a: 1}, containers: [{name: c, image: i}]}}\n- {kind: Pod, apiVersion: v1, metadata: "
+                 "{name: q}, spec: *s}\n"),
             (std::vector<std::string>{"f.yaml#0 Pod/p SelectorNoString", "f.yaml#1 Pod/q SelectorNoString"}));
 }
 
@@ -61,7 +64,7 @@ TEST(LintLists, ASyntaxErrorKeepsTheItemsBeforeIt) {
 TEST(LintLists, AnItemThatIsReadAgainCountsOnce) {
   EXPECT_EQ(said("kind: List\napiVersion: v1\nitems:\n- " + kPod +
                  "\n- {kind: Pod, apiVersion: v1, metadata: {name: "
-                 "q}, spec: {nodeSelector: {a: 1}, x: [a:,b]}}\n"),
+                 "q}, spec: {nodeSelector: {a: 1}, containers: [{name: c, image: i}], x: [a:,b]}}\n"),
             (std::vector<std::string>{"f.yaml#0 Pod/p SelectorNoString", "f.yaml#1 Pod/q SelectorNoString"}));
 }
 

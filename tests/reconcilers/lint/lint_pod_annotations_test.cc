@@ -18,8 +18,8 @@ using testing::shared_vectors;
 std::string pod(const std::string& annotations, const std::string& limits = "",
                 const std::string& scheduler = "kai-scheduler") {
   return "kind: Pod\napiVersion: v1\nmetadata: {name: p, annotations: {" + annotations +
-         "}}\nspec:\n  schedulerName: " + scheduler + "\n  containers: [{name: main, resources: {limits: {" + limits +
-         "}}}]\n";
+         "}}\nspec:\n  schedulerName: " + scheduler + "\n  containers: [{name: main, image: i, resources: {limits: {" +
+         limits + "}}}]\n";
 }
 
 TEST(LintDocuments, PodsAreCheckedAsKaisAdmissionDoes) {

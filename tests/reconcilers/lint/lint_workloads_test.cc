@@ -142,18 +142,23 @@ TEST(LintWorkloads, MisspeltNamesAreReportedWithTheRightOnes) {
 }
 
 TEST(LintWorkloads, ThePodsOfEveryWorkloadAreChecked) {
-  const std::string bad =
-      "{metadata: {annotations: {gpu-fraction: '2'}}, spec: {schedulerName: kai-scheduler, containers: [{name: c}]}}";
+  const auto template_of = [](const std::string& restart) {
+    return "{metadata: {labels: {app: w}, annotations: {gpu-fraction: '2'}}, spec: {" + restart +
+           "schedulerName: kai-scheduler, containers: [{name: c, image: i}]}}";
+  };
+  const std::string bad = template_of("");
+  const std::string ends = template_of("restartPolicy: Never, ");
+  const std::string selected = "selector: {matchLabels: {app: w}}, template: " + bad;
   const struct {
     std::string version;
     std::string kind;
     std::string spec;
   } table[] = {
-      {"apps/v1", "Deployment", "template: " + bad},
-      {"apps/v1", "StatefulSet", "template: " + bad},
-      {"apps/v1", "DaemonSet", "template: " + bad},
-      {"batch/v1", "Job", "template: " + bad},
-      {"batch/v1", "CronJob", "jobTemplate: {spec: {template: " + bad + "}}"},
+      {"apps/v1", "Deployment", selected},
+      {"apps/v1", "StatefulSet", selected},
+      {"apps/v1", "DaemonSet", selected},
+      {"batch/v1", "Job", "template: " + ends},
+      {"batch/v1", "CronJob", "jobTemplate: {spec: {template: " + ends + "}}"},
       {"kubeflow.org/v1", "PyTorchJob", "pytorchReplicaSpecs: {Worker: {template: " + bad + "}}"},
       {"ray.io/v1", "RayCluster", "workerGroupSpecs: [{template: " + bad + "}]"},
   };
@@ -173,8 +178,9 @@ TEST(LintWorkloads, ThePodsOfEveryWorkloadAreChecked) {
 TEST(LintWorkloads, SeveralGpusUnderAnMpsProfileBesideThePodAreReported) {
   const auto told = [](const std::string& profile, const std::string& limits) {
     const std::string text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: '" + profile +
-                             "'\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: "
-                             "{spec: {containers: [{name: c, image: i, resources: {limits: {" +
+                             "'\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {selector: "
+                             "{matchLabels: {app: w}}, template: {metadata: {labels: {app: w}}, spec: {containers: "
+                             "[{name: c, image: i, resources: {limits: {" +
                              limits + "}}}]}}}\n";
     std::vector<ClusterObject> objects;
     std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
