@@ -31,22 +31,40 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// A profile, and what its lines are called.
+struct ProfileText {
+  std::string text;
+  std::string source;   // "map.yaml", or "map.yaml, value of key any" where its lines are not those of the file.
+  int line_before = 0;  // Of the file, before the text's first line.
+};
+
+// Why the document is neither a profile nor a ConfigMap that the API server takes; empty: it is one of them.
+std::string object_problem(const std::string& file, const DocumentValue& value) {
+  const std::string_view kind = value.string_at("kind");
+  if (kind != "ConfigMap" && is_manifest(value)) {
+    return fmt::format(
+        "{}:{}:{}: found an object of kind {}; --config needs a profile of the device plugin "
+        "(version: v1), or a ConfigMap that holds profiles",
+        file, value.find("kind")->at.line, value.find("kind")->at.column, shown_value(kind));
+  }
+  std::vector<Diagnostic> found;
+  if (kind == "ConfigMap" || lacks_kind(value)) (void)check_kind(value, found);
+  if (found.empty()) return {};
+  return fmt::format("{}:{}:{}: {}", file, found[0].line, found[0].column, found[0].message);
+}
+
 // The profile in the text: the text itself, or a value of the ConfigMap that it is.
-k8s::Result<std::string> profile_text(const std::string& file, std::string text, const std::string& key) {
+k8s::Result<ProfileText> profile_text(const std::string& file, std::string text, const std::string& key) {
   YamlStream stream(text);
   const auto document = stream.next();
   std::vector<Diagnostic> unused;
   const DocumentValue value =
       document ? to_document_value(*document->root, DecodeTarget::none, unused) : DocumentValue{};
-  const std::string_view kind = value.string_at("kind");
-  if (kind != "ConfigMap" && is_manifest(value)) {
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("{}:{}:{}: found an object of kind {}; --config needs a profile of the device plugin "
-                                 "(version: v1), or a ConfigMap that holds profiles",
-                                 file, value.find("kind")->at.line, value.find("kind")->at.column, shown_value(kind)));
+  if (std::string problem = object_problem(file, value); !problem.empty()) {
+    return k8s::fail(k8s::Reason::invalid, std::move(problem));
   }
-  if (kind != "ConfigMap") {
-    if (key.empty()) return text;
+  if (value.string_at("kind") != "ConfigMap") {
+    if (key.empty()) return ProfileText{std::move(text), file};
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("{}: --key {} names a key of a ConfigMap, and the file is none", file, key));
   }
@@ -64,11 +82,17 @@ k8s::Result<std::string> profile_text(const std::string& file, std::string text,
                                  keys.empty() ? "none" : first_names(keys)));
   }
   if (!chosen->member->value.is_string() || !chosen->readable) {
+    const Position at = chosen->member->value.at;
     return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("{}: the value of key {} is {}", file, shown_value(chosen->member->key),
-                                 chosen->readable ? "no string" : "no base64"));
+                     fmt::format("{}:{}:{}: the value of key {} is {}", file, at.line, at.column,
+                                 shown_value(chosen->member->key), chosen->readable ? "no string" : "no base64"));
   }
-  return std::move(chosen->text);
+  // Only a literal block has its lines in the file.
+  if (chosen->member->value.literal_block && !chosen->binary) {
+    return ProfileText{std::move(chosen->text), file, chosen->member->value.at.line};
+  }
+  return ProfileText{std::move(chosen->text),
+                     fmt::format("{}, value of key {}", file, shown_value(chosen->member->key))};
 }
 
 k8s::Result<std::vector<Device>> read_devices(const ExpectOptions& options, std::istream& in,
@@ -160,10 +184,9 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
     err << "expect: give --config FILE, and one of --devices FILE and --node FILE\n";
     return 2;
   }
-  auto config = read_written_input(options.config, in);
-  if (config) {
-    config = profile_text(options.config, *std::move(config), options.key);
-  }
+  auto text = read_written_input(options.config, in);
+  const k8s::Result<ProfileText> config = text ? profile_text(options.config, *std::move(text), options.key)
+                                               : k8s::Result<ProfileText>(std::unexpected(text.error()));
   if (!config) {
     print_line(err, "{}", config.error().message);
     return 2;
@@ -174,10 +197,12 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
     print_line(err, "{}", devices.error().message);
     return 2;
   }
-  if (is_blank(*config)) {
-    err << options.config << ": the file is empty; the plugin treats that as a profile without sharing\n";
+  if (is_blank(config->text)) {
+    print_line(err, "{}: {} is empty; the plugin treats that as a profile without sharing", config->source,
+               config->source == options.config && config->line_before == 0 ? "the file" : "the text");
   }
-  ParsedProfile parsed = parse_profile(*config);
+  ParsedProfile parsed = parse_profile(config->text);
+  for (Diagnostic& d : parsed.diagnostics) d.line += d.line > 0 ? config->line_before : 0;
   if (parsed.accepted) {
     // Errors that only GPUs can cause: the expectation says whether these do.
     std::erase_if(parsed.diagnostics, [](const Diagnostic& d) {
@@ -189,7 +214,7 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
     expectation = expected_state(parsed.profile, *devices);
   }
   if (!parsed.valid()) {
-    expectation.error = fmt::format("{}: {}", options.config, parsed.first_error());
+    expectation.error = fmt::format("{}: {}", config->source, parsed.first_error());
     for (auto& [resource, count] : expectation.allocatable) {
       count = 0;
     }
@@ -198,7 +223,7 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
   for (const Diagnostic& d : parsed.diagnostics) {
     if (d.severity == Severity::warning) {
       warnings.push_back(
-          fmt::format("{}: line {}: {}{}", options.config, d.line, d.path.empty() ? "" : d.path + ": ", d.message));
+          fmt::format("{}: line {}: {}{}", config->source, d.line, d.path.empty() ? "" : d.path + ": ", d.message));
     }
   }
   if (options.json) {

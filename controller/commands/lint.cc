@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "controller/commands/shared/sarif.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
@@ -29,6 +31,7 @@ struct Totals {
   std::size_t invalid = 0;
   std::size_t warnings = 0;
   std::size_t not_checked = 0;
+  std::set<std::string> unchecked_kinds;  // Of these.
 
   // True for a document about which lint says only that it does not check its kind.
   bool add(const LintedDocument& document) {
@@ -38,6 +41,7 @@ struct Totals {
                          std::ranges::all_of(document.diagnostics, [](const auto& d) { return d.code == kNotChecked; });
     ++documents;
     not_checked += skipped ? 1 : 0;
+    if (skipped) unchecked_kinds.insert(document.kind);
     invalid += document.valid() ? 0 : 1;
     warnings += warned ? 1 : 0;
     return skipped;
@@ -45,8 +49,10 @@ struct Totals {
 };
 
 std::string summary(const Totals& totals) {
-  const std::string skipped =
-      totals.not_checked == 0 ? "" : fmt::format("; {} of kinds that lint does not check", totals.not_checked);
+  const std::vector<std::string> kinds(totals.unchecked_kinds.begin(), totals.unchecked_kinds.end());
+  const std::string skipped = totals.not_checked == 0 ? ""
+                                                      : fmt::format("; {} of kinds that lint does not check ({})",
+                                                                    totals.not_checked, one_line(first_names(kinds)));
   return fmt::format("{} {}: {} with errors, {} with warnings{}\n", totals.documents,
                      totals.documents == 1 ? "document" : "documents", totals.invalid, totals.warnings, skipped);
 }

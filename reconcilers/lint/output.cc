@@ -121,7 +121,8 @@ Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, con
     shown.number += diagnostic.line == 0 ? 0 : document.placement->line_before;
     shown.column += diagnostic.line == 0 ? 0 : document.placement->indent;
     shown.line = text.line(shown.number);
-    if (!document.key.empty() && diagnostic.line != 0) {
+    // A value that is no string, or no base64, has its place in the file.
+    if (!document.key.empty() && !document.value.empty() && diagnostic.line != 0) {
       // A literal block is indented: the difference of the two line lengths is its indentation.
       const std::string_view inside = value.line(diagnostic.line);
       shown.column += static_cast<int>(shown.line.size()) - static_cast<int>(inside.size());

@@ -352,11 +352,12 @@ TEST_F(Files, TheSameOfManyNodesIsSaidOnce) {
 
 TEST_F(Files, ExpectChoosesAKeyAndNamesWhatItIgnores) {
   const std::string devices = write("d.json", R"([{"name":"Tesla T4","memoryMB":15360}])");
-  const std::string map = write("m.yaml",
-                                "kind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: 'sharing: {mps: {resources: [{name: "
-                                "gpu, replicas: 20}]}}'\nbinaryData:\n  b: "
-                                "c2hhcmluZzoge21wczoge3JlbmFtZUJ5RGVmYXVsdHM6IHRydWUsIHJlc291cmNlczogW3tuYW1lOiBncHU"
-                                "sIHJlcGxpY2FzOiA0fV19fQo=\n");
+  const std::string map =
+      write("m.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: 'sharing: {mps: {resources: [{name: "
+            "gpu, replicas: 20}]}}'\nbinaryData:\n  b: "
+            "c2hhcmluZzoge21wczoge3JlbmFtZUJ5RGVmYXVsdHM6IHRydWUsIHJlc291cmNlczogW3tuYW1lOiBncHU"
+            "sIHJlcGxpY2FzOiA0fV19fQo=\n");
   EXPECT_THAT(call({"expect", "--config", map, "--devices", devices}).err,
               HasSubstr("choose one with --key. Keys: a, b"));
   EXPECT_THAT(call({"expect", "--config", map, "--key", "c", "--devices", devices}).err, HasSubstr("has no key c"));

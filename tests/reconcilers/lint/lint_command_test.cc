@@ -217,14 +217,16 @@ TEST_F(Commands, ExpectHasNothingAgainstMpsWhereNoGpuIs) {
 }
 
 TEST_F(Commands, ExpectTakesAConfigMapAndANode) {
-  const std::string map = write("cm.yaml", "kind: ConfigMap\nmetadata: {name: c}\ndata:\n  only: |\n    " + kGood);
+  const std::string map =
+      write("cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  only: |\n    " + kGood);
   const std::string node =
       write("n.yaml",
             "kind: Node\nmetadata:\n  labels: {nvidia.com/gpu.product: Tesla-T4, nvidia.com/gpu.count: '2', "
             "nvidia.com/gpu.compute.major: '7', nvidia.com/gpu.compute.minor: '5'}\n");
   ASSERT_EQ(expect({.config = map, .node = node}), 0) << err_.str();
   EXPECT_EQ(json()["allocatable"]["nvidia.com/gpu.shared"], "8");
-  const std::string two = write("two.yaml", "kind: ConfigMap\nmetadata: {name: c}\ndata: {a: '', b: ''}\n");
+  const std::string two =
+      write("two.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: '', b: ''}\n");
   EXPECT_EQ(expect({.config = two, .node = node}), 2);
   EXPECT_NE(err_.str().find("the ConfigMap has 2 keys; choose one with --key. Keys: a, b"), std::string::npos);
 }
@@ -240,6 +242,64 @@ TEST_F(Commands, ExpectNamesAnObjectThatIsNoProfile) {
                   "; --config needs a profile of the device plugin (version: v1), or a ConfigMap that holds "
                   "profiles\n");
   }
+}
+
+// As an editor shows them: the value of a literal block is indented, and only that.
+TEST_F(Commands, ExpectCountsTheLinesOfAKeyInItsFile) {
+  const std::string devices = write("d.json", kDevices);
+  const std::string map =
+      write("map.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: |\n    version: v1\n"
+            "    sharing:\n      mps:\n        resources:\n        - {name: gpu, replicas: 1}\n"
+            "  misspelt: |\n    version: v1\n    sharings: {}\n  quoted: \"version: v1\\nversions: "
+            "v2\\n\"\n  number: 4\n");
+  EXPECT_EQ(expect({.config = map, .key = "any", .devices = devices}), 1);
+  EXPECT_EQ(json()["error"].get<std::string>().find(map + ": line 10: sharing.mps.resources[0].replicas: "), 0U)
+      << out_.str();
+  EXPECT_EQ(expect({.config = map, .key = "misspelt", .devices = devices}), 0);
+  EXPECT_EQ(json()["warnings"][0].get<std::string>().find(map + ": line 13: sharings: "), 0U) << out_.str();
+  EXPECT_EQ(expect({.config = map, .key = "quoted", .devices = devices}), 0);
+  EXPECT_EQ(json()["warnings"][0].get<std::string>().find(map + ", value of key quoted: line 2: versions: "), 0U)
+      << out_.str();
+  EXPECT_EQ(expect({.config = map, .key = "number", .devices = devices}), 2);
+  EXPECT_EQ(err_.str(), map + ":15:11: the value of key number is no string\n");
+}
+
+TEST_F(Commands, ExpectTakesOnlyAConfigMapThatTheApiServerTakes) {
+  const std::string devices = write("d.json", kDevices);
+  const auto refused = [&](const std::string& head) {
+    const std::string file = write("map.yaml", head + "metadata: {name: c}\ndata: {any: ''}\n");
+    EXPECT_EQ(expect({.config = file, .devices = devices}), 2) << head;
+    return err_.str().substr(file.size());
+  };
+  EXPECT_EQ(refused("kind: ConfigMap\n"),
+            ":1:1: a ConfigMap needs an apiVersion, and the API server refuses it without one; write apiVersion: v1\n");
+  EXPECT_EQ(refused("kind: ConfigMap\napiVersion: apps/v1\n"),
+            ":2:13: the API server has no ConfigMap in apiVersion apps/v1; write v1\n");
+  EXPECT_EQ(refused("Kind: ConfigMap\napiVersion: v1\n"),
+            ":1:1: the object has no kind, and the API server refuses it; write \"kind\" for \"Kind\"\n");
+}
+
+TEST_F(Commands, LintPointsAtAValueThatIsNoString) {
+  const std::string map =
+      write("map.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: |\n    version: v1\n"
+            "  number: 42\nbinaryData:\n  odd: '%'\n");
+  EXPECT_EQ(lint({.files = {map}}), 1);
+  EXPECT_NE(out_.str().find(map + ":7:11: error: data.number: "), std::string::npos) << out_.str();
+  EXPECT_NE(out_.str().find("\n    7 |   number: 42\n      |           ^\n"), std::string::npos) << out_.str();
+  EXPECT_NE(out_.str().find(map + ":9:8: error: binaryData.odd: "), std::string::npos) << out_.str();
+  EXPECT_NE(out_.str().find("\n    9 |   odd: '%'\n      |        ^\n"), std::string::npos) << out_.str();
+}
+
+TEST_F(Commands, LintNamesTheKindsThatItDoesNotCheck) {
+  EXPECT_EQ(lint({.files = {"-"}},
+                 "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\n---\napiVersion: v1\nkind: LimitRange\n"
+                 "metadata: {name: l}\n---\napiVersion: v1\nkind: LimitRange\nmetadata: {name: m}\n"),
+            0);
+  EXPECT_EQ(out_.str(),
+            "3 documents: 0 with errors, 0 with warnings; 3 of kinds that lint does not check (LimitRange, "
+            "ResourceQuota)\n");
 }
 
 TEST_F(Commands, LintFindsTheFilesOfAFolderInAnyCase) {
