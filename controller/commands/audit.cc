@@ -106,13 +106,29 @@ void print_markdown(const Audit& audit, const std::string& heading, std::ostream
   }
 }
 
-std::vector<SarifResult> sarif_of(const Audit& audit) {
+// Where the first of the objects stands that stands anywhere; else in the first file.
+ObjectPlace place_of(const AuditProblem& problem, const ObjectPlaces& places, const std::string& first_file) {
+  for (const ObjectRef& object : problem.objects) {
+    auto found = places.find({object.kind, object.ns, object.name});
+    if (found == places.end() && object.ns == "default") found = places.find({object.kind, "", object.name});
+    if (found != places.end()) return found->second;
+  }
+  return {first_file, 0, 0};
+}
+
+std::vector<SarifResult> sarif_of(const Audit& audit, const std::vector<ManifestFile>& files) {
   std::vector<SarifResult> out;
+  const ObjectPlaces places = places_in(files);
+  const std::string first_file = files.empty() ? std::string() : files.front().name;
   for (const AuditProblem& problem : audit.problems) {
     SarifResult& result = out.emplace_back();
     result.severity = problem.severity;
     result.rule = problem.reason;
     result.message = problem.message;
+    const ObjectPlace place = place_of(problem, places, first_file);
+    result.file = place.file;
+    result.line = place.line;
+    result.column = place.column;
     for (const ObjectRef& object : problem.objects) {
       const std::string name = object.ns.empty() ? object.name : object.ns + "/" + object.name;
       result.objects.push_back(object.kind + "/" + name);
@@ -195,7 +211,8 @@ void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
 
 }  // namespace
 
-int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime now, OutputForm form, std::ostream& out) {
+int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime now, OutputForm form, std::ostream& out,
+               const std::vector<ManifestFile>& files) {
   FleetIndex index;
   index.note_everything_changed();
   PlannerSettings settings = settings_of_operator(view.world, given);
@@ -217,7 +234,7 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
     return code;
   }
   if (form == OutputForm::sarif) {
-    print_sarif(sarif_of(found), out);
+    print_sarif(sarif_of(found, files), out);
     return code;
   }
   std::ostringstream heading;
@@ -266,7 +283,7 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
     if (!files) return refuse(files.error());
     k8s::Result<ClusterView> view = view_of(*files, now);
     if (!view) return refuse(view.error());
-    return audit_view(*view, settings, now, audit.form, out);
+    return audit_view(*view, settings, now, audit.form, out, *files);
   }
   AuditOptions asked = audit;
   asked.lease_name = options.lease_name;

@@ -5,11 +5,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "controller/config/version.h"
 #include "reconcilers/checks/catalogue.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/printable_json.h"
 
@@ -18,22 +20,41 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+bool is_upper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+
 // A note is what SARIF calls an info.
 std::string_view level_of(Severity severity) {
   return severity == Severity::error ? "error" : severity == Severity::warning ? "warning" : "note";
 }
 
-Json rule_of(const std::string& code) {
-  Json rule{{"id", code}};
-  if (const CodeEntry* entry = find_code(code)) {
-    rule["shortDescription"] = {{"text", entry->meaning}};
-    rule["help"] = {{"text", entry->remedy}};
+// "OperatorNotRunning" as "Operator not running": of a code that the catalogue does not have.
+std::string words_of(std::string_view code) {
+  std::string out;
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    const bool begins = i > 0 && is_upper(code[i]) && !is_upper(code[i - 1]);
+    const bool alone = i + 1 == code.size() || is_upper(code[i + 1]);
+    if (begins) out += ' ';
+    out += begins && !alone ? static_cast<char>(code[i] - 'A' + 'a') : code[i];
   }
-  return rule;
+  return out;
+}
+
+Json rule_of(const std::string& code) {
+  const std::string_view meaning = meaning_of(code);
+  const std::string text = meaning.empty() ? words_of(code) : std::string(meaning);
+  const std::string_view remedy = remedy_of(code);
+  return {{"id", code},
+          {"shortDescription", {{"text", text}}},
+          {"fullDescription", {{"text", text}}},
+          {"help", {{"text", remedy.empty() ? text : std::string(remedy)}}}};
 }
 
 // The URI of a file: what is not allowed in a path is escaped.
 std::string uri_of(std::string_view file) {
+  if (file.empty()) return "cluster";
+  if (file == "-") return "stdin";
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string out;
   for (const char c : file) {
@@ -50,16 +71,22 @@ std::string uri_of(std::string_view file) {
 }
 
 Json location_of(const SarifResult& result) {
-  if (!result.file.empty()) {
-    Json physical{{"artifactLocation", {{"uri", uri_of(result.file)}}}};
-    if (result.line > 0) physical["region"] = {{"startLine", result.line}, {"startColumn", std::max(result.column, 1)}};
-    return {{"physicalLocation", std::move(physical)}};
-  }
+  Json region{{"startLine", std::max(result.line, 1)}};
+  if (result.line > 0) region["startColumn"] = std::max(result.column, 1);
+  Json location{
+      {"physicalLocation", {{"artifactLocation", {{"uri", uri_of(result.file)}}}, {"region", std::move(region)}}}};
   Json logical = Json::array();
   for (const std::string& object : result.objects) {
     logical.push_back({{"fullyQualifiedName", object}, {"kind", "resource"}});
   }
-  return {{"logicalLocations", std::move(logical)}};
+  if (!logical.empty()) location["logicalLocations"] = std::move(logical);
+  return location;
+}
+
+std::string identity_of(const SarifResult& result) {
+  std::string text = result.rule;
+  for (const std::string& object : result.objects) text += '\n' + object;
+  return short_hash(text);
 }
 
 }  // namespace
@@ -71,11 +98,15 @@ void print_sarif(const std::vector<SarifResult>& results, std::ostream& out) {
   for (const SarifResult& result : results) {
     const auto [at, fresh] = places.try_emplace(result.rule, rules.size());
     if (fresh) rules.push_back(rule_of(result.rule));
-    found.push_back({{"ruleId", result.rule},
-                     {"ruleIndex", at->second},
-                     {"level", level_of(result.severity)},
-                     {"message", {{"text", shown_message(result.message)}}},
-                     {"locations", Json::array({location_of(result)})}});
+    Json entry{{"ruleId", result.rule},
+               {"ruleIndex", at->second},
+               {"level", level_of(result.severity)},
+               {"message", {{"text", shown_message(result.message)}}},
+               {"locations", Json::array({location_of(result)})}};
+    // Results of a cluster have one place: this distinguishes those of one rule, and matches them with those of the
+    // next run.
+    if (result.file.empty()) entry["partialFingerprints"] = {{"primaryLocationLineHash", identity_of(result) + ":1"}};
+    found.push_back(std::move(entry));
   }
   const Json driver{{"name", "gpu-sharing-operator"}, {"version", version()}, {"rules", std::move(rules)}};
   const Json run{{"tool", {{"driver", driver}}}, {"results", std::move(found)}};

@@ -13,15 +13,15 @@ struct SarifResult {
   Severity severity = Severity::warning;
   std::string rule;  // The code.
   std::string message;
-  // In a file: its name, and a line and column from 1, or 0 if there is no position.
+  // In a file: its name, and a line and column from 1, or 0 if there is no position. Empty: in a cluster.
   std::string file = {};
   int line = 0;
   int column = 0;
-  // Of a cluster: "Node/gpu-1". One of `file` and `objects` is given.
-  std::vector<std::string> objects = {};
+  std::vector<std::string> objects = {};  // What it is about, if `file` does not say it: "Node/gpu-1".
 };
 
-// One run. Each rule that occurs is described by the catalogue of codes.
+// One run. Each rule that occurs is described by the catalogue of codes. Each result has a place in an artifact: code
+// scanning takes no other. What is found in a cluster is at the first line of an artifact that is called "cluster".
 void print_sarif(const std::vector<SarifResult>& results, std::ostream& out);
 
 }  // namespace gso
