@@ -111,6 +111,24 @@ TEST(ChartDefaults, TheSchemaAllowsWhatTheFlagsAllow) {
   }
 }
 
+void keywords_of(const json& schema, std::set<std::string>& out) {
+  if (schema.is_object()) {
+    for (const auto& [key, value] : schema.items()) {
+      out.insert(key);
+      keywords_of(value, out);
+    }
+  }
+  if (!schema.is_array()) return;
+  for (const json& item : schema) keywords_of(item, out);
+}
+
+// Of a value that fits none of several schemas helm reports each of them, in part by the names of other values.
+TEST(ChartDefaults, NoValueHasAChoiceOfSchemas) {
+  std::set<std::string> keywords;
+  keywords_of(json::parse(read(kChart / "values.schema.json")), keywords);
+  for (const char* keyword : {"anyOf", "oneOf", "allOf", "if"}) EXPECT_FALSE(keywords.contains(keyword)) << keyword;
+}
+
 // The chart refuses a duration that the operator would refuse at its start, and no other one.
 TEST(ChartDefaults, TheRangesOfDurationsAreThoseOfTheFlags) {
   const json ranges = read_yaml(kChart / "files/durations.yaml");

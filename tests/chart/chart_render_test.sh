@@ -246,15 +246,26 @@ refused() {
   grep -qF -- "$wanted" <<<"$answer" || { echo "refused, but without '$wanted': $answer"; return 1; }
 }
 
+# The same, and the answer names the one value that is wrong, once.
+refused_alone() {
+  refused "$@" || return 1
+  local answer
+  shift
+  answer=$(render "$@" 2>&1) && return 1
+  (($(grep -cE "^ *- *(at '/|[a-zA-Z.-]+: )" <<<"$answer") == 1)) || { echo "not one value: $answer"; return 1; }
+}
+
 wrong_values_are_refused() {
   refused leader-elect --set config.leader-elect=false
   refused lease-name --set config.lease-name=another
-  refused serviceAccount --set serviceAccount.create=false
+  refused 'serviceAccount.create=false needs serviceAccount.name' --set serviceAccount.create=false
   refused imagee --set imagee.repository=x
   refused config --set config.setle=10s
   refused settle-period --set config.settle-period=soon
   refused label-mode --set config.label-mode=sometimes
-  refused cluster-max-unavailable --set config.cluster-max-unavailable=200%
+  refused_alone cluster-max-unavailable --set config.cluster-max-unavailable=200%
+  refused_alone cluster-max-unavailable --set config.cluster-max-unavailable=0
+  refused_alone max-unavailable-per-group --set config.max-unavailable-per-group=1.5
   refused page-size --set config.page-size=0
   refused operandNamespaces --set 'operandNamespaces={}'
   refused operandNamespaces --set operandNamespaces=null
@@ -271,7 +282,7 @@ wrong_values_are_refused() {
   refused 'admissionWebhook.certificateSecret needs admissionWebhook.caBundle' --set admissionWebhook.enabled=true --set admissionWebhook.certificateSecret=mine
   refused readers --set metrics.secure.readers[0].name=prometheus
   refused apiServerPorts --set 'networkPolicy.apiServerPorts={70000}'
-  refused maxUnavailable --set podDisruptionBudget.maxUnavailable=0
+  refused_alone maxUnavailable --set podDisruptionBudget.maxUnavailable=0
   refused replicas --set replicas=-1
   refused deadlineSeconds --set cleanup.deadlineSeconds=5
   refused digest --set image.digest=sha256:short

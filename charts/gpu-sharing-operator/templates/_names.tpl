@@ -147,6 +147,9 @@ matchPolicy: Equivalent
 {{- if le (get $milliseconds "verify-timeout") (get $milliseconds "node-status-lag") }}
 {{- fail "config.verify-timeout must be greater than config.node-status-lag: no node could be verified" }}
 {{- end }}
+{{- if not (or .Values.serviceAccount.create .Values.serviceAccount.name) }}
+{{- fail "serviceAccount.create=false needs serviceAccount.name: the ServiceAccount under which the operator runs" }}
+{{- end }}
 {{- if and (eq (get .Values.config "label-mode" | toString) "enforce") (not (include "gso.labelsNodes" .)) }}
 {{- fail "config.label-mode=enforce has no effect with modes.labels=Observe, which lets the operator write no label" }}
 {{- end }}
