@@ -116,7 +116,10 @@ class PodQuestions {
     const KaiPodRules rules = rules_of(view_kai(s_.world.kai, s_.settings.kai));
     Json document{{"apiVersion", "v1"}, {"kind", "Pod"}};
     document.update(asked_.object);
-    for (const Diagnostic& d : check_pod(document.dump(-1, ' ', false, Json::error_handler_t::replace), rules)) {
+    std::vector<Diagnostic> found = check_pod(document.dump(-1, ' ', false, Json::error_handler_t::replace), rules);
+    // An error decides, wherever it stands.
+    std::ranges::stable_partition(found, [](const Diagnostic& d) { return d.severity == Severity::error; });
+    for (const Diagnostic& d : found) {
       if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
       add(d.severity, d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
           show_template(asked_), {"the pod's owner corrects it where the pod is defined"});

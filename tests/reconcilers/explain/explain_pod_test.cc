@@ -363,7 +363,8 @@ TEST(ExplainPod, OneThatANodeWaitsForIsReportedAsSuch) {
   SharingRollout rollout;
   rollout.meta.name = "default-any-1";
   rollout.phase = "Progressing";
-  rollout.status_json = R"({"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads","message":"waits for team/train"}]})";
+  rollout.status_json =
+      R"({"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads","message":"waits for team/train"}]})";
   explained.world.rollouts.apply(rollout);
   explained.index.note_everything_changed();
   const PodExplanation out =
@@ -394,6 +395,16 @@ TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationGetsTheReason) {
   EXPECT_NE(out.causes[1].command, "");
   EXPECT_THAT(explained.pod(pod("")).causes, IsEmpty());
   EXPECT_EQ(explained.pod(pod("")).asks, "");
+}
+
+// docs/json.md: the deciding one first.
+TEST(ExplainPod, AnErrorComesBeforeAWarningThatStandsBeforeIt) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  const std::string notes = R"(,"annotations":{"gpu-fraction-container-name":"c","mps":"true"})";
+  const PodExplanation out = explained.pod(by("kai-scheduler", pod("", "", notes)));
+  ASSERT_GE(out.causes.size(), 2U);
+  EXPECT_EQ(out.causes[0].code, "MPSWithoutFraction");
+  EXPECT_EQ(out.causes[1].code, "AnnotationIgnored");
 }
 
 TEST(ExplainPod, AnInferenceServerThatReservesMoreThanItsSliceGetsTheNumber) {
