@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/audit_rollouts.h"
 #include "reconcilers/explain/neighbours.h"
@@ -99,6 +100,11 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   }
   if (a == nullptr && is_partitioned_by_nos(node)) {
     ++out.plugins["nos"];
+    out.findings.push_back({Severity::info, ref, shown.state, shown.message});
+    return;
+  }
+  if (a == nullptr && hami_plugin_on(hami_plugins(pass.world()), node) != nullptr) {
+    ++out.plugins["HAMi"];
     out.findings.push_back({Severity::info, ref, shown.state, shown.message});
     return;
   }

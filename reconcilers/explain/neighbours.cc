@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/node_match.h"
+#include "reconcilers/model/hami_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
@@ -38,7 +40,8 @@ constexpr std::array<Restarter, 5> kRestarters{{
 
 class Neighbours {
  public:
-  Neighbours(const World& world, const FleetIndex& index) : world_(world), index_(index) {}
+  Neighbours(const World& world, const FleetIndex& index)
+      : world_(world), index_(index), hami_plugins_(hami_plugins(world)) {}
 
   std::vector<Finding> run() && {
     for (const PluginInstallation& installation : index_.installations()) {
@@ -139,18 +142,22 @@ class Neighbours {
         "the applications");
   }
 
-  // HAMi gives out the same GPUs by resources and a scheduler of its own.
+  // HAMi gives out the same GPUs by a device plugin and a scheduler of its own.
   void second_plugin(const Node& node) {
-    const bool hami = std::ranges::any_of(node.capacity, [](const auto& entry) {
-      const std::string_view name = entry.first.view();
-      return entry.second > 0 &&
-             (name == "nvidia.com/gpumem" || name == "nvidia.com/gpucores" || name == "nvidia.com/gpumem-percentage");
-    });
-    if (!hami || index_.assessment(node.meta.name) == nullptr) return;
-    add(Severity::error, node_ref(node.meta.name), "SecondDevicePlugin",
-        "HAMi's device plugin serves the GPUs of this node as well (nvidia.com/gpumem, nvidia.com/gpucores): both hand "
-        "out "
-        "the same GPUs, and neither knows of the other. Keep one of them off the node");
+    if (index_.assessment(node.meta.name) == nullptr) return;
+    if (const Operand* hami = hami_plugin_on(hami_plugins_, node)) {
+      add(Severity::error, node_ref(node.meta.name), "SecondDevicePlugin",
+          fmt::format(
+              "HAMi's device plugin (DaemonSet {}) serves the GPUs of this node as well: both hand out the same "
+              "GPUs, and neither knows of the other. Keep one of them off the node, by its node selector",
+              k8s::to_string(hami->key)));
+    } else if (was_registered_by_hami(node)) {
+      add(Severity::warning, node_ref(node.meta.name), "SecondDevicePlugin",
+          fmt::format("the annotation {} says that HAMi's device plugin has registered the GPUs of this node, and no "
+                      "DaemonSet of HAMi selects the node now: HAMi's scheduler might still place pods there. If HAMi "
+                      "is no longer on the node, remove the annotation: `kubectl annotate node NODE {}-`",
+                      hami::kRegistered, hami::kRegistered));
+    }
   }
 
   // Without an extended resource name the scheduler does not mix the two, but one GPU is still handed out twice.
@@ -171,6 +178,7 @@ class Neighbours {
 
   const World& world_;
   const FleetIndex& index_;
+  const std::vector<Operand> hami_plugins_;
   std::vector<Finding> out_;
 };
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "reconcilers/checks/catalogue.h"
+#include "reconcilers/checks/check.h"
+#include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/explain/chart_command.h"
@@ -206,6 +208,7 @@ std::string hold_remedy(const Node& node) {
 std::string next_step(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
                       const Node& node, const NodeAssessment* a, std::string_view state) {
   if (a == nullptr && is_partitioned_by_nos(node)) return {};
+  if (a == nullptr && hami_plugin_on(hami_plugins(world), node) != nullptr) return {};
   if (a == nullptr) return "kubectl get daemonsets --all-namespaces -o wide";
   if (state == kUnknown) {
     return fmt::format("kubectl auth can-i list configmaps --namespace {}  # and pods, controllerrevisions.apps",

@@ -6,6 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/cluster/recorded_policies.h"
@@ -133,6 +134,14 @@ std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment&
   return out;
 }
 
+std::string no_plugin_text(const World& world, const Node& node) {
+  const std::vector<Operand> hami = hami_plugins(world);
+  const Operand* plugin = hami_plugin_on(hami, node);
+  if (plugin == nullptr) return "no device plugin DaemonSet selects the node";
+  return fmt::format("HAMi's device plugin (DaemonSet {}) serves the GPUs of this node, and no SharingPolicy applies",
+                     k8s::to_string(plugin->key));
+}
+
 // Why a node has no record; empty: its own message says it, or nothing is wrong.
 std::string unrecorded_text(const ReadingPass& pass, const NodeAssessment& a) {
   const std::string& problem = pass.index().record_problem;
@@ -155,7 +164,7 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
   if (assessment == nullptr && is_partitioned_by_nos(node)) {
     return {std::string(kPartitionedByNos), nos_in_charge(node)};
   }
-  if (assessment == nullptr) return {"NoPlugin", "no device plugin DaemonSet selects the node"};
+  if (assessment == nullptr) return {"NoPlugin", no_plugin_text(pass.world(), node)};
   const NodeAssessment& a = *assessment;
   const std::string& ns = pass.index().installation_of(a).ns;
   if (pass.world().unsynced_namespaces.contains(ns)) {

@@ -5,6 +5,7 @@
 
 #include "k8sclient/value/base64.h"
 #include "k8sclient/value/protobuf_object.h"
+#include "reconcilers/model/hami_names.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
@@ -16,13 +17,18 @@ using json::Fields;
 using json::Value;
 
 // Annotations of a Node that a planner reads: the operator's, those of other components that the operator must respect,
-// and NFD's list of the labels that NFD owns (an NFD instance can prefix its name).
+// NFD's list of the labels that NFD owns (an NFD instance can prefix its name), and HAMi's mark.
 bool keeps_node_annotation(std::string_view key) {
   constexpr std::string_view kPrefixes[] = {"gpusharing.dev/", "nvidia.com/", "nvidia.mps/", "nos.nebuly.com/",
                                             "kai.scheduler/"};
   if (std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return key.starts_with(prefix); })) return true;
   return key.ends_with("nfd.node.kubernetes.io/feature-labels") || key == kKarpenterDoNotDisrupt ||
-         key == kScaleDownDisabled;
+         key == kScaleDownDisabled || key == hami::kRegistered;
+}
+
+// The list of a machine's GPUs is long, and only that it is there is read: its changes must not wake planners.
+void forget_registered_gpus(k8s::StringMap& annotations) {
+  if (annotations.contains(hami::kRegistered)) annotations.set(hami::kRegistered, "");
 }
 
 bool read_taint(Fields& fields, Value value, Taint& taint) {
@@ -226,6 +232,7 @@ k8s::Result<Node> project(std::string_view text) {
   const bool read = k8s::read_protobuf([&] { read_node(object->message, fields, node); });
   if (!read) fields.fail("the message", "a Node in protobuf");
   node.meta.labels.share(kFeaturePrefix);
+  forget_registered_gpus(node.meta.annotations);
   if (auto finished = json::finish("Node", fields, node.meta); !finished) return std::unexpected(finished.error());
   return node;
 }
@@ -302,6 +309,7 @@ k8s::Result<Node> project_node(std::string_view text) {
   });
   if (!read) return std::unexpected(read.error());
   node.meta.labels.share(kFeaturePrefix);
+  forget_registered_gpus(node.meta.annotations);
   return node;
 }
 

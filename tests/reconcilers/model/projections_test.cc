@@ -63,6 +63,16 @@ TEST(Projections, HowAContainerEndedAndHowItEndedBeforeAreTwoThings) {
   EXPECT_NE(same, ended);
 }
 
+// HAMi's list of a machine's GPUs changes with their health, and only that it is there says anything.
+TEST(Projections, OfHamisMarkOnANodeOnlyItsPresenceIsKept) {
+  const auto node = project_node(R"({"kind":"Node","metadata":{"name":"n","annotations":{
+    "hami.io/node-nvidia-register":"GPU-0,10,32768,100,NVIDIA-V100,0,true:",
+    "hami.io/node-handshake":"Requesting_2026.01.02 00:00:00"}}})");
+  ASSERT_TRUE(node.has_value()) << node.error().message;
+  EXPECT_EQ(node->meta.annotations.size(), 1U);
+  EXPECT_EQ(node->meta.annotations.get("hami.io/node-nvidia-register"), "");
+}
+
 // The expected sums are those of k8s.io/component-helpers, resource.PodRequests.
 TEST(Projections, RequestsOfSidecarsAreSummedAndThoseOfInitStepsAreNot) {
   struct Row {

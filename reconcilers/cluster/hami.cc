@@ -1,0 +1,56 @@
+// See hami.h.
+#include "reconcilers/cluster/hami.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/model/hami_names.h"
+#include "reconcilers/model/store_order.h"
+
+namespace gso {
+namespace {
+
+// "registry:5000/mirror/hami:v2.5.0@sha256:…" -> "hami"
+std::string_view name_of_image(std::string_view image) {
+  image = image.substr(0, image.find('@'));
+  const std::size_t slash = image.rfind('/');
+  if (slash != std::string_view::npos) image.remove_prefix(slash + 1);
+  return image.substr(0, image.find(':'));
+}
+
+bool is_hami_plugin(const DaemonSet& daemonset) {
+  const auto label = daemonset.match_labels.find(std::string(hami::kComponentLabel));
+  if (label != daemonset.match_labels.end() && label->second == hami::kComponent) return true;
+  return std::ranges::any_of(daemonset.containers, [](const ContainerSpec& container) {
+    return container.name == hami::kContainer && name_of_image(container.image) == hami::kImage;
+  });
+}
+
+}  // namespace
+
+std::vector<Operand> hami_plugins(const World& world) {
+  std::vector<Operand> out;
+  for (const DaemonSet* daemonset : in_order(world.daemonsets)) {
+    if (!is_hami_plugin(*daemonset)) continue;
+    Operand& plugin = out.emplace_back();
+    plugin.key = daemonset->meta.key();
+    plugin.node_selector = daemonset->node_selector;
+    plugin.affinity_terms = daemonset->affinity_terms;
+    plugin.tolerations = daemonset->tolerations;
+  }
+  return out;
+}
+
+const Operand* hami_plugin_on(const std::vector<Operand>& plugins, const Node& node) {
+  const auto found =
+      std::ranges::find_if(plugins, [&](const Operand& plugin) { return selects(plugin, node, false) != Selects::no; });
+  return found == plugins.end() ? nullptr : &*found;
+}
+
+bool was_registered_by_hami(const Node& node) {
+  return node.meta.annotations.contains(hami::kRegistered);
+}
+
+}  // namespace gso
