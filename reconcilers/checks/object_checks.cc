@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "reconcilers/checks/config_map_checks.h"
 #include "reconcilers/cluster/overrides.h"
@@ -40,11 +41,11 @@ ObjectRef cluster_policy_ref(const std::string& name) {
 
 // The namespaces that have a ConfigMap of that name, comma-separated; empty: none has.
 std::string namespaces_with(const World& world, const std::string& name) {
-  std::string out;
+  std::set<std::string> namespaces;
   for (const auto& [key, config_map] : world.configmaps.all()) {
-    if (key.name == name) out += fmt::format("{}{}", out.empty() ? "" : ", ", key.ns);
+    if (key.name == name) namespaces.insert(key.ns);
   }
-  return out;
+  return fmt::format("{}", fmt::join(namespaces, ", "));
 }
 
 // --- The functions of the rows.

@@ -219,6 +219,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
     if (count.unknown) out.uncounted.push_back(key.name);
     if (a != nullptr && !a->matches()) pods[key.name] = operand_problems(index.impl(), *node, *a);
   }
+  std::ranges::sort(out.uncounted);
   std::ranges::move(neighbours(snapshot.world, index), std::back_inserter(out.findings));
   std::ranges::move(waiting_rollouts(pass), std::back_inserter(out.findings));
   add_unused_profiles(snapshot.world, index, out);

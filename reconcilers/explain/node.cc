@@ -272,6 +272,7 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
     out.consumers.push_back(fmt::format("{}: {}", shown_value(k8s::to_string(pod.meta.key())), asks));
     out.pods.push_back({std::string(pod.meta.ns.view()), pod.meta.name, "", pod.ready, amounts(pod.gpu_requests)});
   }
+  std::ranges::sort(out.consumers);
 }
 
 }  // namespace

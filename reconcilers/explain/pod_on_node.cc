@@ -99,6 +99,8 @@ void explain_neighbours(const Snapshot& s, const FleetIndex& index, const AskedP
     const bool free = other.gpu_requests.empty() && other.nvidia_visible_devices;
     if (free) unasked.push_back(beside.back());
   }
+  std::ranges::sort(beside);
+  std::ranges::sort(unasked);
   const std::string node(asked.pod.node_name.view());
   if (!unasked.empty()) {
     add(Severity::warning, "UnaccountedUse",

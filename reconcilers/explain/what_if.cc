@@ -259,6 +259,7 @@ void find_obstacles(NodeDifference& difference, const World& world, const Planne
       start_cordons(difference.cordon, difference.transition, starts_live(difference.drain, is_drained));
   if (is_drained) return;
   for (const Pod* pod : use.waiting) difference.blocked_by_pods.push_back(k8s::to_string(pod->meta.key()));
+  std::ranges::sort(difference.blocked_by_pods);
 }
 
 }  // namespace gso

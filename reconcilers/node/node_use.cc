@@ -29,9 +29,10 @@ std::string NodeUse::names() const {
 
 std::string names_of(const std::vector<const Pod*>& pods) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(pods.size(), kMostNames); ++i)
-    names.push_back(k8s::to_string(pods[i]->meta.key()));
-  return first_names(names, pods.size());
+  names.reserve(pods.size());
+  for (const Pod* pod : pods) names.push_back(k8s::to_string(pod->meta.key()));
+  std::ranges::sort(names);
+  return first_names(names);
 }
 
 NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since) {
