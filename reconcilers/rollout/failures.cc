@@ -82,7 +82,10 @@ std::string failures_that_stop(const RolloutView& rollout) {
   });
   const bool canary = of_canary || !rollout.all_canaries_passed();
   if (!canary && !full && failures < spec.max_failures && known == nullptr) return {};
-  return fmt::format("{} node{} failed{}", failures, failures == 1 ? "" : "s",
+  std::set<std::string> names;
+  for (const auto& [machine, name] : counted_failures(rollout)) names.insert(name);
+  return fmt::format("{} node{}{} failed{}", failures, failures == 1 ? "" : "s",
+                     names.empty() ? "" : fmt::format(" ({})", first_names({names.begin(), names.end()})),
                      of_canary                              ? " in the canary"
                      : canary                               ? " before every group's canary has passed"
                      : full && failures < spec.max_failures ? ", so no slot is free"
