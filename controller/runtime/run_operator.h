@@ -9,8 +9,10 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -26,6 +28,10 @@ namespace gso {
 class Logger;
 class Metrics;
 
+// How long a node is named that loaded a text outside a rollout: as long as the alert GpuSharingLoadedUngated looks
+// back.
+inline constexpr k8s::Duration kUngatedNamed = std::chrono::minutes(15);
+
 // What tests and probes may look at while the operator runs. Written by the operator only.
 struct RuntimeView {
   bool started = false;
@@ -36,8 +42,11 @@ struct RuntimeView {
   std::uint64_t writes = 0;  // Write requests that the server answered, Lease and Events not counted.
   std::uint64_t lease_writes = 0;
   std::uint64_t event_writes = 0;
-  bool idle = false;     // The last plan was empty, nothing is in flight and nothing is due now.
-  Plan last_plan;        // What the last pass planned (before the executor's own filters).
+  bool idle = false;  // The last plan was empty, nothing is in flight and nothing is due now.
+  Plan last_plan;     // What the last pass planned (before the executor's own filters).
+  // Nodes that loaded a text outside a rollout, and when the operator has written that. Older ones than kUngatedNamed
+  // are removed with the next one.
+  std::map<std::string, k8s::MonoTime> loaded_ungated;
   int metrics_port = 0;  // Where /metrics and the probes listen; 0 when off.
   int webhook_port = 0;
   int health_port = 0;

@@ -260,6 +260,12 @@ void FleetMetrics::fill_nodes(Metrics& metrics) {
   metrics.set("gpusharing_nodes_allocatable_zero", {}, sums_->without_gpus);
   AffectedObjects affected = sums_->affected;
   fill_cordons(metrics, affected);
+  if (parts_.leading()) {
+    const MonoTime now = parts_.clock->monotonic();
+    for (const auto& [node, written] : parts_.view->loaded_ungated) {
+      if (now - written <= kUngatedNamed) affected.add(kLoadedUngated, "Node", node);
+    }
+  }
   affected.set(metrics);
 }
 

@@ -138,7 +138,7 @@ std::vector<Metrics::Family> node_families() {
       {"gpusharing_affected_objects",
        gauge,
        "1 for up to five objects of each reason (a finding's, a blocked node's, AllocatableZero, CordonedTooLong, "
-       "Drift, Failed, ReservationDue): their names, for alerts.",
+       "Drift, Failed, LoadedUngated, ReservationDue): their names, for alerts.",
        {"reason", "kind", "object"}},
       {"gpusharing_nodes_cordoned", gauge, "GPU nodes that the operator has cordoned.", {}},
       {"gpusharing_nodes_cordoned_longest_seconds",

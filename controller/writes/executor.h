@@ -240,6 +240,8 @@ class Executor {
   [[nodiscard]] bool is_state(const ObjectKey& config_map) const;  // The state ConfigMap, or a shard of the record.
   [[nodiscard]] std::string apply_body(const WriteConfigMap& write) const;
   [[nodiscard]] std::string status_body(const PatchStatus& patch) const;
+  // The node has loaded a text outside a rollout: the alert names it.
+  void note_ungated(const std::string& node);
   void count(const PlannedAction& planned, const std::string& result);
 
   Parts parts_;

@@ -215,6 +215,14 @@ void Executor::count(const PlannedAction& planned, const std::string& result) {
   }
 }
 
+void Executor::note_ungated(const std::string& node) {
+  if (!parts_.view) return;
+  const MonoTime now = parts_.clock->monotonic();
+  auto& noted = parts_.view->loaded_ungated;
+  std::erase_if(noted, [&](const auto& entry) { return now - entry.second > kUngatedNamed; });
+  noted[node] = now;
+}
+
 Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer) {
   const std::string subject = subject_of(planned);
   const ObjectRef target = target_of(planned.action);
@@ -232,6 +240,7 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   }
   if (std::holds_alternative<PatchNode>(planned.action)) {
     parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.reason}});
+    if (planned.reason == kLoadedUngated) note_ungated(target.name);
   }
   if (const auto* status = std::get_if<PatchStatus>(&planned.action)) {
     statuses_[subject] = {phase_of_status(status->status_json), parts_.clock->monotonic()};

@@ -76,6 +76,22 @@ TEST_F(FleetMetricsTest, ANodeThatOffersGpusAgainIsCountedAsSuchFromTheNextPassO
   EXPECT_TRUE(eventually([&] { return a.metric("gpusharing_nodes_allocatable_zero") == 0; }));
 }
 
+// The alert says that a node has loaded a text outside a rollout: a counter alone would not say which one.
+TEST_F(FleetMetricsTest, ANodeThatLoadedATextOutsideARolloutIsNamedForAsLongAsItsAlertLooksBack) {
+  install_crds();
+  create_plugin("gpu-operator");
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  const Metrics::Labels named{{"reason", "LoadedUngated"}, {"kind", "Node"}, {"object", "gpu-1"}};
+  EXPECT_EQ(a.metric("gpusharing_affected_objects", named), 0);
+  a.view->loaded_ungated["gpu-1"] = sim.clock.monotonic();
+  EXPECT_EQ(a.metric("gpusharing_affected_objects", named), 1);
+  run(14min);
+  EXPECT_EQ(a.metric("gpusharing_affected_objects", named), 1);
+  run(2min);
+  EXPECT_EQ(a.metric("gpusharing_affected_objects", named), 0);
+}
+
 // Whoever scrapes a fleet of 50,000 nodes gets what a fleet of five costs.
 TEST_F(FleetMetricsTest, AsManySeriesForManyNodesAsForOne) {
   install_crds();

@@ -56,6 +56,14 @@ TEST_F(ExecutorTest, AnUncordonRemovesTheField) {
   EXPECT_EQ(Json::parse(transport.seen.back().request.body)["spec"], Json::parse(R"({"unschedulable":null})"));
 }
 
+TEST_F(ExecutorTest, NodesThatLoadedATextOutsideARolloutAreNoted) {
+  PlannedAction recorded = patch("n1", {{"a", "1"}});
+  recorded.reason = kLoadedUngated;
+  execute({recorded, patch("n2", {{"a", "1"}})});
+  ASSERT_EQ(view->loaded_ungated.size(), 1U);
+  EXPECT_EQ(view->loaded_ungated.begin()->first, "n1");
+}
+
 TEST_F(ExecutorTest, TwoReconcilersThatWantDifferentValuesAreAFinding) {
   const Execution done = execute({patch("n1", {{"a", "1"}}, "x"), patch("n1", {{"a", "2"}}, "y")});
   ASSERT_EQ(done.findings.size(), 1U);
