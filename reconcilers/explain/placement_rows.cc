@@ -42,13 +42,29 @@ Cure described(const Candidates& at, std::vector<std::string> options = {}) {
 
 // --- The pod and the nodes that there are.
 
-std::string not_selected(const AskedPod& /*asked*/, const Candidates& at) {
+// No node with GPUs has the label, whatever its value.
+bool nobody_has_label(const Candidates& at) {
+  return at.best.most == 0 && !at.best.resource.empty();
+}
+
+std::string not_selected(const AskedPod& asked, const Candidates& at) {
+  if (nobody_has_label(at)) {
+    const auto wanted = asked.placement.node_selector.find(at.best.resource);
+    return fmt::format("the pod selects no node with GPUs: it requires the label {}{}, and none of them has the label",
+                       at.best.resource,
+                       wanted == asked.placement.node_selector.end() ? std::string() : "=" + wanted->second);
+  }
   return fmt::format("the pod selects no node with GPUs: {}", at.best.text);
 }
 
 // The labels of nodes say what they are: whoever sets them (cloud, NFD, GFD, kubelet) writes them back, and a false one
 // misleads every other pod.
 Cure select_another(const AskedPod& /*asked*/, const Candidates& at) {
+  if (at.best.obstacle == Obstacle::not_selected && nobody_has_label(at)) {
+    return shown_by("kubectl get nodes --show-labels",
+                    {"the pod's owner selects by a label that nodes with GPUs have",
+                     "whoever runs the cluster finds out what should have set the label, or adds nodes with it"});
+  }
   std::vector<std::string> options{"the pod's owner selects a label value that nodes with GPUs have",
                                    "whoever runs the cluster adds nodes with that label"};
   if (at.best.resource == kGpuProduct) {
@@ -66,7 +82,14 @@ std::string no_gpus(const AskedPod& /*asked*/, const Candidates& at) {
 }
 
 std::string not_served(const AskedPod& /*asked*/, const Candidates& at) {
-  if (const auto gigabytes = slice_gigabytes(at.best.resource)) {
+  const auto gigabytes = slice_gigabytes(at.best.resource);
+  if (gigabytes && at.best.nobody_cuts) {
+    return fmt::format(
+        "no node has a slice of {} GiB, and none will: no node of the cluster has the label {}=mps, so "
+        "nothing cuts slices",
+        *gigabytes, kNosPartitioning);
+  }
+  if (gigabytes) {
     return fmt::format(
         "no node that the pod selects has a slice of {} GiB: partitioning cuts them on the nodes that have its label, "
         "once the scheduler has found no node for the pod",
@@ -76,8 +99,11 @@ std::string not_served(const AskedPod& /*asked*/, const Candidates& at) {
                      at.best.resource);
 }
 
-Cure show_status(const AskedPod& /*asked*/, const Candidates& /*at*/) {
-  return shown_by("gpu-sharing-operator status");
+Cure show_status(const AskedPod& /*asked*/, const Candidates& at) {
+  if (!at.best.nobody_cuts) return shown_by("gpu-sharing-operator status");
+  return shown_by("gpu-sharing-operator status",
+                  {fmt::format("the pod's owner requests what the nodes offer, {} for example", kGpuResource),
+                   "whoever runs the cluster gives nodes to partitioning: docs/partitioning.md has the steps"});
 }
 
 std::string renamed(const AskedPod& /*asked*/, const Candidates& at) {
@@ -104,7 +130,7 @@ Cure ask_for_less(const AskedPod& asked, const Candidates& at) {
 // --- The node.
 
 std::string none_allocatable(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("{} should serve {}: {}", where_of(at), at.best.resource, at.best.text);
+  return fmt::format("{} should serve {}: {}", where_of(at), at.best.resource, texts_of(at));
 }
 
 Cure explain_node_of(const AskedPod& /*asked*/, const Candidates& at) {
@@ -112,7 +138,8 @@ Cure explain_node_of(const AskedPod& /*asked*/, const Candidates& at) {
 }
 
 std::string tainted(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("the pod does not tolerate a taint of {}: {}", where_of(at), to_string(*at.best.taint));
+  return fmt::format("the pod does not tolerate a taint of {}: {}", where_of(at),
+                     at.by_text.size() > 1 ? texts_of(at) : to_string(*at.best.taint));
 }
 
 // Taints by which controllers empty a node, or keep it empty until it is ready: a pod that tolerates one would be
@@ -136,14 +163,19 @@ Cure tolerate_it(const AskedPod& asked, const Candidates& at) {
     return described(at, {"wait until the system that set the taint removes it"});
   }
   Cure cure = tolerate(asked, taint);
-  cure.options.insert(
-      cure.options.begin(),
-      "whoever set the taint decides which pods are allowed to run there; the command makes the pod one of them");
+  const bool changes = cure.command.starts_with("kubectl patch ");
+  cure.options.insert(cure.options.begin(),
+                      fmt::format("whoever set the taint decides which pods are allowed to run there{}",
+                                  changes ? "; the command makes the pod one of them" : ""));
+  if (at.by_text.size() > 1) {
+    cure.options.push_back(
+        fmt::format("a toleration of {} alone leaves the nodes with other taints closed to the pod", to_string(taint)));
+  }
   return cure;
 }
 
 std::string pressure(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("{} {} suitable, but {}", where_of(at), one(at) ? "is" : "are", at.best.text);
+  return fmt::format("{} {} suitable, but {}", where_of(at), one(at) ? "is" : "are", texts_of(at));
 }
 
 Cure free_the_node(const AskedPod& /*asked*/, const Candidates& at) {
@@ -172,7 +204,7 @@ Cure ask_who_cordoned(const AskedPod& /*asked*/, const Candidates& at) {
 
 std::string in_change(const AskedPod& /*asked*/, const Candidates& at) {
   return fmt::format("{} {} suitable, but the operator is changing {}: {}", where_of(at), one(at) ? "is" : "are",
-                     one(at) ? "its profile" : "their profiles", at.best.text);
+                     one(at) ? "its profile" : "their profiles", texts_of(at));
 }
 
 Cure show_rollout(const AskedPod& /*asked*/, const Candidates& /*at*/) {
@@ -196,7 +228,7 @@ std::string full(const AskedPod& /*asked*/, const Candidates& at) {
                                ? std::string()
                                : fmt::format("; pods of lower priority use them: {}", first_names(at.best.preemptible));
   return fmt::format("{} {} suitable but full: {}{}{}", where_of(at), one(at) ? "is" : "are",
-                     one(at) ? "" : "on the first one, ", at.best.text, room);
+                     one(at) ? std::string() : fmt::format("on {}, ", at.nodes.front()), at.best.text, room);
 }
 
 Cure wait_for_room(const AskedPod& /*asked*/, const Candidates& at) {
@@ -241,9 +273,22 @@ const ObstacleRow& row_of(Obstacle obstacle) {
   return kRows[static_cast<std::size_t>(obstacle)];
 }
 
+std::string texts_of(const Candidates& at) {
+  if (at.by_text.size() < 2) return at.best.text;
+  std::string out;
+  std::size_t left = kMostNames;
+  for (const auto& [text, nodes] : at.by_text) {
+    if (left-- == 0) return fmt::format("{} and {} more", out, at.by_text.size() - kMostNames);
+    out += fmt::format("{}{} ({})", out.empty() ? "" : "; ", text, first_names(nodes));
+  }
+  return out;
+}
+
 std::string where_of(const Candidates& at) {
-  return one(at) ? fmt::format("one node ({})", at.nodes.front())
-                 : fmt::format("{} nodes ({})", at.nodes.size(), first_names(at.nodes));
+  std::vector<std::string> names = at.nodes;
+  std::ranges::sort(names);
+  return one(at) ? fmt::format("one node ({})", names.front())
+                 : fmt::format("{} nodes ({})", names.size(), first_names(names));
 }
 
 std::string other_name(std::string_view resource) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,17 +33,20 @@ enum class Obstacle {
 
 struct Verdict {
   Obstacle obstacle = Obstacle::none;
-  std::string text;       // Follows the node's name.
-  std::string resource;   // The resource or label that it concerns.
-  std::int64_t most = 0;  // How much of the resource the node offers.
+  std::string text;      // Follows the node's name.
+  std::string resource;  // The resource or label that it concerns.
+  // How much of the resource the node offers; of not_selected: 1 if it has the label with another value.
+  std::int64_t most = 0;
   const Taint* taint = nullptr;
   std::vector<std::string> preemptible = {};  // Pods of lower priority that use what the pod requests.
+  bool nobody_cuts = false;                   // Of a slice: no node of the cluster is partitioned.
 };
 
 // The nodes with one obstacle.
 struct Candidates {
-  Verdict best;  // Of the node that offers most.
-  std::vector<std::string> nodes;
+  Verdict best;                                             // Of the node that offers most.
+  std::vector<std::string> nodes;                           // The one of `best` first.
+  std::map<std::string, std::vector<std::string>> by_text;  // Verdict::text -> its nodes.
 };
 
 struct ObstacleRow {
@@ -56,7 +60,10 @@ struct ObstacleRow {
 [[nodiscard]] std::span<const ObstacleRow> obstacle_rows();
 [[nodiscard]] const ObstacleRow& row_of(Obstacle obstacle);
 
-// "one node (gpu-1)", "7 nodes (a, b, c, d, e and 2 more)"
+// What the verdicts say: the only text, or each with its nodes ("is full (a, b); is cordoned (c)").
+[[nodiscard]] std::string texts_of(const Candidates& at);
+
+// Sorted: "one node (gpu-1)", "7 nodes (a, b, c, d, e and 2 more)"
 [[nodiscard]] std::string where_of(const Candidates& at);
 
 // The other name of the resource: a profile with renameByDefault adds or removes the suffix.

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/placement_rows.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/slices.h"
@@ -241,6 +243,12 @@ PodExplanation about(const AskedPod& asked) {
   return out;
 }
 
+// It waits for a resource that no node offers, and no node is cut into slices.
+bool waits_in_vain(const World& world, const PodExplanation& out) {
+  const auto not_served = std::ranges::find(out.causes, row_of(Obstacle::not_served).code, &PodCause::code);
+  return not_served != out.causes.end() && partitioned_nodes(world).empty();
+}
+
 void add_slice_limits(std::string_view json, PodExplanation& out) {
   const k8s::Result<SlicePod> pod = project_slice_pod(json);
   if (!pod) return;
@@ -255,7 +263,7 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
   PodExplanation out = about(*asked);
   if (out.asks.empty()) return out;
   PodQuestions(snapshot, index, *asked, out).run(findings);
-  add_slice_limits(json, out);
+  if (!waits_in_vain(snapshot.world, out)) add_slice_limits(json, out);
   for (PodCause& cause : out.causes) {
     cause.command = command_here(snapshot.world, std::move(cause.command));
     cause.text = shown_message(cause.text);

@@ -11,6 +11,7 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/release.h"
 #include "reconcilers/explain/placement_rows.h"
 #include "reconcilers/explain/pod_parts.h"
@@ -19,6 +20,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/slice_resource.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
@@ -45,7 +47,7 @@ std::int64_t expected_of(const NodeAssessment* a, std::string_view resource) {
 class NodeQuestions {
  public:
   NodeQuestions(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked)
-      : snapshot_(snapshot), index_(index), asked_(asked) {}
+      : snapshot_(snapshot), index_(index), asked_(asked), partitions_(!partitioned_nodes(snapshot.world).empty()) {}
 
   [[nodiscard]] Verdict ask(const Node& node) const {
     if (auto verdict = selected(node)) return *std::move(verdict);
@@ -70,7 +72,7 @@ class NodeQuestions {
       return Verdict{Obstacle::not_selected,
                      fmt::format("label {} is {}, the pod requires {}", key, actual ? shown_value(*actual) : "missing",
                                  shown_value(value)),
-                     key, 0};
+                     key, actual ? 1 : 0};
     }
     if (selects(selector, node, false) != Selects::no) return std::nullopt;
     return Verdict{Obstacle::not_selected, "the pod's node affinity does not select it", "", 0};
@@ -97,7 +99,9 @@ class NodeQuestions {
     const std::int64_t others = amount(node.allocatable, Interned(other));
     if (others > 0)
       return Verdict{Obstacle::renamed, fmt::format("offers {} instead ({})", other, others), name, others};
-    return Verdict{Obstacle::not_served, fmt::format("does not offer {}", name), name, 0};
+    Verdict lacks{Obstacle::not_served, fmt::format("does not offer {}", name), name, 0};
+    lacks.nobody_cuts = slice_gigabytes(name) && !partitions_;
+    return lacks;
   }
 
   [[nodiscard]] std::optional<Verdict> admitted(const Node& node) const {
@@ -154,6 +158,7 @@ class NodeQuestions {
   const Snapshot& snapshot_;
   const FleetIndex& index_;
   const AskedPod& asked_;
+  const bool partitions_;
 };
 
 // What holds a pod before any node is looked at.
@@ -194,6 +199,7 @@ using ByObstacle = std::map<Obstacle, Candidates>;
 
 void add(ByObstacle& all, const std::string& node, Verdict verdict) {
   Candidates& at = all[verdict.obstacle];
+  at.by_text[verdict.text].push_back(node);
   if (at.nodes.empty() || verdict.most > at.best.most) {
     at.best = std::move(verdict);
     at.nodes.insert(at.nodes.begin(), node);
@@ -241,8 +247,13 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
     add(all, name, std::move(verdict));
   }
   if (nodes.empty()) {
-    out.causes.push_back({Severity::error, "NoGPUNodes", "no node of the cluster has GPUs that a device plugin serves",
-                          "gpu-sharing-operator status"});
+    out.causes.push_back(
+        {Severity::error,
+         "NoGPUNodes",
+         "no node of the cluster has NVIDIA GPUs, as far as labels and capacities show",
+         "kubectl get nodes --label-columns feature.node.kubernetes.io/pci-10de.present,nvidia.com/gpu.present",
+         {"whoever runs the cluster adds nodes with GPUs; where machines have some, the GPU Operator, or Node Feature "
+          "Discovery with the device plugin, sets the labels"}});
     return;
   }
   const bool selects_one = all.size() > 1 || !all.contains(Obstacle::not_selected);

@@ -301,7 +301,7 @@ status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, co
       {tainted, pod(ask), "the pod does not tolerate a taint of 2 nodes (gpu-1, gpu-2): gpu:NoSchedule"},
       {"{}", pod(ask), "GPUs are free for the pod on 2 nodes (gpu-1, gpu-2)"},
       {"{}", pod(ask, R"("nodeSelector":{"zone":"b"},)"),
-       "the pod selects no node with GPUs: label zone is missing, the pod requires b"},
+       "the pod selects no node with GPUs: it requires the label zone=b, and none of them has the label"},
       {"{}", pod(R"("nvidia.com/gpu.shared":"1")"), "2 nodes (gpu-1, gpu-2) offer nvidia.com/gpu and not"},
   };
   for (const auto& c : cases) {
@@ -310,6 +310,67 @@ status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, co
     ASSERT_FALSE(out.causes.empty()) << c.wanted;
     EXPECT_THAT(out.causes.front().text, HasSubstr(c.wanted));
   }
+}
+
+// A cause that holds for one of the nodes alone would send its reader to one node, and the pod would wait on.
+TEST(ExplainPod, NodesWithDifferentTaintsAreToldApart) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")", "{taints: [{key: team-b, effect: NoSchedule}]}") +
+                      R"(---
+apiVersion: v1
+kind: Node
+metadata: {name: gpu-0, labels: {nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2"}}
+spec: {taints: [{key: team-a, effect: NoSchedule}]}
+status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, conditions: [{type: Ready, status: "True"}]}
+)");
+  const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpu":"1")", "", kOfDeployment));
+  ASSERT_EQ(out.causes.size(), 1U);
+  EXPECT_EQ(out.causes[0].text,
+            "the pod does not tolerate a taint of 2 nodes (gpu-0, gpu-1): taint team-a:NoSchedule is not tolerated "
+            "(gpu-0); taint team-b:NoSchedule is not tolerated (gpu-1)");
+  EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("a toleration of team-a:NoSchedule alone leaves the nodes")));
+}
+
+TEST(ExplainPod, ALabelThatNoNodeHasIsNotShownAsAnEmptyColumn) {
+  Explained explained(cluster(kSliced, ", zone: a", R"(nvidia.com/gpu: "8")"));
+  const auto selects = [&](const std::string& label) {
+    return explained.pod(pod(R"("nvidia.com/gpu":"1")", R"("nodeSelector":{")" + label + R"(":"b"},)")).causes.at(0);
+  };
+  EXPECT_EQ(selects("zone").command, "kubectl get nodes --label-columns zone");
+  EXPECT_EQ(selects("rack").command, "kubectl get nodes --show-labels");
+  EXPECT_THAT(selects("rack").text, HasSubstr("none of them has the label"));
+}
+
+// Slices are cut where a label asks for that: without it the pod waits forever, whatever it selects.
+TEST(ExplainPod, ASliceThatNothingCutsIsNotPromised) {
+  const std::string asks = pod(R"("nvidia.com/gpu-10gb":"1")");
+  const PodCause none = Explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")")).pod(asks).causes.at(0);
+  EXPECT_EQ(none.code, "NotServed");
+  EXPECT_THAT(none.text, HasSubstr("no node of the cluster has the label nos.nebuly.com/gpu-partitioning=mps"));
+  EXPECT_THAT(none.options, Contains(HasSubstr("docs/partitioning.md")));
+  for (const PodCause& cause : Explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")")).pod(asks).causes)
+    EXPECT_NE(cause.code, "SliceMemory") << "it gets no slice";
+  const std::string cut = cluster(kSliced, "", R"(nvidia.com/gpu: "8")") + R"(---
+apiVersion: v1
+kind: Node
+metadata: {name: cut, labels: {nvidia.com/gpu.count: "2", pool: slices, nos.nebuly.com/gpu-partitioning: mps}}
+status: {conditions: [{type: Ready, status: "True"}]}
+)";
+  const PodCause elsewhere =
+      Explained(cut)
+          .pod(pod(
+              R"("nvidia.com/gpu-10gb":"1")",
+              R"("affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"pool","operator":"DoesNotExist"}]}]}}},)"))
+          .causes.at(0);
+  EXPECT_THAT(elsewhere.text, testing::Not(HasSubstr("nothing cuts slices")));
+}
+
+TEST(ExplainPod, WithoutAnyNodeWithGpusThereIsAWayToGo) {
+  const PodExplanation out =
+      Explained("{apiVersion: v1, kind: Node, metadata: {name: cpu}}").pod(pod(R"("nvidia.com/gpu":"1")"));
+  ASSERT_EQ(out.causes.size(), 1U);
+  EXPECT_EQ(out.causes[0].code, "NoGPUNodes");
+  EXPECT_THAT(out.causes[0].command, HasSubstr("kubectl get nodes --label-columns"));
+  EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("adds nodes with GPUs")));
 }
 
 TEST(ExplainPod, WhatTheSchedulerSaysIsPassedOnWhereANodeHasRoom) {
