@@ -21,10 +21,11 @@
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/manifests.h"
-#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/what_if.h"
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
@@ -82,8 +83,7 @@ void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std
     if (problem.pods.size() > kMostNames) print_line(out, "    and {} more pods", problem.pods.size() - kMostNames);
     if (const std::string_view note = state_note(problem.reason, assumed); !note.empty())
       print_line(out, "    {}", note);
-    if (const std::string_view remedy = remedy_of(problem.reason); !remedy.empty())
-      print_line(out, "    to do: {}", remedy);
+    if (!problem.remedy.empty()) print_line(out, "    to do: {}", problem.remedy);
     if (!problem.command.empty()) print_line(out, "    {}", problem.command);
   }
 }
@@ -142,9 +142,14 @@ Json to_json(const AuditProblem& problem) {
   for (const ObjectRef& object : problem.objects) {
     objects.push_back({{"kind", object.kind}, {"namespace", object.ns}, {"name", object.name}});
   }
-  return {{"severity", to_string(problem.severity)}, {"reason", problem.reason},      {"message", problem.message},
-          {"gpusUnusable", problem.gpus_lost},       {"objects", std::move(objects)}, {"pods", problem.pods},
-          {"remedy", remedy_of(problem.reason)},     {"command", problem.command}};
+  return {{"severity", to_string(problem.severity)},
+          {"reason", problem.reason},
+          {"message", problem.message},
+          {"gpusUnusable", problem.gpus_lost},
+          {"objects", std::move(objects)},
+          {"pods", problem.pods},
+          {"remedy", problem.remedy},
+          {"command", problem.command}};
 }
 
 // "errors", "warnings" and "infos", each by `count`.
@@ -153,11 +158,11 @@ Json by_severity(Count count) {
   return {{"errors", count(Severity::error)}, {"warnings", count(Severity::warning)}, {"infos", count(Severity::info)}};
 }
 
-Json document_of(const Audit& audit, const ClusterView& view) {
+Json document_of(const Audit& audit, const FleetIndex& index, const ClusterView& view) {
   Json findings = Json::array();
   for (const Finding& finding : audit.findings) {
     findings.push_back(to_json(finding));
-    findings.back()["remedy"] = remedy_of(finding.reason);
+    findings.back()["remedy"] = remedy_here(view.world, index.impl(), finding.reason, finding.object);
   }
   Json problems = Json::array();
   for (const AuditProblem& problem : audit.problems) problems.push_back(to_json(problem));
@@ -230,7 +235,7 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
   const std::string unknown = coverage_gap(view.world, settings);
   const int code = errors > 0 ? 1 : unknown.empty() ? 0 : 2;
   if (form == OutputForm::json || form == OutputForm::yaml) {
-    print_document(document_of(found, view), form, out);
+    print_document(document_of(found, index, view), form, out);
     return code;
   }
   if (form == OutputForm::sarif) {

@@ -2,6 +2,7 @@
 #include "controller/commands/explain.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -17,16 +18,18 @@
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/text_table.h"
+#include "controller/config/did_you_mean.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/manifests.h"
-#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/pod.h"
+#include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 
 namespace gso {
@@ -122,8 +125,9 @@ void print_text(const NodeExplanation& e, std::size_t columns, std::ostream& out
   print_lines("GPU pods", e.consumers, out);
   for (const Finding& finding : e.findings) {
     print_line(out, "{} {}: {}", to_string(finding.severity), finding.reason, finding.message);
-    const std::string_view remedy = remedy_of(finding.reason);
-    if (!remedy.empty() && remedy != e.remedy) print_line(out, "  to do: {}", remedy);
+    const auto remedy = e.remedies.find(finding.reason);
+    if (remedy != e.remedies.end() && !remedy->second.empty() && remedy->second != e.remedy)
+      print_line(out, "  to do: {}", remedy->second);
   }
   print_lines("what can end the wait, and who decides it", e.options, out);
   const bool warns = std::ranges::any_of(e.findings, [](const Finding& f) { return f.severity != Severity::info; });
@@ -172,6 +176,27 @@ struct Question {
   k8s::WallTime now{};
 };
 
+std::string no_such_node(const World& world, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& [key, node] : world.nodes.all()) names.push_back(shown_value(key.name));
+  std::ranges::sort(names);
+  return fmt::format("node {} not found; a pod is named NAMESPACE/POD{}{}", name,
+                     names.empty() ? "; no node was read" : "; nodes: " + first_names(names),
+                     did_you_mean(name, names));
+}
+
+// The step of a node that only an operator carries out, where none runs: the way to get one running comes first.
+std::string behind_an_operator(const ClusterView& view, const std::string& then) {
+  if (view.no_operator && view.no_operator->was_running) {
+    return fmt::format("kubectl get pods --namespace {}  # no operator runs; once one does: {}",
+                       view.no_operator->lease.ns, then);
+  }
+  return fmt::format(
+      "helm list --all-namespaces --filter gpu-sharing-operator  # no operator has recorded this fleet: install one as "
+      "README.md says; once one runs: {}",
+      then);
+}
+
 int answer(Question question, ClusterView& view, std::ostream& out, std::ostream& err) {
   question.settings = settings_of_operator(view.world, question.settings);
   FleetIndex index;
@@ -192,12 +217,13 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   const std::vector<Finding> findings = all_findings(snapshot, index);
   std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
   if (!node) {
-    print_line(err, "{}: node {} not found; a pod is named NAMESPACE/POD", kCommand, question.target.key.name);
+    print_line(err, "{}: {}", kCommand, no_such_node(view.world, question.target.key.name));
     return 2;
   }
   if (const std::string_view note = state_note(node->shown.state, assumed); !note.empty())
     node->notes.emplace(node->notes.begin(), note);
   if (assumed) node->notes.emplace_back(kAssumedBaseline);
+  if ((assumed || view.no_operator) && needs_operator(node->next)) node->next = behind_an_operator(view, node->next);
   print(*node, view, question.form, out);
   const bool wrong =
       std::ranges::any_of(node->findings, [](const Finding& f) { return f.severity == Severity::error; });
@@ -229,8 +255,11 @@ void print_explanation(const NodeExplanation& explanation, std::ostream& out, st
 }
 
 k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, const std::string& ns) {
-  const auto refuse = [] {
-    return k8s::fail(k8s::Reason::invalid, "give NODE, NAMESPACE/POD, node NAME, or pod [NAMESPACE/]NAME");
+  const auto refuse = [&] {
+    constexpr std::string_view kForms = "give NODE, NAMESPACE/POD, node NAME, or pod [NAMESPACE/]NAME";
+    return k8s::fail(k8s::Reason::invalid, what.empty() ? std::string(kForms)
+                                                        : fmt::format("'{}' names neither a node nor a pod: {}",
+                                                                      fmt::join(what, " "), kForms));
   };
   if (what.empty() || what.size() > 2) return refuse();
   ExplainTarget out;
@@ -316,13 +345,16 @@ asio::awaitable<int> explain_in(Session session, ExplainOptions explain, Planner
 int run_explain(const ExplainOptions& explain, const Options& options, std::istream& in, std::ostream& out,
                 std::ostream& err) {
   const auto usage = [&](const std::string& why) {
-    err << kCommand << ": " << why << "\n";
+    print_line(err, "{}: {}", kCommand, why);
     return 2;
   };
   if (!explain.files.empty()) {
     const std::string ns = explain.pod_namespace.empty() ? "default" : explain.pod_namespace;
     const k8s::Result<ExplainTarget> target = explain_target(explain.what, ns);
-    if (!target) return usage(target.error().message);
+    if (!target) {
+      const bool words = explain.what.size() > 1;
+      return usage(target.error().message + (words ? "; each file needs an -f of its own" : ""));
+    }
     Question question;
     question.target = *target;
     question.form = explain.form;
@@ -335,7 +367,8 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
     if (!view) return usage(view.error().message);
     if (target->pod) question.pod_json = pod_in(*files, target->key);
     if (target->pod && question.pod_json.empty())
-      return usage(fmt::format("pod {} not found", k8s::to_string(target->key)));
+      return usage(fmt::format("pod {} not found in {}; a pod is named NAMESPACE/POD", k8s::to_string(target->key),
+                               fmt::join(explain.files, ", ")));
     return answer(question, *view, out, err);
   }
   PlannerSettings settings = options.planner_settings();

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/nos.h"
@@ -21,6 +22,7 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/remedy.h"
+#include "reconcilers/explain/root_causes.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/foreign_text.h"
@@ -57,8 +59,6 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
   }
 }
 
-constexpr std::string_view kNoneAllocatable = "NoneAllocatable";
-
 bool expects_gpus(const NodeAssessment& a) {
   return a.expectation != nullptr && (!a.expectation->capacity.empty() || !a.expectation->divisible.empty());
 }
@@ -94,9 +94,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   const ShownState shown = shown_state(pass, node);
   // Without the node's name, so that equal findings of many nodes are printed once.
   if (!node.ready) {
-    out.findings.push_back({Severity::warning, ref, "NodeNotReady",
-                            "the node is NotReady: no new pod gets its GPUs, and it uses 1 slot of maxUnavailable. "
-                            "Look further: `kubectl describe node NODE`"});
+    out.findings.push_back({Severity::warning, ref, std::string(kNodeNotReady), std::string(not_ready_text(false))});
   }
   if (a == nullptr && is_partitioned_by_nos(node)) {
     ++out.plugins["nos"];
@@ -132,29 +130,6 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   add_outage(pass, node, *a, shown, out);
 }
 
-// A default key that does not exist is reported for the nodes (DefaultKeyNotFound, DefaultMissing), and again as
-// ConfigInvalid for a ConfigMap that is right: one problem is enough, and the cause is in the plugin's setting.
-void drop_blamed_config_maps(std::vector<Finding>& findings) {
-  std::set<std::string> defaults;
-  for (const Finding& finding : findings) {
-    if (finding.reason == kDefaultKeyNotFound || finding.reason == kDefaultMissing) defaults.insert(finding.message);
-  }
-  std::erase_if(findings, [&](const Finding& finding) {
-    return finding.reason == kConfigInvalid && finding.object.kind == "ConfigMap" && defaults.contains(finding.message);
-  });
-}
-
-// A node without any allocatable GPU does not show its profile either: that it has none is the problem.
-void drop_drift_of_outages(std::vector<Finding>& findings) {
-  std::set<std::string> out;
-  for (const Finding& finding : findings) {
-    if (finding.reason == kNoneAllocatable && finding.severity == Severity::error) out.insert(finding.object.name);
-  }
-  std::erase_if(findings, [&](const Finding& finding) {
-    return reports_drift(finding) && finding.object.kind == "Node" && out.contains(finding.object.name);
-  });
-}
-
 // Where problems of SharingPolicies can be looked at: not all of them exist, and without the CRDs none does.
 void name_policy_commands(const World& world, std::vector<AuditProblem>& problems) {
   for (AuditProblem& problem : problems) {
@@ -168,12 +143,23 @@ void name_policy_commands(const World& world, std::vector<AuditProblem>& problem
   }
 }
 
-// The command that corrects the ConfigMap, for problems about its invalid profiles.
+// The command that corrects the ConfigMap, for problems about its invalid profiles, or creates it.
 void name_correct_commands(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
   for (AuditProblem& problem : problems) {
-    const ObjectRef& object = problem.objects.front();
-    if (problem.reason == kConfigInvalid && object.kind == "ConfigMap")
-      problem.command = correct_key_command(world, index.impl(), {object.ns, object.name});
+    if (problem.reason != kConfigInvalid && problem.reason != kConfigMapMissing) continue;
+    const auto config_map = std::ranges::find(problem.objects, "ConfigMap", &ObjectRef::kind);
+    if (config_map != problem.objects.end())
+      problem.command = correct_key_command(world, index.impl(), {config_map->ns, config_map->name});
+  }
+}
+
+// In general where the objects of a problem have different policies.
+void name_remedies(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
+  for (AuditProblem& problem : problems) {
+    std::set<std::string_view> remedies;
+    for (const ObjectRef& object : problem.objects)
+      remedies.insert(remedy_here(world, index.impl(), problem.reason, object));
+    problem.remedy = remedies.size() == 1 ? *remedies.begin() : remedy_of(problem.reason);
   }
 }
 
@@ -204,7 +190,6 @@ std::int64_t Audit::objects(Severity severity) const {
 Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   Audit out;
   out.findings = all_findings(snapshot, index);
-  drop_blamed_config_maps(out.findings);
   LostGpus lost;
   std::map<std::string, std::vector<std::string>> pods;
   ReadingPass pass(snapshot, index);
@@ -212,7 +197,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
     const NodeAssessment* a = index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
     add_node(pass, *node, index, out);
-    const GpuCount count = gpus_of(index.impl(), *node, a);
+    const GpuCount count = gpus_of(snapshot.world, snapshot.settings, index.impl(), *node, a);
     lost.add(index.impl(), *node, a, count.lost);
     out.gpus.total += count.total;
     out.gpus.lost += count.lost;
@@ -223,7 +208,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   std::ranges::move(neighbours(snapshot.world, index), std::back_inserter(out.findings));
   std::ranges::move(waiting_rollouts(pass), std::back_inserter(out.findings));
   add_unused_profiles(snapshot.world, index, out);
-  drop_drift_of_outages(out.findings);
+  keep_root_causes(snapshot.world, index, out.findings);
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
   for (Finding& finding : out.findings) finding.message = shown_message(finding.message);
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
@@ -231,6 +216,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
            std::tie(b.severity, b.reason, b.object.kind, b.object.ns, b.object.name, b.message);
   });
   out.problems = merge_findings(out.findings, lost, pods);
+  name_remedies(snapshot.world, index, out.problems);
   name_correct_commands(snapshot.world, index, out.problems);
   name_default_commands(snapshot.world, index, out.problems);
   name_policy_commands(snapshot.world, out.problems);

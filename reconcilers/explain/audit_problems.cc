@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
@@ -24,8 +25,9 @@ std::int64_t amount(const ResourceCounts& counts, const std::string& resource) {
 }
 
 // GPUs of a node that neither GFD nor the record counts: what its plugin serves, with the replicas of one GPU counted
-// once; 0: unknown, because the profile that the plugin runs is not known.
-std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a) {
+// once; 0: unknown, because the profile that the plugin runs is not known. `older_text`: it runs one from before an
+// edit.
+std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, bool older_text) {
   if (a == nullptr || index.installation_of(*a).config_map.empty())
     return amount(node.capacity, std::string(kGpuResource));
   std::int64_t gpus = 0;
@@ -35,7 +37,7 @@ std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const 
   }
   if (gpus > 0) return gpus;
   if (a->measured_gpus > 0) return a->measured_gpus;
-  if (a->expectation != nullptr && a->loaded.revision == a->target) {
+  if (a->expectation != nullptr && a->loaded.revision == a->target && !older_text) {
     for (const auto& [resource, replicas] : a->expectation->divisible)
       gpus += amount(node.capacity, resource) / replicas;
   }
@@ -43,11 +45,11 @@ std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const 
 }
 
 // The share of what the profile makes of the GPUs that is not allocatable, of `total` GPUs, rounded up. What a node
-// with another revision than its target should serve is what its kubelet counts: the target's numbers come later.
-std::int64_t lost_of(const Node& node, const NodeAssessment& a, std::int64_t total) {
+// with another text than its target should serve is what its kubelet counts: the target's numbers come later.
+std::int64_t lost_of(const Node& node, const NodeAssessment& a, std::int64_t total, bool older_text) {
   std::int64_t expected = 0;
   std::int64_t offered = 0;
-  if (a.loaded.revision != a.target) {
+  if (older_text || a.loaded.revision != a.target) {
     for (const auto& [resource, count] : node.capacity) {
       expected += count;
       offered += std::min(count, amount(node.allocatable, std::string(resource.view())));
@@ -95,11 +97,13 @@ std::string command_for(const Finding& finding) {
 
 }  // namespace
 
-GpuCount gpus_of(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a) {
+GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index, const Node& node,
+                 const NodeAssessment* a) {
+  const bool older_text = a != nullptr && edit_not_live(world, settings, index, node, *a);
   GpuCount out;
   out.total = labelled_gpus(node);
   if (a != nullptr) out.total = std::max({out.total, a->counted_devices, a->recorded_gpus, a->had_devices});
-  if (out.total == 0) out.total = served_gpus(index, node, a);
+  if (out.total == 0) out.total = served_gpus(index, node, a, older_text);
   if (out.total == 0) {
     out.unknown = true;
     out.total = 1;
@@ -108,7 +112,7 @@ GpuCount gpus_of(const FleetIndex::Impl& index, const Node& node, const NodeAsse
     out.lost = !node.ready || !serves_gpus(node) ? out.total : 0;
     return out;
   }
-  out.lost = lost_of(node, *a, out.total);
+  out.lost = lost_of(node, *a, out.total, older_text);
   return out;
 }
 

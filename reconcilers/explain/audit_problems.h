@@ -8,6 +8,7 @@
 
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 
@@ -21,7 +22,8 @@ struct GpuCount {
 };
 
 // `assessment` is null where no plugin serves the node.
-[[nodiscard]] GpuCount gpus_of(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* assessment);
+[[nodiscard]] GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index,
+                               const Node& node, const NodeAssessment* assessment);
 
 // What is wrong with the node's own pods of the plugin, GFD and the MPS daemon: "plugin gpu-operator/plugin-x7k2p is
 // not Ready (CrashLoopBackOff: …)", "no pod of DaemonSet gpu-operator/mps runs on the node".
@@ -35,6 +37,7 @@ struct AuditProblem {
   std::vector<ObjectRef> objects;  // Sorted.
   std::int64_t gpus_lost = 0;      // On these nodes, or on those that the DaemonSet, ConfigMap or policy serves.
   std::vector<std::string> pods;   // What operand_problems() says about these nodes, each once.
+  std::string remedy;              // What to do in general.
   std::string command;             // The first thing to type: what shows the cause.
 };
 

@@ -12,9 +12,11 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/change_step.h"
+#include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/pod_choices.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/remedy.h"
+#include "reconcilers/explain/root_causes.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/foreign_text.h"
@@ -114,6 +116,8 @@ std::string source_of(const Node& node, const NodeAssessment& a, const PluginIns
     case EffectiveKey::Source::fallback_empty:
       return "the plugin's fallback `empty`: no sharing";
     case EffectiveKey::Source::error:
+      if (a.blocked_by != nullptr && a.blocked_by->code == kConfigMapMissing)
+        return fmt::format("none (ConfigMap {} does not exist)", installation.id());
       if (const auto value = node.meta.labels.get(label))
         return fmt::format("none (label {}={} names no key of the ConfigMap)", label, shown_value(*value));
       return "none (no label, and the default key is missing)";
@@ -245,6 +249,15 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
   }
 }
 
+void add_setup(const std::vector<Diagnostic>& setup, NodeExplanation& out) {
+  for (const Diagnostic& d : setup) {
+    out.findings.push_back({d.severity,
+                            {"v1", "Node", "", out.node, ""},
+                            d.code,
+                            d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)});
+  }
+}
+
 // What `rollout status` would say to type, for a node that waits for pods or for a person; else that command.
 std::string decision_about(ReadingPass& pass, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
                            const std::vector<std::string>& pod_options) {
@@ -281,11 +294,29 @@ bool reports_drift(const Finding& finding) {
   return finding.reason == kDrift || finding.reason == kPreexistingDrift;
 }
 
+namespace {
+
+// A node that serves what its pods read before an edit has not drifted: the edit is what is said. True if it is one.
+bool name_edit(const Snapshot& snapshot, const FleetIndex& index, Finding& finding) {
+  const Node* node = finding.object.kind == "Node" ? snapshot.world.nodes.find(finding.object.name) : nullptr;
+  const NodeAssessment* a = node == nullptr ? nullptr : index.assessment(finding.object.name);
+  if (a == nullptr || finding.reason != kPreexistingDrift) return false;
+  const auto edited = edit_not_live(snapshot.world, snapshot.settings, index.impl(), *node, *a);
+  if (!edited) return false;
+  finding.reason = kEditNotLive;
+  finding.message = edit_not_live_text(snapshot.world, index.impl(), *a, *edited);
+  return true;
+}
+
+}  // namespace
+
 std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
   std::vector<Finding> out = plan_all(snapshot, index, {.synced = everything_synced}).findings;
   // A node that does not show what its ConfigMap says is an error for whoever asks, though it stops no rollout.
   for (Finding& finding : out) {
-    if (reports_drift(finding) && finding.severity == Severity::warning) finding.severity = Severity::error;
+    if (!reports_drift(finding) || finding.severity != Severity::warning || name_edit(snapshot, index, finding))
+      continue;
+    finding.severity = Severity::error;
   }
   return out;
 }
@@ -326,14 +357,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     }
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);
-    if (a->setup != nullptr && !unknown) {
-      for (const Diagnostic& d : *a->setup) {
-        out.findings.push_back({d.severity,
-                                {"v1", "Node", "", out.node, ""},
-                                d.code,
-                                d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)});
-      }
-    }
+    if (a->setup != nullptr && !unknown) add_setup(*a->setup, out);
   }
   add_notes(index.impl(), *node, a, out);
   add_consumers(snapshot, out);
@@ -342,7 +366,10 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     if (mine && std::ranges::find(out.findings, finding) == out.findings.end()) out.findings.push_back(finding);
   }
   if (auto ignored = ignored_hold(*node)) out.findings.push_back(*std::move(ignored));
-  for (Finding& finding : out.findings) finding.message = shown_message(finding.message);
+  for (Finding& finding : out.findings) {
+    finding.message = shown_message(finding.message);
+    out.remedies[finding.reason] = remedy_here(snapshot.world, index.impl(), finding.reason, finding.object);
+  }
   out.next = next_step(snapshot.world, index.impl(), snapshot.settings, *node, a, out.shown.state);
   if (a != nullptr) out.options = pod_choices(pass, *node, *a);
   if (out.next == kRolloutStatusCommand) out.next = decision_about(pass, index.impl(), *node, *a, out.options);

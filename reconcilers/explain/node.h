@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -56,6 +57,8 @@ struct NodeExplanation {
   std::vector<std::string> consumers;  // "team-a/train-0: nvidia.com/gpu=1"
   // The planners' findings about this node and its setup.
   std::vector<Finding> findings;
+  // What to do about them, by reason.
+  std::map<std::string, std::string_view, std::less<>> remedies;
   // What can end a wait for pods, each with whoever decides it (pod_choices.h). Empty: there is nothing to decide.
   std::vector<std::string> options;
   // The one command to continue with; empty: no action is needed.

@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "reconcilers/checks/catalogue.h"
-
 namespace gso {
 
 using Json = nlohmann::ordered_json;
@@ -39,7 +37,8 @@ Json explanation_json(const NodeExplanation& e) {
   Json findings = Json::array();
   for (const Finding& finding : e.findings) {
     findings.push_back(to_json(finding));
-    findings.back()["remedy"] = remedy_of(finding.reason);
+    const auto remedy = e.remedies.find(finding.reason);
+    findings.back()["remedy"] = remedy == e.remedies.end() ? std::string_view() : remedy->second;
   }
   Json pods = Json::array();
   for (const auto& pod : e.pods) {

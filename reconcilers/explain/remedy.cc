@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "reconcilers/checks/catalogue.h"
@@ -83,9 +84,8 @@ class Chooser {
     if (policy != nullptr && (policy->inline_profile || a_.wrong_key))
       return fill("kubectl edit sharingpolicies.gpusharing.dev {policy}");
     const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
-    if (config_map == nullptr) return fill("kubectl get configmap {configmap} --namespace {namespace}");
-    if (misses_default(a_)) return default_key_command(world_, index_, a_);
-    if (!config_map->data.contains(std::string(a_.key.view())))
+    if (config_map != nullptr && misses_default(a_)) return default_key_command(world_, index_, a_);
+    if (config_map != nullptr && !config_map->data.contains(std::string(a_.key.view())))
       return fill("kubectl edit configmap {configmap} --namespace {namespace}");
     return correct_key_command(world_, index_, installation_.config_map_key());
   }
@@ -128,6 +128,13 @@ std::string crash_log(const FleetIndex::Impl& index, const Node& node, const Nod
 
 }  // namespace
 
+bool needs_operator(std::string_view command) {
+  constexpr std::string_view kRollout = "gpu-sharing-operator rollout ";
+  if (!command.starts_with(kRollout)) return false;
+  const std::string_view verb = command.substr(kRollout.size());
+  return !verb.starts_with("undo") && !verb.starts_with("diff");
+}
+
 std::string command_here(const World& world, std::string command) {
   return command == kRolloutStatusCommand && !world.policies_served ? "gpu-sharing-operator status"
                                                                     : std::move(command);
@@ -158,7 +165,33 @@ std::string announced_default_command(const FleetIndex::Impl& index, const NodeA
   return by_default_key ? set_default_key_command(installation, plugin->default_key) : std::string();
 }
 
+namespace {
+
+// Creates a ConfigMap that does not exist, with the keys that the plugin or its nodes name: the default, and labels.
+std::string create_command(const World& world, const FleetIndex::Impl& index, const ObjectKey& config_map) {
+  std::set<std::string> keys;
+  for (const PluginInstallation& installation : index.discovery.installations) {
+    const Operand* plugin = installation.config_map_key() == config_map ? first_plugin(installation) : nullptr;
+    if (plugin != nullptr && !plugin->default_key.empty()) keys.insert(plugin->default_key);
+  }
+  for (const auto& [key, node] : world.nodes.all()) {
+    const NodeAssessment* a = index.find(key.name);
+    if (a == nullptr || index.installation_of(*a).config_map_key() != config_map) continue;
+    const auto named = node->meta.labels.get(config_label(index.installation_of(*a), *node));
+    if (named && !named->empty()) keys.emplace(*named);
+  }
+  if (keys.empty()) keys.insert("KEY");
+  std::string out = fmt::format("kubectl create configmap {} --namespace {}", config_map.name, config_map.ns);
+  for (const std::string& key : keys) out += fmt::format(" --from-file={0}={0}.yaml", key);
+  return out + "  # with the profile of each key in its file";
+}
+
+}  // namespace
+
 std::string correct_key_command(const World& world, const FleetIndex::Impl& index, const ObjectKey& config_map) {
+  if (world.unsynced_namespaces.contains(config_map.ns))
+    return fmt::format("kubectl get configmap {} --namespace {}", config_map.name, config_map.ns);
+  if (world.configmaps.find(config_map) == nullptr) return create_command(world, index, config_map);
   const std::string id = k8s::to_string(config_map);
   const bool restores = std::ranges::any_of(index.profile_rollouts, [&](const auto& entry) {
     const RolloutKey& in_use = entry.first;
@@ -197,6 +230,81 @@ std::string command_of_reason(const World& world, const FleetIndex::Impl& index,
   return Chooser(world, index, node, a).fill(known->command);
 }
 
+std::optional<ServingObstacle> obstacle_of(const NodeAssessment& a) {
+  if (a.setup != nullptr) {
+    for (const Diagnostic& d : *a.setup) {
+      const Check* check = d.severity == Severity::error ? find_check(d.code) : nullptr;
+      if (check != nullptr && !check->blocks.empty()) return ServingObstacle{check->blocks, d.message};
+    }
+  }
+  if (!a.taint.empty())
+    return ServingObstacle{kTaintNotTolerated, fmt::format("the node has the taint {}", a.taint.view())};
+  if (!a.reload_obstacle.empty()) return ServingObstacle{{}, std::string(a.reload_obstacle.view())};
+  return std::nullopt;
+}
+
+namespace {
+
+// Ends what keeps the node from its change; empty: the reason has no command.
+std::string obstacle_command(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
+                             const Node& node, const NodeAssessment& a, std::string_view reason) {
+  const Chooser chooser(world, index, node, a);
+  if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
+  if (reason == kConfigInvalid) return chooser.correct_invalid();
+  if (reason == kTaintNotTolerated) return fmt::format("kubectl describe node {}", node.meta.name);
+  if (reason == kChangeUnreadable) {
+    return fmt::format(
+        "kubectl annotate node {} {}-  # if no change is in progress there; then uncordon the node if it is still "
+        "cordoned",
+        node.meta.name, kChangeAnnotation);
+  }
+  if (reason == kOwnedUnreadable) return fmt::format("kubectl annotate node {} {}-", node.meta.name, kOwnedAnnotation);
+  if (reason == kDeferralUnreadable)
+    return fmt::format("kubectl annotate node {} {}-", node.meta.name, kDeferredAnnotation);
+  return command_of_reason(world, index, settings, node, a, reason);
+}
+
+// Of a node that does not show the profile that it should run, or might not run it: what would keep its pods from
+// serving comes before any restart. Empty: nothing would.
+std::string before_a_restart(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
+                             const Node& node, const NodeAssessment& a) {
+  const std::optional<ServingObstacle> obstacle = obstacle_of(a);
+  if (!obstacle || obstacle->reason.empty()) return {};
+  std::string command = obstacle_command(world, index, settings, node, a, obstacle->reason);
+  return command.empty() ? Chooser(world, index, node, a).fill("kubectl get daemonsets --namespace {namespace} -o wide")
+                         : std::move(command);
+}
+
+}  // namespace
+
+namespace {
+
+// The policy that governs the object; null: none is known.
+const SharingPolicy* policy_of(const World& world, const FleetIndex::Impl& index, const ObjectRef& object) {
+  std::string policy;
+  if (object.kind == "Node") {
+    const NodeAssessment* a = index.find(object.name);
+    if (a != nullptr) policy = a->policy.view();
+  } else if (object.kind == "SharingRollout") {
+    const SharingRollout* rollout = world.rollouts.find(object.name);
+    if (rollout != nullptr) policy = rollout->policy;
+  } else if (object.kind == "SharingPolicy") {
+    policy = object.name;
+  }
+  return policy.empty() ? nullptr : &index.policy(world, policy);
+}
+
+}  // namespace
+
+std::string_view remedy_here(const World& world, const FleetIndex::Impl& index, std::string_view reason,
+                             const ObjectRef& object) {
+  const SharingPolicy* policy = reason == kWaitingForWorkloads ? policy_of(world, index, object) : nullptr;
+  if (policy == nullptr || policy->rollout.workloads != WorkloadMode::evict) return remedy_of(reason);
+  if (policy->rollout.evict_bare_pods) return "wait, delete the pods, or set `workloads: Interrupt`";
+  return "wait, delete the pods, or set `workloads: Interrupt`, or for pods without a controller "
+         "`rollout.evictBarePods: true`";
+}
+
 std::string hold_remedy(const Node& node) {
   const bool labelled = hold_of(node).starts_with("label");
   return fmt::format(
@@ -221,23 +329,13 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
   // A hold is lifted last: the obstacle remains without it.
   const std::string_view shown = shown_reason(*a);
   const std::string_view reason = shown.empty() && a->is_held() ? a->holder : shown;
-  if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
-  if (reason == kConfigInvalid) return chooser.correct_invalid();
-  if (reason == kTaintNotTolerated) {
-    return fmt::format("kubectl describe node {}", node.meta.name);
-  }
   if (reason == kHeld) return {};  // Whoever set the hold decides when it ends: hold_remedy().
-  if (reason == kChangeUnreadable) {
-    return fmt::format(
-        "kubectl annotate node {} {}-  # if no change is in progress there; then uncordon the node if it is still "
-        "cordoned",
-        node.meta.name, kChangeAnnotation);
-  }
-  if (reason == kOwnedUnreadable) return fmt::format("kubectl annotate node {} {}-", node.meta.name, kOwnedAnnotation);
-  if (reason == kDeferralUnreadable)
-    return fmt::format("kubectl annotate node {} {}-", node.meta.name, kDeferredAnnotation);
-  if (std::string command = command_of_reason(world, index, settings, node, *a, reason); !command.empty())
+  if (std::string command = obstacle_command(world, index, settings, node, *a, reason); !command.empty())
     return command;
+  const bool adoptable = state == kPreexistingDrift || state == kUnproven;
+  if (adoptable || state == kDrift) {
+    if (std::string command = before_a_restart(world, index, settings, node, *a); !command.empty()) return command;
+  }
   // A retry of what crashes fails again.
   if (std::string log = crash_log(index, node, *a); !log.empty()) return log;
   if (a->phase == Phase::failed) {
@@ -253,8 +351,8 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
   if (!a->matches()) {
     if (std::string pod = failed_pod_command(index, node, *a); !pod.empty()) return pod;
   }
-  const bool adoptable = state == kPreexistingDrift || state == kUnproven;
-  if (adoptable && world.policies_served) return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");
+  if (adoptable && world.policies_served && !obstacle_of(*a))
+    return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");
   if (adoptable || !a->matches())
     return chooser.fill("kubectl get pods --namespace {namespace} --field-selector spec.nodeName={node} -o wide");
   return {};

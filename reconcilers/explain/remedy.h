@@ -1,10 +1,12 @@
 // The one command to continue with, for a node in its state.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
@@ -18,6 +20,17 @@ inline constexpr std::string_view kRolloutStatusCommand = "gpu-sharing-operator 
 // The command as it works in this cluster: without SharingRollouts `rollout status` has nothing to show, and `status`
 // shows the nodes of a rollout.
 [[nodiscard]] std::string command_here(const World& world, std::string command);
+
+// The operator carries the command out (`rollout start`, `rollout approve`), or it shows what the operator does.
+[[nodiscard]] bool needs_operator(std::string_view command);
+
+// What would keep the node's pods from serving its profile if they were restarted.
+struct ServingObstacle {
+  std::string_view reason;  // Of labels.h, "Why a node is Blocked"; empty: none of them.
+  std::string message;
+};
+// Of a node that runs its target as far as that is known: nothing blocks it, because it needs no change. nullopt: none.
+[[nodiscard]] std::optional<ServingObstacle> obstacle_of(const NodeAssessment& assessment);
 
 // For the node, as explain_node() shows it (`state`); `assessment` is null if no plugin serves the node. Empty: no
 // action is needed. The command changes the node's profile where it is chosen: in the policy, by another owner's label,
@@ -37,6 +50,11 @@ inline constexpr std::string_view kRolloutStatusCommand = "gpu-sharing-operator 
                                             const PlannerSettings& settings, const Node& node,
                                             const NodeAssessment& assessment, std::string_view reason);
 
+// remedy_of() for a finding about that object (a Node, SharingRollout or SharingPolicy), without what its policy says
+// already.
+[[nodiscard]] std::string_view remedy_here(const World& world, const FleetIndex::Impl& index, std::string_view reason,
+                                           const ObjectRef& object);
+
 // Why the hold of the node stays, and the command of whoever set it: it is no step for anyone else.
 [[nodiscard]] std::string hold_remedy(const Node& node);
 
@@ -48,7 +66,8 @@ inline constexpr std::string_view kRolloutStatusCommand = "gpu-sharing-operator 
                                               const NodeAssessment& assessment);
 // Takes back an announced default key that would leave the node without GPUs; empty: something else would, or nothing.
 [[nodiscard]] std::string announced_default_command(const FleetIndex::Impl& index, const NodeAssessment& assessment);
-// Corrects an invalid or missing text in the ConfigMap. It names `rollout undo` only where that has a text to restore.
+// Corrects an invalid or missing text in the ConfigMap, or creates a ConfigMap that does not exist. It names `rollout
+// undo` only where that has a text to restore.
 [[nodiscard]] std::string correct_key_command(const World& world, const FleetIndex::Impl& index,
                                               const ObjectKey& config_map);
 

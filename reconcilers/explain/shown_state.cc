@@ -11,6 +11,7 @@
 #include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/explain/change_step.h"
+#include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
@@ -179,6 +180,8 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
   if (phase == Phase::blocked || (phase == Phase::held && why != kHeld)) {
     shown.state = fmt::format("{}({})", to_string(phase), why);
     if (phase == Phase::held && why == a.holder) shown.message = describe_holder(a.holder, node);
+  } else if (const auto edited = edit_not_live(pass.world(), pass.settings(), pass.index(), node, a)) {
+    shown.message = edit_not_live_text(pass.world(), pass.index(), a, *edited);
   } else if (drifts(a)) {
     const std::string stopped = pass.why_not_repaired(node.meta.name, a);
     shown.message = drift_text(a) + (stopped.empty() ? "" : "; not repaired: " + stopped);

@@ -1,5 +1,5 @@
 """What `audit` reports about a fleet: nodes that serve nothing, and rollouts that have stopped."""
-from scenario import INVALID, expect, expect_that, fleet, mps, scenario, ts
+from scenario import INVALID, Cluster, expect, expect_that, fleet, mps, scenario, ts
 
 
 def audited(c, reason, severity):
@@ -23,6 +23,43 @@ def an_audit_names_a_ready_node_that_serves_no_gpu():
     c.serve("n02", 0)
     c.wait("30m")
     expect("status and nodes", audited(c, "NoneAllocatable", "error"), (1, ["n02"]))
+
+
+def without_an_operator(text):
+    """Three nodes that run the text, and no operator has ever looked at them."""
+    c = Cluster({"any": text})
+    c.add_nodes("n01", "n02", "n03")
+    c.wait("15m")
+    c.react()
+    return c
+
+
+@scenario
+def an_audit_of_an_edit_that_no_pod_has_read_counts_no_gpu_as_lost():
+    """Without an operator a profile is edited, and the nodes serve the one before: `audit` warns that the edit is not live, names what to do, and ends with 0."""
+    c = without_an_operator(ts(4))
+    c.wait("1h")
+    c.edit(any=ts(8))
+    c.wait("1h")
+    expect("status and nodes", audited(c, "EditNotLive", "warning"), (0, ["n01", "n02", "n03"]))
+    status, document = c.run_audit()
+    expect("GPUs", document["gpus"], {"total": 6, "unusable": 0, "uncountedNodes": 0})
+    expect_texts(document["problems"][0]["message"], "is not live", "restart the plugin's pods node by node")
+
+
+@scenario
+def an_audit_of_pods_that_do_not_show_what_they_have_read_counts_what_is_lost():
+    """Without an operator the pods of one node are newer than the edit and serve less than it says: that is drift, and an error."""
+    c = without_an_operator(ts(4))
+    c.edit(any=ts(8))
+    c.wait("1h")
+    c.restart(*c.nodes())
+    c.wait("1h")
+    c.react()
+    c.serve("n02", 12)
+    c.wait("1h")
+    expect("status and nodes", audited(c, "PreexistingDrift", "error"), (1, ["n02"]))
+    expect("unusable GPUs", c.run_audit()[1]["gpus"]["unusable"], 1)
 
 
 @scenario

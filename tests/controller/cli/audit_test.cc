@@ -117,6 +117,44 @@ TEST(Audit, ANodeThatRunsAnotherProfileThanItsConfigMapIsAnError) {
   EXPECT_EQ(Json::parse(found.out)["gpus"], (Json{{"total", 4}, {"unusable", 2}, {"uncountedNodes", 0}}));
 }
 
+// The ConfigMap as a person edited it last at that time; the pods of pod() are of 2026-01-02.
+std::string edited_at(const std::string& time) {
+  return config_map("timeSlicing",
+                    ", creationTimestamp: '2026-01-01T00:00:00Z', managedFields: [{manager: "
+                    "kubectl-edit, operation: Update, apiVersion: v1, time: '" +
+                        time + "', fieldsType: FieldsV1, fieldsV1: {'f:data': {'f:any': {}}}}]");
+}
+
+// Without an operator nothing restarts pods after an edit: they serve what they read before it, and no GPU is lost.
+TEST(Audit, AnEditThatNoPodHasReadIsNotLiveAndCostsNoGpu) {
+  struct Case {
+    const char* what;
+    const char* edited;
+    int serves;
+    int code;
+    int unusable;
+    const char* reason;
+  };
+  for (const Case& c :
+       {Case{"after the pods started", "2026-01-03T00:00:00Z", 6, 0, 0, "EditNotLive"},
+        Case{"before the pods started", "2026-01-01T12:00:00Z", 6, 1, 1, "PreexistingDrift"},
+        Case{"after the pods started, and no GPU is left", "2026-01-03T00:00:00Z", 0, 1, 2, "NoneAllocatable"}}) {
+    const Outcome found = audit(edited_at(c.edited) + kPlugin + node("n1", 2, c.serves) + pod("plugin", "n1", true));
+    EXPECT_EQ(found.code, c.code) << c.what << found.out;
+    const Json answer = Json::parse(found.out);
+    EXPECT_EQ(answer["gpus"], (Json{{"total", 2}, {"unusable", c.unusable}, {"uncountedNodes", 0}})) << c.what;
+    ASSERT_EQ(answer["problems"].size(), 1U) << c.what << found.out;
+    EXPECT_EQ(answer["problems"][0]["reason"], c.reason) << c.what;
+  }
+  const Outcome text =
+      audit(edited_at("2026-01-03T00:00:00Z") + kPlugin + node("n1", 2, 6) + pod("plugin", "n1", true), "text");
+  EXPECT_THAT(text.out, AllOf(HasSubstr("\n0 errors, 1 warning, 0 infos\n"),
+                              HasSubstr("\nwarning EditNotLive: the last edit of ConfigMap gpu-operator/c "
+                                        "(2026-01-03T00:00:00Z) is not live on the node: "),
+                              HasSubstr("restart the plugin's pods node by node")))
+      << text.out;
+}
+
 TEST(Audit, ReplicasAreNoGpusOfANodeWhoseGpusAnAnnotationNames) {
   const std::string annotated = R"(---
 {apiVersion: v1, kind: Node, metadata: {name: n1, labels: {nvidia.com/gpu.present: 'true'}, annotations:

@@ -250,6 +250,25 @@ TEST(CommandLine, NoTextOfAClusterForgesALine) {
   }
 }
 
+TEST(CommandLine, WhatExplainCannotFindIsNamedWithTheFormsThatItTakes) {
+  const std::string nodes = "{kind: Node, metadata: {name: gpu-02}}\n---\n{kind: Node, metadata: {name: gpu-01}}\n";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
+      {{"explain", "a/b/c", "-f", "-"},
+       "'a/b/c' names neither a node nor a pod: give NODE, NAMESPACE/POD, node NAME, or pod [NAMESPACE/]NAME\n"},
+      {{"explain", "gpu-01", "-f", "-", "other.yaml"},
+       "'gpu-01 other.yaml' names neither a node nor a pod: give NODE, NAMESPACE/POD, node NAME, or pod "
+       "[NAMESPACE/]NAME; each file needs an -f of its own\n"},
+      {{"explain", "gpu-03", "-f", "-"},
+       "node gpu-03 not found; a pod is named NAMESPACE/POD; nodes: gpu-01, gpu-02; did you mean 'gpu-01'?\n"},
+      {{"explain", "team/train", "-f", "-"}, "pod team/train not found in -; a pod is named NAMESPACE/POD\n"},
+  };
+  for (const auto& [arguments, expected] : table) {
+    const Outcome found = call(arguments, nodes);
+    EXPECT_EQ(found.code, 2) << arguments[1];
+    EXPECT_EQ(found.err, "gpu-sharing-operator explain: " + expected);
+  }
+}
+
 // --- What the offline commands read.
 
 class Files : public testing::Test {

@@ -1,12 +1,72 @@
 // Commands that explain proposes, as they work in the cluster at hand.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/remedy.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
+#include "tests/reconcilers/explain/explained.h"
 
 namespace gso {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kMps = R"(    sharing:
+      mps:
+        resources:
+        - {name: nvidia.com/gpu, replicas: 4})";
+constexpr const char* kAdopt = "gpu-sharing-operator rollout start default --adopt";
+
+// Without that DaemonSet the plugin waits forever: whoever restarts the node's pods loses the GPUs that it has.
+TEST(Remedy, NoDriftIsAdoptedWhereAFindingSaysThatThePodsCouldNotServe) {
+  for (const auto& [profile, next] :
+       {std::pair(kSliced, kAdopt), std::pair(kMps, "kubectl get daemonsets --namespace gpu-operator -o wide")}) {
+    Explained explained(cluster(profile, "", R"(nvidia.com/gpu: "2")"));
+    explained.world.policies_served = true;
+    const NodeExplanation out = explained.node("gpu-1");
+    EXPECT_EQ(out.shown.state, "PreexistingDrift");
+    EXPECT_EQ(out.next, next);
+  }
+}
+
+TEST(Remedy, AConfigMapThatDoesNotExistIsCreatedWithTheKeysThatNodesUse) {
+  std::string manifests = cluster(kSliced, ", nvidia.com/device-plugin.config: t4", R"(nvidia.com/gpu: "0")");
+  const std::string name = "metadata: {name: plugin-config, ";
+  manifests.replace(manifests.find(name), name.size(), "metadata: {name: another, ");
+  EXPECT_EQ(Explained(manifests).node("gpu-1").next,
+            "kubectl create configmap plugin-config --namespace gpu-operator --from-file=any=any.yaml "
+            "--from-file=t4=t4.yaml  # with the profile of each key in its file");
+}
+
+TEST(Remedy, APolicyThatEvictsIsNotToldToEvict) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  const auto remedy = [&](WorkloadMode mode, bool bare) {
+    SharingPolicy policy;
+    policy.meta.name = kDefaultPolicy;
+    policy.rollout.workloads = mode;
+    policy.rollout.evict_bare_pods = bare;
+    explained.world.policies.apply(policy);
+    explained.index.note_everything_changed();
+    explained.index.refresh(explained.world, explained.settings);
+    return std::string(remedy_here(explained.world, explained.index.impl(), kWaitingForWorkloads, node_ref("gpu-1")));
+  };
+  EXPECT_EQ(remedy(WorkloadMode::wait_for_idle, false), remedy_of(kWaitingForWorkloads));
+  EXPECT_THAT(remedy(WorkloadMode::evict, false),
+              testing::AllOf(Not(HasSubstr("`workloads: Evict`")), HasSubstr("`rollout.evictBarePods: true`")));
+  EXPECT_THAT(remedy(WorkloadMode::evict, true), Not(HasSubstr("vict")));
+}
+
+TEST(Remedy, WhatOnlyAnOperatorCarriesOutIsKnown) {
+  EXPECT_TRUE(needs_operator(kAdopt));
+  EXPECT_TRUE(needs_operator(kRolloutStatusCommand));
+  EXPECT_FALSE(needs_operator("gpu-sharing-operator rollout undo --dry-run"));
+  EXPECT_FALSE(needs_operator("kubectl describe node n"));
+}
 
 // `rollout status` answers there that the CRDs are missing: whoever follows the advice goes round in a circle.
 TEST(Remedy, WithoutSharingRolloutsTheProgressIsShownByStatus) {

@@ -1,0 +1,151 @@
+// See root_causes.h.
+#include "reconcilers/explain/root_causes.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "reconcilers/checks/check.h"
+#include "reconcilers/explain/edit_not_live.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/remedy.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
+
+namespace gso {
+namespace {
+
+bool is_about_node(const Finding& finding) {
+  return finding.object.kind == "Node";
+}
+
+// A default key that does not exist is reported for the nodes (DefaultKeyNotFound, DefaultMissing), and again as
+// ConfigInvalid for a ConfigMap that is right: one problem is enough, and the cause is in the plugin's setting.
+void drop_blamed_config_maps(std::vector<Finding>& findings) {
+  std::set<std::string> defaults;
+  for (const Finding& finding : findings) {
+    if (finding.reason == kDefaultKeyNotFound || finding.reason == kDefaultMissing) defaults.insert(finding.message);
+  }
+  std::erase_if(findings, [&](const Finding& finding) {
+    return finding.reason == kConfigInvalid && finding.object.kind == "ConfigMap" && defaults.contains(finding.message);
+  });
+}
+
+// A ConfigMap that does not exist is reported for the DaemonSets that mount it or the ClusterPolicy that names it, and
+// as ConfigInvalid for its nodes: the second becomes an object of the first problem, for the GPUs that it costs.
+void join_missing_config_maps(const World& world, std::vector<Finding>& findings) {
+  for (Finding& finding : findings) {
+    const ObjectRef& object = finding.object;
+    if (finding.reason != kConfigInvalid || object.kind != "ConfigMap") continue;
+    const ObjectKey key{object.ns, object.name};
+    if (world.configmaps.find(key) != nullptr) continue;
+    const std::string name = "ConfigMap " + k8s::to_string(key) + " ";
+    const auto same = std::ranges::find_if(findings, [&](const Finding& other) {
+      return other.reason == kConfigMapMissing && other.message.starts_with(name);
+    });
+    if (same == findings.end()) continue;
+    finding.severity = same->severity;
+    finding.reason = same->reason;
+    finding.message = same->message;
+  }
+}
+
+// What follows from a kubelet that does not report: nothing else about what the node shows is known to be wrong.
+void drop_consequences_of_not_ready(std::vector<Finding>& findings) {
+  static constexpr std::array kConsequences{kNodesNotReady, kDrift,       kPreexistingDrift,
+                                            kUnproven,      kEditNotLive, kLabelsMissing};
+  std::set<std::string> not_ready;
+  for (const Finding& finding : findings) {
+    if (finding.reason == kNodeNotReady) not_ready.insert(finding.object.name);
+  }
+  const auto follows = [&](const Finding& finding) {
+    return is_about_node(finding) && not_ready.contains(finding.object.name) &&
+           std::ranges::find(kConsequences, finding.reason) != kConsequences.end();
+  };
+  std::set<std::string> differ;
+  for (const Finding& finding : findings) {
+    if (follows(finding)) differ.insert(finding.object.name);
+  }
+  std::erase_if(findings, follows);
+  for (Finding& finding : findings) {
+    if (finding.reason == kNodeNotReady && differ.contains(finding.object.name)) finding.message = not_ready_text(true);
+  }
+}
+
+// A node without any allocatable GPU does not show its profile either: that it has none is the problem.
+void drop_drift_of_outages(std::vector<Finding>& findings) {
+  std::set<std::string> out;
+  for (const Finding& finding : findings) {
+    if (finding.reason == kNoneAllocatable && finding.severity == Severity::error) out.insert(finding.object.name);
+  }
+  std::erase_if(findings, [&](const Finding& finding) {
+    return reports_drift(finding) && is_about_node(finding) && out.contains(finding.object.name);
+  });
+}
+
+// The finding that says why the node, which runs its target, cannot serve: an error of a check that would block it.
+// Many equal nodes have one about their plugin's DaemonSet.
+Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const std::string& node,
+                         std::vector<Finding>& findings) {
+  if (a.phase != Phase::up_to_date || a.setup == nullptr) return nullptr;
+  const PluginInstallation& installation = index.impl().installation_of(a);
+  for (const Diagnostic& d : *a.setup) {
+    const Check* check = d.severity == Severity::error ? find_check(d.code) : nullptr;
+    if (check == nullptr || check->blocks.empty()) continue;
+    for (Finding& finding : findings) {
+      if (finding.reason != d.code) continue;
+      const ObjectRef& object = finding.object;
+      if (is_about_node(finding) && object.name == node) return &finding;
+      const bool of_plugin =
+          object.kind == "DaemonSet" && std::ranges::any_of(installation.operands, [&](const Operand& operand) {
+            return operand.key == ObjectKey{object.ns, object.name};
+          });
+      if (of_plugin && finding.message.find(d.message) != std::string::npos) return &finding;
+    }
+  }
+  return nullptr;
+}
+
+// That no GPU is allocatable is a consequence where a finding says why the node cannot serve.
+void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findings) {
+  constexpr std::string_view kConsequence = "; none of the node's GPUs is allocatable";
+  std::set<std::string> explained;
+  for (const Finding& finding : findings) {
+    if (finding.reason == kNoneAllocatable) explained.insert(finding.object.name);
+  }
+  std::set<Finding*> causes;
+  std::erase_if(explained, [&](const std::string& node) {
+    const NodeAssessment* a = index.assessment(node);
+    Finding* cause = a == nullptr ? nullptr : cause_of_outage(index, *a, node, findings);
+    if (cause != nullptr && is_about_node(*cause)) causes.insert(cause);
+    return cause == nullptr;
+  });
+  for (Finding* cause : causes) {
+    if (cause->message.find("has 0 GPUs") == std::string::npos) cause->message += kConsequence;
+  }
+  std::erase_if(findings, [&](const Finding& finding) {
+    return (finding.reason == kNoneAllocatable || reports_drift(finding)) && is_about_node(finding) &&
+           explained.contains(finding.object.name);
+  });
+}
+
+}  // namespace
+
+std::string_view not_ready_text(bool differs) {
+  return differs ? "the node is NotReady: no new pod gets its GPUs, what its profile should show is not there or not "
+                   "known, and it uses 1 slot of maxUnavailable. Look further: `kubectl describe node NODE`"
+                 : "the node is NotReady: no new pod gets its GPUs, and it uses 1 slot of maxUnavailable. Look "
+                   "further: `kubectl describe node NODE`";
+}
+
+void keep_root_causes(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {
+  drop_blamed_config_maps(findings);
+  join_missing_config_maps(world, findings);
+  drop_consequences_of_not_ready(findings);
+  drop_explained_outages(index, findings);
+  drop_drift_of_outages(findings);
+}
+
+}  // namespace gso

@@ -1,0 +1,25 @@
+// Findings that follow from another finding of an audit: one cause is one problem, which names its consequences.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+// Reasons that only an audit has.
+inline constexpr std::string_view kNodeNotReady = "NodeNotReady";
+inline constexpr std::string_view kNoneAllocatable = "NoneAllocatable";
+// A check of objects: pods mount a ConfigMap that does not exist.
+inline constexpr std::string_view kConfigMapMissing = "ConfigMapMissing";
+
+// Of a node that is NotReady. `differs`: it does not show its profile either.
+[[nodiscard]] std::string_view not_ready_text(bool differs);
+
+// Leaves the causes among all findings of the audit. The index is refreshed.
+void keep_root_causes(const World& world, const FleetIndex& index, std::vector<Finding>& findings);
+
+}  // namespace gso

@@ -1,0 +1,73 @@
+// One cause is one problem of the audit, which names its consequences.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "reconcilers/explain/audit.h"
+#include "tests/reconcilers/explain/explained.h"
+
+namespace gso {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<AuditProblem> problems(const std::string& manifests) {
+  Explained explained(manifests);
+  std::vector<AuditProblem> out = audit(explained.snapshot(), explained.index).problems;
+  std::erase_if(out, [](const AuditProblem& problem) { return problem.severity == Severity::info; });
+  return out;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(RootCauses, OfANodeThatIsNotReadyItsDriftIsAConsequence) {
+  const auto found = problems(replaced(cluster(kSliced, "", R"(nvidia.com/gpu: "2")"), R"(type: Ready, status: "True")",
+                                       R"(type: Ready, status: "Unknown")"));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].reason, "NodeNotReady");
+  EXPECT_THAT(found[0].message, HasSubstr("what its profile should show is not there or not known"));
+  EXPECT_EQ(found[0].gpus_lost, 2);
+}
+
+// The plugin waits forever for an MPS daemon that no DaemonSet runs: that is why no GPU is allocatable.
+TEST(RootCauses, WhatKeepsThePluginFromServingIsTheProblemAndNotThatItServesNothing) {
+  constexpr const char* kMps = R"(    sharing:
+      mps:
+        resources:
+        - {name: nvidia.com/gpu, replicas: 4})";
+  const auto found = problems(cluster(kMps, "", R"(nvidia.com/gpu: "0")"));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].reason, "MPSDaemonMissing");
+  EXPECT_EQ(found[0].severity, Severity::error);
+  EXPECT_THAT(found[0].message, HasSubstr("the node has 0 GPUs"));
+  EXPECT_EQ(found[0].gpus_lost, 2);
+}
+
+TEST(RootCauses, AConfigMapThatDoesNotExistIsReportedOnceForThePodsThatMountItAndTheGpusThatItCosts) {
+  const auto found = problems(replaced(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"),
+                                       "metadata: {name: plugin-config, ", "metadata: {name: another, "));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].reason, "ConfigMapMissing");
+  EXPECT_EQ(found[0].severity, Severity::error);
+  std::vector<std::string> kinds;
+  for (const ObjectRef& object : found[0].objects) kinds.push_back(object.kind);
+  EXPECT_THAT(kinds, ElementsAre("ConfigMap", "DaemonSet"));
+  EXPECT_THAT(found[0].command, HasSubstr("kubectl create configmap plugin-config --namespace gpu-operator"));
+  EXPECT_EQ(found[0].gpus_lost, 2);
+}
+
+TEST(RootCauses, AnOutageThatNothingExplainsIsAProblemOfItsOwn) {
+  const auto found = problems(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].reason, "NoneAllocatable");
+}
+
+}  // namespace
+}  // namespace gso
