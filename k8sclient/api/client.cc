@@ -103,6 +103,10 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
     if (!allowed) co_return Attempt{std::unexpected(allowed.error()), allowed.error()};
   }
   const MonoTime begun = clock_->monotonic();
+  if (begun >= call->deadline) {  // Its turn came with the deadline.
+    Error late{Reason::timeout, 0, call->what + ": the deadline passed before it was sent"};
+    co_return Attempt{std::unexpected(late), late, false};
+  }
   HttpRequest request = call->request;
   request.timeout = attempt_timeout(options_.request_timeout, begun, call->deadline);
   request.before_resend = call->before_send;

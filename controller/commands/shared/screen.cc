@@ -251,7 +251,8 @@ std::string wrapped(std::string_view text, std::size_t columns) {
 }
 
 std::string wrapped_prose(std::string_view text, std::size_t columns) {
-  return wrap(text, columns, false);
+  constexpr std::size_t kFewest = 8;  // Less has no room for a word: whatever says so is no terminal with a width.
+  return wrap(text, columns < kFewest ? 0 : columns, false);
 }
 
 std::string page_of(std::string_view text, const Screen& screen) {

@@ -188,9 +188,9 @@ class LiveKeys(unittest.TestCase):
         terminal.wait(lambda rows: rows[4].startswith(BAR) and any(row.startswith("> gpu-12 ") for row in rows))
         terminal.type(b"g")
         terminal.wait_for("> gpu-01 ")
-        self.assertNotIn("TARGET", terminal.screen.grid[0])
+        self.assertNotIn("PROFILE", terminal.screen.grid[0])
         terminal.resize(200, 30)  # Room for all columns.
-        terminal.wait(lambda rows: rows[29].startswith(BAR) and "TARGET" in rows[0])
+        terminal.wait(lambda rows: rows[29].startswith(BAR) and "PROFILE" in rows[0])
         terminal.type(b"q")
         self.ends(terminal)
 

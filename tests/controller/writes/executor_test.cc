@@ -201,6 +201,7 @@ TEST_F(SlowNodes, WhatEndsWhileAPlanIsExecutedIsPlannedAnewBeforeItIsWrittenAgai
   EXPECT_EQ(second.deferred, 1U);
   EXPECT_EQ(ended_late, 1) << "it asks for the next plan";
 
+  sim.clock.run_for(5s);  // No two statuses of an object follow at once.
   execute({status_of("Progressing", 2)});
   EXPECT_THAT(writes(), ElementsAre(status)) << "of a plan that knows it";
   EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 10s)));

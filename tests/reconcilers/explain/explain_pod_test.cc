@@ -462,7 +462,7 @@ TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationGetsTheReason) {
 TEST(ExplainPod, AnErrorComesBeforeAWarningThatStandsBeforeIt) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
   const std::string notes = R"(,"annotations":{"gpu-fraction-container-name":"c","mps":"true"})";
-  const PodExplanation out = explained.pod(by("kai-scheduler", pod("", "", notes)));
+  const PodExplanation out = explained.pod(by("kai-scheduler", pod(R"("nvidia.com/gpu":"1")", "", notes)));
   ASSERT_GE(out.causes.size(), 2U);
   EXPECT_EQ(out.causes[0].code, "MPSWithoutFraction");
   EXPECT_EQ(out.causes[1].code, "AnnotationIgnored");

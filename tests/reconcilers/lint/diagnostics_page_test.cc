@@ -44,6 +44,7 @@ const Codes& other_words() {
                             "GPUs",
                             "Interrupt",
                             "Karpenter",
+                            "Kind",
                             "List",
                             "MPSSidecar",
                             "Node",

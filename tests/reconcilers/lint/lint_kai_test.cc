@@ -64,7 +64,7 @@ TEST(LintKai, ComparesAPodWithTheObjectsBesideIt) {
        pod("gpu-fraction: '0.5'") + kNode +
            "---\n{apiVersion: v1, kind: Pod, metadata: {name: s, namespace: kai-scale-adjust}, spec: {containers: "
            "[{name: "
-           "c}]}}\n",
+           "c, image: i}]}}\n",
        {"KAICannotPlace"}},
       {"a taint that takes the reservation",
        pod("gpu-fraction: '0.5'", ", tolerations: [{key: m, operator: Exists}]") +

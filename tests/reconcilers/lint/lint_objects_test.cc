@@ -85,8 +85,8 @@ TEST(LintObjects, MetadataIsWhatTheApiServerAccepts) {
   expect_rows(rows, "apiVersion: v1\nkind: ConfigMap\nmetadata: ", "\ndata: {any: 'version: v1'}\n");
   EXPECT_EQ(codes_of("apiVersion: v1\nkind: Pod\nspec: {" + kContainers + "}\n"), Codes{"NameMissing"});
   // A Node has no namespace: the API server ignores one.
-  EXPECT_EQ(codes_of("apiVersion: v1\nkind: Node\nmetadata: {name: n, namespace: X}\n"), Codes{});
-  EXPECT_EQ(codes_of("apiVersion: v1\nkind: Node\nmetadata: {name: N}\n"), Codes{"NameInvalid"});
+  EXPECT_EQ(codes_of("apiVersion: v1\nkind: Node\nmetadata: {name: n1, namespace: X}\n"), Codes{});
+  EXPECT_EQ(codes_of("apiVersion: v1\nkind: Node\nmetadata: {name: N1}\n"), Codes{"NameInvalid"});
   EXPECT_EQ(codes_of("apiVersion: gpusharing.dev/v1alpha1\nkind: SharingRollout\nmetadata: {labels: {a: b c}}\n"),
             (Codes{"NameMissing", "LabelInvalid"}));
   // Of another owner.

@@ -133,7 +133,7 @@ TEST(LintWorkloads, MisspeltNamesAreReportedWithTheRightOnes) {
     EXPECT_TRUE(documents[0].valid()) << metadata;
   }
   const auto node = [](const std::string& metadata) {
-    return codes(lint("apiVersion: v1\nkind: Node\nmetadata: {name: n, " + metadata + "}\n")[0]);
+    return codes(lint("apiVersion: v1\nkind: Node\nmetadata: {name: n1, " + metadata + "}\n")[0]);
   };
   EXPECT_EQ(node("labels: {nvidia.com/device-plugin-config: a}"), Codes{"LabelMisspelt"});
   EXPECT_EQ(node("labels: {nvidia.com/device-plugin.configs: a}"), Codes{"LabelMisspelt"});
