@@ -32,6 +32,8 @@ void RequestLane::leave(Place& place) {
   if (place.waits_) std::erase(line_, &place);
   if (place.granted_) --open_;
   grant_next();
+  // The first in line, which may have begun to wait before this pause, looks for its end.
+  if (!line_.empty() && clock_->monotonic() < limit_.paused_until()) line_.front()->signal_->notify();
 }
 
 boost::asio::awaitable<Result<void>> RequestLane::enter(std::shared_ptr<Place> place, MonoTime deadline) {

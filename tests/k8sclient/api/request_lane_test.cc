@@ -84,6 +84,20 @@ TEST_F(RequestLaneTest, ARefusalHoldsBackTheLaneForAsLongAsTheServerAsksAndNoOth
   EXPECT_EQ(clock.monotonic() - begun, 5s);
 }
 
+// No other request comes that would look whether the pause is over.
+TEST_F(RequestLaneTest, WhatWasInLineBeforeAPauseIsSentAtItsEnd) {
+  Answer refusal = Answer::retry_after(429, "2");
+  refusal.takes = 1s;
+  transport.then(refusal);
+  transport.otherwise(Answer::ok("{}"));
+  for (const char* node : {"a", "b", "c"}) begin(client.get(kNodes, {"", node}));
+  run(2900ms);
+  EXPECT_EQ(transport.requests.size(), 1U);
+  run(200ms);
+  EXPECT_EQ(transport.requests.size(), 3U);
+  EXPECT_EQ(ended, 3);
+}
+
 TEST_F(RequestLaneTest, AWriteWhoseDeadlinePassesInLineIsNotSentAndSaysWhenToTryAgain) {
   transport.then(Answer::retry_after(429, "20"));
   const auto refused = await(client.merge_patch(kNodes, {"", "a"}, "{}"));
