@@ -181,10 +181,12 @@ Json document_of(const Audit& audit, const FleetIndex& index, const ClusterView&
           {"incomplete", view.incomplete}};
 }
 
-// What there is, how much of it cannot be used, and how many problems there are, whatever number of objects they have.
+// What could not be read, what there is, how much of it cannot be used, and how many problems there are, whatever
+// number of objects they have.
 void print_heading(const Audit& audit, const ClusterView& view, std::ostream& out) {
   const std::string_view least = audit.uncounted.empty() ? "" : "at least ";
   if (view.no_operator) print_line(out, "{}", view.no_operator->text());
+  for (const std::string& missing : view.incomplete) print_line(out, "incomplete: {}", missing);
   print_line(out, "{} with {}{}: plugin {}; profile {}", counted(audit.nodes, "GPU node"), least,
              counted(audit.gpus.total, "GPU"), sums(audit.plugins), sums(audit.profiles));
   if (!audit.uncounted.empty()) {
@@ -253,10 +255,6 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
     text << heading.str();
     print_problems(found.problems, assumed, text);
   }
-  for (const std::string& missing : view.incomplete) {
-    text << '\n';
-    print_line(text, "incomplete: {}", missing);
-  }
   const std::size_t columns = form == OutputForm::markdown ? 0 : screen_of_stdout().columns;
   out << wrapped_prose(text.str(), columns);
   return code;
@@ -272,6 +270,7 @@ asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, Audit
   }
   const k8s::ObjectKey lease{settings.operator_namespace, audit.lease_name};
   view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
+  note_record_elsewhere(view.no_operator, settings, &view.world, &view.incomplete);
   co_return audit_view(view, settings, clock->now(), audit.form, *out);
 }
 
@@ -288,6 +287,7 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
     if (!files) return refuse(files.error());
     k8s::Result<ClusterView> view = view_of(*files, now);
     if (!view) return refuse(view.error());
+    view->no_operator = no_operator_among(view->leases, {settings.operator_namespace, options.lease_name});
     return audit_view(*view, settings, now, audit.form, out, *files);
   }
   AuditOptions asked = audit;

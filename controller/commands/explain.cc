@@ -22,6 +22,7 @@
 #include "controller/config/operator_options.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/manifests.h"
+#include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/pod.h"
@@ -228,7 +229,8 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   const bool wrong =
       std::ranges::any_of(node->findings, [](const Finding& f) { return f.severity == Severity::error; });
   if (wrong || node->shown.state == "Failed" || node->shown.state.starts_with("Blocked")) return 1;
-  return node->shown.state == kUnknown ? 2 : 0;
+  const bool unread = node->shown.state == kUnknown || !unread_decisions(view.world, question.settings).empty();
+  return unread ? 2 : 0;
 }
 
 bool is_pod(std::string_view kind) {
@@ -320,6 +322,7 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
     print_line(*err, "{}: {}", kCommand, read.error().message);
     co_return 2;
   }
+  note_record_elsewhere(view.no_operator, question.settings, &view.world, &view.incomplete);
   question.now = clock->now();
   co_return answer(question, view, *out, *err);
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,9 +19,13 @@
 #include "controller/commands/shared/session.h"
 #include "controller/reading/manifests.h"
 #include "controller/writes/schedule.h"
+#include "reconcilers/cluster/unread_decisions.h"
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
@@ -37,7 +43,7 @@ Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallT
     FleetIndex index;
     index.note_everything_changed();
     const Snapshot snapshot{view.world, now, timers, view.consumers, settings, nullptr, true};
-    plan = plan_all(snapshot, index, {.only = options.only, .synced = everything_synced});
+    plan = plan_all(snapshot, index, {.only = options.only, .synced = was_read(view.world)});
     if (options.assume_observed_for <= Duration::zero()) break;
     bool fresh = false;
     for (const TimerKey& timer : plan.timers) fresh = timers.emplace(timer, since).second || fresh;
@@ -55,8 +61,39 @@ void print_json(const Plan& plan, std::ostream& out) {
   print_document(document, OutputForm::json, out);
 }
 
-void print_text(const Plan& plan, std::ostream& out) {
-  if (plan.actions.empty()) out << "No action needed.\n";
+// "2 nodes wait: Settling: nodes start at …", the waits of most nodes first. Empty: no node waits.
+std::string waits_of(const ClusterView& view, const PlanOptions& options, WallTime now) {
+  FleetIndex index;
+  index.note_everything_changed();
+  const Timers timers;
+  const Snapshot snapshot{view.world, now, timers, view.consumers, options.settings};
+  ReadingPass pass(snapshot, index);
+  std::map<std::string, std::int64_t> nodes;
+  for (const std::string& name : index.node_names()) {
+    if (phase_of(*index.assessment(name)) != Phase::pending) continue;
+    ++nodes[shown_state(pass, *view.world.nodes.find(name)).message];
+  }
+  std::vector<std::pair<std::string, std::int64_t>> sorted(nodes.begin(), nodes.end());
+  std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
+  std::string out;
+  for (const auto& [wait, count] : sorted) {
+    out += fmt::format("{}{} node{} wait{}{}{}", out.empty() ? "" : "; ", count, count == 1 ? "" : "s",
+                       count == 1 ? "s" : "", wait.empty() ? "" : ": ", wait);
+  }
+  return out;
+}
+
+// What is said where the operator would do nothing.
+std::string nothing_text(const ClusterView& view, const PlanOptions& options, WallTime now) {
+  if (!unread_decisions(view.world, options.settings).empty()) return "Nothing is planned from what could not be read.";
+  const bool rollouts = options.only.empty() || options.only == kSharingRollout;
+  const std::string waits = rollouts ? waits_of(view, options, now) : std::string();
+  return waits.empty() ? "No action needed." : fmt::format("Nothing to do now; {}", waits);
+}
+
+// `nothing`: what is said without actions.
+void print_text(const Plan& plan, const std::string& nothing, std::ostream& out) {
+  if (plan.actions.empty()) print_line(out, "{}", nothing);
   for (const PlannedAction& action : plan.actions) out << print(action) << "\n";
   for (const Finding& finding : plan.findings) {
     print_line(out, "{}: {} {}: {}: {}", to_string(finding.severity), finding.object.kind,
@@ -85,7 +122,7 @@ int show_plan(const ClusterView& view, const PlanOptions& options, WallTime now,
   if (options.json) {
     print_json(plan, out);
   } else {
-    print_text(plan, out);
+    print_text(plan, plan.actions.empty() ? nothing_text(view, options, now) : std::string(), out);
   }
   const bool errors = std::any_of(plan.findings.begin(), plan.findings.end(),
                                   [](const Finding& finding) { return finding.severity == Severity::error; });
@@ -114,6 +151,7 @@ boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock,
   if (!read) co_return refuse(*err, read.error().message);
   const k8s::ObjectKey lease{options.settings.operator_namespace, options.lease_name};
   view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
+  note_record_elsewhere(view.no_operator, options.settings, &view.world, &view.incomplete);
   if (view.no_operator) print_line(*err, "{}", view.no_operator->text());
   for (const std::string& missing : view.incomplete) print_line(*err, "incomplete: {}", missing);
   const WallTime now = k8s::parse_rfc3339(options.now).value_or(clock->now());

@@ -246,6 +246,7 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   }
   settings = settings_of_operator(world, settings);
   const std::optional<NoOperator> none = co_await find_no_operator(client, clock, lease, &incomplete);
+  note_record_elsewhere(none, settings, &world, &incomplete);
   FleetIndex index;
   index.note_everything_changed();
   const k8s::WallTime now = clock->now();

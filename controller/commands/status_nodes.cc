@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/message_text.h"
@@ -91,6 +92,8 @@ std::vector<NodeRow> rows_of(const FleetStatus& status) {
     const NodeAssessment* a = status.index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
     ShownState shown = shown_state(pass, *node);
+    if (const std::string cordon = cordon_text(*node, a); !cordon.empty())
+      shown.message += (shown.message.empty() ? "" : "; ") + cordon;
     if (!status.only.shows(shown.state, a == nullptr ? "" : a->policy.view(), node->meta.labels)) continue;
     out.push_back({key.name, std::move(shown), gpus_of(*node), node.get(), a, slice_bars(*node)});
   }

@@ -254,7 +254,7 @@ std::string explanations(const Snapshot& snapshot, FleetIndex& index) {
 
 // What the operator would do. `plan` prints the same.
 std::string planned_actions(const Snapshot& snapshot, FleetIndex& index) {
-  const Plan planned = plan_all(snapshot, index, {.synced = everything_synced});
+  const Plan planned = plan_all(snapshot, index, {.synced = was_read(snapshot.world)});
   std::string out;
   for (const PlannedAction& action : planned.actions) out += print(action) + "\n";
   for (const TimerKey& timer : planned.timers) out += fmt::format("timer {}\n", to_string(timer));
@@ -336,6 +336,7 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
   settings = settings_of_operator(view.world, settings);
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
   view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
+  note_record_elsewhere(view.no_operator, settings, &view.world, &view.incomplete);
   Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}, {}};
   bundle.archive.add("version.txt", fmt::format("gpu-sharing-operator {}\ntaken {}\n", version(),
                                                 k8s::format_micro_time(clock->now())));

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -24,9 +25,13 @@
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/explain/chart_command.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/conditions.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/registry.h"
@@ -336,7 +341,10 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
   for (const auto* of_dra : {&read.gpu_clusters, &read.device_classes, &read.resource_slices})
     note(*of_dra, incomplete);
   const SharingKinds kinds{note(read.policies, incomplete), note(read.rollouts, incomplete)};
-  world->policies_served = kinds.policies == Served::yes && kinds.rollouts == Served::yes;
+  // What cannot be read is not absent: its store stays unsynced (unread_decisions.h), and the kind counts as served.
+  if (!read.policies) world->policies = k8s::Store<SharingPolicy>();
+  if (!read.rollouts) world->rollouts = k8s::Store<SharingRollout>();
+  world->policies_served = kinds.policies != Served::no && kinds.rollouts != Served::no;
   if (sharing_kinds != nullptr) *sharing_kinds = kinds;
   co_await read_kai_config(look, &world->kai);
   const std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
@@ -360,11 +368,51 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
 std::string coverage_gap(const World& world, const PlannerSettings& settings) {
   std::set<std::string> namespaces = world.unsynced_namespaces;
   namespaces.erase(settings.operator_namespace);
-  if (namespaces.empty()) return {};
-  return fmt::format(
-      "Nodes not checked: ConfigMaps, pods or controller revisions of the device plugin in {} cannot be read. Grant "
-      "list on them",
-      fmt::join(namespaces, ", "));
+  std::string out;
+  if (!namespaces.empty())
+    out = fmt::format(
+        "Nodes not checked: ConfigMaps, pods or controller revisions of the device plugin in {} cannot be read. Grant "
+        "list on them",
+        fmt::join(namespaces, ", "));
+  const std::string unread = unread_decisions(world, settings);
+  return out.empty() || unread.empty() ? out + unread : out + ". " + unread;
+}
+
+namespace {
+
+// A node that the operator has verified or changes, or a policy whose status it writes. A cleanup removes the first
+// and sets the conditions to Unknown.
+bool shows_an_operator(const World& world) {
+  const auto has_mark = [](const auto& entry) {
+    const auto& annotations = entry.second->meta.annotations;
+    return annotations.contains(kRevisionAnnotation) || annotations.contains(kChangeAnnotation);
+  };
+  const auto is_reported = [](const auto& entry) {
+    const auto status = condition_in(parse_status(entry.second->status_json), "Progressing");
+    const std::string holds = text_at(status, "status");
+    return holds == "True" || holds == "False";
+  };
+  return std::ranges::any_of(world.nodes.all(), has_mark) || std::ranges::any_of(world.policies.all(), is_reported);
+}
+
+}  // namespace
+
+std::function<bool(const k8s::Gvr& resource)> was_read(const World& world) {
+  return [&world](const k8s::Gvr& resource) {
+    const bool can_be_unread = resource == resources::sharing_policies || resource == resources::sharing_rollouts;
+    return !can_be_unread || store_synced(world, resource);
+  };
+}
+
+void note_record_elsewhere(const std::optional<NoOperator>& none, const PlannerSettings& settings, World* world,
+                           std::vector<std::string>* incomplete) {
+  const k8s::ObjectKey record{settings.operator_namespace, settings.state_config_map};
+  if (!none || none->was_running || world->configmaps.find(record) != nullptr || !shows_an_operator(*world)) return;
+  append_unique(*incomplete,
+                fmt::format("the operator's record was not found: ConfigMap {} does not exist, but nodes or policies "
+                            "show that an operator has recorded them. Name its namespace with --namespace",
+                            k8s::to_string(record)));
+  world->unsynced_namespaces.insert(settings.operator_namespace);
 }
 
 asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock* clock, PlannerSettings settings,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,13 +35,24 @@ struct ClusterView {
   World world;
   std::map<std::string, NodeConsumers> consumers;
   std::vector<std::string> incomplete;      // What cannot be read, by whom, and which rule is missing; each once.
-  std::optional<NoOperator> no_operator{};  // Filled by commands that say so; never known of manifests.
+  std::optional<NoOperator> no_operator{};  // Filled by commands that say so.
   SharingKinds sharing_kinds{};             // Of a cluster that was read.
+  std::vector<std::string> leases{};        // The JSON of those among manifests.
 };
 
-// Not empty: what device plugins load in these namespaces cannot be read, so it was not checked and "no errors" would
-// be wrong. The operator's own record is not part of it.
+// Not empty: what device plugins load in some namespaces cannot be read, or what the operator decides by
+// (unread_decisions.h), so it was not checked and "no errors" would be wrong.
 [[nodiscard]] std::string coverage_gap(const World& world, const PlannerSettings& settings);
+
+// For plans of what was read: which kinds are known. Every one is, but for SharingPolicies and SharingRollouts that an
+// account is not allowed to read. `world` must outlive the result.
+[[nodiscard]] std::function<bool(const k8s::Gvr& resource)> was_read(const World& world);
+
+// For a cluster where the operator has no Lease (`none`): if objects show that an operator has recorded nodes all the
+// same, its record is in another namespace than the one that was given. It then counts as unread, and `incomplete` says
+// so: a baseline that is assumed instead would be wrong.
+void note_record_elsewhere(const std::optional<NoOperator>& none, const PlannerSettings& settings, World* world,
+                           std::vector<std::string>* incomplete);
 
 // One list of all pods (those without a word of GPUs, on nodes that are not partitioned, are dropped as they come),
 // besides read_world(). If pods cannot be listed across namespaces, consumers and reservations are unknown;

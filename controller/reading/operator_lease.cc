@@ -72,14 +72,37 @@ std::string NoOperator::text() const {
   const std::string name = k8s::to_string(lease);
   if (!was_running) {
     return fmt::format(
-        "No operator is running: Lease {} does not exist. If the operator runs in another namespace, name it with "
-        "--namespace",
-        name);
+        "No operator was ever seen in namespace {}: Lease {} does not exist. Whether one runs elsewhere is unknown: if "
+        "it does, name its namespace with --namespace",
+        lease.ns, name);
   }
   return fmt::format(
       "No operator is running: {} (Lease {}). No node is changed until an operator runs, and statuses are those that "
       "the last one wrote. Run: kubectl get pods --namespace {}",
       why, name, lease.ns);
+}
+
+std::optional<NoOperator> no_operator_among(const std::vector<std::string>& leases, const k8s::ObjectKey& lease) {
+  // One list of Leases is of one moment. Their holders' clocks can differ.
+  constexpr k8s::Duration kSlack = std::chrono::minutes(1);
+  std::optional<k8s::WallTime> newest;
+  std::optional<LeaseFacts> operator_lease;
+  for (const std::string& text : leases) {
+    LeaseFacts facts = lease_facts(text);
+    const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(facts.renew_time);
+    if (renewed) newest = std::max(newest.value_or(*renewed), *renewed);
+    const auto metadata = object_at(nlohmann::json::parse(text, nullptr, false), "metadata");
+    if (text_at(metadata, "namespace") == lease.ns && text_at(metadata, "name") == lease.name)
+      operator_lease = std::move(facts);
+  }
+  if (!operator_lease || !newest || !operator_lease->problem.empty()) return std::nullopt;
+  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(operator_lease->renew_time);
+  if (!renewed || *newest - *renewed <= operator_lease->duration + kSlack) return std::nullopt;
+  return NoOperator{lease,
+                    fmt::format("{} had last renewed the Lease at {}, and the newest of the Leases that were read was "
+                                "renewed at {}",
+                                operator_lease->holder, k8s::format_time(*renewed), k8s::format_time(*newest)),
+                    true};
 }
 
 asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,

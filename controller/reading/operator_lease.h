@@ -50,14 +50,20 @@ class LeaseRenewals {
 // No operator renews its Lease.
 struct NoOperator {
   k8s::ObjectKey lease;
-  std::string why;           // "pod-1 has not renewed the Lease since 2026-01-01T00:00:40Z"
-  bool was_running = false;  // The Lease exists: an operator has been at work here.
+  std::string why;  // "pod-1 has not renewed the Lease since 2026-01-01T00:00:40Z"
+  // The Lease exists: an operator has been at work here. Otherwise nothing follows: one can run in another namespace.
+  bool was_running = false;
 
   // What is printed first: which Lease, since when, what follows from it, and what to type.
   [[nodiscard]] std::string text() const;
   // The same for the JSON field `operator`.
   [[nodiscard]] std::string field() const { return "none: " + why; }
 };
+
+// What the Leases of manifests (JSON) show: the one of the operator had expired, by far, when the newest of them was
+// renewed. nullopt: it had not, or they do not show it.
+[[nodiscard]] std::optional<NoOperator> no_operator_among(const std::vector<std::string>& leases,
+                                                          const k8s::ObjectKey& lease);
 
 // nullopt if an operator renews the Lease, or if the Lease cannot be read: then `incomplete` gets a line that says so,
 // with the missing rule. Takes no time if the Lease looks fresh by this machine's clock; otherwise, as clocks differ,

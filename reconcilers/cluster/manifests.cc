@@ -103,6 +103,10 @@ class Loader {
   }
 
   LoadedManifests finish() {
+    for (const Ignored& kind : ignored_) {
+      const std::string more = kind.count == 1 ? "" : fmt::format(" ({} objects)", kind.count);
+      out_.ignored.push_back(fmt::format("{}: kind {} is not read{}", kind.where, shown_value(kind.kind), more));
+    }
     World& world = out_.world;
     world.nodes.init_done();
     world.daemonsets.init_done();
@@ -274,6 +278,7 @@ class Loader {
   k8s::Result<void> add_text(std::string_view where, std::string_view kind, std::string_view api_version,
                              std::string_view name, std::string_view text) {
     World& world = out_.world;
+    if (kind == "Lease") out_.leases.emplace_back(text);
     // The kind is served even if no object of it exists.
     const bool our_crd = kind == "CustomResourceDefinition" && name == "sharingpolicies.gpusharing.dev";
     world.policies_served = world.policies_served || our_crd;
@@ -294,8 +299,17 @@ class Loader {
       return put(project_sharing_rollout(text), world.rollouts);
     }
     if (kind == "Pod") return pods_.add(text);
-    out_.ignored.push_back(fmt::format("{}: kind {} is not read", where, shown_value(kind)));
+    note_ignored(where, kind);
     return {};
+  }
+
+  void note_ignored(std::string_view where, std::string_view kind) {
+    const auto known = std::ranges::find(ignored_, kind, &Ignored::kind);
+    if (known != ignored_.end()) {
+      ++known->count;
+    } else {
+      ignored_.push_back({std::string(kind), std::string(where), 1});
+    }
   }
 
   static bool is_kai_kind(std::string_view kind, std::string_view api_version, std::string_view name) {
@@ -337,9 +351,17 @@ class Loader {
     }
   }
 
+  // Objects of a kind that is not read, by their first one: a dump has hundreds of some kinds.
+  struct Ignored {
+    std::string kind;
+    std::string where;
+    std::size_t count = 0;
+  };
+
   WallTime now_;
   LoadedManifests out_;
   std::vector<std::string> problems_;
+  std::vector<Ignored> ignored_;
   ClusterPods pods_;
   bool has_runtime_classes_ = false;
 };

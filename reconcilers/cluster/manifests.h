@@ -15,7 +15,8 @@ namespace gso {
 struct LoadedManifests {
   World world;  // Every store synced; the CRDs count as installed if an object of them is among the manifests.
   std::map<std::string, NodeConsumers> consumers;  // By node: pods that use GPUs, listed at `now`.
-  std::vector<std::string> ignored;                // "file.yaml#3: kind Deployment is not read"
+  std::vector<std::string> ignored;                // "file.yaml#3: kind Deployment is not read", once for each kind
+  std::vector<std::string> leases;                 // The JSON of every Lease.
 };
 
 struct ManifestFile {

@@ -18,6 +18,7 @@
 #include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/audit_rollouts.h"
+#include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/neighbours.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -67,7 +68,7 @@ bool expects_gpus(const NodeAssessment& a) {
 void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment& a, const ShownState& shown,
                 Audit& out) {
   const ObjectRef ref = node_ref(node.meta.name);
-  if (a.phase == Phase::failed) {
+  if (a.phase == Phase::failed || shown.state == to_string(Phase::failed)) {
     const std::string next = next_step(pass.world(), pass.index(), pass.settings(), node, &a, shown.state);
     const std::string retry = fmt::format("gpu-sharing-operator rollout start {}", a.policy.view());
     out.findings.push_back(
@@ -79,7 +80,8 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
     return;
   }
   // During a change of the operator no GPU is allocatable for some seconds: verifyTimeout decides about those nodes.
-  if (!node.ready || serves_gpus(node) || !expects_gpus(a) || a.in_change()) return;
+  const bool changes = a.in_change() || (shown.state == kUnknown && a.change != nullptr);
+  if (!node.ready || serves_gpus(node) || !expects_gpus(a) || changes) return;
   // Something else is at work there, which ends by itself or which a finding of its own names.
   const bool explained = !a.holder.empty() || a.loads_by_itself() || a.phase == Phase::following_daemonset;
   out.findings.push_back({explained ? Severity::warning : Severity::error, ref, std::string(kNoneAllocatable),
@@ -96,6 +98,8 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   if (!node.ready) {
     out.findings.push_back({Severity::warning, ref, std::string(kNodeNotReady), std::string(not_ready_text(false))});
   }
+  if (const std::string cordon = cordon_text(node, a); !cordon.empty())
+    out.findings.push_back({Severity::warning, ref, std::string(kCordoned), cordon + ": no new pod gets its GPUs"});
   if (a == nullptr && is_partitioned_by_nos(node)) {
     ++out.plugins["nos"];
     out.findings.push_back({Severity::info, ref, shown.state, shown.message});
@@ -122,7 +126,8 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
   ++out.plugins[plugin == nullptr ? "unknown" : plugin->version.to_string()];
   ++out.profiles[shown.state == kUnknown ? "unknown" : std::string(a->profile_ref.view())];
   if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
-  if (shown.state == kUnknown) return;  // What its profile should serve could not be read.
+  // What its profile should serve could not be read.
+  if (pass.world().unsynced_namespaces.contains(index.impl().installation_of(*a).ns)) return;
   const bool waits = a->in_change() || a->phase == Phase::pending;
   if (const auto refused = waits ? refusal_of(pass.world(), node.meta.name) : std::nullopt) {
     out.findings.push_back({Severity::warning, ref, std::string(refused->reason), refused->message});
@@ -200,7 +205,8 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
     const GpuCount count = gpus_of(snapshot.world, snapshot.settings, index.impl(), *node, a);
     lost.add(index.impl(), *node, a, count.lost);
     out.gpus.total += count.total;
-    out.gpus.lost += count.lost;
+    out.gpus.lost += count.lost + count.cordoned;
+    if (node->unschedulable) lost.add_cordoned(*node, count.total);
     if (count.unknown) out.uncounted.push_back(key.name);
     if (a != nullptr && !a->matches()) pods[key.name] = operand_problems(index.impl(), *node, *a);
   }

@@ -110,9 +110,10 @@ GpuCount gpus_of(const World& world, const PlannerSettings& settings, const Flee
   }
   if (!node.ready || a == nullptr) {
     out.lost = !node.ready || !serves_gpus(node) ? out.total : 0;
-    return out;
+  } else {
+    out.lost = lost_of(node, *a, out.total, older_text);
   }
-  out.lost = lost_of(node, *a, out.total, older_text);
+  if (node.unschedulable) out.cordoned = out.total - out.lost;
   return out;
 }
 
@@ -151,9 +152,15 @@ void LostGpus::add(const FleetIndex::Impl& index, const Node& node, const NodeAs
   }
 }
 
-const LostGpus::ByNode& LostGpus::of(const ObjectRef& object) const {
+void LostGpus::add_cordoned(const Node& node, std::int64_t gpus) {
+  by_object_[id_of(kCordoned, "", node.meta.name)][node.meta.name] = gpus;
+}
+
+const LostGpus::ByNode& LostGpus::of(const Finding& finding) const {
   static const ByNode kNone;
-  const auto at = by_object_.find(id_of(object.kind, object.ns, object.name));
+  const ObjectRef& object = finding.object;
+  const bool cordon = finding.reason == kCordoned;
+  const auto at = by_object_.find(id_of(cordon ? kCordoned : std::string_view(object.kind), object.ns, object.name));
   return at == by_object_.end() ? kNone : at->second;
 }
 
@@ -175,7 +182,7 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
     if (std::ranges::find(problem.objects, finding.object) != problem.objects.end()) continue;
     problem.objects.push_back(finding.object);
     if (finding.severity == Severity::info) continue;
-    for (const auto& [node, count] : lost.of(finding.object)) {
+    for (const auto& [node, count] : lost.of(finding)) {
       if (lost_by_node.emplace(node, count).second) problem.gpus_lost += count;
     }
     if (finding.object.kind != "Node") continue;

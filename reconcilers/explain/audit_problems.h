@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/fleet/fleet_index.h"
@@ -12,10 +13,14 @@
 
 namespace gso {
 
+// The finding about a node that is cordoned, and that no change in progress uncordons.
+inline constexpr std::string_view kCordoned = "Cordoned";
+
 // GPUs of a machine.
 struct GpuCount {
   std::int64_t total = 0;
   std::int64_t lost = 0;  // Of these, what no pod can get: the node is NotReady, or allocatable is below the profile.
+  std::int64_t cordoned = 0;  // Of the others, what no pod can get because the node is cordoned.
   // Nothing shows how many GPUs the machine has: neither a label nor the record counts them, and the replicas of one
   // GPU are not known because its profile is invalid or not the one that it runs. `total` is 1 then.
   bool unknown = false;
@@ -45,9 +50,11 @@ struct AuditProblem {
 class LostGpus {
  public:
   void add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* assessment, std::int64_t lost);
+  // All GPUs of a cordoned node: the loss is the cordon's, not that of what serves the node.
+  void add_cordoned(const Node& node, std::int64_t gpus);
   // By node: those behind the object. A problem of several objects (a ConfigMap and its nodes) counts each node once.
   using ByNode = std::map<std::string, std::int64_t>;
-  [[nodiscard]] const ByNode& of(const ObjectRef& object) const;
+  [[nodiscard]] const ByNode& of(const Finding& finding) const;
 
  private:
   std::map<std::string, ByNode> by_object_;  // "Kind/namespace/name"

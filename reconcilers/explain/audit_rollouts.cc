@@ -4,17 +4,22 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/conditions.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/store_order.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
@@ -167,10 +172,30 @@ std::optional<Finding> last_nodes(const RolloutView& rollout) {
                   draining.size(), tally.total, tally.total == 1 ? "" : "s", pods_hold(draining))};
 }
 
+// What the operator wrote about rollouts that failures have stopped. Without its record nothing else is known of them.
+std::vector<Finding> written_failures(const World& world) {
+  std::vector<Finding> out;
+  for (const SharingRollout* rollout : in_order(world.rollouts)) {
+    const nlohmann::json status = parse_status(rollout->status_json);
+    const nlohmann::json ready = condition_in(status, "Ready");
+    const bool failed = rollout->phase == "Failed" || rollout->phase == "Paused";
+    const std::string reason = text_at(ready, "reason");
+    const bool by_failures = reason == kMaxFailures || reason == kVerificationFailed;
+    const bool replaced = text_at(condition_in(status, kCurrentCondition), "status") == "False";
+    if (!failed || !by_failures || replaced) continue;
+    out.push_back({Severity::error, rollout_ref(rollout->meta.name), reason,
+                   fmt::format("the rollout of key {} to {} is stopped, as the operator reported last: {}",
+                               rollout->key, rollout->to_revision, text_at(ready, "message"))});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Finding> waiting_rollouts(ReadingPass& pass) {
   std::vector<Finding> out;
+  if (sharing_objects_unread(pass.world())) return out;  // What stops a rollout is written there.
+  if (record_unread(pass.world(), pass.settings())) return written_failures(pass.world());
   for (const auto& [key, profile_rollout] : pass.index().profile_rollouts) {
     const PluginInstallation& installation = pass.index().discovery.installations[profile_rollout.installation];
     if (pass.world().unsynced_namespaces.contains(installation.ns)) continue;

@@ -12,6 +12,7 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/change_step.h"
+#include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/pod_choices.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -180,11 +181,12 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
     out.notes.push_back(fmt::format("Node is NotReady: {}; uses 1 slot of maxUnavailable",
                                     in_change ? "its change waits for it" : "skipped until Ready"));
   if (node.unschedulable) {
-    const bool by_operator = is_cordoned_by_operator(node);
-    const bool managed = a != nullptr && a->phase != Phase::unmanaged;
-    out.notes.emplace_back(!by_operator ? "Cordoned by someone else, who must uncordon it"
-                           : managed    ? "Cordoned by the operator; uncordoned when the change finishes"
-                                        : "Cordoned by the operator for a change that did not finish");
+    const std::string cordon = cordon_text(node, a);
+    const std::string slot = node.ready ? cordon_slot(node, a) : std::string();  // A NotReady node has its own line.
+    std::string note = !is_cordoned_by_operator(node) ? "Cordoned by someone else, who must uncordon it"
+                       : cordon.empty()               ? "Cordoned by the operator; uncordoned when the change finishes"
+                                                      : "C" + cordon.substr(1);
+    out.notes.push_back(slot.empty() ? std::move(note) : note + "; " + slot);
   }
   if (a == nullptr) return;
   if (node.meta.annotations.contains(kDevicesAnnotation)) {

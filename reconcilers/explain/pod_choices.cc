@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_phase.h"
@@ -93,7 +94,8 @@ std::vector<std::string> pod_choices(ReadingPass& pass, const Node& node, const 
   const std::optional<BlockedBy> blocked = pass.blocked_by_pods(node.meta.name, a);
   const std::string_view reason = blocked ? blocked->reason : kWaitingForWorkloads;
   const SharingPolicy& policy = pass.index().policy(pass.world(), a.policy.view());
-  const bool has_object = pass.world().policies.find(a.policy.view()) != nullptr;
+  const bool has_object =
+      pass.world().policies.find(a.policy.view()) != nullptr || sharing_objects_unread(pass.world());
   const RolloutSpec& rollout = policy.rollout;
   out.emplace_back("nobody acts: the operator changes the node when the pods have ended");
   if (a.phase == Phase::draining)

@@ -14,6 +14,8 @@
 #include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/cluster/recorded_policies.h"
+#include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/explain/chart_command.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/node.h"
@@ -139,6 +141,16 @@ std::string command_here(const World& world, std::string command) {
   return command == kRolloutStatusCommand && !world.policies_served ? "gpu-sharing-operator status"
                                                                     : std::move(command);
 }
+
+namespace {
+
+// The policy of the node has no object, and its recorded stop keeps the node from its change.
+bool is_stopped_by_gone_policy(const World& world, const FleetIndex::Impl& index, std::string_view policy) {
+  return index.record && policy_is_gone(world, index, policy) &&
+         has_recorded_stop(*index.record, index.held_policies.at(std::string(policy)));
+}
+
+}  // namespace
 
 bool misses_default(const NodeAssessment& a) {
   return a.blocked_by != nullptr &&
@@ -318,6 +330,9 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
   if (a == nullptr && is_partitioned_by_nos(node)) return {};
   if (a == nullptr && hami_plugin_on(hami_plugins(world), node) != nullptr) return {};
   if (a == nullptr) return "kubectl get daemonsets --all-namespaces -o wide";
+  if (state == kUnknown && record_unread(world, settings))
+    return fmt::format("kubectl auth can-i list configmaps --namespace {}  # of the operator's record",
+                       settings.operator_namespace);
   if (state == kUnknown) {
     return fmt::format("kubectl auth can-i list configmaps --namespace {}  # and pods, controllerrevisions.apps",
                        index.installation_of(*a).ns);
@@ -343,7 +358,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
   }
   const bool deferred = a->phase == Phase::pending && index.nodes_in(Bucket::deferred).contains(node.meta.name);
   if (a->phase == Phase::failed || deferred) return chooser.fill("gpu-sharing-operator rollout start {policy}");
-  if (a->phase == Phase::pending && policy_is_gone(world, index, a->policy.view()) && !world.policies_served)
+  if (a->phase == Phase::pending && !world.policies_served && is_stopped_by_gone_policy(world, index, a->policy.view()))
     return std::string(kInstallCrds);
   if (a->phase == Phase::pending || a->in_change()) return std::string(kRolloutStatusCommand);
   if (std::string command = announced_default_command(index, *a); !command.empty()) return command;

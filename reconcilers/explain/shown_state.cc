@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/cluster/recorded_policies.h"
+#include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -18,6 +20,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/node/drift.h"
+#include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/out_of_reach.h"
 #include "reconcilers/status/status.h"
@@ -122,7 +125,7 @@ std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment&
   const Stop* stop = policy == nullptr ? nullptr : pass.stop_of(a);
   if (stop != nullptr) return fmt::format("{}: {}", stop->reason, stop->message);
   if (std::string wait = text_at(waiting_entry(world, node.meta.name), "message"); !wait.empty()) return wait;
-  if (policy == nullptr) {
+  if (policy == nullptr && !sharing_objects_unread(world)) {
     const std::string gone = gone_policy_text(pass, a.policy.view());
     if (!gone.empty()) return fmt::format("{}: {}", world.policies_served ? kPolicyGone : kCrdsGone, gone);
   }
@@ -158,6 +161,29 @@ std::string unrecorded_text(const ReadingPass& pass, const NodeAssessment& a) {
          shown_difference(a);
 }
 
+// Of a node that failed because it was not Ready (node_step_end.cc), and is Ready now: the message is of the past.
+void report_ready_again(const NodeAssessment& a, std::string& message) {
+  constexpr std::string_view kThen = "the node is not Ready";
+  const std::size_t at = message.find(kThen);
+  if (a.change == nullptr || !a.change->failed || !a.change->failed->why.starts_with(kThen)) return;
+  if (at != std::string::npos) message.replace(at, kThen.size(), "the node was not Ready");
+  message += fmt::format("; it is Ready again. If it stays Failed, retry: gpu-sharing-operator rollout start {}",
+                         a.policy.view());
+}
+
+// Without the operator's record, only what the annotations of the node say is known.
+ShownState state_without_record(const ReadingPass& pass, const Node& node) {
+  const std::shared_ptr<const NodeChange> change = change_of(node);
+  if (change != nullptr && change->failed) {
+    const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
+    return {std::string(to_string(Phase::failed)), std::string(written.empty() ? change->failed->why : written)};
+  }
+  const PlannerSettings& settings = pass.settings();
+  return {std::string(kUnknown),
+          fmt::format("the operator's record, ConfigMap {}/{}, could not be read{}", settings.operator_namespace,
+                      settings.state_config_map, change == nullptr ? "" : "; a change of the node has begun")};
+}
+
 }  // namespace
 
 ShownState shown_state(ReadingPass& pass, const Node& node) {
@@ -166,6 +192,7 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
     return {std::string(kPartitionedByNos), nos_in_charge(node)};
   }
   if (assessment == nullptr) return {"NoPlugin", no_plugin_text(pass.world(), node)};
+  if (record_unread(pass.world(), pass.settings())) return state_without_record(pass, node);
   const NodeAssessment& a = *assessment;
   const std::string& ns = pass.index().installation_of(a).ns;
   if (pass.world().unsynced_namespaces.contains(ns)) {
@@ -213,6 +240,7 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
   const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
   const bool is_its_phase = phase == Phase::failed || phase == Phase::blocked;
   if (!written.empty() && is_its_phase) shown.message = written;
+  if (phase == Phase::failed && node.ready) report_ready_again(a, shown.message);
   if (shown.message.empty()) shown.message = a.would_break.view();
   if (shown.message.empty() && !node.ready && phase != Phase::unmanaged) shown.message = kNotReadyText;
   return shown;

@@ -20,8 +20,8 @@ struct ShownState {
 // The state in one word, as in the metrics: UpToDate means the nodes that a policy counts as such.
 [[nodiscard]] std::string_view state_name(const NodeAssessment& assessment);
 
-// If the namespace of the node's device plugin could not be read, the state is kUnknown, whatever the assessment
-// concluded from the missing objects.
+// If the namespace of the node's device plugin, or the operator's record, could not be read, the state is kUnknown,
+// whatever the assessment concluded from the missing objects. A change that has failed shows in the node's annotation.
 [[nodiscard]] ShownState shown_state(ReadingPass& pass, const Node& node);
 inline constexpr std::string_view kUnknown = "Unknown";
 // What a state means that is no phase (Drift, PreexistingDrift, Unproven), and what the operator does about such nodes;

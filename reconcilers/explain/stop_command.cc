@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/explain/chart_command.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"
@@ -9,6 +10,8 @@
 namespace gso {
 
 bool policy_is_gone(const World& world, const FleetIndex::Impl& index, std::string_view policy) {
+  // A policy that could not be read is not gone.
+  if (sharing_objects_unread(world)) return false;
   return world.policies.find(policy) == nullptr && index.held_policies.contains(std::string(policy));
 }
 

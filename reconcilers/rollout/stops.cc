@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/retry.h"
@@ -233,13 +234,15 @@ ObjectRef gone_policy_ref(const std::string& name) {
 
 std::string gone_policy_text(const Pass& pass, const std::string& name) {
   const std::string stop = stops_of(pass.index.policy(pass.s.world, name));
+  const bool served = pass.s.world.policies_served;
+  // A command that finds no policies can have read files without them: forgetting all stops is not offered then.
+  const bool sure = served || pass.s.settings.options_text.has_value();
   return fmt::format(
       "SharingPolicy {} was deleted while it had a stop ({}): the stop still applies to the nodes that it selected. "
-      "{} the policy again, or create another policy for these nodes with at least the same priority. To forget "
-      "the stops of all deleted policies: {}",
+      "{} the policy again, or create another policy for these nodes with at least the same priority{}",
       name, stop.empty() ? "a paused or aborted rollout" : stop,
-      pass.s.world.policies_served ? "Create" : fmt::format("Install the CRDs ({}), then create", kInstallCrds),
-      forget_policies_command(pass.s.settings));
+      served ? "Create" : fmt::format("Install the CRDs ({}), then create", kInstallCrds),
+      sure ? ". To forget the stops of all deleted policies: " + forget_policies_command(pass.s.settings) : "");
 }
 
 // How many nodes wait for the end of the stop; empty: none.
@@ -263,9 +266,12 @@ std::string gone_crds_text(const Pass& pass) {
   return fmt::format(
       "The SharingPolicy/SharingRollout CRDs are not installed in this cluster{}: the last known specs of these "
       "policies "
-      "apply: {}. Install the CRDs again: {}. To work without these policies from now on: {}",
+      "apply: {}. Install the CRDs again: {}{}",
       of_operator ? "" : ", or the files that were read contain neither the CRDs nor a SharingPolicy", names,
-      kInstallCrds, forget_policies_command(pass.s.settings));
+      kInstallCrds,
+      of_operator
+          ? fmt::format(". To work without these policies from now on: {}", forget_policies_command(pass.s.settings))
+          : "");
 }
 
 }  // namespace
@@ -296,6 +302,7 @@ void find_held_policies(Pass& pass) {
   const World& world = pass.s.world;
   if (!pass.index.record) return;
   find_unreadable_forgetting(pass);
+  if (sharing_objects_unread(world)) return;  // No policy is known to be gone.
   if (!world.policies_served && !pass.index.held_policies.empty()) {
     pass.finding(Severity::warning, config_map_ref(state_key(pass.s.settings)), kCrdsGone, gone_crds_text(pass));
   }

@@ -18,6 +18,7 @@
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/input_file.h"
 #include "k8sclient/api/client.h"
+#include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -82,12 +83,13 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
   call.no_operator = co_await find_no_operator(client, clock, lease, &call.incomplete);
   for (const std::string& missing : call.incomplete) print_line(*err, "incomplete: {}", missing);
-  const bool says_so_itself = rollout.verb == Verb::status && call.world.policies_served;
+  const bool unread = sharing_objects_unread(call.world);
+  const bool says_so_itself = rollout.verb == Verb::status && call.world.policies_served && !unread;
   if (call.no_operator && !says_so_itself) print_line(*err, "{}", call.no_operator->text());
   int code = 2;
   if (rollout.verb == Verb::diff) {
     code = co_await rollout_diff(&call);
-  } else if (call.sharing_kinds.policies == Served::unknown || call.sharing_kinds.rollouts == Served::unknown) {
+  } else if (unread) {
     // It is unknown whether SharingRollouts or ConfigMaps hold the switches, so none is set.
     co_return call.refuse("the SharingPolicies and SharingRollouts cannot be read (see `incomplete`)");
   } else if (!call.world.policies_served) {

@@ -41,12 +41,17 @@ std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
   return waiting_policies(pass, policy, busy);
 }
 
+// Without a Lease in the given namespace, an operator can run in another one.
+bool has_stopped(const RolloutCall& call) {
+  return call.no_operator && call.no_operator->was_running;
+}
+
 // The completion that the operator has estimated; empty: it has not, or the end is unknown.
 std::string estimate_of(const RolloutCall& call, const RolloutFacts& facts) {
   const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
   const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
   const bool current = text_at(status, "currentRollout") == facts.rollout->meta.name;
-  if (!current || call.no_operator || !waits_for_workloads(facts).empty()) return {};
+  if (!current || has_stopped(call) || !waits_for_workloads(facts).empty()) return {};
   return text_at(status, "estimatedCompletion");
 }
 
@@ -76,7 +81,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& fact
   const std::string estimate = estimate_of(call, facts);
   const SharingRollout& rollout = *facts.rollout;
   const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
-  RolloutOutlook outlook{estimate, steps, {}, stop_of(call, facts), !call.no_operator};
+  RolloutOutlook outlook{estimate, steps, {}, stop_of(call, facts), !has_stopped(call)};
   outlook.next = way_out(pass, facts, outlook);
   Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
   shown["estimatedCompletion"] = estimate;
@@ -145,8 +150,7 @@ int show_status(RolloutCall& call) {
     if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
   const std::optional<std::string> policy = policy_of(call.options.name);
-  const bool wrong = (call.no_operator && call.no_operator->was_running) ||
-                     std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
+  const bool wrong = has_stopped(call) || std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
                      std::ranges::any_of(waiting, &PolicyWait::is_stopped) ||
                      ((!named || policy) && !stopped_rollout(pass, policy).empty());
   std::optional<WrappedOutput> text;
@@ -161,7 +165,7 @@ int show_status(RolloutCall& call) {
   }
   const bool goes_on = std::ranges::any_of(waiting, &PolicyWait::goes_on);
   if (shown.empty() && !goes_on) *call.out << "No rollout is in progress.\n";
-  for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !call.no_operator, *call.out);
+  for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !has_stopped(call), *call.out);
   return wrong ? 1 : 0;
 }
 
@@ -177,7 +181,7 @@ int show_status_without_crds(RolloutCall& call) {
     print_json(call, document);
   } else {
     const WrappedOutput text(call);
-    for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !call.no_operator, *call.out);
+    for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !has_stopped(call), *call.out);
   }
   return call.refuse(fmt::format(
       "the SharingPolicy/SharingRollout CRDs are not installed in this cluster, so no rollout is shown. A rollout in "

@@ -176,8 +176,9 @@ TEST_F(CheckCommand, WhatIsWaitedForIsSaidBeforeTheWait) {
 
 TEST_F(CheckCommand, WhereNoLeaseIsTheOperatorMayRunInAnotherNamespace) {
   EXPECT_EQ(said_of_none(),
-            "No operator is running: Lease gpu-sharing-operator/gpu-sharing-operator does not exist. If the operator "
-            "runs in another namespace, name it with --namespace");
+            "No operator was ever seen in namespace gpu-sharing-operator: Lease "
+            "gpu-sharing-operator/gpu-sharing-operator does not exist. Whether one runs elsewhere is unknown: if it "
+            "does, name its namespace with --namespace");
 }
 
 TEST_F(CheckCommand, AStaleLeaseIsWatchedForFiveSecondsBeforeNobodyIsSaidToRun) {

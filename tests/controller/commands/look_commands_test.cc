@@ -15,6 +15,7 @@
 #include "controller/commands/plan.h"
 #include "controller/commands/status.h"
 #include "controller/reading/cluster_reader.h"
+#include "controller/reading/operator_lease.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/explain/node.h"
 #include "tests/controller/our_cluster.h"
@@ -255,8 +256,7 @@ TEST_F(LookCommands, WithoutTheRightToReadTheLeaseItIsSaidThatNobodyKnowsWhether
 
 TEST_F(LookCommands, ThePlanSaysFirstThatNoOperatorRuns) {
   (void)live_plan();
-  EXPECT_THAT(err.str(),
-              testing::StartsWith("No operator is running: Lease gpu-sharing-operator/gpu-sharing-operator"));
+  EXPECT_THAT(err.str(), testing::StartsWith("No operator was ever seen in namespace gpu-sharing-operator: Lease "));
 }
 
 TEST_F(LookCommands, ThePlanOfTheLiveClusterIsThatOfItsManifests) {
@@ -326,6 +326,28 @@ TEST(Explanations, ShowExpectedAndActualBelowEachOtherWhereTheTableIsWiderThanTh
     EXPECT_THAT(text(columns), testing::ContainsRegex("  CHECK +EXPECTED +ACTUAL\n")) << columns;
     EXPECT_THAT(text(columns), testing::ContainsRegex("gpu.product .*SHARED +NVIDIA.* differs\n")) << columns;
   }
+}
+
+// Leases of one list are of one moment: the newest of them says when that was.
+TEST(OperatorLease, AmongManifestsItIsJudgedByTheNewestLease) {
+  const auto lease = [](const std::string& ns, const std::string& name, const std::string& renewed) {
+    const Json spec{{"holderIdentity", "pod-1"}, {"leaseDurationSeconds", 15}, {"renewTime", renewed}};
+    return Json{{"metadata", {{"namespace", ns}, {"name", name}}}, {"spec", spec}}.dump();
+  };
+  const k8s::ObjectKey operators{"gpu-sharing-operator", "gpu-sharing-operator"};
+  const std::string node = lease("kube-node-lease", "gpu-1", "2026-01-01T01:00:00.000000Z");
+  const std::string fresh = lease(operators.ns, operators.name, "2026-01-01T00:59:50.000000Z");
+  const std::string stale = lease(operators.ns, operators.name, "2026-01-01T00:10:00.000000Z");
+  EXPECT_FALSE(no_operator_among({}, operators));
+  EXPECT_FALSE(no_operator_among({node}, operators)) << "it is not in the file";
+  EXPECT_FALSE(no_operator_among({stale}, operators)) << "it is unknown when the file was written";
+  EXPECT_FALSE(no_operator_among({fresh, node}, operators));
+  const auto none = no_operator_among({node, stale}, operators);
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->was_running);
+  EXPECT_EQ(none->why,
+            "pod-1 had last renewed the Lease at 2026-01-01T00:10:00Z, and the newest of the Leases that were read was "
+            "renewed at 2026-01-01T01:00:00Z");
 }
 
 }  // namespace

@@ -23,7 +23,9 @@
 #include "controller/reading/cluster_reader.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/manifests.h"
+#include "tests/change_words/change_words.h"
 #include "tests/controller/authorizing_transport.h"
+#include "tests/controller/commands/rollout_commands.h"
 #include "tests/controller/our_cluster.h"
 #include "tests/controller/unpacked.h"
 
@@ -110,6 +112,68 @@ TEST_F(Rights, WhatCannotBeReadIsNotCalledAbsent) {
   EXPECT_THAT(out.str(), Not(HasSubstr("does not exist")));
   EXPECT_THAT(out.str(), HasSubstr("node gpu-1: Unknown"));
   EXPECT_THAT(out.str(), HasSubstr("next: kubectl auth can-i list configmaps --namespace gpu-operator"));
+}
+
+// What was not read is neither gone nor without effect: no command that forgets stops is offered.
+TEST_F(Rights, PoliciesThatCannotBeReadAreNotCalledGone) {
+  FleetRecord kept;
+  kept.policies["research"] = gone_policy("research", R"({"rollout":{"paused":true}})", sim.clock.now());
+  post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state_of(kept));
+  const auto concludes_nothing =
+      AllOf(Not(HasSubstr("CRDsGone")), Not(HasSubstr("PolicyGone")), Not(HasSubstr("forget-policies")),
+            Not(HasSubstr("crds/")), Not(HasSubstr("not installed")));
+  may({kNodes, kDaemonSets, kOperands});
+  EXPECT_NE(sim.run(audit_cluster(mine.get(), &sim.clock, AuditOptions(), PlannerSettings(), &out, &err)), 0);
+  EXPECT_THAT(out.str(), testing::StartsWith("incomplete: sharingpolicies cannot be listed by user \"oncall\""));
+  EXPECT_THAT(out.str(), HasSubstr("Policies and stopped rollouts not checked"));
+  EXPECT_THAT(out.str(), concludes_nothing);
+  out.str("");
+  EXPECT_EQ(sim.run(plan_cluster(mine.get(), &sim.clock, PlanOptions(), &out, &err)), 2);
+  EXPECT_THAT(out.str(), testing::StartsWith("Nothing is planned from what could not be read.\n"));
+  EXPECT_THAT(out.str() + err.str(), concludes_nothing);
+  out.str("");
+  (void)explain({"gpu-1"});
+  EXPECT_THAT(out.str(), concludes_nothing);
+}
+
+// Without the operator's record: only what the nodes' annotations and the SharingRollouts say.
+TEST_F(Rights, WithoutTheRecordNodesAreUnknownAndTheirFailuresAreStillNamed) {
+  post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state_of(FleetRecord()));
+  const RbacRule operands{{"", "apps"}, {"configmaps", "pods", "controllerrevisions"}, kList, "gpu-operator"};
+  may({kNodes, kDaemonSets, kOurs, operands, {{""}, {"pods"}, kList, ""}});
+  EXPECT_THAT(status(), testing::ContainsRegex("gpu-1 +Unknown .*record"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("Unrecorded")));
+  out.str("");
+  EXPECT_EQ(explain({"gpu-1"}), 2);
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("node gpu-1: Unknown"), Not(HasSubstr("no record of the profile"))));
+  const auto audited = [&] {
+    out.str("");
+    return sim.run(audit_cluster(mine.get(), &sim.clock, AuditOptions(), PlannerSettings(), &out, &err));
+  };
+  EXPECT_EQ(audited(), 2) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("States of nodes not checked: the operator's record, ConfigMap "
+                                   "gpu-sharing-operator/gpu-sharing-operator-state, cannot be read"));
+  test::ChangeWords change;
+  change.to = "v1-0123456789ab";
+  change.failed = true;
+  merge("/api/v1/nodes/gpu-1", Json{{"metadata", {{"annotations", test::write_change(change)}}}}.dump());
+  EXPECT_EQ(audited(), 1) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("error VerificationFailed"));
+  out.str("");
+  EXPECT_THAT(status(), testing::ContainsRegex("gpu-1 +Failed"));
+}
+
+// On-call people add `-n` by habit.
+TEST_F(Rights, AWrongNamespaceIsNoProofThatNoOperatorRuns) {
+  post("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"elsewhere"}})");
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/revision":"v1-0123456789ab"}}})");
+  PlannerSettings settings;
+  settings.operator_namespace = "elsewhere";
+  (void)sim.run(audit_cluster(&client, &sim.clock, AuditOptions(), settings, &out, &err));
+  EXPECT_THAT(out.str(), testing::StartsWith("No operator was ever seen in namespace elsewhere"));
+  EXPECT_THAT(out.str(), HasSubstr("incomplete: the operator's record was not found: ConfigMap "
+                                   "elsewhere/gpu-sharing-operator-state does not exist, but nodes or policies show"));
+  EXPECT_THAT(out.str(), AllOf(Not(HasSubstr("--adopt")), Not(HasSubstr("taken as the baseline"))));
 }
 
 TEST_F(Rights, ASupportBundleWithoutNodesHoldsWhatCanBeReadAndNamesWhatIsMissing) {

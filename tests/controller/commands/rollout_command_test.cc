@@ -383,5 +383,19 @@ TEST_F(OurClusterWithoutCrds, ANameIsRefusedBecauseOnlyConfigMapsCanBePaused) {
   EXPECT_EQ(get(path), before);
 }
 
+// SharingPolicies are of the whole cluster: they are paused although the operator's record is not in that namespace.
+TEST_F(RolloutCommand, APolicyIsPausedWithAWrongNamespaceOfTheOperator) {
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        R"({"status":{"conditions":[{"type":"Progressing","status":"False","reason":"Settling","message":"m",
+            "lastTransitionTime":"2026-01-01T00:00:00Z"}]}})");
+  PlannerSettings settings;
+  settings.operator_namespace = "elsewhere";
+  options.verb = Verb::pause;
+  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, settings, "", &out, &err)), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("policy default: paused: no further node starts\n"));
+  EXPECT_THAT(err.str(), HasSubstr("No operator was ever seen in namespace elsewhere"));
+  EXPECT_THAT(err.str(), Not(HasSubstr("No operator is running")));
+}
+
 }  // namespace
 }  // namespace gso

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/audit_problems.h"
 #include "reconcilers/model/object_refs.h"
 #include "tests/reconcilers/explain/explained.h"
@@ -11,8 +12,11 @@
 namespace gso {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
+using testing::HasSubstr;
 
 // The node's two GPUs are lost to the node, to its ConfigMap and to its DaemonSet: a problem of all three costs two.
 TEST(AuditProblems, AConfigMapAndItsNodesCostTheGpusOfANodeOnce) {
@@ -31,6 +35,20 @@ TEST(AuditProblems, AConfigMapAndItsNodesCostTheGpusOfANodeOnce) {
     EXPECT_THAT(merge_findings({found(alone)}, lost, {}), ElementsAre(Field(&AuditProblem::gpus_lost, 2)))
         << alone.kind;
   }
+}
+
+// No new pod gets the GPUs of a cordoned node: that is the cordon's loss, and not that of the node's ConfigMap.
+TEST(AuditProblems, TheGpusOfACordonedNodeAreUnusableBecauseOfTheCordon) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")", "{unschedulable: true}"));
+  const Audit out = audit(explained.snapshot(), explained.index);
+  EXPECT_EQ(out.gpus.total, 2);
+  EXPECT_EQ(out.gpus.lost, 2);
+  EXPECT_THAT(out.problems,
+              Contains(AllOf(Field(&AuditProblem::reason, "Cordoned"), Field(&AuditProblem::gpus_lost, 2),
+                             Field(&AuditProblem::severity, Severity::warning),
+                             Field(&AuditProblem::message, HasSubstr("cordoned by somebody else than the operator")))));
+  EXPECT_THAT(explained.node("gpu-1").notes,
+              Contains("Cordoned by someone else, who must uncordon it; holds 1 slot of the budget (maxUnavailable)"));
 }
 
 }  // namespace

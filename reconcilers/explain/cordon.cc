@@ -1,0 +1,24 @@
+#include "reconcilers/explain/cordon.h"
+
+#include <memory>
+
+#include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_change.h"
+
+namespace gso {
+
+std::string cordon_text(const Node& node, const NodeAssessment* a) {
+  if (!node.unschedulable) return {};
+  if (!is_cordoned_by_operator(node)) return "cordoned by somebody else than the operator";
+  const std::shared_ptr<const NodeChange> change = change_of(node);
+  if (change != nullptr && change->failed) return "cordoned by the operator, for the failed change";
+  const bool managed = a != nullptr && a->phase != Phase::unmanaged;
+  return managed ? "" : "cordoned by the operator, for a change that did not finish";
+}
+
+std::string cordon_slot(const Node& node, const NodeAssessment* a) {
+  const bool counted = node.unschedulable && a != nullptr && a->phase != Phase::unmanaged;
+  return counted ? "holds 1 slot of the budget (maxUnavailable)" : "";
+}
+
+}  // namespace gso
