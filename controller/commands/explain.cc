@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -148,8 +149,12 @@ void print_text(const PodExplanation& e, std::size_t /*columns*/, std::ostream& 
   print_lines("GPU pods of its namespace", e.beside, out);
   if (e.causes.empty() && !e.asks.empty()) out << "No problem found in the objects that were read\n";
   std::vector<TextRow> rows{{"NODE", "WHY NOT ON THIS NODE"}};
-  for (const auto& verdict : e.nodes) rows.push_back({verdict.node, verdict.verdict});
+  constexpr std::size_t kMostRows = 20;
+  const std::size_t shown = std::min(e.nodes.size(), kMostRows);
+  for (const auto& verdict : std::span(e.nodes).first(shown)) rows.push_back({verdict.node, verdict.verdict});
   if (rows.size() > 1) print_table(rows, out);
+  const std::size_t more = e.nodes.size() - shown;
+  if (more > 0) print_line(out, "and {} more node{} (all: -o json)", more, more == 1 ? "" : "s");
 }
 
 template <class Explanation>

@@ -17,7 +17,6 @@ namespace gso {
 namespace {
 
 constexpr std::string_view kShared = ".shared";
-constexpr std::string_view kSharedProduct = "-SHARED";
 
 bool one(const Candidates& at) {
   return at.nodes.size() == 1;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 #include "reconcilers/explain/pod_parts.h"
 
 namespace gso {
+
+// What GFD appends to nvidia.com/gpu.product under sharing without renameByDefault.
+inline constexpr std::string_view kSharedProduct = "-SHARED";
 
 // In the order in which a node is looked at, from what makes it no candidate at all to what is nearest to running
 // there.
@@ -35,12 +39,17 @@ struct Verdict {
   Obstacle obstacle = Obstacle::none;
   std::string text;      // Follows the node's name.
   std::string resource;  // The resource or label that it concerns.
-  // How much of the resource the node offers; of not_selected: 1 if it has the label with another value.
+  // How much of the resource the node offers; of not_selected: 0 if the node does not have the label, and more the
+  // nearer its value is to the required one.
   std::int64_t most = 0;
   const Taint* taint = nullptr;
   std::vector<std::string> preemptible = {};  // Pods of lower priority that use what the pod requests.
   bool nobody_cuts = false;                   // Of a slice: no node of the cluster is partitioned.
 };
+
+// Why the pod's node selector or required node affinity excludes the node; nullopt: it selects the node. In
+// pod_selection.cc.
+[[nodiscard]] std::optional<Verdict> not_selected_by(const AskedPod& asked, const Node& node);
 
 // The nodes with one obstacle.
 struct Candidates {

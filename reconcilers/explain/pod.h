@@ -38,7 +38,9 @@ struct PodExplanation {
     std::string verdict;  // Why the pod is not placed there.
     std::string code;     // The code of the cause that this would be.
   };
-  std::vector<NodeVerdict> nodes;  // GPU nodes, for a pod without a node.
+  // For a pod without a node: the GPU nodes, and those without GPUs if it selects only such. The nearest to running the
+  // pod first: the first cause is about these.
+  std::vector<NodeVerdict> nodes;
   // If nodes cannot be read (explain_pod_alone): "FailedScheduling: 0/3 nodes …", and the namespace's GPU pods.
   std::vector<std::string> events;
   std::vector<std::string> beside;

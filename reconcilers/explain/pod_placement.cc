@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
@@ -16,7 +17,6 @@
 #include "reconcilers/explain/placement_rows.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -28,7 +28,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostNodes = 20;
 constexpr std::size_t kMostCauses = 4;
 constexpr std::string_view kConditionTaints = "node.kubernetes.io/";
 
@@ -63,20 +62,7 @@ class NodeQuestions {
     return {Obstacle::none, "has GPUs for the pod", "", 0};
   }
 
-  [[nodiscard]] std::optional<Verdict> selected(const Node& node) const {
-    Operand selector = asked_.placement;
-    selector.tolerations.assign(1, Toleration{{}, Interned("Exists"), {}, {}});
-    for (const auto& [key, value] : selector.node_selector) {
-      const auto actual = node.meta.labels.get(key);
-      if (actual == value) continue;
-      return Verdict{Obstacle::not_selected,
-                     fmt::format("label {} is {}, the pod requires {}", key, actual ? shown_value(*actual) : "missing",
-                                 shown_value(value)),
-                     key, actual ? 1 : 0};
-    }
-    if (selects(selector, node, false) != Selects::no) return std::nullopt;
-    return Verdict{Obstacle::not_selected, "the pod's node affinity does not select it", "", 0};
-  }
+  [[nodiscard]] std::optional<Verdict> selected(const Node& node) const { return not_selected_by(asked_, node); }
 
  private:
   // What the node has at its best.
@@ -217,6 +203,18 @@ void add_nodes_without_gpus(const Snapshot& snapshot, const NodeQuestions& quest
   }
 }
 
+// The nearest first, and of one obstacle the node that its cause speaks of.
+void list_nodes(const ByObstacle& all, PodExplanation& out) {
+  for (auto at = all.rbegin(); at != all.rend(); ++at) {
+    std::map<std::string_view, std::string_view> text_of;
+    for (const auto& [text, nodes] : at->second.by_text) {
+      for (const std::string& node : nodes) text_of[node] = text;
+    }
+    for (const std::string& node : at->second.nodes)
+      out.nodes.push_back({node, std::string(text_of[node]), std::string(row_of(at->first).code)});
+  }
+}
+
 }  // namespace
 
 bool refuses_request(const FleetIndex& index, const Node& node, const AskedPod& asked, std::string_view resource) {
@@ -240,12 +238,7 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
     if (has_gpus(*node) || index.assessment(key.name) != nullptr) nodes.emplace(key.name, node.get());
   }
   ByObstacle all;
-  for (const auto& [name, node] : nodes) {
-    Verdict verdict = questions.ask(*node);
-    if (out.nodes.size() < kMostNodes)
-      out.nodes.push_back({name, verdict.text, std::string(row_of(verdict.obstacle).code)});
-    add(all, name, std::move(verdict));
-  }
+  for (const auto& [name, node] : nodes) add(all, name, questions.ask(*node));
   if (nodes.empty()) {
     out.causes.push_back(
         {Severity::error,
@@ -258,6 +251,7 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
   }
   const bool selects_one = all.size() > 1 || !all.contains(Obstacle::not_selected);
   if (!selects_one) add_nodes_without_gpus(snapshot, questions, nodes, all);
+  list_nodes(all, out);
   if (auto unseen = unseen_by_schedulers(snapshot, asked)) {
     out.causes.push_back(*std::move(unseen));
     if (all.contains(Obstacle::none)) return;
