@@ -315,7 +315,7 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
   if (!read && target.pod && read.error().reason == k8s::Reason::forbidden) {
     view.incomplete.push_back("nodes not checked: " + read.error().message);
     const k8s::Result<PodExplanation> alone =
-        co_await explain_alone(client, target.key, question.pod_json, question.settings, &view.incomplete);
+        co_await explain_alone(client, clock, target.key, question.pod_json, question.settings, &view.incomplete);
     if (alone) {
       print(*alone, view, form, *out);
       co_return alone->hindered() ? 1 : 0;

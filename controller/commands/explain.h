@@ -41,8 +41,9 @@ struct ExplainTarget {
 
 // A pod, for somebody who may read neither nodes nor device plugins: its Events and its namespace are read instead.
 // `pod_json`: the pod. What cannot be read is added to `incomplete`. In explain_pod_alone.cc.
-boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, k8s::ObjectKey pod,
-                                                                  std::string pod_json, PlannerSettings settings,
+boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, k8s::Clock* clock,
+                                                                  k8s::ObjectKey pod, std::string pod_json,
+                                                                  PlannerSettings settings,
                                                                   std::vector<std::string>* incomplete);
 
 // The same on a given client. `lease_name`: of the operator.

@@ -79,10 +79,11 @@ asio::awaitable<k8s::Result<std::vector<Pod>>> pods_beside(k8s::Reader* client, 
 
 }  // namespace
 
-asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, k8s::ObjectKey pod,
+asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey pod,
                                                            std::string pod_json, PlannerSettings settings,
                                                            std::vector<std::string>* incomplete) {
   PodSurroundings around;
+  around.now = clock->now();
   k8s::Result<std::vector<std::string>> events = co_await events_of(client, pod);
   if (events)
     around.events = *std::move(events);

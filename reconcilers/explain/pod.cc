@@ -38,7 +38,7 @@ std::string asks_of(const AskedPod& asked) {
     out += fmt::format("{}a share of {} of a GPU, from KAI", out.empty() ? "" : ", ", shown_value(*fraction));
   if (const auto memory = annotations.get(kai::kMemory))
     out += fmt::format("{}{} MiB of a GPU, from KAI", out.empty() ? "" : ", ", shown_value(*memory));
-  if (out.empty() && asked.pod.dra_gpu_claim) out = "a GPU by ResourceClaim";
+  if (out.empty() && asked.pod.dra_gpu_claim) out = "what its ResourceClaims name: " + names_of_claims(asked);
   if (out.empty() && asked.pod.nvidia_visible_devices) out = "GPUs by NVIDIA_VISIBLE_DEVICES, without a request";
   return out;
 }
@@ -46,8 +46,9 @@ std::string asks_of(const AskedPod& asked) {
 std::string state_of(const Pod& pod) {
   std::string out = pod.phase.empty() ? "Pending" : shown_value(pod.phase.view());
   if (!pod.reason.empty()) out += fmt::format(" ({})", shown_value(pod.reason.view()));
-  if (pod.node_name.empty()) return out + ", no node has been chosen";
-  return fmt::format("{} on {}", out, shown_value(pod.node_name.view()));
+  const bool deleted = pod.meta.deletion_timestamp.has_value();
+  if (pod.node_name.empty()) return out + (deleted ? ", deleted" : ", no node has been chosen");
+  return fmt::format("{} on {}{}", out, shown_value(pod.node_name.view()), deleted ? ", Terminating" : "");
 }
 
 class PodQuestions {
@@ -57,33 +58,38 @@ class PodQuestions {
 
   // Without access to nodes and plugins.
   void run_alone() {
+    add(being_deleted(asked_, s_.now));
     written_wrong();
     const Pod& pod = asked_.pod;
     if (pod.phase == "Succeeded") return;
     if (pod.node_name.empty()) {
-      waits_for_somebody();
+      if (!pod.meta.deletion_timestamp) waits_for_somebody();
     } else if (pod.phase == "Failed") {
-      rejected();
+      add(failed_pod(s_, index_, asked_));
     } else {
+      add(unknown_phase(asked_));
       containers();
     }
   }
 
   void run(const std::vector<Finding>& findings) {
-    written_wrong();
     const Pod& pod = asked_.pod;
+    const bool over = pod.phase == "Succeeded" || pod.phase == "Failed";
+    const bool placed = !pod.node_name.empty();
+    const std::optional<PodCause> unreachable = placed && !over ? node_unreachable(s_, asked_) : std::nullopt;
+    add(unreachable);
+    add(being_deleted(asked_, s_.now));
+    written_wrong();
     if (pod.phase == "Succeeded") return;
-    if (pod.node_name.empty()) {
-      if (asked_.fraction) {
-        explain_kai_wait(s_, asked_, out_);
-      } else {
-        explain_placement(s_, index_, asked_, awaited_slices(findings, pod), out_);
-      }
+    if (!placed) {
+      if (!pod.meta.deletion_timestamp) wait_for_a_node(findings);
     } else if (pod.phase == "Failed") {
-      rejected();
+      add(failed_pod(s_, index_, asked_));
     } else {
-      add(node_unreachable(s_, asked_));
-      containers();
+      if (!unreachable) {
+        add(unknown_phase(asked_));
+        containers();
+      }
       add(node_state(s_, index_, asked_));
       add(other_pipe_directory(s_.world, asked_));
       if (pod.phase == "Running") explain_neighbours(s_, index_, asked_, out_);
@@ -128,6 +134,19 @@ class PodQuestions {
     }
   }
 
+  void wait_for_a_node(const std::vector<Finding>& findings) {
+    if (asked_.fraction) {
+      explain_kai_wait(s_, asked_, out_);
+    } else {
+      explain_placement(s_, index_, asked_, awaited_slices(findings, asked_.pod), out_);
+      if (asked_.pod.dra_gpu_claim && !waits_for_claims_alone(asked_)) add(claims_not_read(asked_));
+    }
+  }
+
+  void containers() {
+    for (PodCause& cause : container_causes(asked_, s_.now)) out_.causes.push_back(std::move(cause));
+  }
+
   void waits_for_somebody() {
     const std::string says = scheduler_says(asked_);
     const std::string command = describe();
@@ -140,54 +159,6 @@ class PodQuestions {
       add(Severity::error, "SchedulerRefuses", fmt::format("{} finds no node for the pod: {}", scheduler, says),
           command);
     }
-  }
-
-  // The kubelet has rejected the pod.
-  void rejected() {
-    const Pod& pod = asked_.pod;
-    const Node* node = s_.world.nodes.find(pod.node_name.view());
-    if (pod.reason == "UnexpectedAdmissionError" && node != nullptr) {
-      for (const auto& [resource, count] : pod.gpu_requests) {
-        if (!refuses_request(index_, *node, asked_, resource.view())) continue;
-        add(Severity::error, "RequestRefused",
-            fmt::format("the pod requests {} {}, but the plugin of node {} refuses more than one per container "
-                        "(failRequestsGreaterThanOne)",
-                        count, resource.view(), node->meta.name),
-            ask_for(asked_, std::string(resource.view()), 1, std::string(resource.view())));
-        return;
-      }
-    }
-    if (pod.reason == "UnexpectedAdmissionError") {
-      add(Severity::error, "DeviceNotGiven",
-          fmt::format(
-              "the kubelet of node {} could not allocate a device to the pod: the plugin was being restarted, or "
-              "another pod used the GPU. This pod never runs",
-              pod.node_name.view()),
-          describe(),
-          {asked_.workload().kind.empty()
-               ? "nothing creates this pod anew: whoever created it deletes it and creates it again"
-               : fmt::format("{} {} creates another pod", asked_.workload().kind, asked_.workload().name)});
-      return;
-    }
-    add(Severity::error, "Failed",
-        fmt::format("the pod has failed{}{}", pod.reason.empty() ? "" : ": ", shown_value(pod.reason.view())),
-        fmt::format("kubectl logs {} {}", pod.meta.name, asked_.in_namespace()));
-  }
-
-  void containers() {
-    const auto look = [&](const ContainerStatus& container) {
-      if (container.waiting_reason.empty() || container.waiting_reason == "ContainerCreating" ||
-          container.waiting_reason == "PodInitializing") {
-        return;
-      }
-      add(Severity::error, "ContainerWaits",
-          fmt::format("container {} waits: {}{}{}", shown_value(container.name.view()),
-                      shown_value(container.waiting_reason.view()), container.last_message().empty() ? "" : ": ",
-                      shown_value(container.last_message())),
-          fmt::format("kubectl logs {} {} --container {} --previous", asked_.pod.meta.name, asked_.in_namespace(),
-                      container.name.view()));
-    };
-    for (const ContainerStatus* container : asked_.pod.all_containers()) look(*container);
   }
 
   // How many clients share a GPU by MPS on the pod's node. If the pod has no node yet, the largest number on a node
@@ -282,9 +253,10 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
   FleetIndex index;
   const Timers timers;
   const std::map<std::string, NodeConsumers> consumers;
-  const Snapshot snapshot{nothing, WallTime{}, timers, consumers, settings};
+  const Snapshot snapshot{nothing, surroundings.now, timers, consumers, settings};
   PodQuestions(snapshot, index, *asked, out).run_alone();
   add_slice_limits(json, out);
+  for (PodCause& cause : out.causes) cause.text = shown_message(cause.text);
   for (const Pod& other : surroundings.pods) {
     const bool asks = std::ranges::any_of(other.gpu_requests, [](const auto& entry) { return entry.second > 0; });
     const bool ended = other.phase == "Succeeded" || other.phase == "Failed";

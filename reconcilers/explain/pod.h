@@ -56,6 +56,7 @@ struct PodExplanation {
 struct PodSurroundings {
   std::vector<std::string> events;  // The pod's Events, for people, newest last.
   std::vector<Pod> pods;            // The pods of its namespace.
+  WallTime now{};
 };
 // The same for a user who can read neither nodes nor device plugins: the pod's own fields, the scheduler's message, its
 // Events, and the pods of its namespace that request GPUs. It draws no conclusion about nodes.

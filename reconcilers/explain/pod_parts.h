@@ -1,7 +1,8 @@
 // What the parts of explain_pod give each other: the pod, read once (asked_pod.cc), how it is changed (pod_cures.cc),
-// the nodes that it could have (pod_placement.cc), what each obstacle there is called and what to do about it
-// (placement_rows.cc), what its scheduler says (pod_scheduler.cc, pod_kai.cc), the node that it has (pod_on_node.cc),
-// and where it looks for an MPS daemon (pod_pipe_directory.cc).
+// the nodes that it could have (pod_placement.cc), those that it selects (pod_selection.cc), what each obstacle there
+// is called and what to do about it (placement_rows.cc), what its scheduler says (pod_scheduler.cc, pod_kai.cc), the
+// node that it has (pod_on_node.cc), what its kubelet says (pod_containers.cc, pod_failed.cc), its end
+// (pod_deleted.cc), and where it looks for an MPS daemon (pod_pipe_directory.cc).
 #pragma once
 
 #include <cstdint>
@@ -83,8 +84,29 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
 [[nodiscard]] PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
                                   const std::string& node);
 
+// "a, b": the entries of spec.resourceClaims.
+[[nodiscard]] std::string names_of_claims(const AskedPod& asked);
+// True if the device plugin's GPUs are nothing to the pod: it has claims and requests no nvidia.com/* resource.
+[[nodiscard]] bool waits_for_claims_alone(const AskedPod& asked);
+// A pod with ResourceClaims, which are not read: no GPU of the device plugin satisfies one.
+[[nodiscard]] PodCause claims_not_read(const AskedPod& asked);
+
 // Why a pod that requests a share of a GPU from KAI has no node yet.
 void explain_kai_wait(const Snapshot& snapshot, const AskedPod& asked, PodExplanation& out);
+
+// The pod is deleted and still there. nullopt: it is not deleted.
+[[nodiscard]] std::optional<PodCause> being_deleted(const AskedPod& asked, WallTime now);
+[[nodiscard]] std::optional<PodCause> unknown_phase(const AskedPod& asked);
+
+// Why containers of a pod that has a node do not run.
+[[nodiscard]] std::vector<PodCause> container_causes(const AskedPod& asked, WallTime now);
+// Why a pod of phase Failed has failed.
+[[nodiscard]] PodCause failed_pod(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked);
+// `kubectl logs` of the container's present or newest run.
+[[nodiscard]] std::string logs_of(const AskedPod& asked, std::string_view container);
+inline constexpr std::string_view kOutOfMemoryCure =
+    "the pod's owner raises resources.limits.memory of the container, or lets it use less: this is the node's memory, "
+    "not the GPU's";
 
 // The pod's node is gone or cannot report: nothing that the pod's status says is current.
 [[nodiscard]] std::optional<PodCause> node_unreachable(const Snapshot& snapshot, const AskedPod& asked);

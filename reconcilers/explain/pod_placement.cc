@@ -232,6 +232,11 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
     out.causes.push_back(*std::move(held));
     return;
   }
+  if (waits_for_claims_alone(asked)) {
+    if (auto unseen = unseen_by_schedulers(snapshot, asked)) out.causes.push_back(*std::move(unseen));
+    out.causes.push_back(claims_not_read(asked));
+    return;
+  }
   const NodeQuestions questions(snapshot, index, asked);
   std::map<std::string, const Node*> nodes;
   for (const auto& [key, node] : snapshot.world.nodes.all()) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <string_view>
@@ -10,7 +11,9 @@
 
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
@@ -64,6 +67,30 @@ std::string scheduler_says(const AskedPod& asked) {
     }
   }
   return {};
+}
+
+std::string names_of_claims(const AskedPod& asked) {
+  std::vector<std::string> names;
+  const Json spec = object_at<Json>(asked.object, "spec");
+  for (const Json& claim : list_at(spec, "resourceClaims")) names.push_back(shown_value(text_at(claim, "name")));
+  return first_names(names);
+}
+
+bool waits_for_claims_alone(const AskedPod& asked) {
+  const auto& requests = asked.pod.gpu_requests;
+  return asked.pod.dra_gpu_claim &&
+         std::ranges::none_of(requests, [](const auto& request) { return request.second > 0; });
+}
+
+PodCause claims_not_read(const AskedPod& asked) {
+  const std::string says = scheduler_says(asked);
+  return {says.empty() ? Severity::warning : Severity::error,
+          "ClaimsNotRead",
+          fmt::format("this command does not read the pod's ResourceClaims ({}), and GPUs of the device plugin do not "
+                      "satisfy a claim{}",
+                      names_of_claims(asked), says.empty() ? "" : "; its scheduler reports: " + says),
+          describe_pod(asked),
+          {fmt::format("`kubectl get resourceclaims {}` shows which claims are allocated", asked.in_namespace())}};
 }
 
 std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const AskedPod& asked) {
