@@ -1,6 +1,8 @@
 #include "reconcilers/explain/first_starts.h"
 
 #include <chrono>
+#include <memory>
+#include <utility>
 #include <variant>
 
 #include "reconcilers/explain/reading_pass.h"
@@ -8,6 +10,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/node_write.h"
+#include "reconcilers/node/node_change.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/rollout/out_of_reach.h"
 
@@ -17,6 +20,13 @@ namespace {
 // Waits that end by themselves within moments after an edit. Soaks and deadlines are no such waits.
 bool ends_shortly(Timer timer) {
   return timer == Timer::settled || timer == Timer::key_text || timer == Timer::projecting;
+}
+
+// A change that has failed is over: the next one takes its place.
+bool is_in_change(const Node& node) {
+  if (!node.meta.annotations.get(kChangeAnnotation)) return false;
+  const std::shared_ptr<const NodeChange> change = change_of(node);
+  return change == nullptr || !change->failed;
 }
 
 // One plan after the other, each with the short waits over that the one before has named, until one starts nodes or
@@ -60,8 +70,10 @@ class Rehearsal {
       }
       const auto* patch = std::get_if<PatchNode>(&planned.action);
       const Node* node = patch == nullptr || !writes_change(*patch) ? nullptr : world_.nodes.find(patch->name);
-      if (node == nullptr || node->meta.annotations.get(kChangeAnnotation)) continue;  // It has begun before.
-      world_.nodes.replace(patched(*node, *patch));
+      if (node == nullptr || is_in_change(*node)) continue;  // It has begun before.
+      Node begun = patched(*node, *patch);
+      if (!is_in_change(begun)) continue;
+      world_.nodes.replace(std::move(begun));
       started.insert(patch->name);
     }
     return started;

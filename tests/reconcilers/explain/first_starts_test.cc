@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/explain/first_starts.h"
+#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -59,6 +60,21 @@ TEST_F(FirstStartsTest, ARevisionThatReturnsIsRecordedFirst) {
   EXPECT_TRUE(fleet.settle());
   fleet.edit("any", "ts-4");
   EXPECT_THAT(found().nodes, ElementsAre("n01"));
+}
+
+// The annotation of its failed change stays until the next one takes its place.
+TEST_F(FirstStartsTest, AFailedCanaryThatIsRetriedStartsFirst) {
+  fleet.crash_pods("n01", true);
+  fleet.edit("any", "ts-8");
+  for (int i = 0; i < 60; ++i) (void)fleet.tick();
+  ASSERT_EQ(fleet.label_of("n01", kStateLabel), kStateFailed);
+  fleet.policy(
+      "{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {name: default, annotations: "
+      "{gpusharing.dev/retry: \"1\"}}}");
+  const FirstStarts first = found();
+  EXPECT_THAT(first.nodes, ElementsAre("n01"));
+  EXPECT_FALSE(first.waits.contains("n01")) << first.waits.at("n01");
+  EXPECT_THAT(first.waits.at("n02"), testing::Not(HasSubstr("queue")));
 }
 
 // A change to MPS waits for the pods of a node; more replicas do not.
