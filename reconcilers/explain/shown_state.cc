@@ -106,11 +106,13 @@ std::string gone_policy_text(const ReadingPass& pass, std::string_view policy) {
 
 namespace {
 
-// The Progressing condition of a status that the operator wrote; empty: it says nothing yet.
+// The Progressing condition of a status that the operator wrote; empty: it says nothing yet, or names the end of a
+// rollout: ReadingPass::stop_of() knows those of the present one, so that this one was replaced since, or is retried.
 std::string progressing(const std::string& status_json) {
+  constexpr std::array kEnds{Gate::aborted, Gate::undone, Gate::max_failures};
   const auto said = condition_in(parse_status(status_json), "Progressing");
   const std::string reason = text_at(said, "reason");
-  if (reason.empty() || reason == kNothingToDo) return {};
+  if (reason.empty() || reason == kNothingToDo || std::ranges::find(kEnds, reason, reason_of) != kEnds.end()) return {};
   return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");
 }
 

@@ -153,6 +153,27 @@ TEST(ExplainNode, ANodeThatWaitsForAPersonNamesTheCommandOfThatPerson) {
             "wait");
 }
 
+// The status speaks of the abort until an operator has seen the edit.
+TEST(ExplainNode, AnAbortOfAnEarlierRevisionIsNotWhatANodeWaitsFor) {
+  FleetSpec spec = one_node("ts-4");
+  spec.nodes = alike_nodes(2, "NVIDIA-A100-SXM4-40GB", "a");
+  FleetModel fleet(spec);
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  fleet.edit("any", "ts-8");
+  for (int i = 0; i < 4; ++i) (void)fleet.tick();
+  ASSERT_EQ(fleet.world.rollouts.size(), 1U);
+  const std::string rollout = fleet.world.rollouts.all().begin()->second->meta.name;
+  fleet.rollout_switch(rollout, "aborted", true);
+  for (int i = 0; i < 20; ++i) (void)fleet.tick();
+  ASSERT_THAT(fleet.policy_status("default"), HasSubstr("Aborted"));
+  ASSERT_THAT(shown_to_people(fleet, "a02").message, HasSubstr("Aborted"));
+  fleet.edit("any", "ts-2");
+  fleet.advance(std::chrono::hours(1));
+  EXPECT_EQ(shown_to_people(fleet, "a02").state, "Pending");
+  EXPECT_THAT(shown_to_people(fleet, "a02").message, Not(HasSubstr("Aborted")));
+}
+
 // A node whose plugin was restarted by somebody has read the edit outside a change: it is in progress, and says so.
 TEST(ExplainNode, ANodeThatLoadsATextByItselfSaysWhatItDoesNotShowYet) {
   FleetModel fleet(one_node("ts-4"));
@@ -255,7 +276,8 @@ TEST(ChangeStep, AStopThatIsNewerThanTheStatusIsNamedBeforeThePodsOfTheStatus) {
   SharingRollout rollout;
   rollout.meta.name = "r";
   rollout.phase = "Progressing";
-  rollout.status_json = R"({"nodes":[{"name":"a01","state":"Waiting","reason":"WaitingForWorkloads","message":"waits for team/train"}]})";
+  rollout.status_json =
+      R"({"nodes":[{"name":"a01","state":"Waiting","reason":"WaitingForWorkloads","message":"waits for team/train"}]})";
   fleet.world.rollouts.apply(rollout);
   ASSERT_EQ(shown_to_people(fleet).message, "waits for team/train");
   fleet.policy(kPaused);
