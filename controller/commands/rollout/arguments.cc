@@ -55,8 +55,8 @@ void add_undo(CLI::App& app, RolloutOptions& rollout) {
                "Write the text into the plugin's ConfigMap; refused if Argo CD, Flux or Helm manages the ConfigMap");
   app.add_flag("--dry-run", rollout.dry_run, "Show what would restart, and the change itself; write nothing");
   app.footer(
-      "The operator reverts an inline profile of a policy by itself. For every other key the rollout is paused and\n"
-      "the text is printed.\n"
+      "The operator reverts an inline profile of a policy by itself. For every other key the rollout is paused, or\n"
+      "before there is one its policy, and the text is printed.\n"
       "Exit status: 0 done, 1 another tool manages the ConfigMap (the text is printed), 2 nothing to undo or usage.");
 }
 

@@ -9,15 +9,12 @@
 #include <ostream>
 #include <set>
 
+#include "controller/commands/rollout/about_to_start.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/reading/forbidden_hint.h"
 #include "reconcilers/cluster/paused_config_maps.h"
-#include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/conditions.h"
-#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
@@ -209,39 +206,6 @@ bool print_already_set(const RolloutCall& call, const RolloutChoice& choice, con
   for (const RolloutFacts& facts : *set)
     *call.out << fmt::format("{}: already {}\n", facts.rollout->meta.name, wanted.field);
   return true;
-}
-
-// The same as policies_about_to_start(), by what the operator wrote last.
-std::set<std::string> policies_that_wait(const World& world) {
-  std::set<std::string> out;
-  std::set<std::string> paused;
-  for (const auto& [key, policy] : world.policies.all()) {
-    const nlohmann::json progressing = condition_in(parse_status(policy->status_json), "Progressing");
-    const std::string reason = text_at(progressing, "reason");
-    const bool waits = text_at(progressing, "status") == "False" && reason != kNothingToDo;
-    if (waits && reason != reason_of(Gate::aborted) && reason != reason_of(Gate::undone))
-      (policy->rollout.paused ? paused : out).insert(policy->meta.name);
-  }
-  return out.empty() ? paused : out;
-}
-
-// Policies whose nodes wait for a change that has no rollout to stop yet: those that are not paused, else all.
-std::set<std::string> policies_about_to_start(const RolloutCall& call) {
-  std::set<std::string> out;
-  std::set<std::string> paused;
-  FleetIndex index;
-  index.note_everything_changed();
-  index.refresh(call.world, call.settings);
-  // The record can be in another namespace than the one that was given.
-  if (!index.impl().record) return policies_that_wait(call.world);
-  ReadingPass pass(call.world, index, call.settings, call.clock->now());
-  for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
-    const SharingPolicy* policy = call.world.policies.find(key.policy);
-    const RolloutView* rollout = pass.rollout(key);
-    const bool waits = profile_rollout.tally.of(Phase::pending) > 0 && policy != nullptr && rollout != nullptr;
-    if (waits && ended_by(*rollout).is_open()) (policy->rollout.paused ? paused : out).insert(key.policy);
-  }
-  return out.empty() ? paused : out;
 }
 
 // The commands that pause these policies.

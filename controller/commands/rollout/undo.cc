@@ -1,7 +1,8 @@
-// `rollout undo`. The operator reverts an inline profile by itself. For others the rollout is paused
-// and the last verified text is printed; it is written to the ConfigMap only on request, and never if a GitOps tool
-// manages it.
+// `rollout undo`. The operator reverts an inline profile by itself. For others the rollout is paused, or before it is
+// there its policy, and the last verified text is printed; it is written to the ConfigMap only on request, and never if
+// a GitOps tool manages it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "controller/commands/rollout/about_to_start.h"
 #include "controller/commands/rollout/undo_target.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
@@ -104,9 +106,39 @@ asio::awaitable<int> undo_inline(RolloutCall* call, std::string name, std::strin
   co_return 0;
 }
 
+// Of the policies that would start nodes with the key's present text, those that an undo must pause as well: the pause
+// of a rollout does not hold the revision that comes next, and before its rollout is there only the policy can be
+// paused.
+std::vector<AboutToStart> policies_to_pause(const RolloutCall& call, const Undo& undo) {
+  const std::optional<std::string> policy = policy_of(call.options.name);
+  std::vector<AboutToStart> out = about_to_start(call, [&](const RolloutKey& key) {
+    return key.config_map == undo.config_map && key.key == undo.key && (!policy || key.policy == *policy);
+  });
+  std::erase_if(out, [](const AboutToStart& one) { return one.paused; });
+  return out;
+}
+
+asio::awaitable<bool> pause_policies(RolloutCall* call, std::vector<AboutToStart> policies) {
+  bool all = true;
+  for (const AboutToStart& one : policies) {
+    const std::string body = Json{{"spec", {{"rollout", {{"paused", true}}}}}}.dump();
+    const bool paused = co_await patch_sharing_object(call, resources::sharing_policies, one.policy, body);
+    all = all && paused;
+    *call->err << (paused ? fmt::format("policy {0}: paused: no further node starts\n  to resume it, once the text is "
+                                        "restored: gpu-sharing-operator rollout resume policy/{0}\n",
+                                        one.policy)
+                          : fmt::format("policy {0} is not paused{1}; to stop it: gpu-sharing-operator rollout pause "
+                                        "policy/{0}\n",
+                                        one.policy, one.start.empty() ? "" : ": " + one.start));
+  }
+  co_return all;
+}
+
 // What is not under way, or is paused, stays as it is.
 asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
-  if (!undo.under_way) co_return true;
+  const std::vector<AboutToStart> policies = policies_to_pause(*call, undo);
+  bool all = co_await pause_policies(call, policies);
+  if (!undo.under_way) co_return all;
   const std::string name = undo.rollout->meta.name;
   const std::string body = Json{{"spec", {{"paused", true}}}}.dump();
   const bool paused = co_await patch_sharing_object(call, resources::sharing_rollouts, name, body);
@@ -114,7 +146,16 @@ asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
     *call->err << fmt::format(
         "{}: paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned\n",
         name);
-  co_return paused;
+  all = all && paused;
+  co_return all;
+}
+
+// "pauses the rollout and policy default, and "; empty: nothing that could be paused is about to start.
+std::string what_is_paused(const RolloutCall& call, const Undo& undo) {
+  std::vector<std::string> out;
+  if (undo.under_way) out.emplace_back("the rollout");
+  for (const AboutToStart& one : policies_to_pause(call, undo)) out.push_back("policy " + one.policy);
+  return out.empty() ? std::string() : fmt::format("pauses {} and ", fmt::join(out, " and "));
 }
 
 // The policy names this key, whose text has been verified: it is the choice of the key that would have to go back.
@@ -165,7 +206,7 @@ void print_text(const RolloutCall& call, const Undo& undo) {
 }
 
 // The command without --dry-run, for whoever likes what it would do.
-void print_how_to_undo(const RolloutCall& call, bool is_inline) {
+void print_how_to_undo(const RolloutCall& call, bool is_inline, std::string_view pauses) {
   std::string again = "gpu-sharing-operator rollout undo";
   if (!call.options.name.empty()) again += " " + call.options.name;
   if (!call.options.to_revision.empty()) again += " --to-revision " + call.options.to_revision;
@@ -174,7 +215,7 @@ void print_how_to_undo(const RolloutCall& call, bool is_inline) {
     return;
   }
   *call.out << "next: " << again << " --write-configmap  # writes it into the ConfigMap\n"
-            << "next: " << again << "  # pauses the rollout and prints the text, for a ConfigMap from Git\n";
+            << "next: " << again << "  # " << pauses << "prints the text, for a ConfigMap from Git\n";
 }
 
 asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text) {
@@ -239,8 +280,9 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
   const bool changes_key = !asked && undo.rollout != nullptr && is_choice_of_key(call->world, record, *undo.rollout);
   if (call->options.dry_run && !changes_key) {
     const std::string text = is_inline ? inline_text_before(call->world, *undo.rollout) : undo.text;
+    const std::string pauses = what_is_paused(*call, undo);  // The preview changes what the call has read.
     code = co_await preview_undo(call, undo, text);
-    if (code == 0 && !call->options.json) print_how_to_undo(*call, is_inline);
+    if (code == 0 && !call->options.json) print_how_to_undo(*call, is_inline, pauses);
     co_return code;
   }
   if (is_inline) {

@@ -108,6 +108,62 @@ TEST_F(Undo, WritesTheConfigMapOnlyWhenAskedTo) {
   EXPECT_FALSE(spec_of("r").value("paused", false));
 }
 
+// Between an edit and its SharingRollout nothing but the policy can be paused. The dry run says what the command does.
+TEST_F(RolloutCommand, UndoInTheSettleWindowPausesThePolicyAsItsDryRunSays) {
+  FleetRecord kept = edit_behind_pods_of({"gpu-1"});
+  const std::string before = kept.texts.begin()->second;
+  kept.verified["gpu-operator/mps-config/any"] = kept.texts.begin()->first;
+  record(print_head({kept}));
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("research", R"({"priority":-10})"));
+  const auto is_paused = [this](const char* name) {
+    const Json spec = get(std::string("/apis/gpusharing.dev/v1alpha1/sharingpolicies/") + name)["spec"];
+    return spec.value("rollout", Json::object()).value("paused", false);
+  };
+  options.dry_run = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              testing::EndsWith("next: gpu-sharing-operator rollout undo  # pauses policy default and prints "
+                                "the text, for a ConfigMap from Git\n"));
+  EXPECT_FALSE(is_paused("default"));
+  options.dry_run = false;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr(before));
+  EXPECT_EQ(err.str(),
+            "policy default: paused: no further node starts\n"
+            "  to resume it, once the text is restored: gpu-sharing-operator rollout resume policy/default\n");
+  EXPECT_TRUE(is_paused("default"));
+  EXPECT_FALSE(is_paused("research"));
+  options.dry_run = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::EndsWith("rollout undo  # prints the text, for a ConfigMap from Git\n"))
+      << "it is paused";
+}
+
+// The pause of a rollout does not hold the revision of the edit that replaces it.
+TEST_F(RolloutCommand, UndoOfAnEditDuringARolloutPausesBoth) {
+  FleetRecord kept = edit_behind_pods_of({"gpu-1"});
+  kept.verified["gpu-operator/mps-config/any"] = kept.texts.begin()->first;
+  record(print_head({kept}));
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_EQ(spec_of("r")["paused"], true);
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["spec"]["rollout"]["paused"], true);
+}
+
+TEST_F(RolloutCommand, UndoThatMayNotPauseThePolicySaysThatNothingIsPaused) {
+  FleetRecord kept = edit_behind_pods_of({"gpu-1"});
+  kept.verified["gpu-operator/mps-config/any"] = kept.texts.begin()->first;
+  record(print_head({kept}));
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "sharingpolicies";
+  rule.verb = "patch";
+  transport.faults().add(rule);
+  EXPECT_EQ(run(Verb::undo), 2);
+  EXPECT_THAT(err.str(), testing::ContainsRegex("policy default is not paused(: nodes start at .*)?; to stop it: "
+                                                "gpu-sharing-operator rollout pause policy/default\n"));
+}
+
 // The cluster's text shares by two; the one that was verified shares by four.
 TEST_F(RolloutCommand, UndoShowsWithDryRunWhatRestartsAndTheChangeItselfAndWritesNothing) {
   const std::string four =

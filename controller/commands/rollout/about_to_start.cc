@@ -1,0 +1,79 @@
+#include "controller/commands/rollout/about_to_start.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "controller/commands/rollout/view.h"
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/conditions.h"
+#include "reconcilers/model/json_access.h"
+
+namespace gso {
+namespace {
+
+// Its own SharingRollout is what a pause sets.
+bool has_switches(const RolloutView& rollout) {
+  return rollout.object != nullptr && !rollout.anew && !facts_of(*rollout.object).finished();
+}
+
+// Those that are not paused, else all.
+std::set<std::string> open_else_paused(std::set<std::string> open, std::set<std::string> paused) {
+  return open.empty() ? std::move(paused) : std::move(open);
+}
+
+// The same as policies_about_to_start(), by what the operator wrote last.
+std::set<std::string> policies_that_wait(const World& world) {
+  std::set<std::string> open;
+  std::set<std::string> paused;
+  for (const auto& [key, policy] : world.policies.all()) {
+    const nlohmann::json progressing = condition_in(parse_status(policy->status_json), "Progressing");
+    const std::string reason = text_at(progressing, "reason");
+    const bool waits = text_at(progressing, "status") == "False" && reason != kNothingToDo;
+    if (waits && reason != reason_of(Gate::aborted) && reason != reason_of(Gate::undone))
+      (policy->rollout.paused ? paused : open).insert(policy->meta.name);
+  }
+  return open_else_paused(std::move(open), std::move(paused));
+}
+
+bool has_record(const RolloutCall& call) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  return index.impl().record.has_value();
+}
+
+}  // namespace
+
+std::vector<AboutToStart> about_to_start(const RolloutCall& call,
+                                         const std::function<bool(const RolloutKey&)>& is_meant) {
+  std::vector<AboutToStart> out;
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+  ReadingPass pass(call.world, index, call.settings, call.clock->now());
+  std::map<std::string, std::string> settling = pass.settling();
+  for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
+    if (profile_rollout.tally.of(Phase::pending) == 0 || !is_meant(key)) continue;
+    const SharingPolicy* policy = call.world.policies.find(key.policy);
+    const RolloutView* rollout = pass.rollout(key);
+    if (policy == nullptr || rollout == nullptr || has_switches(*rollout) || !ended_by(*rollout).is_open()) continue;
+    if (std::ranges::find(out, key.policy, &AboutToStart::policy) == out.end())
+      out.push_back({key.policy, policy->rollout.paused, settling[key.policy]});
+  }
+  return out;
+}
+
+std::set<std::string> policies_about_to_start(const RolloutCall& call) {
+  // The record can be in another namespace than the one that was given.
+  if (!has_record(call)) return policies_that_wait(call.world);
+  std::set<std::string> open;
+  std::set<std::string> paused;
+  for (const AboutToStart& one : about_to_start(call, [](const RolloutKey&) { return true; }))
+    (one.paused ? paused : open).insert(one.policy);
+  return open_else_paused(std::move(open), std::move(paused));
+}
+
+}  // namespace gso
