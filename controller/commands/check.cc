@@ -25,6 +25,7 @@
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
@@ -51,9 +52,15 @@ struct Findings {
   std::optional<k8s::Error> unreachable;
 
   void add(bool good, std::string_view text) {
-    const std::string line = one_line(fmt::format("{}{}", good ? "ok      " : "MISSING ", text)) + "\n";
-    *out << wrapped_prose(line, screen_of_stdout().columns) << std::flush;
+    print(good ? "ok      " : "MISSING ", text);
     fine = fine && good;
+  }
+  // What is no fault, and can have been forgotten.
+  void note(std::string_view text) const { print("note    ", text); }
+
+ private:
+  void print(std::string_view mark, std::string_view text) const {
+    *out << wrapped_prose(one_line(fmt::format("{}{}", mark, text)) + "\n", screen_of_stdout().columns) << std::flush;
   }
 };
 
@@ -192,6 +199,14 @@ std::string in_words(const Attempt& attempt) {
                      attempt.ns.empty() ? "" : " in namespace " + attempt.ns);
 }
 
+void note_pauses(const World& world, const PlannerSettings& settings, const Findings& found) {
+  FleetIndex index;
+  index.note_everything_changed();
+  index.refresh(world, settings);
+  for (const Finding& pause : idle_pauses(world, index.impl()))
+    found.note(fmt::format("SharingPolicy {}: {}", pause.object.name, pause.message));
+}
+
 asio::awaitable<void> check_writes(k8s::Writer* client, std::vector<Attempt> wanted, Findings* found) {
   std::size_t allowed = 0;
   for (const Attempt& attempt : wanted) {
@@ -231,6 +246,7 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
   for (const std::string& missing : incomplete) found->add(false, missing);
   const auto [complete, text] = sharing_kinds(kinds, world.policies.size(), check.without_crds);
   found->add(complete, text);
+  note_pauses(world, settings, *found);
   if (check.writes) {
     const std::vector<Attempt> wanted = writes_of(world, settings, options);
     co_await check_writes(client, wanted, found);

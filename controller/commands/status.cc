@@ -58,6 +58,12 @@ std::vector<RolloutFacts> rollouts_of(const World& world) {
   return out;
 }
 
+std::vector<Finding> switch_findings(const FleetStatus& status) {
+  std::vector<Finding> out = ignored_switches(status.world);
+  std::ranges::move(idle_pauses(status.world, status.index.impl()), std::back_inserter(out));
+  return out;
+}
+
 Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   Json document{{"version", kVersion},
                 {"operator", status.no_operator ? status.no_operator->field() : ""},
@@ -79,7 +85,7 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
                                     {"updated", facts.updated},
                                     {"total", facts.total}});
   }
-  for (const Finding& finding : ignored_switches(status.world)) document["findings"].push_back(to_json(finding));
+  for (const Finding& finding : switch_findings(status)) document["findings"].push_back(to_json(finding));
   for (const Finding& finding : status.kai) {
     document["kai"].push_back(
         {{"severity", to_string(finding.severity)}, {"reason", finding.reason}, {"message", finding.message}});
@@ -128,7 +134,7 @@ void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bo
     out << '\n';
     print_line(out, "kai-config: {} ({})", finding.message, finding.reason);
   }
-  for (const Finding& finding : ignored_switches(status.world)) {
+  for (const Finding& finding : switch_findings(status)) {
     out << '\n';
     print_line(out, "{} {}: {} {}: {}", to_string(finding.severity), finding.reason, finding.object.kind,
                finding.object.name, shown_message(finding.message));

@@ -216,6 +216,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   add_unused_profiles(snapshot.world, index, out);
   keep_root_causes(snapshot.world, index, out.findings);
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
+  std::ranges::move(idle_pauses(snapshot.world, index.impl()), std::back_inserter(out.findings));
   for (Finding& finding : out.findings) finding.message = shown_message(finding.message);
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
     return std::tie(a.severity, a.reason, a.object.kind, a.object.ns, a.object.name, a.message) <

@@ -1,4 +1,4 @@
-// Looks for switches whose value is empty.
+// Looks for switches whose value is empty, and for pauses that stop nothing yet.
 #include "reconcilers/explain/switches.h"
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
 
 namespace gso {
 namespace {
@@ -48,6 +49,21 @@ std::vector<Finding> ignored_switches(const World& world) {
   std::ranges::sort(out, [](const Finding& a, const Finding& b) {
     return std::tie(a.object.kind, a.object.ns, a.object.name) < std::tie(b.object.kind, b.object.ns, b.object.name);
   });
+  return out;
+}
+
+std::vector<Finding> idle_pauses(const World& world, const FleetIndex::Impl& index) {
+  std::vector<Finding> out;
+  for (const auto& [key, policy] : world.policies.all()) {
+    const auto nodes = index.policies.find(policy->meta.name);
+    const bool some_wait = nodes != index.policies.end() && nodes->second.of(Phase::pending) > 0;
+    if (!policy->rollout.paused || some_wait) continue;
+    out.push_back({Severity::info, policy_ref(*policy), "PolicyPaused",
+                   fmt::format("the policy is paused (spec.rollout.paused): edits are not rolled out. To resume: "
+                               "`gpu-sharing-operator rollout resume policy/{}`",
+                               policy->meta.name)});
+  }
+  std::ranges::sort(out, {}, [](const Finding& finding) { return finding.object.name; });
   return out;
 }
 

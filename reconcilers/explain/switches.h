@@ -1,9 +1,11 @@
-// Switches that people have set, by annotation or label, without a value. Pure functions.
+// Switches that people have set, and that nothing else shows: those without a value, and pauses that stop no node yet.
+// Pure functions.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
 
@@ -16,5 +18,9 @@ namespace gso {
 
 // For all Nodes, and for the ConfigMaps that plugins mount; sorted by kind and name.
 [[nodiscard]] std::vector<Finding> ignored_switches(const World& world);
+
+// Policies that are paused while all of their nodes run what they should: no rollout and no node shows that the next
+// edit will not be rolled out. For information, PolicyPaused; sorted by name.
+[[nodiscard]] std::vector<Finding> idle_pauses(const World& world, const FleetIndex::Impl& index);
 
 }  // namespace gso
