@@ -317,12 +317,16 @@ std::string_view remedy_here(const World& world, const FleetIndex::Impl& index, 
          "`rollout.evictBarePods: true`";
 }
 
+std::string lift_hold_command(const Node& node) {
+  const std::string hold = hold_of(node);
+  if (hold.empty()) return {};
+  return fmt::format("kubectl {} node {} {}-", hold.starts_with("label") ? "label" : "annotate", node.meta.name,
+                     kHoldAnnotation);
+}
+
 std::string hold_remedy(const Node& node) {
-  const bool labelled = hold_of(node).starts_with("label");
-  return fmt::format(
-      "no action needed: whoever set the hold removes it when the operator is allowed to change the node: kubectl {} "
-      "node {} {}-",
-      labelled ? "label" : "annotate", node.meta.name, kHoldAnnotation);
+  return "no action needed: whoever set the hold removes it when the operator is allowed to change the node: " +
+         lift_hold_command(node);
 }
 
 std::string next_step(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,

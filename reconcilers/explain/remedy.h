@@ -55,6 +55,8 @@ struct ServingObstacle {
 [[nodiscard]] std::string_view remedy_here(const World& world, const FleetIndex::Impl& index, std::string_view reason,
                                            const ObjectRef& object);
 
+// Lifts the hold of the node (gpusharing.dev/hold), for whoever set it. Empty: it has none.
+[[nodiscard]] std::string lift_hold_command(const Node& node);
 // Why the hold of the node stays, and the command of whoever set it: it is no step for anyone else.
 [[nodiscard]] std::string hold_remedy(const Node& node);
 

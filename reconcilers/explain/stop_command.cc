@@ -57,7 +57,9 @@ std::string resume_command(const RolloutView& rollout) {
   if (policy_is_gone(world, rollout.pass.index, rollout.key.policy) && world.policies_served)
     return forget_policies_command(rollout.pass.s.settings);
   if (pause_of_rollout(rollout).by == PausedBy::policy) return fmt::format("{} policy/{}", resume, rollout.key.policy);
-  return rollout.object == nullptr ? resume : fmt::format("{} {}", resume, rollout.object->meta.name);
+  if (rollout.object != nullptr) return fmt::format("{} {}", resume, rollout.object->meta.name);
+  return fmt::format("{} {}  # once an operator has created it again", resume,
+                     rollout_name(rollout.key, rollout.target));
 }
 
 std::string start_command(std::string_view policy, std::string_view resume) {

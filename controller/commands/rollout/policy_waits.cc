@@ -10,6 +10,7 @@
 #include <ranges>
 #include <utility>
 
+#include "controller/commands/rollout/unseen_changes.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/print_line.h"
 #include "reconcilers/explain/shown_state.h"
@@ -102,7 +103,7 @@ void add_gone_policies(const ReadingPass& pass, const std::optional<std::string>
 }  // namespace
 
 std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<std::string>& policy,
-                                         const std::set<std::string>& except) {
+                                         const std::set<std::string>& except, bool has_operator) {
   std::map<std::string_view, const SharingPolicy*> sorted;
   for (const auto& [key, object] : pass.world().policies.all()) {
     const bool meant = !policy || key.name == *policy;
@@ -116,6 +117,7 @@ std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<
     if (status.is_object()) read_waits(std::string(name), status, waits);
     if (const auto start = settling.find(std::string(name)); start != settling.end()) note_settling(*start, waits);
     note_recorded_pause(pass, *object, waits);
+    note_unseen_changes(pass, *object, has_operator, waits);
     note_invalid(pass, name, waits);
     for (PolicyWait& wait : waits) wait.paused = object->rollout.paused;
     std::ranges::move(waits, std::back_inserter(out));
@@ -125,7 +127,7 @@ std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<
 }
 
 bool PolicyWait::goes_on() const {
-  return reason == kRollingOut || reason == reason_of(Gate::settling);
+  return reason == kRollingOut || reason == kNotStarted || reason == reason_of(Gate::settling);
 }
 
 bool PolicyWait::is_stopped() const {
@@ -139,12 +141,13 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
                                                : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
                                                              more > 0 ? fmt::format(" and {} more", more) : "");
   const std::string reason = wait.reason == kRollingOut ? "" : fmt::format("{}{}: ", wait.reason, nodes);
-  const std::string_view stale = has_operator || !wait.goes_on() ? ""
-                                 : wait.reason == kRollingOut    ? "last reported: "
-                                                                 : "if an operator runs, ";
+  const std::string_view stale = has_operator                               ? ""
+                                 : wait.reason == kRollingOut               ? "last reported: "
+                                 : wait.reason == reason_of(Gate::settling) ? "if an operator runs, "
+                                                                            : "";
   const bool promises = wait.reason == kRollingOut || wait.reason == reason_of(Gate::outside_window);
   const std::string who = wait.policy.empty() ? std::string() : fmt::format("policy {} waits: ", wait.policy);
-  print_line(out, "{}{}{}{}{}", who, reason, stale, shown_message(wait.message),
+  print_line(out, "{}{}{}{}{}{}", who, reason, wait.news, stale, shown_message(wait.message),
              !has_operator && promises ? kNothingStarts : "");
   print_node_table({}, outlook.steps, out);
   for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);
@@ -155,7 +158,7 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
 Json waiting_json(const PolicyWait& wait) {
   return {{"policy", wait.policy},
           {"reason", wait.reason},
-          {"message", wait.message},
+          {"message", wait.news + wait.message},
           {"nodes", wait.nodes},
           {"count", wait.count}};
 }

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "controller/commands/rollout/unseen_changes.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/rollout/wait.h"
@@ -18,6 +19,7 @@
 #include "controller/commands/shared/screen.h"
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/explain/shown_state.h"
+#include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -30,6 +32,11 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+// Without a Lease in the given namespace, an operator can run in another one.
+bool has_stopped(const RolloutCall& call) {
+  return call.no_operator && call.no_operator->was_running;
+}
+
 // What keeps policies from a rollout, of those that have none among `under_way`. A rollout that is named answers for
 // itself.
 std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
@@ -38,12 +45,7 @@ std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
   if (!call.options.name.empty() && !policy) return {};
   std::set<std::string> busy;
   for (const RolloutFacts& facts : under_way) busy.insert(facts.rollout->policy);
-  return waiting_policies(pass, policy, busy);
-}
-
-// Without a Lease in the given namespace, an operator can run in another one.
-bool has_stopped(const RolloutCall& call) {
-  return call.no_operator && call.no_operator->was_running;
+  return waiting_policies(pass, policy, busy, !has_stopped(call));
 }
 
 // The completion that the operator has estimated; empty: it has not, or the end is unknown.
@@ -57,6 +59,13 @@ std::string estimate_of(const RolloutCall& call, const RolloutFacts& facts) {
 
 RecordedStop stop_of(const RolloutCall& call, const RolloutFacts& facts) {
   return recorded_stop(facts, call.world.policies.find(facts.rollout->policy));
+}
+
+// The same, or the retry that ends what the status reports.
+RecordedStop recorded_for(const RolloutCall& call, ReadingPass& pass, const RolloutFacts& facts) {
+  RecordedStop stop = stop_of(call, facts);
+  if (!stop.is_set() && is_retried(pass, facts)) stop.phase = "Retry requested";
+  return stop;
 }
 
 // Those in progress, and those whose stop no operator has applied yet.
@@ -77,11 +86,12 @@ Json empty_document(const RolloutCall& call) {
           {"incomplete", call.incomplete}};
 }
 
-void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& facts, Json& document) {
+void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& reported, Json& document) {
+  const RolloutFacts facts = with_present_counts(reported, pass.index());
   const std::string estimate = estimate_of(call, facts);
   const SharingRollout& rollout = *facts.rollout;
   const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
-  RolloutOutlook outlook{estimate, steps, {}, stop_of(call, facts), !has_stopped(call)};
+  RolloutOutlook outlook{estimate, steps, {}, recorded_for(call, pass, facts), !has_stopped(call)};
   outlook.next = way_out(pass, facts, outlook);
   Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
   shown["estimatedCompletion"] = estimate;
@@ -129,6 +139,23 @@ class WrappedOutput {
   std::ostringstream text_;
 };
 
+// Of policies without a rollout under way or a wait, which show it.
+void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const std::vector<RolloutFacts>& shown,
+                       const std::vector<PolicyWait>& waiting) {
+  const std::optional<std::string> policy = policy_of(call.options.name);
+  if (!call.options.name.empty() && !policy) return;
+  for (const Finding& pause : idle_pauses(call.world, index.impl())) {
+    const std::string& name = pause.object.name;
+    const bool has_rollout = std::ranges::any_of(
+        shown, [&](const RolloutFacts& facts) { return facts.rollout->policy == name && !facts.finished(); });
+    const bool is_said = std::ranges::any_of(
+        waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.reason == reason_of(Gate::paused); });
+    if (has_rollout || is_said || (policy && name != *policy)) continue;
+    print_line(*call.out, "policy {} is paused (spec.rollout.paused): edits are not rolled out", name);
+    print_line(*call.out, "  next: gpu-sharing-operator rollout resume policy/{}", name);
+  }
+}
+
 }  // namespace
 
 int show_status(RolloutCall& call) {
@@ -163,9 +190,14 @@ int show_status(RolloutCall& call) {
     print_json(call, document);
     return wrong ? 1 : 0;
   }
-  const bool goes_on = std::ranges::any_of(waiting, &PolicyWait::goes_on);
+  std::vector<WaitOutlook> outlooks;
+  for (const PolicyWait& wait : waiting) outlooks.push_back(outlook_of(pass, wait));
+  // Nodes can be in a change although the rollout of their change has ended: another one takes its place.
+  const bool goes_on = std::ranges::any_of(waiting, &PolicyWait::goes_on) ||
+                       std::ranges::any_of(outlooks, [](const WaitOutlook& wait) { return !wait.steps.empty(); });
   if (shown.empty() && !goes_on) *call.out << "No rollout is in progress.\n";
-  for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !has_stopped(call), *call.out);
+  for (std::size_t i = 0; i < waiting.size(); ++i) print_waiting(waiting[i], outlooks[i], !has_stopped(call), *call.out);
+  print_idle_pauses(call, index, shown, waiting);
   return wrong ? 1 : 0;
 }
 

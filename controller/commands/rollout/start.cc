@@ -109,6 +109,16 @@ void retry_in_world(RolloutCall& call, const std::string& name, const std::strin
   for (const ObjectKey& key : stopped) call.world.rollouts.erase(key);
 }
 
+// The order for rollouts that are paused as well, before a preview erases them.
+std::vector<std::string> what_stays_paused(const RolloutCall& call, const std::string& policy) {
+  std::vector<std::string> out;
+  for (const RolloutFacts& facts : all_rollouts(call.world)) {
+    std::string order = is_ended_by_people(facts, policy) ? ended_and_paused(*facts.rollout) : std::string();
+    if (!order.empty()) out.push_back(std::move(order));
+  }
+  return out;
+}
+
 // Why the nodes of the policy wait although they are tried again: a switch that `start` does not touch.
 void print_what_holds(RolloutCall& call, const std::string& policy) {
   FleetIndex index;
@@ -128,14 +138,35 @@ void print_what_holds(RolloutCall& call, const std::string& policy) {
     if (!holds) continue;
     print_line(*call.out, "  key {} waits ({}): {}", key.key.empty() ? "(none)" : key.key, rollout->gate().reason(),
                rollout->gate().message);
-    if (const std::string command = stop_command(*rollout); !command.empty())
-      print_line(*call.out, "  next: {}", command);
+    // The preview has erased its rollout, which comes back with its pause: ended_and_paused() has the order.
+    const bool comes_back =
+        call.options.dry_run && rollout->object == nullptr && pause_of_rollout(*rollout).by == PausedBy::rollout;
+    const std::string command = comes_back ? std::string() : stop_command(*rollout);
+    if (!command.empty()) print_line(*call.out, "  next: {}", command);
   }
+}
+
+// Of an aborted rollout whose object has just been deleted.
+std::string still_paused(const RolloutCall& call, const FleetRecord* record, const SharingRollout& rollout) {
+  const std::string& name = rollout.meta.name;
+  if (!call.no_operator) return fmt::format("{0} is still paused: gpu-sharing-operator rollout resume {0}", name);
+  const RecordedSwitches* known =
+      record == nullptr ? nullptr
+                        : record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision);
+  if (known != nullptr && known->paused)
+    return fmt::format(
+        "{0} is still paused: once an operator has created it again, gpu-sharing-operator rollout "
+        "resume {0}",
+        name);
+  return fmt::format(
+      "no operator has recorded that {} was paused. To keep its nodes from starting: "
+      "gpu-sharing-operator rollout pause policy/{}",
+      name, rollout.policy);
 }
 
 // An aborted or undone rollout stays so: its object goes, and the operator begins a new one. The number of those that
 // were deleted; nullopt: one could not be deleted, which is reported.
-asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, std::string policy) {
+asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, const FleetRecord* record, std::string policy) {
   int deleted = 0;
   const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
   for (const RolloutFacts& facts : rollouts) {
@@ -154,8 +185,7 @@ asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, std::strin
     ++deleted;
     *call->out << fmt::format("Deleted the {} rollout record {}\n", rollout.aborted ? "aborted" : "undone",
                               rollout.meta.name);
-    if (rollout.paused)
-      *call->out << fmt::format("  {0} is still paused: gpu-sharing-operator rollout resume {0}\n", rollout.meta.name);
+    if (rollout.paused) print_line(*call->out, "  {}", still_paused(*call, record, rollout));
   }
   co_return deleted;
 }
@@ -207,17 +237,21 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
     if (!call->options.json) {
       for (const std::string& line : retried) print_line(*call->out, "Would retry {}", line);
     }
+    const std::vector<std::string> paused = what_stays_paused(*call, name);
     retry_in_world(*call, name, k8s::format_micro_time(asked), baseline);
     const std::optional<GivenText> no_text;
     const int code = co_await preview(call, no_text, name);
-    if (!call->options.json) print_what_holds(*call, name);
+    if (call->options.json) co_return code;
+    print_what_holds(*call, name);
+    for (const std::string& line : paused) print_line(*call->out, "  {}", line);
     co_return code;
   }
   // The policy first: the record forgets an abort by its annotation. A rollout that is deleted before that would be
   // made again as it was.
   bool done = co_await ask_for_attempt(call, name, asked, baseline);
   if (!done) co_return 2;
-  const std::optional<int> deleted = co_await delete_stopped(call, name);
+  const FleetRecord* record = index.impl().record ? &*index.impl().record : nullptr;
+  const std::optional<int> deleted = co_await delete_stopped(call, record, name);
   if (!deleted) co_return 2;
   // An operator that saw such a stop for the first time together with the annotation takes it for one that came after
   // it. None is there any more: another value ends it.
@@ -227,9 +261,13 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
     done = co_await ask_for_attempt(call, name, later, adopted_already);
     if (!done) co_return 2;
   }
-  *call->out << fmt::format(
-      "Retrying failed and deferred nodes of policy {}{}\n", name,
-      call->options.adopt ? ", and rolling out nodes that had drifted before the operator was installed" : "");
+  const std::string_view too =
+      call->options.adopt ? ", and rolling out nodes that had drifted before the operator was installed" : "";
+  *call->out << (call->no_operator
+                     ? fmt::format("Recorded (an operator applies it; none is running): retrying failed and deferred "
+                                   "nodes of policy {}{}\n",
+                                   name, too)
+                     : fmt::format("Retrying failed and deferred nodes of policy {}{}\n", name, too));
   for (const std::string& line : retried) print_line(*call->out, "  {}", line);
   print_what_holds(*call, name);
   co_return 0;

@@ -273,6 +273,15 @@ std::string hint_of(const RolloutCall& call, const Switch& wanted) {
   return wanted.hint;
 }
 
+// That the rollout that is named, or the newest one, is aborted as well; empty: it is not.
+std::string why_no_resume(const RolloutCall& call) {
+  const RolloutChoice choice{call.options.name, true};
+  const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
+  const bool is_policy = policy_of(call.options.name).has_value();
+  if (!any || is_policy || any->front().earlier_attempt) return {};
+  return ended_and_paused(*any->front().rollout);
+}
+
 }  // namespace
 
 asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
@@ -319,6 +328,8 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
   // Before the rollout is there, its policy is what can be paused, and what is resumed then.
   const std::set<std::string> policies = chosen ? std::set<std::string>() : policies_meant(*call);
   const bool is_one = policies.size() == 1 || call->options.all;
+  if (const std::string both = !chosen && resumes && policies.empty() ? why_no_resume(*call) : ""; !both.empty())
+    co_return call->refuse(both);
   if (!chosen && (policies.empty() || !is_one)) co_return call->refuse(chosen.error().message);
   for (const std::string& name : policies) {
     code = co_await pause_policy(call, name, wanted.value);

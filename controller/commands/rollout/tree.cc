@@ -64,12 +64,13 @@ class Tree {
   std::vector<LiveLine> lines() {
     std::set<std::string> busy;
     for (const RolloutFacts& facts : shown_rollouts()) {
-      add_rollout(facts);
+      add_rollout(with_present_counts(facts, index_.impl()));
       busy.insert(facts.rollout->policy);
     }
     const std::optional<std::string> policy = policy_of(scope_.name);
     if (scope_.name.empty() || policy) {
-      for (const PolicyWait& wait : waiting_policies(pass_, policy, busy))
+      constexpr bool kHasOperator = true;  // That none runs is a line above the tree.
+      for (const PolicyWait& wait : waiting_policies(pass_, policy, busy, kHasOperator))
         line(fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message));
     }
     if (out_.empty()) append_text(out_, "No rollout is in progress.\n");

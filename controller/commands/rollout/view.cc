@@ -25,6 +25,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"
 
@@ -130,6 +131,8 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
     out.blocked = count_at(*counts, "blocked");
     out.failed = count_at(*counts, "failed");
   }
+  // Its nodes go on with the revision that took its place: the counts are those of then.
+  if (out.phase == "Superseded" || out.phase == "RolledBack") out.in_progress = out.pending = 0;
   if (const auto nodes = status.find("nodes"); nodes != status.end() && nodes->is_array()) {
     for (const Json& node : *nodes) {
       if (node.is_object())
@@ -138,6 +141,21 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
     }
   }
   return out;
+}
+
+RolloutFacts with_present_counts(RolloutFacts facts, const FleetIndex::Impl& index) {
+  const SharingRollout& rollout = *facts.rollout;
+  const auto nodes = index.profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
+  if (facts.finished() || nodes == index.profile_rollouts.end() || target_of(nodes->second) != rollout.to_revision)
+    return facts;
+  const Tally& tally = nodes->second.tally;
+  facts.total = tally.total;
+  facts.updated = tally.settled;
+  facts.in_progress = tally.moving();
+  facts.pending = tally.of(Phase::pending);
+  facts.blocked = tally.blocked();
+  facts.failed = std::ssize(failed_on(index, nodes->second, rollout.to_revision));
+  return facts;
 }
 
 RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* policy) {
@@ -154,6 +172,15 @@ std::string resume_of(const SharingRollout& rollout, const SharingPolicy* policy
   const std::string command = "gpu-sharing-operator rollout resume";
   if (policy != nullptr && policy->rollout.paused) return fmt::format("{} policy/{}", command, rollout.policy);
   return rollout.paused ? fmt::format("{} {}", command, rollout.meta.name) : std::string();
+}
+
+std::string ended_and_paused(const SharingRollout& rollout) {
+  if (!rollout.paused || !(rollout.aborted || is_undone(rollout))) return {};
+  return fmt::format(
+      "{0} is {1} and paused: first `gpu-sharing-operator rollout start {2}`, then `gpu-sharing-operator rollout "
+      "resume "
+      "{0}`",
+      rollout.meta.name, rollout.aborted ? "aborted" : "undone", rollout.policy);
 }
 
 std::vector<RolloutFacts> all_rollouts(const World& world) {

@@ -46,17 +46,24 @@ struct RolloutFacts {
   [[nodiscard]] bool is_stopped() const;
 };
 [[nodiscard]] RolloutFacts facts_of(const SharingRollout& rollout);
+// With the counts of the nodes as they are now, by which their names are shown beside it: the status can be older. As
+// it is, where the rollout has ended, or its revision is not what its nodes should run.
+[[nodiscard]] RolloutFacts with_present_counts(RolloutFacts facts, const FleetIndex::Impl& index);
 
-// A stop that a person has set and that the status does not show yet, because no operator has written it since.
+// A stop that a person has set, or a retry that ends one, and that the status does not show yet, because no operator
+// has written it since.
 struct RecordedStop {
-  std::string phase;   // "Paused" or "Aborted"; empty: none.
-  std::string resume;  // The command that ends it, and behind it what else must follow.
+  std::string phase;   // "Paused", "Aborted" or "Retry requested"; empty: none.
+  std::string resume;  // The command that ends it, and behind it what else must follow; empty: nothing must.
   [[nodiscard]] bool is_set() const { return !phase.empty(); }
 };
 // Of the rollout, or of its policy (`policy`: null if it does not exist).
 [[nodiscard]] RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* policy);
 // The command that resumes what is paused: the policy, else the rollout. Empty: neither has the switch.
 [[nodiscard]] std::string resume_of(const SharingRollout& rollout, const SharingPolicy* policy);
+// "X is aborted and paused: first `… rollout start P`, then `… rollout resume X`": a resume alone continues nothing.
+// Empty: it is not both.
+[[nodiscard]] std::string ended_and_paused(const SharingRollout& rollout);
 // By when they began, the newest first.
 [[nodiscard]] std::vector<RolloutFacts> all_rollouts(const World& world);
 
@@ -87,6 +94,7 @@ struct PolicyWait {
   std::vector<std::string> nodes;       // Those that it is about, the first few; none: all that wait.
   std::int64_t count = 0;               // Of them all.
   bool paused = false;                  // spec.rollout.paused of the policy is set.
+  std::string news = {};                // What has ended the stop before, in front of the message; mostly empty.
   // Nodes start by themselves.
   [[nodiscard]] bool goes_on() const;
   // As RolloutFacts::is_stopped().
@@ -94,9 +102,10 @@ struct PolicyWait {
 };
 // Of all policies, or of the one that is named, but for those in `except`. A change that waits for its inputs to settle
 // is in no status, because that would be two writes more for each edit: `pass` knows when it starts. It also knows of
-// an invalid text before a status does, and of policies that are gone.
+// an invalid text before a status does, of what came after the status (unseen_changes.h), and of policies that are
+// gone.
 [[nodiscard]] std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<std::string>& policy,
-                                                       const std::set<std::string>& except);
+                                                       const std::set<std::string>& except, bool has_operator);
 // The most nodes in a change that `rollout status` lists for a rollout or a wait.
 inline constexpr std::size_t kMostListedSteps = 20;
 // Behind what an operator reported last, which can name a time at which nodes start.

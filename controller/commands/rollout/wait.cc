@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "controller/commands/rollout/unseen_changes.h"
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
@@ -32,13 +33,24 @@ std::string with_reason(const RolloutFacts& facts) {
 // Nodes by what they mean for the wait.
 struct Nodes {
   std::set<std::string> moving, failed, blocked, held;
-  std::string invalid;  // The first node without a valid profile, with the reason.
+  std::string holder;             // Who holds the first of `held`, for people.
+  bool held_for_a_while = false;  // One of `held` is in something that ends by itself: a driver upgrade, a MIG change.
+  std::string invalid;            // The first node without a valid profile, with the reason.
   std::int64_t total = 0;
 };
 
+std::string holder_text(const World& world, const std::string& name, const NodeAssessment& a) {
+  const Node* node = world.nodes.find(name);
+  return node == nullptr || a.holder.empty() ? a.message : describe_holder(a.holder, *node);
+}
+
+bool ends_by_itself(std::string_view holder) {
+  return holder == kDriverUpgrade || holder == kMigChange || holder == kStandaloneMpsChange;
+}
+
 // `fits`: of an assessment.
 template <class Fits>
-Nodes nodes_of(const FleetIndex& index, Fits fits) {
+Nodes nodes_of(const World& world, const FleetIndex& index, Fits fits) {
   Nodes out;
   for (const std::string& name : index.node_names()) {
     const NodeAssessment& a = *index.assessment(name);
@@ -62,6 +74,8 @@ Nodes nodes_of(const FleetIndex& index, Fits fits) {
           out.invalid = fmt::format("node {}: {}", name, a.message);
         break;
       case Phase::held:
+        if (out.held.empty()) out.holder = holder_text(world, name, a);
+        out.held_for_a_while = out.held_for_a_while || ends_by_itself(a.holder);
         out.held.insert(name);
         break;
       case Phase::unmanaged:
@@ -80,14 +94,39 @@ std::string not_up_to_date(const Nodes& nodes) {
   return fmt::format("{} of {} nodes are not up to date: {}", nodes.moving.size(), nodes.total, listed(nodes.moving));
 }
 
-WaitState state_of_rollout(const World& world, const FleetIndex& index, const std::string& name) {
+// "10 of 11 nodes are up to date; t4-01 is held (annotation gpusharing.dev/hold is set)"
+std::string all_done(const Nodes& nodes) {
+  const bool one = nodes.held.size() == 1;
+  const std::string held = nodes.held.empty()
+                               ? std::string()
+                               : fmt::format("; {} {} held ({}{})", listed(nodes.held), one ? "is" : "are",
+                                             one ? "" : *nodes.held.begin() + ": ", nodes.holder);
+  return fmt::format("{} of {} nodes are up to date{}", nodes.total - std::ssize(nodes.held), nodes.total, held);
+}
+
+Nodes nodes_of_rollout(const World& world, const FleetIndex& index, const SharingRollout& rollout) {
+  const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
+  return nodes_of(world, index, [&](const NodeAssessment& a) { return index.impl().is_of(a, key); });
+}
+
+// The rollout is not Completed because of nodes that somebody holds until they decide otherwise, and of no others.
+bool waits_for_holders_alone(const FleetIndex& index, const SharingRollout& rollout, const Nodes& nodes) {
+  const auto& rollouts = index.impl().profile_rollouts;
+  const auto present = rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
+  return present != rollouts.end() && target_of(present->second) == rollout.to_revision && !nodes.held.empty() &&
+         !nodes.held_for_a_while && nodes.moving.empty() && nodes.failed.empty() && nodes.blocked.empty();
+}
+
+WaitState state_of_rollout(ReadingPass& pass, const FleetIndex& index, const std::string& name) {
+  const World& world = pass.world();
   const SharingRollout* rollout = world.rollouts.find(name);
   if (rollout == nullptr) return {Is::stopped, fmt::format("rollout {} does not exist any more", name)};
   const RolloutFacts facts = facts_of(*rollout);
   if (facts.phase == "Completed") return {Is::complete, fmt::format("rollout {} is Completed", name)};
-  if (facts.finished() || facts.is_stopped()) return {Is::stopped, with_reason(facts)};
-  const RolloutKey key{rollout->policy, rollout->config_map, rollout->key};
-  const Nodes nodes = nodes_of(index, [&](const NodeAssessment& a) { return index.impl().is_of(a, key); });
+  if (facts.finished() || (facts.is_stopped() && !is_retried(pass, facts))) return {Is::stopped, with_reason(facts)};
+  const Nodes nodes = nodes_of_rollout(world, index, *rollout);
+  if (waits_for_holders_alone(index, *rollout, nodes))
+    return {Is::complete, fmt::format("rollout {}: {}", name, all_done(nodes))};
   return {Is::waiting, with_reason(facts) + (nodes.moving.empty() ? "" : "; " + not_up_to_date(nodes))};
 }
 
@@ -108,16 +147,18 @@ std::string stopped_rollout(ReadingPass& pass, const std::optional<std::string>&
 WaitState wait_state(const World& world, FleetIndex& index, const PlannerSettings& settings, k8s::WallTime now,
                      const std::string& name) {
   const std::optional<std::string> policy = policy_of(name);
-  if (!name.empty() && !policy) return state_of_rollout(world, index, name);
+  ReadingPass pass(world, index, settings, now);
+  if (!name.empty() && !policy) return state_of_rollout(pass, index, name);
   std::vector<std::string> unfinished;
   for (const RolloutFacts& facts : all_rollouts(world)) {
     if (!is_meant(facts, name) || facts.finished()) continue;
-    if (facts.is_stopped()) return {Is::stopped, with_reason(facts)};
-    unfinished.push_back(facts.rollout->meta.name);
+    if (facts.is_stopped() && !is_retried(pass, facts)) return {Is::stopped, with_reason(facts)};
+    const SharingRollout& rollout = *facts.rollout;
+    if (waits_for_holders_alone(index, rollout, nodes_of_rollout(world, index, rollout))) continue;
+    unfinished.push_back(rollout.meta.name);
   }
-  ReadingPass pass(world, index, settings, now);
   if (std::string why = stopped_rollout(pass, policy); !why.empty()) return {Is::stopped, why};
-  const Nodes nodes = nodes_of(index, [&](const NodeAssessment& a) { return !policy || a.policy == *policy; });
+  const Nodes nodes = nodes_of(world, index, [&](const NodeAssessment& a) { return !policy || a.policy == *policy; });
   if (std::string unknown = unknown_policy(world, name); nodes.total == 0 && !unknown.empty())
     return {Is::stopped, std::move(unknown)};
   if (!nodes.invalid.empty()) return {Is::stopped, fmt::format("a profile is invalid: {}", nodes.invalid)};
@@ -127,9 +168,7 @@ WaitState wait_state(const World& world, FleetIndex& index, const PlannerSetting
   if (!unfinished.empty()) return {Is::waiting, rollouts};
   if (!nodes.failed.empty()) return {Is::stopped, fmt::format("failed: {}", listed(nodes.failed))};
   if (!nodes.blocked.empty()) return {Is::stopped, fmt::format("blocked: {}", listed(nodes.blocked))};
-  return {Is::complete,
-          fmt::format("{} of {} nodes are up to date{}", nodes.total - std::ssize(nodes.held), nodes.total,
-                      nodes.held.empty() ? std::string() : fmt::format("; held: {}", listed(nodes.held)))};
+  return {Is::complete, all_done(nodes)};
 }
 
 std::string waited_for(const std::string& name) {
@@ -160,13 +199,16 @@ std::vector<std::string> progress_lines(const World& world, FleetIndex& index, c
   std::vector<std::string> out;
   std::set<std::string> busy;
   ReadingPass pass(world, index, settings, now);
-  for (const RolloutFacts& facts : all_rollouts(world)) {
-    if (!is_meant(facts, name) || facts.finished()) continue;
+  for (const RolloutFacts& reported : all_rollouts(world)) {
+    if (!is_meant(reported, name) || reported.finished()) continue;
+    const RolloutFacts facts = with_present_counts(reported, pass.index());
     const SharingRollout& rollout = *facts.rollout;
     busy.insert(rollout.policy);
     std::vector<std::string> steps;
     for (const NodeStep& step : steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostSteps))
       steps.push_back(fmt::format("{} {}", step.node, to_string(step.phase)));
+    const std::int64_t more = facts.in_progress - std::ssize(steps);
+    if (!steps.empty() && more > 0) steps.push_back(fmt::format("{} more", more));
     out.push_back(fmt::format(
         "{}: {}{}: {}/{} up to date, {} in progress{}, {} pending, {} blocked, {} failed", rollout.meta.name,
         facts.shown_phase(), facts.reason.empty() ? "" : " (" + facts.reason + ")", facts.updated, facts.total,
@@ -174,7 +216,8 @@ std::vector<std::string> progress_lines(const World& world, FleetIndex& index, c
         facts.blocked, facts.failed));
   }
   if (!name.empty() && !policy_of(name)) return out;
-  for (const PolicyWait& wait : waiting_policies(pass, policy_of(name), busy))
+  constexpr bool kHasOperator = true;  // That none runs is a line of its own, and so are the nodes that wait.
+  for (const PolicyWait& wait : waiting_policies(pass, policy_of(name), busy, kHasOperator))
     out.push_back(fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message));
   return out;
 }

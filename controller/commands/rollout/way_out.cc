@@ -191,6 +191,13 @@ std::vector<std::string> of_failures(const ReadingPass& pass, const RolloutFacts
   return out;
 }
 
+// Ends the hold of a node, for whoever set it; empty: nobody holds it.
+std::string lift_hold(const World& world, const std::string& name) {
+  const Node* node = world.nodes.find(name);
+  const std::string command = node == nullptr ? std::string() : lift_hold_command(*node);
+  return command.empty() ? command : command + "  # whoever set it";
+}
+
 // Shows why a node is in trouble; empty: it is not. Not the retry of a failed node, which is for all of them together.
 std::string look_at(ReadingPass& pass, const std::string& name, std::string_view reason) {
   const World& world = pass.world();
@@ -198,6 +205,7 @@ std::string look_at(ReadingPass& pass, const std::string& name, std::string_view
   const Node* node = world.nodes.find(name);
   const NodeAssessment* a = index.find(name);
   if (node == nullptr || a == nullptr) return {};
+  if (reason == kHeld) return lift_hold(world, name);
   std::string command = trouble_command(index, *node, *a);
   if (command.empty()) command = command_of_reason(world, index, pass.settings(), *node, *a, reason);
   if (command.empty() && a->phase == Phase::failed) command = failed_pod_command(index, *node, *a);
@@ -222,7 +230,9 @@ class NodeCommands {
     std::vector<std::string> out;
     for (const Command& command : commands_) {
       // The name of a node is in most of its commands, and is a comment of the others.
-      const bool named = command.nodes.size() == 1 && command.text.ends_with(command.nodes.front());
+      const std::string& first = command.nodes.front();
+      const bool named = command.nodes.size() == 1 &&
+                         (command.text.ends_with(first) || command.text.contains(fmt::format(" node {} ", first)));
       const std::string_view mark = command.text.contains("  # ") ? "; " : "  # ";
       const std::string comment = named ? std::string() : fmt::format("{}{}", mark, first_names(command.nodes));
       if (out.size() < most) out.push_back(command.text + comment);
@@ -243,6 +253,8 @@ class NodeCommands {
 std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, const RolloutOutlook& outlook) {
   constexpr std::size_t kMostOfNodes = 6;
   const std::vector<NodeStep>& steps = outlook.steps;
+  if (outlook.stop.is_set() && outlook.stop.resume.empty())
+    return {};  // A retry is requested: what else is known ends.
   // What the status says of the time before the stop is not what ends it.
   std::vector<std::string> out = outlook.stop.is_set() ? std::vector{outlook.stop.resume} : of_the_stop(pass, facts);
   if (!outlook.stop.is_set()) std::ranges::move(of_full_budgets(pass, facts, steps), std::back_inserter(out));
@@ -272,6 +284,13 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
             forget_policies_command(pass.settings()) + "  # to work without the policies that are gone"};
   if (wait.policy.empty()) return {command + " resume"};  // Of a ConfigMap.
   if (wait.reason == kConfigInvalid) return {correct_profile_command(pass, wait.policy)};
+  if (wait.reason == kHeld) {
+    std::vector<std::string> out;
+    for (const std::string& node : wait.nodes) {
+      if (std::string lift = lift_hold(world, node); !lift.empty()) out.push_back(std::move(lift));
+    }
+    return out;
+  }
   const bool by_switch =
       wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone || wait.reason == reason_of(Gate::paused);
   if (std::vector<std::string> commands = by_switch ? pass.stop_commands_of(wait.policy) : std::vector<std::string>();

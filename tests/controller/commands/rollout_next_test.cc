@@ -154,6 +154,28 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
   EXPECT_EQ(next_for("NodesNotReady"), "  next: kubectl describe node gpu-1\n");
 }
 
+// A hold is lifted by whoever set it: as annotation or as label, of a rollout or without one.
+TEST_F(RolloutCommand, StatusOfAHeldNodeNamesTheCommandForWhoeverHoldsIt) {
+  const std::string lift = "  next: kubectl annotate node gpu-1 gpusharing.dev/hold-  # whoever set it\n";
+  const Json held{{"reason", "Held"}, {"count", 1}, {"nodes", {"gpu-1"}}, {"message", "carries a hold"}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        Json{{"status", {{"blocked", Json::array({held})}}}}.dump());
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/hold":"true"}}})");
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), testing::EndsWith("policy default waits: Held (gpu-1): carries a hold\n" + lift));
+  rollout("r", "Progressing", "v1-2", "any", "version: v1\n", "default", "Held");
+  const Json node{{"name", "gpu-1"}, {"state", "Held"}, {"reason", "Held"}, {"message", "so it is"}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+        Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), testing::EndsWith(lift));
+  merge("/api/v1/nodes/gpu-1",
+        R"({"metadata":{"annotations":{"gpusharing.dev/hold":null},"labels":{"gpusharing.dev/hold":"true"}}})");
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(),
+              testing::EndsWith("  next: kubectl label node gpu-1 gpusharing.dev/hold-  # whoever set it\n"));
+}
+
 // Of a failed canary: the pod and how it ended, how to go back, and one command that retries all failed nodes.
 TEST_F(RolloutCommand, StatusOfAFailedCanaryNamesThePodTheUndoAndOneRetry) {
   rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "MaxFailures");

@@ -159,6 +159,34 @@ TEST_F(RolloutWatch, ACompleteFleetEndsItAtOnce) {
   EXPECT_THAT(out.str(), HasSubstr("1 of 1 nodes are up to date\n"));
 }
 
+// Whoever holds a node decides when it is changed: a pipeline does not wait for them.
+TEST_F(RolloutWatch, EndsWith0WhereOnlyHeldNodesAreLeftAndNamesWhoHoldsThem) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/hold":"true"}}})");
+  const std::string r = rollout_name({"default", "gpu-operator/mps-config", "any"}, target());
+  rollout(r, "Progressing", target(), "any", "version: v1\n", "default", "Held");
+  for (const std::string& name : {std::string(), std::string("policy/default"), r}) {
+    out.str("");
+    wait_for(name);
+    EXPECT_EQ(result(), 0) << out.str();
+    EXPECT_THAT(out.str(), HasSubstr("0 of 1 nodes are up to date; gpu-1 is held (annotation gpusharing.dev/hold is "
+                                     "set)\n"));
+  }
+}
+
+// A driver upgrade ends by itself, and the node is changed then.
+TEST_F(RolloutWatch, WaitsForANodeInADriverUpgrade) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"nvidia.com/gpu-driver-upgrade-state":"drain-required"}}})");
+  const std::string r = rollout_name({"default", "gpu-operator/mps-config", "any"}, target());
+  rollout(r, "Progressing", target(), "any", "version: v1\n", "default", "DriverUpgrade");
+  options.timeout = 1min;
+  wait_for();
+  EXPECT_FALSE(*ended) << out.str();
+  sim.clock.run_for(2min);
+  EXPECT_EQ(result(), 3);
+}
+
 // A pipeline that names a policy wrongly must not go on.
 TEST_F(RolloutWatch, APolicyThatDoesNotExistEndsItWith1) {
   record_gpu_1(target());
