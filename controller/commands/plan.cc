@@ -65,6 +65,7 @@ void print_json(const Plan& plan, std::ostream& out) {
 std::string waits_of(const ClusterView& view, const PlanOptions& options, WallTime now) {
   FleetIndex index;
   index.note_everything_changed();
+  index.refresh(view.world, options.settings);
   const Timers timers;
   const Snapshot snapshot{view.world, now, timers, view.consumers, options.settings};
   ReadingPass pass(snapshot, index);

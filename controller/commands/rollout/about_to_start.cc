@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "controller/commands/rollout/view.h"
@@ -10,6 +11,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {

@@ -111,7 +111,7 @@ TEST_F(Rights, WhatCannotBeReadIsNotCalledAbsent) {
   EXPECT_EQ(explain({"gpu-1"}), 2) << out.str();
   EXPECT_THAT(out.str(), Not(HasSubstr("does not exist")));
   EXPECT_THAT(out.str(), HasSubstr("node gpu-1: Unknown"));
-  EXPECT_THAT(out.str(), HasSubstr("next: kubectl auth can-i list configmaps --namespace gpu-operator"));
+  EXPECT_THAT(out.str(), HasSubstr("next: kubectl auth can-i list configmaps --namespace gpu-sharing-operator"));
 }
 
 // What was not read is neither gone nor without effect: no command that forgets stops is offered.

@@ -71,7 +71,9 @@ TEST(ExplainPodNodes, ARequiredAffinityIsNamedWithBothValues) {
     EXPECT_EQ(out.causes[0].code, "NotSelected");
     EXPECT_THAT(out.causes[0].text, HasSubstr(c.wanted));
     EXPECT_EQ(out.causes[0].command, "kubectl get nodes --label-columns " + c.label);
-    if (c.label == "nvidia.com/gpu.product") EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("-SHARED")));
+    if (c.label == "nvidia.com/gpu.product") {
+      EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("-SHARED")));
+    }
   }
 }
 

@@ -106,7 +106,9 @@ TEST(ExplainPodStatus, TheKubeletsCauseIsQuotedAndTheCommandShowsMoreOfIt) {
     EXPECT_EQ(cause.text, c.text);
     EXPECT_EQ(cause.command, c.command);
     EXPECT_EQ(cause.severity, Severity::error);
-    if (*c.option != '\0') EXPECT_THAT(cause.options, Contains(HasSubstr(c.option)));
+    if (*c.option != '\0') {
+      EXPECT_THAT(cause.options, Contains(HasSubstr(c.option)));
+    }
   }
 }
 

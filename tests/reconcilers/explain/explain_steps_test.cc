@@ -163,7 +163,8 @@ TEST(ExplainNode, AnAbortOfAnEarlierRevisionIsNotWhatANodeWaitsFor) {
   fleet.edit("any", "ts-8");
   for (int i = 0; i < 4; ++i) (void)fleet.tick();
   ASSERT_EQ(fleet.world.rollouts.size(), 1U);
-  const std::string rollout = fleet.world.rollouts.all().begin()->second->meta.name;
+  const auto rollouts = fleet.world.rollouts.all();
+  const std::string rollout = (*rollouts.begin()).second->meta.name;
   fleet.rollout_switch(rollout, "aborted", true);
   for (int i = 0; i < 20; ++i) (void)fleet.tick();
   ASSERT_THAT(fleet.policy_status("default"), HasSubstr("Aborted"));

@@ -64,13 +64,16 @@ TEST_F(FirstStartsTest, ARevisionThatReturnsIsRecordedFirst) {
 
 // The annotation of its failed change stays until the next one takes its place.
 TEST_F(FirstStartsTest, AFailedCanaryThatIsRetriedStartsFirst) {
+  fleet.policy(
+      "{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {name: default}, "
+      "spec: {rollout: {verifyTimeout: 30s}}}");
   fleet.crash_pods("n01", true);
   fleet.edit("any", "ts-8");
   for (int i = 0; i < 60; ++i) (void)fleet.tick();
   ASSERT_EQ(fleet.label_of("n01", kStateLabel), kStateFailed);
   fleet.policy(
       "{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {name: default, annotations: "
-      "{gpusharing.dev/retry: \"1\"}}}");
+      "{gpusharing.dev/retry: \"1\"}}, spec: {rollout: {verifyTimeout: 30s}}}");
   const FirstStarts first = found();
   EXPECT_THAT(first.nodes, ElementsAre("n01"));
   EXPECT_FALSE(first.waits.contains("n01")) << first.waits.at("n01");
