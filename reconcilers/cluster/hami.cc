@@ -7,24 +7,17 @@
 
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/model/hami_names.h"
+#include "reconcilers/model/image_name.h"
 #include "reconcilers/model/store_order.h"
 
 namespace gso {
 namespace {
 
-// "registry:5000/mirror/hami:v2.5.0@sha256:…" -> "hami"
-std::string_view name_of_image(std::string_view image) {
-  image = image.substr(0, image.find('@'));
-  const std::size_t slash = image.rfind('/');
-  if (slash != std::string_view::npos) image.remove_prefix(slash + 1);
-  return image.substr(0, image.find(':'));
-}
-
 bool is_hami_plugin(const DaemonSet& daemonset) {
   const auto label = daemonset.match_labels.find(std::string(hami::kComponentLabel));
   if (label != daemonset.match_labels.end() && label->second == hami::kComponent) return true;
   return std::ranges::any_of(daemonset.containers, [](const ContainerSpec& container) {
-    return container.name == hami::kContainer && name_of_image(container.image) == hami::kImage;
+    return container.name == hami::kContainer && image_name(container.image) == hami::kImage;
   });
 }
 

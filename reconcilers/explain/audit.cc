@@ -89,7 +89,9 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
                           "`gpu-sharing-operator explain NODE`"});
 }
 
-void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audit& out) {
+// `hami`: the device plugins of HAMi.
+void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, const std::vector<Operand>& hami,
+              Audit& out) {
   ++out.nodes;
   const NodeAssessment* a = index.assessment(node.meta.name);
   const ObjectRef ref{"v1", "Node", "", node.meta.name, ""};
@@ -105,7 +107,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, Audi
     out.findings.push_back({Severity::info, ref, shown.state, shown.message});
     return;
   }
-  if (a == nullptr && hami_plugin_on(hami_plugins(pass.world()), node) != nullptr) {
+  if (a == nullptr && hami_plugin_on(hami, node) != nullptr) {
     ++out.plugins["HAMi"];
     out.findings.push_back({Severity::info, ref, shown.state, shown.message});
     return;
@@ -195,13 +197,14 @@ std::int64_t Audit::objects(Severity severity) const {
 Audit audit(const Snapshot& snapshot, FleetIndex& index) {
   Audit out;
   out.findings = all_findings(snapshot, index);
+  const std::vector<Operand> hami = hami_plugins(snapshot.world);
   LostGpus lost;
   std::map<std::string, std::vector<std::string>> pods;
   ReadingPass pass(snapshot, index);
   for (const auto& [key, node] : snapshot.world.nodes.all()) {
     const NodeAssessment* a = index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
-    add_node(pass, *node, index, out);
+    add_node(pass, *node, index, hami, out);
     const GpuCount count = gpus_of(snapshot.world, snapshot.settings, index.impl(), *node, a);
     lost.add(index.impl(), *node, a, count.lost);
     out.gpus.total += count.total;

@@ -59,8 +59,7 @@ std::vector<Finding> idle_pauses(const World& world, const FleetIndex::Impl& ind
     const bool some_wait = nodes != index.policies.end() && nodes->second.of(Phase::pending) > 0;
     if (!policy->rollout.paused || some_wait) continue;
     out.push_back({Severity::info, policy_ref(*policy), "PolicyPaused",
-                   fmt::format("the policy is paused (spec.rollout.paused): edits are not rolled out. To resume: "
-                               "`gpu-sharing-operator rollout resume policy/{}`",
+                   fmt::format("the policy {}. To resume: `gpu-sharing-operator rollout resume policy/{}`", kIsPaused,
                                policy->meta.name)});
   }
   std::ranges::sort(out, {}, [](const Finding& finding) { return finding.object.name; });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/fleet/fleet_index.h"
@@ -18,6 +19,9 @@ namespace gso {
 
 // For all Nodes, and for the ConfigMaps that plugins mount; sorted by kind and name.
 [[nodiscard]] std::vector<Finding> ignored_switches(const World& world);
+
+// Behind "the policy ".
+inline constexpr std::string_view kIsPaused = "is paused (spec.rollout.paused): edits are not rolled out";
 
 // Policies that are paused while all of their nodes run what they should: no rollout and no node shows that the next
 // edit will not be rolled out. For information, PolicyPaused; sorted by name.

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "reconcilers/model/image_name.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/partitioning_world.h"
 #include "reconcilers/model/project.h"
@@ -161,11 +162,7 @@ bool asks_for_gpus(const SlicePod& pod) {
 // config/gpuagent.
 bool is_slice_agent(const ContainerRequests& container) {
   constexpr std::string_view kName = "gpu-agent";
-  std::string_view image = container.image;
-  image = image.substr(0, image.find('@'));
-  image = image.substr(image.rfind('/') + 1);
-  image = image.substr(0, image.find(':'));
-  return std::string_view(container.name).ends_with(kName) || image.ends_with(kName);
+  return std::string_view(container.name).ends_with(kName) || image_name(container.image).ends_with(kName);
 }
 
 // What the pod's status says of its readiness, and of each container's.

@@ -40,21 +40,10 @@ std::set<std::string> policies_that_wait(const World& world) {
   return open_else_paused(std::move(open), std::move(paused));
 }
 
-bool has_record(const RolloutCall& call) {
-  FleetIndex index;
-  index.note_everything_changed();
-  index.refresh(call.world, call.settings);
-  return index.impl().record.has_value();
-}
-
-}  // namespace
-
-std::vector<AboutToStart> about_to_start(const RolloutCall& call,
-                                         const std::function<bool(const RolloutKey&)>& is_meant) {
+// `index` is that of the call's world.
+std::vector<AboutToStart> about_to_start_in(const RolloutCall& call, FleetIndex& index,
+                                            const std::function<bool(const RolloutKey&)>& is_meant) {
   std::vector<AboutToStart> out;
-  FleetIndex index;
-  index.note_everything_changed();
-  index.refresh(call.world, call.settings);
   ReadingPass pass(call.world, index, call.settings, call.clock->now());
   std::map<std::string, std::string> settling = pass.settling();
   for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
@@ -68,12 +57,28 @@ std::vector<AboutToStart> about_to_start(const RolloutCall& call,
   return out;
 }
 
+void fill(FleetIndex& index, const RolloutCall& call) {
+  index.note_everything_changed();
+  index.refresh(call.world, call.settings);
+}
+
+}  // namespace
+
+std::vector<AboutToStart> about_to_start(const RolloutCall& call,
+                                         const std::function<bool(const RolloutKey&)>& is_meant) {
+  FleetIndex index;
+  fill(index, call);
+  return about_to_start_in(call, index, is_meant);
+}
+
 std::set<std::string> policies_about_to_start(const RolloutCall& call) {
+  FleetIndex index;
+  fill(index, call);
   // The record can be in another namespace than the one that was given.
-  if (!has_record(call)) return policies_that_wait(call.world);
+  if (!index.impl().record) return policies_that_wait(call.world);
   std::set<std::string> open;
   std::set<std::string> paused;
-  for (const AboutToStart& one : about_to_start(call, [](const RolloutKey&) { return true; }))
+  for (const AboutToStart& one : about_to_start_in(call, index, [](const RolloutKey&) { return true; }))
     (one.paused ? paused : open).insert(one.policy);
   return open_else_paused(std::move(open), std::move(paused));
 }

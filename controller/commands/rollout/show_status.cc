@@ -151,7 +151,7 @@ void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const s
     const bool is_said = std::ranges::any_of(
         waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.reason == reason_of(Gate::paused); });
     if (has_rollout || is_said || (policy && name != *policy)) continue;
-    print_line(*call.out, "policy {} is paused (spec.rollout.paused): edits are not rolled out", name);
+    print_line(*call.out, "policy {} {}", name, kIsPaused);
     print_line(*call.out, "  next: gpu-sharing-operator rollout resume policy/{}", name);
   }
 }
@@ -196,7 +196,8 @@ int show_status(RolloutCall& call) {
   const bool goes_on = std::ranges::any_of(waiting, &PolicyWait::goes_on) ||
                        std::ranges::any_of(outlooks, [](const WaitOutlook& wait) { return !wait.steps.empty(); });
   if (shown.empty() && !goes_on) *call.out << "No rollout is in progress.\n";
-  for (std::size_t i = 0; i < waiting.size(); ++i) print_waiting(waiting[i], outlooks[i], !has_stopped(call), *call.out);
+  for (std::size_t i = 0; i < waiting.size(); ++i)
+    print_waiting(waiting[i], outlooks[i], !has_stopped(call), *call.out);
   print_idle_pauses(call, index, shown, waiting);
   return wrong ? 1 : 0;
 }
