@@ -126,7 +126,7 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
   const auto next_for = [&](const std::string& reason) {
     (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
     rollout("r", "Progressing", "v1-2");
-    const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", reason}, {"message", "so it is"}};
+    const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", reason}, {"message", "as reported"}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
           Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
     (void)run(Verb::status, "r");
@@ -164,7 +164,7 @@ TEST_F(RolloutCommand, StatusOfAHeldNodeNamesTheCommandForWhoeverHoldsIt) {
   (void)run(Verb::status);
   EXPECT_THAT(out.str(), testing::EndsWith("policy default waits: Held (gpu-1): carries a hold\n" + lift));
   rollout("r", "Progressing", "v1-2", "any", "version: v1\n", "default", "Held");
-  const Json node{{"name", "gpu-1"}, {"state", "Held"}, {"reason", "Held"}, {"message", "so it is"}};
+  const Json node{{"name", "gpu-1"}, {"state", "Held"}, {"reason", "Held"}, {"message", "as reported"}};
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
         Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
   (void)run(Verb::status);
@@ -254,7 +254,7 @@ TEST_F(RolloutCommand, StatusNamesTheHelmReleaseOfTheOperatorWhereItIsKnown) {
        R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingRollout","metadata":{"name":"default-mps-1"},
            "spec":{"policy":"default","daemonSet":"gso/mps","key":"","toRevision":"7c9d6b8f5"}})");
   sim.clock.run_for(std::chrono::seconds(1));
-  const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", "Forbidden"}, {"message", "so it is"}};
+  const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", "Forbidden"}, {"message", "as reported"}};
   const Json status{{"phase", "Progressing"}, {"counts", {{"failed", 1}}}, {"nodes", Json::array({node})}};
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/default-mps-1/status", Json{{"status", status}}.dump());
   (void)run(Verb::status);
@@ -273,7 +273,7 @@ TEST_F(RolloutCommand, StatusPrintsACommandOnceForAllNodesThatItIsFor) {
   rollout("r", "Progressing", "v1-2");
   Json nodes = Json::array();
   for (const char* name : {"gpu-1", "gpu-2"})
-    nodes.push_back({{"name", name}, {"state", "Waiting"}, {"reason", "PDBRefuses"}, {"message", "so it is"}});
+    nodes.push_back({{"name", name}, {"state", "Waiting"}, {"reason", "PDBRefuses"}, {"message", "as reported"}});
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", {{"nodes", nodes}}}}.dump());
   (void)run(Verb::status);
   EXPECT_THAT(out.str(),

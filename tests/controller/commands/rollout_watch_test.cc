@@ -54,7 +54,7 @@ class RolloutWatch : public RolloutCommand {
     const Json condition{{"type", "Ready"},
                          {"status", "False"},
                          {"reason", reason},
-                         {"message", "so it is"},
+                         {"message", "as reported"},
                          {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
           Json{{"status", {{"phase", phase}, {"conditions", Json::array({condition})}}}}.dump());
@@ -87,7 +87,7 @@ TEST_F(RolloutWatch, EndsWith1WhenItFailedOrSomebodyAbortedIt) {
   wait_for("r");
   phase("r", "Paused", "MaxFailures");
   EXPECT_EQ(result(), 1);
-  EXPECT_THAT(out.str(), HasSubstr("stopped: rollout r is Paused (MaxFailures): so it is\n"));
+  EXPECT_THAT(out.str(), HasSubstr("stopped: rollout r is Paused (MaxFailures): as reported\n"));
 }
 
 TEST_F(RolloutWatch, EndsWith1WhereItWasAbortedEvenIfItIsPausedAsWell) {
@@ -114,7 +114,7 @@ TEST_F(RolloutWatch, WaitsForAPauseToBeLiftedUntilTheTimeout) {
   sim.clock.run_for(4min);
   EXPECT_EQ(result(), 3);
   EXPECT_THAT(err.str(), HasSubstr("rollout status: timed out after 5m0s waiting for rollout r: rollout r is Paused "
-                                   "(Paused): so it is; 1 of 1 nodes are not up to date: gpu-1\n"));
+                                   "(Paused): as reported; 1 of 1 nodes are not up to date: gpu-1\n"));
 }
 
 // Whoever reads the log of a pipeline sees what it has waited for, and what the nodes wait for.

@@ -10,7 +10,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/profile/revision.h"
-#include "tests/controller/operators.h"
+#include "tests/controller/runtime/plugin_fleet.h"
 
 namespace gso {
 namespace {
@@ -18,17 +18,12 @@ namespace {
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
 
-std::string time_slicing(int replicas) {
-  return "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: " +
-         std::to_string(replicas) + "}\n";
-}
-
 std::string revision(int replicas) {
   return revision_of(parse_profile(time_slicing(replicas)).profile);
 }
 
 // n1 drains for fewer replicas, and a Job uses more of them.
-class AfterObserve : public ManagerTest {
+class AfterObserve : public PluginFleetTest {
  protected:
   AfterObserve() {
     create_plugin("gpu-operator");
@@ -38,8 +33,8 @@ class AfterObserve : public ManagerTest {
                                                               {"metadata", {{"name", "mps-config"}}},
                                                               {"data", {{"any", time_slicing(2)}}}}
                                                              .dump());
-    const std::string plugin = create_pod("gpu-operator", "plugin-1", "", true);
-    create_pod("team", "train", "6", false);
+    const std::string plugin = create_pod("gpu-operator", "plugin-1", "n1", "", true);
+    create_pod("team", "train", "n1", "6", false);
     NodeChange change;
     change.policy = "default";
     change.config_map = "gpu-operator/mps-config";
@@ -64,43 +59,7 @@ class AfterObserve : public ManagerTest {
                                         {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}});
   }
 
-  void merge(const std::string& path, const Json& body) {
-    const k8s::HttpResponse answer = send(k8s::Method::patch, path, body.dump());
-    ASSERT_EQ(answer.status, 200) << answer.body;
-  }
-  // Its uid.
-  std::string create_pod(const std::string& ns, const std::string& name, const std::string& gpus, bool of_plugin) {
-    const std::string path = "/api/v1/namespaces/" + ns + "/pods";
-    Json container{{"name", "nvidia-device-plugin"}, {"image", "i"}};
-    if (!gpus.empty()) container["resources"] = {{"limits", {{"nvidia.com/gpu", gpus}}}};
-    Json metadata{{"name", name}};
-    if (of_plugin) {
-      const char* daemonset = "nvidia-device-plugin-daemonset";
-      const Json owner = Json::parse(
-          send(k8s::Method::get, std::string("/apis/apps/v1/namespaces/gpu-operator/daemonsets/") + daemonset, "")
-              .body);
-      metadata["labels"] = {{"app", daemonset}};
-      metadata["ownerReferences"] = {{{"apiVersion", "apps/v1"},
-                                      {"kind", "DaemonSet"},
-                                      {"name", daemonset},
-                                      {"controller", true},
-                                      {"uid", owner["metadata"]["uid"]}}};
-    }
-    create(path, Json{{"apiVersion", "v1"},
-                      {"kind", "Pod"},
-                      {"metadata", metadata},
-                      {"spec", {{"nodeName", "n1"}, {"containers", {container}}}}}
-                     .dump());
-    const Json status{{"name", "nvidia-device-plugin"}, {"ready", true}, {"state", {{"running", Json::object()}}}};
-    merge(path + "/" + name + "/status", {{"status",
-                                           {{"phase", "Running"},
-                                            {"conditions", {{{"type", "Ready"}, {"status", "True"}}}},
-                                            {"containerStatuses", {status}}}}});
-    return Json::parse(send(k8s::Method::get, path + "/" + name, "").body)["metadata"]["uid"];
-  }
-  [[nodiscard]] Json annotations() {
-    return Json::parse(send(k8s::Method::get, "/api/v1/nodes/n1", "").body)["metadata"]["annotations"];
-  }
+  [[nodiscard]] Json annotations() { return get("/api/v1/nodes/n1")["metadata"]["annotations"]; }
 };
 
 TEST_F(AfterObserve, TheDeadlinesOfAChangeInProgressStartAgain) {

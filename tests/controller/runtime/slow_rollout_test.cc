@@ -10,7 +10,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/revision.h"
-#include "tests/controller/operators.h"
+#include "tests/controller/runtime/plugin_fleet.h"
 
 namespace gso {
 namespace {
@@ -21,13 +21,8 @@ using Json = nlohmann::json;
 const std::string kConfigMap = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
 const std::string kPolicies = "/apis/gpusharing.dev/v1alpha1/sharingpolicies";
 
-std::string time_slicing(int replicas) {
-  return "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: " +
-         std::to_string(replicas) + "}\n";
-}
-
 // n1 is of policy a and n2 of policy b; both run four replicas of two GPUs, and a Job uses six of them on n1.
-class SlowRollout : public ManagerTest {
+class SlowRollout : public PluginFleetTest {
  protected:
   SlowRollout() {
     install_crds();
@@ -61,38 +56,6 @@ class SlowRollout : public ManagerTest {
                            {"spec", {{"nodeSelector", selector}}}}
                           .dump());
   }
-  void create_pod(const std::string& ns, const std::string& name, const std::string& node, const std::string& gpus,
-                  bool of_plugin) {
-    const std::string path = "/api/v1/namespaces/" + ns + "/pods";
-    Json container{{"name", "nvidia-device-plugin"}, {"image", "i"}};
-    if (!gpus.empty()) container["resources"] = {{"limits", {{"nvidia.com/gpu", gpus}}}};
-    Json metadata{{"name", name}};
-    if (of_plugin) {
-      const std::string daemonset = "nvidia-device-plugin-daemonset";
-      const Json owner = get("/apis/apps/v1/namespaces/gpu-operator/daemonsets/" + daemonset);
-      metadata["labels"] = {{"app", daemonset}};
-      metadata["ownerReferences"] = {{{"apiVersion", "apps/v1"},
-                                      {"kind", "DaemonSet"},
-                                      {"name", daemonset},
-                                      {"controller", true},
-                                      {"uid", owner["metadata"]["uid"]}}};
-    }
-    create(path, Json{{"apiVersion", "v1"},
-                      {"kind", "Pod"},
-                      {"metadata", metadata},
-                      {"spec", {{"nodeName", node}, {"containers", {container}}}}}
-                     .dump());
-    const Json status{{"name", "nvidia-device-plugin"}, {"ready", true}, {"state", {{"running", Json::object()}}}};
-    merge(path + "/" + name + "/status", {{"status",
-                                           {{"phase", "Running"},
-                                            {"conditions", {{{"type", "Ready"}, {"status", "True"}}}},
-                                            {"containerStatuses", {status}}}}});
-  }
-  void merge(const std::string& path, const Json& body) {
-    const k8s::HttpResponse answer = send(k8s::Method::patch, path, body.dump());
-    ASSERT_EQ(answer.status, 200) << answer.body;
-  }
-  Json get(const std::string& path) { return Json::parse(send(k8s::Method::get, path, "").body); }
   bool in_change(const std::string& node) {
     return get("/api/v1/nodes/" + node)["metadata"]["annotations"].contains(std::string(kChangeAnnotation));
   }

@@ -175,11 +175,7 @@ TEST_P(AutoscaledFleet, KeepsTheInvariantsAndArrives) {
   world.server.add_audit_listener([&watched](const AuditEntry& entry) { watched.on_write(entry); });
   StageOptions options = world.stage_options("v0.20.0");
   options.max_unavailable = static_cast<int>(kBudget);
-  auto owned =
-      std::make_unique<Scene>(&world.user_client, &world.clock, &world.op, &world.fleet, std::move(options), nodes);
-  Scene& scene = *owned;
-  world.stage = std::move(owned);
-  scene.operator_writes = [&world] { return world.invariants.writes(); };
+  Scene& scene = open_scene(world, std::move(options), nodes);
   scene.invariant = [&] {
     for (const std::string& violation :
          {world.invariants.violation(), ledger.violation(), rules.violation(), watched.wrong})

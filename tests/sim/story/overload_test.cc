@@ -71,12 +71,7 @@ Told play(Overload kind) {
   VirtualWorld world(nodes, {.budget = kBudget});
   StageOptions options = world.stage_options("v0.20.0");
   options.max_unavailable = static_cast<int>(kBudget);
-  auto owned =
-      std::make_unique<Scene>(&world.user_client, &world.clock, &world.op, &world.fleet, std::move(options), nodes);
-  Scene& scene = *owned;
-  world.stage = std::move(owned);
-  scene.operator_writes = [&world] { return world.invariants.writes(); };
-  scene.invariant = [&world] { return world.invariants.violation(); };
+  Scene& scene = open_scene(world, std::move(options), nodes);
   std::optional<Told> told;
   asio::co_spawn(world.io, roll(&world, &scene, kind), [&told](const std::exception_ptr& error, const Told& answer) {
     if (error) std::rethrow_exception(error);

@@ -46,12 +46,7 @@ k8s::Duration play(const std::optional<FaultRule>& fault) {
   if (fault) world.operator_transport.faults().add(*fault);
   StageOptions options = world.stage_options("v0.20.0");
   options.max_unavailable = static_cast<int>(kBudget);
-  auto owned =
-      std::make_unique<Scene>(&world.user_client, &world.clock, &world.op, &world.fleet, std::move(options), nodes);
-  Scene& scene = *owned;
-  world.stage = std::move(owned);
-  scene.operator_writes = [&world] { return world.invariants.writes(); };
-  scene.invariant = [&world] { return world.invariants.violation(); };
+  Scene& scene = open_scene(world, std::move(options), nodes);
   std::optional<k8s::Duration> took;
   asio::co_spawn(world.io, roll_the_others(&scene), [&took](const std::exception_ptr& error, k8s::Duration answer) {
     if (error) std::rethrow_exception(error);

@@ -88,9 +88,15 @@ InvariantOptions judged_by(const ShortStory& story) {
   return {.budget = story.budget, .evictions = story.evicts, .daemonset_restarts = story.restarts_daemonsets};
 }
 
-Scene& open_scene(VirtualWorld& world, const ShortStory& story, const std::vector<NodeSpec>& nodes) {
+StageOptions stage_options_of(VirtualWorld& world, const ShortStory& story) {
   StageOptions options = world.stage_options(story.plugin_version);
   options.max_unavailable = static_cast<int>(story.budget);
+  return options;
+}
+
+}  // namespace
+
+Scene& open_scene(VirtualWorld& world, StageOptions options, const std::vector<NodeSpec>& nodes) {
   auto owned =
       std::make_unique<Scene>(&world.user_client, &world.clock, &world.op, &world.fleet, std::move(options), nodes);
   Scene& scene = *owned;
@@ -100,13 +106,11 @@ Scene& open_scene(VirtualWorld& world, const ShortStory& story, const std::vecto
   return scene;
 }
 
-}  // namespace
-
 std::string tell_and_watch(const ShortStory& story, k8s::Duration interval,
                            const std::function<void(InProcessOperator& op)>& look) {
   const std::vector<NodeSpec> nodes = story.nodes(true);
   VirtualWorld world(nodes, judged_by(story));
-  Scene& scene = open_scene(world, story, nodes);
+  Scene& scene = open_scene(world, stage_options_of(world, story), nodes);
   std::optional<std::string> wrong;
   boost::asio::co_spawn(world.io, tell_story(&scene, &story),
                         [&wrong](const std::exception_ptr& error, std::string why) {
@@ -126,7 +130,7 @@ std::string tell_and_watch(const ShortStory& story, k8s::Duration interval,
 void tell_in_virtual_time(const ShortStory& story) {
   const std::vector<NodeSpec> nodes = story.nodes(true);
   VirtualWorld world(nodes, judged_by(story));
-  Scene& scene = open_scene(world, story, nodes);
+  Scene& scene = open_scene(world, stage_options_of(world, story), nodes);
   std::optional<std::string> wrong;
   boost::asio::co_spawn(world.io, tell_story(&scene, &story),
                         [&wrong](const std::exception_ptr& error, std::string why) {

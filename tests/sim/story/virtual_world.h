@@ -15,6 +15,7 @@
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/story/in_process_operator.h"
 #include "tests/sim/story/invariants.h"
+#include "tests/sim/story/scene.h"
 #include "tests/sim/story/short_story.h"
 #include "tests/sim/story/stage.h"
 
@@ -47,6 +48,9 @@ struct VirtualWorld {
   // What is told there; its watches end before it does.
   std::unique_ptr<Stage> stage;
 };
+
+// The world's stage: a scene whose writes and invariants are those of the world.
+[[nodiscard]] Scene& open_scene(VirtualWorld& world, StageOptions options, const std::vector<NodeSpec>& nodes);
 
 // Tells it, and calls `look` regularly meanwhile. Returns what went wrong first: in the story, or by an invariant.
 [[nodiscard]] std::string tell_and_watch(const ShortStory& story, k8s::Duration interval,
