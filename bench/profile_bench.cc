@@ -161,7 +161,6 @@ int plan() {
   Plan last;
   const double scratch = measured(5, [&](int) {
     FleetIndex index;
-    index.note_everything_changed();
     last = plan_all(snapshot, index);
   });
   FleetIndex index;

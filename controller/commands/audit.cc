@@ -39,10 +39,6 @@ constexpr std::string_view kCommand = "gpu-sharing-operator audit";
 // Of the JSON document (docs/json.md): it changes when a field changes its meaning or goes, not when one comes.
 constexpr int kVersion = 1;
 
-std::string counted(std::int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 // Those of most nodes first: "a on 11, b on 1"; the rest is counted.
 std::string sums(const std::map<std::string, std::int64_t>& counts) {
   std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
@@ -221,7 +217,6 @@ void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
 int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime now, OutputForm form, std::ostream& out,
                const std::vector<ManifestFile>& files) {
   FleetIndex index;
-  index.note_everything_changed();
   PlannerSettings settings = settings_of_operator(view.world, given);
   const bool assumed = assume_baseline(view.world, index, settings, now);
   if (assumed) {

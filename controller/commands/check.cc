@@ -161,7 +161,6 @@ std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settin
   out.push_back(
       {.verbs = {"patch"}, .gvr = resources::config_maps, .ns = settings.operator_namespace, .subresource = ""});
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(world, settings);
   std::set<std::string> namespaces;
   for (const PluginInstallation& installation : index.installations()) namespaces.insert(installation.ns);
@@ -201,7 +200,6 @@ std::string in_words(const Attempt& attempt) {
 
 void note_pauses(const World& world, const PlannerSettings& settings, const Findings& found) {
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(world, settings);
   for (const Finding& pause : idle_pauses(world, index.impl()))
     found.note(fmt::format("SharingPolicy {}: {}", pause.object.name, pause.message));

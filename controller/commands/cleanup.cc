@@ -27,6 +27,7 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/status/cleanup.h"
 
@@ -144,7 +145,6 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
   const k8s::Result<void> read = co_await read_cleanup_objects(run->client, &world);
   if (!read) co_return std::unexpected(read.error());
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(world, run->settings);
   const std::set<std::string> candidates = nodes_to_revert(world, index);
   const PlannerSettings settings = run->settings;
@@ -239,7 +239,7 @@ void report(const CleanupRun& run) {
   for (const std::string& text : run.removed)
     print_line(*run.out, "{}: {}", text, run.cleanup.dry_run ? "would be removed" : "removed");
   for (const std::string& text : kept) print_line(*run.out, "kept: {}", text);
-  *run.out << fmt::format("{} object{} {}{}\n", run.done, run.done == 1 ? "" : "s",
+  *run.out << fmt::format("{} {}{}\n", counted(run.done, "object"),
                           run.cleanup.dry_run ? "would be changed" : "changed",
                           run.removed.empty() ? "" : fmt::format(", {} removed", run.removed.size()));
 }

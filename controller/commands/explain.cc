@@ -154,7 +154,7 @@ void print_text(const PodExplanation& e, std::size_t /*columns*/, std::ostream& 
   for (const auto& verdict : std::span(e.nodes).first(shown)) rows.push_back({verdict.node, verdict.verdict});
   if (rows.size() > 1) print_table(rows, out);
   const std::size_t more = e.nodes.size() - shown;
-  if (more > 0) print_line(out, "and {} more node{} (all: -o json)", more, more == 1 ? "" : "s");
+  if (more > 0) print_line(out, "and {} (all: -o json)", counted(more, "more node"));
 }
 
 template <class Explanation>
@@ -192,10 +192,12 @@ std::string no_such_node(const World& world, const std::string& name) {
 }
 
 // The step of a node that only an operator carries out, where none runs: the way to get one running comes first.
-std::string behind_an_operator(const ClusterView& view, const std::string& then) {
-  if (view.no_operator && view.no_operator->was_running) {
-    return fmt::format("kubectl get pods --namespace {}  # no operator runs; once one does: {}",
-                       view.no_operator->lease.ns, then);
+// `recorded`: an operator has recorded the fleet.
+std::string behind_an_operator(const ClusterView& view, bool recorded, const std::string& then) {
+  if (view.no_operator && (view.no_operator->was_running || recorded)) {
+    return fmt::format("kubectl get pods --namespace {}  # no operator {}; once one {}: {}", view.no_operator->lease.ns,
+                       view.no_operator->was_running ? "runs" : "was seen there",
+                       view.no_operator->was_running ? "does" : "runs", then);
   }
   return fmt::format(
       "helm list --all-namespaces --filter gpu-sharing-operator  # no operator has recorded this fleet: install one as "
@@ -206,7 +208,6 @@ std::string behind_an_operator(const ClusterView& view, const std::string& then)
 int answer(Question question, ClusterView& view, std::ostream& out, std::ostream& err) {
   question.settings = settings_of_operator(view.world, question.settings);
   FleetIndex index;
-  index.note_everything_changed();
   const bool assumed = assume_baseline(view.world, index, question.settings, question.now);
   const Timers timers;
   const Snapshot snapshot{view.world, question.now, timers, view.consumers, question.settings};
@@ -229,7 +230,8 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   if (const std::string_view note = state_note(node->shown.state, assumed); !note.empty())
     node->notes.emplace(node->notes.begin(), note);
   if (assumed) node->notes.emplace_back(kAssumedBaseline);
-  if ((assumed || view.no_operator) && needs_operator(node->next)) node->next = behind_an_operator(view, node->next);
+  if ((assumed || view.no_operator) && needs_operator(node->next))
+    node->next = behind_an_operator(view, !assumed, node->next);
   print(*node, view, question.form, out);
   const bool wrong =
       std::ranges::any_of(node->findings, [](const Finding& f) { return f.severity == Severity::error; });

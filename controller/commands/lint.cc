@@ -124,8 +124,7 @@ class NodeReports {
     for (const auto& [what, nodes] : nodes_) {
       if (nodes.size() < 2) continue;
       const std::vector<std::string> others(nodes.begin() + 1, nodes.end());
-      print_line(out, "{} also holds for {} more node{}: {}", what.first, others.size(), others.size() == 1 ? "" : "s",
-                 first_names(others));
+      print_line(out, "{} also holds for {}: {}", what.first, counted(others.size(), "more node"), first_names(others));
     }
   }
 

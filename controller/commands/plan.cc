@@ -24,6 +24,7 @@
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
@@ -41,7 +42,6 @@ Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallT
   Plan plan;
   for (int round = 0; round < kMostRounds; ++round) {
     FleetIndex index;
-    index.note_everything_changed();
     const Snapshot snapshot{view.world, now, timers, view.consumers, settings, nullptr, true};
     plan = plan_all(snapshot, index, {.only = options.only, .synced = was_read(view.world)});
     if (options.assume_observed_for <= Duration::zero()) break;
@@ -64,7 +64,6 @@ void print_json(const Plan& plan, std::ostream& out) {
 // "2 nodes wait: Settling: nodes start at …", the waits of most nodes first. Empty: no node waits.
 std::string waits_of(const ClusterView& view, const PlanOptions& options, WallTime now) {
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(view.world, options.settings);
   const Timers timers;
   const Snapshot snapshot{view.world, now, timers, view.consumers, options.settings};
@@ -78,8 +77,8 @@ std::string waits_of(const ClusterView& view, const PlanOptions& options, WallTi
   std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
   std::string out;
   for (const auto& [wait, count] : sorted) {
-    out += fmt::format("{}{} node{} wait{}{}{}", out.empty() ? "" : "; ", count, count == 1 ? "" : "s",
-                       count == 1 ? "s" : "", wait.empty() ? "" : ": ", wait);
+    out += fmt::format("{}{} wait{}{}{}", out.empty() ? "" : "; ", counted(count, "node"), count == 1 ? "s" : "",
+                       wait.empty() ? "" : ": ", wait);
   }
   return out;
 }

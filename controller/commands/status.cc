@@ -254,7 +254,6 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   const std::optional<NoOperator> none = co_await find_no_operator(client, clock, lease, &incomplete);
   note_record_elsewhere(none, settings, &world, &incomplete);
   FleetIndex index;
-  index.note_everything_changed();
   const k8s::WallTime now = clock->now();
   const bool assumed = assume_baseline(world, index, settings, now);
   const bool policies_known = kinds.policies != Served::unknown;
@@ -297,7 +296,8 @@ Command make_status_command() {
         "keys.\n"
         "Exit status: 0 fine, or the view was ended by q; 1 a node is Failed or Blocked, or the operator no longer "
         "runs;\n"
-        "2 wrong usage, or the cluster or the ConfigMaps of the device plugins cannot be read.");
+        "2 wrong usage, or the cluster, the operator's record or policies, or objects of the device plugins cannot be "
+        "read.");
   };
   return {.name = "status",
           .summary = "State of every GPU node, read from the live cluster",

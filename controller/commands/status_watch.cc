@@ -14,6 +14,7 @@
 
 #include "controller/commands/shared/print_line.h"
 #include "controller/config/operator_options.h"
+#include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/cluster_watches.h"
@@ -47,7 +48,6 @@ class FleetView {
                       },
                   .failed = [this](const WatchScope&, const k8s::Error&) { wake_->notify(); }}) {
     index_.attach(world_);
-    index_.note_everything_changed();
     const auto changed = [this](const auto&...) { wake_->notify(); };
     world_.nodes.add_listener(changed);
     world_.daemonsets.add_listener(changed);
@@ -208,6 +208,7 @@ class FleetView {
 
   [[nodiscard]] std::vector<std::string> incomplete() const {
     std::vector<std::string> out = lease_unread_;
+    for (const std::string& line : record_elsewhere_) append_unique(out, line);
     for (const auto& [resource, error] : failures_) {
       if (resource != kNotShown) append_unique(out, explain_error(error, watched(gvr_of(resource))));
     }
@@ -224,17 +225,30 @@ class FleetView {
     return state != nullptr && state->meta.resource_version.empty();
   }
 
+  // The fleet has a record, and not in the namespace that was named: nothing is concluded from its absence there.
+  bool record_is_elsewhere(const PlannerSettings& settings) {
+    const bool before = !record_elsewhere_.empty();
+    record_elsewhere_.clear();
+    const bool unread = world_.unsynced_namespaces.contains(settings.operator_namespace);
+    if (!unread) note_record_elsewhere(no_operator_, settings, &world_, &record_elsewhere_);
+    if (before == record_elsewhere_.empty()) index_.note_everything_changed();
+    return !record_elsewhere_.empty();
+  }
+
   FleetVerdict show(std::ostream& out) {
     world_.policies_served = cluster_.policies_served();
     const bool forbidden = cluster_.forbidden(resources::cluster_policies).has_value();
     if (std::exchange(world_.clusterpolicies_forbidden, forbidden) != forbidden) index_.note_everything_changed();
     const PlannerSettings settings = settings_of_operator(world_, watch_.settings);
+    const bool elsewhere = record_is_elsewhere(settings);
     index_.refresh(world_, settings);
     if (watch_.assumes_baseline) (void)assume_baseline(world_, index_, settings, watch_.clock->now());
     std::ostringstream view;
     const std::vector<std::string> missing = incomplete();
     const FleetVerdict verdict =
         watch_.show({world_, index_, settings, missing, no_operator_, record_is_assumed()}, view);
+    // Until the next view only: the watches say which namespaces are read, and would take this for a change.
+    if (elsewhere) world_.unsynced_namespaces.erase(settings.operator_namespace);
     if (view.str() != shown_) {
       if (!shown_.empty()) out << watch_.before_each;
       shown_ = view.str();
@@ -258,7 +272,8 @@ class FleetView {
   std::map<std::string, k8s::Error> failures_;  // By resource, since its last complete view.
   std::string shown_;
   std::optional<NoOperator> no_operator_;
-  std::vector<std::string> lease_unread_;  // Why it is unknown whether an operator runs.
+  std::vector<std::string> lease_unread_;      // Why it is unknown whether an operator runs.
+  std::vector<std::string> record_elsewhere_;  // What note_record_elsewhere() says of the last view.
   bool lease_known_ = watch_.lease.name.empty();
   bool timed_out_ = false;
   bool stopping_ = false;

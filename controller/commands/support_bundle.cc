@@ -271,7 +271,6 @@ void add_rollout_status(Bundle& bundle, const ClusterView& view, const PlannerSe
 // What plan, status, explain and audit would print.
 void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& settings, k8s::WallTime now) {
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(view.world, settings);
   const Timers timers;
   const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
@@ -279,7 +278,6 @@ void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& sett
   // A fleet without a record is described as if it had one, as these commands do it.
   World world = view.world;
   FleetIndex described;
-  described.note_everything_changed();
   const bool assumed = assume_baseline(world, described, settings, now);
   std::ostringstream status;
   FleetStatus fleet{world, described, settings, now, view.incomplete, kai_findings(world, described, settings, now)};

@@ -166,7 +166,6 @@ asio::awaitable<k8s::Result<void>> read_kai(Look look, KaiSettings settings, Kai
 
 KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings, WallTime now) {
   FleetIndex index;
-  index.note_everything_changed();
   const Timers timers;
   const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
   ReconcilerFilter filter;

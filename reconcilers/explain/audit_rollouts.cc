@@ -106,10 +106,9 @@ Finding finding_of(const RolloutView& rollout, Severity severity, std::string re
                    std::string_view why) {
   const std::int64_t waiting = rollout.profile_rollout.tally.of(Phase::pending);
   return Finding{severity, subject_of(rollout), std::move(reason),
-                 fmt::format("the rollout of key {} to {} {}, and {} of {} node{} wait{} for it ({}): {}",
-                             key_name(rollout), rollout.target, does, waiting, rollout.profile_rollout.tally.total,
-                             rollout.profile_rollout.tally.total == 1 ? "" : "s", waiting == 1 ? "s" : "",
-                             first_names(waiting_nodes(rollout)), why)};
+                 fmt::format("the rollout of key {} to {} {}, and {} of {} wait{} for it ({}): {}", key_name(rollout),
+                             rollout.target, does, waiting, counted(rollout.profile_rollout.tally.total, "node"),
+                             waiting == 1 ? "s" : "", first_names(waiting_nodes(rollout)), why)};
 }
 
 // A closed gate. nullopt: it opens by itself, or another finding says what stops the rollout.
@@ -166,10 +165,9 @@ std::optional<Finding> last_nodes(const RolloutView& rollout) {
   const std::vector<std::string> draining = waiting_for_pods(rollout);
   if (draining.empty()) return std::nullopt;
   const Tally& tally = rollout.profile_rollout.tally;
-  return Finding{
-      Severity::warning, subject_of(rollout), std::string(kWaitingForWorkloads),
-      fmt::format("the rollout of key {} to {} has {} of {} node{} left: {}", key_name(rollout), rollout.target,
-                  draining.size(), tally.total, tally.total == 1 ? "" : "s", pods_hold(draining))};
+  return Finding{Severity::warning, subject_of(rollout), std::string(kWaitingForWorkloads),
+                 fmt::format("the rollout of key {} to {} has {} of {} left: {}", key_name(rollout), rollout.target,
+                             draining.size(), counted(tally.total, "node"), pods_hold(draining))};
 }
 
 // What the operator wrote about rollouts that failures have stopped. Without its record nothing else is known of them.

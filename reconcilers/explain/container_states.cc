@@ -21,14 +21,6 @@ std::optional<ContainerRun> run_in(const Json& state) {
   return ContainerRun{text_at(terminated, "reason"), number_at(terminated, "exitCode"), text_at(terminated, "message")};
 }
 
-// Without the part of a character at its beginning.
-std::string_view last_bytes(std::string_view text, std::size_t most) {
-  std::string_view out = text.substr(text.size() - std::min(text.size(), most));
-  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
-  while (!out.empty() && continues(out.front())) out.remove_prefix(1);
-  return out;
-}
-
 }  // namespace
 
 std::vector<ContainerState> container_states(const AskedPod& asked) {
@@ -58,7 +50,7 @@ std::vector<ContainerState> container_states(const AskedPod& asked) {
 std::string how_it_ended(const ContainerRun& run, std::int64_t restarts) {
   std::string out = run.reason.empty() ? fmt::format("exit code {}", run.exit_code)
                                        : fmt::format("{} (exit code {})", shown_value(run.reason), run.exit_code);
-  if (restarts > 0) out += fmt::format(", {} restart{}", restarts, restarts == 1 ? "" : "s");
+  if (restarts > 0) out += ", " + counted(restarts, "restart");
   if (!run.message.empty()) out += ": " + quoted_report(run.message);
   return out;
 }

@@ -42,7 +42,6 @@ class Rehearsal {
     std::set<std::string> started;
     for (int round = 0; round < kMostRounds && started.empty(); ++round) {
       FleetIndex index;
-      index.note_everything_changed();
       const Snapshot snapshot{world_, now_, timers_, consumers_, settings_, nullptr, round == 0};
       const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
       started = apply(plan);
@@ -118,7 +117,6 @@ FirstStarts first_starts(World& world, const PlannerSettings& settings, WallTime
   Rehearsal rehearsal(world, settings, now, consumers);
   const std::set<std::string> started = rehearsal.run();
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(world, settings);
   // The short waits are over for this look as well.
   const Snapshot snapshot{world, now, rehearsal.timers(), consumers, settings};

@@ -64,7 +64,7 @@ Verdict unmet(const NodeSelectorRequirement& requirement, const Node& node, std:
   std::int64_t near = actual ? kOtherValue : kMissing;
   for (const Interned& value : requirement.values) near = std::max(near, nearness(actual, value.view()));
   const std::string others =
-      other_terms == 0 ? std::string() : fmt::format(" (or {} other term{})", other_terms, other_terms == 1 ? "" : "s");
+      other_terms == 0 ? std::string() : fmt::format(" (or {})", counted(other_terms, "other term"));
   return {Obstacle::not_selected,
           fmt::format("{}, the pod's node affinity requires {}{}",
                       by_name ? "the name is " + shown_value(node.meta.name) : shown_label(key, actual),

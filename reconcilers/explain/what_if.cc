@@ -181,7 +181,6 @@ NodeDifference leaving(const std::string& name, const NodeAssessment& a) {
 
 std::vector<NodeDifference> differences(World& world, const PlannerSettings& settings, WallTime now) {
   FleetIndex index;
-  index.note_everything_changed();
   (void)assume_baseline(world, index, settings, now);
   const BackedOut backed_out(world, index, settings, now);
   if (backed_out.any()) {
@@ -204,7 +203,6 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
 
 std::vector<std::string> drift_left_alone(const World& world, const PlannerSettings& settings) {
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(world, settings);
   std::vector<std::string> out;
   for (const std::string& name : index.node_names()) {
@@ -216,7 +214,6 @@ std::vector<std::string> drift_left_alone(const World& world, const PlannerSetti
 
 k8s::Result<void> apply_given(World& world, const PlannerSettings& settings, const GivenText& given, WallTime now) {
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(world, settings);
   const auto& installations = index.installations();
   const bool mounted = std::ranges::any_of(installations, [&](const PluginInstallation& installation) {

@@ -1,7 +1,7 @@
 // An index that follows the stores, for the planners.
 //
 //   FleetIndex index;
-//   index.attach(world);                    // follows every store by listeners (or call note_* yourself)
+//   index.attach(world);                    // follows every store by listeners (not for a world that does not change)
 //   Plan plan = plan_all(snapshot, index);  // registry.h: after events, or when plan.requeue_after has passed
 //
 // Costs: an event re-assesses the nodes it concerns (a ConfigMap's: the nodes that use it); a plan visits the nodes
@@ -32,7 +32,7 @@ class FleetIndex {
 
   // Registers listeners on every store of `world`, which must outlive this index.
   void attach(World& world);
-  // The listeners call these. Objects that existed before count as changed after note_everything_changed().
+  // The listeners call these. A new index, like one after note_everything_changed(), looks at every object.
   void note_node_changed(const std::string& name);
   void note_pod_changed(const std::shared_ptr<const Pod>& before, const std::shared_ptr<const Pod>& after);
   void note_configmap_changed(const ObjectKey& config_map);

@@ -12,7 +12,9 @@
 
 namespace gso {
 
-FleetIndex::FleetIndex() : impl_(std::make_unique<Impl>()) {}
+FleetIndex::FleetIndex() : impl_(std::make_unique<Impl>()) {
+  note_everything_changed();
+}
 FleetIndex::~FleetIndex() = default;
 
 void FleetIndex::attach(World& world) {
@@ -28,7 +30,6 @@ void FleetIndex::attach(World& world) {
   world.policies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_policies_changed(); });
   impl_->kai.attach(world);
   impl_->dra.attach(world);
-  note_everything_changed();
 }
 
 // If every node is dirty, single nodes need not be remembered; this keeps the first list of a fleet small.

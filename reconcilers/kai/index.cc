@@ -8,6 +8,7 @@
 
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
@@ -79,7 +80,7 @@ std::string KaiIndex::use_of(std::string_view node) const {
   if (it == nodes_.end()) return {};
   std::string out;
   const auto add = [&](std::int64_t count, std::string_view one) {
-    if (count > 0) out += fmt::format("{}{} {}{}", out.empty() ? "" : ", ", count, one, count == 1 ? "" : "s");
+    if (count > 0) out += (out.empty() ? "" : ", ") + counted(count, one);
   };
   add(it->second.reservations, "reservation");
   add(it->second.consumers, "fraction pod");

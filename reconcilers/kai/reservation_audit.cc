@@ -10,6 +10,7 @@
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -123,9 +124,7 @@ void find_unreserved(KaiPass& pass, std::map<std::string, Mismatch>& nodes) {
     nodes[node].unreserved.insert(found.pods.begin(), found.pods.end());
     const Node* object = pass.s.world.nodes.find(node);
     if (object != nullptr && serves_replicas(*object) && !pass.kai.shared_twice().contains(node)) {
-      report_on_shared_node(
-          pass, node,
-          fmt::format("{} fraction pod{} without a reservation", found.pods.size(), found.pods.size() == 1 ? "" : "s"));
+      report_on_shared_node(pass, node, counted(found.pods.size(), "fraction pod") + " without a reservation");
     }
   }
   pass.look_again_in(pass.s.settings.kai.sweep);

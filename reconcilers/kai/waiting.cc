@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -138,11 +139,10 @@ std::optional<WaitingCause> WaitingCauses::bind_trouble(const WaitingPod& waitin
                       node->meta.name, taint.key.view())};
     }
   }
-  return WaitingCause{
-      "BindFails",
-      fmt::format("its BindRequest for node {} is {} after {} failed attempt{}: check the binder's log",
-                  request->selected_node.view(), request->phase.empty() ? "not processed" : request->phase.view(),
-                  request->failed_attempts, request->failed_attempts == 1 ? "" : "s")};
+  return WaitingCause{"BindFails", fmt::format("its BindRequest for node {} is {} after {}: check the binder's log",
+                                               request->selected_node.view(),
+                                               request->phase.empty() ? "not processed" : request->phase.view(),
+                                               counted(request->failed_attempts, "failed attempt"))};
 }
 
 WaitingCause WaitingCauses::cause(const WaitingPod& waiting) const {

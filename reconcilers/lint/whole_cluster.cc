@@ -133,7 +133,6 @@ void check_double_offers(const World& world, const FleetIndex& fleet, std::vecto
 
 std::vector<Finding> check_cluster(const World& world, const PlannerSettings& settings) {
   FleetIndex fleet;
-  fleet.note_everything_changed();
   fleet.refresh(world, settings);
   const FleetIndex::Impl& index = fleet.impl();
   std::vector<Finding> found = check_operand_setup(world, index.discovery);

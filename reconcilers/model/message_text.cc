@@ -63,6 +63,12 @@ std::string_view first_bytes(std::string_view text, std::size_t most) {
   return text.substr(0, most);
 }
 
+std::string_view last_bytes(std::string_view text, std::size_t most) {
+  std::string_view out = text.substr(text.size() - std::min(text.size(), most));
+  while (!out.empty() && continues_character(out.front())) out.remove_prefix(1);
+  return out;
+}
+
 std::string_view first_characters(std::string_view text, std::size_t most) {
   std::size_t characters = 0;
   const auto end = std::ranges::find_if(text, [&](char c) { return !continues_character(c) && ++characters > most; });

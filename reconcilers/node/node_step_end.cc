@@ -7,6 +7,7 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_step_parts.h"
 #include "reconcilers/node/pod_faults.h"
@@ -127,8 +128,7 @@ void ChangeStep::give_up() {
   std::string why = shown.ok ? "" : shown.mismatch;
   if (!facts_.pods_ready) why = first_problem(pods_);
   if (facts_.had_devices > 0 && facts_.pods_ready && node_.ready && !serves_gpus(node_)) {
-    why += fmt::format("; the machine had {} GPU{} before, and its pods find none now", facts_.had_devices,
-                       facts_.had_devices == 1 ? "" : "s");
+    why += fmt::format("; the machine had {} before, and its pods find none now", counted(facts_.had_devices, "GPU"));
   }
   if (!node_.ready) why = fmt::format("the node is not Ready{}{}", why.empty() ? "" : "; ", why);
   fail(why.empty() ? "did not verify" : why);

@@ -7,6 +7,7 @@
 
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/rollout/recorded_texts.h"
 
@@ -89,8 +90,7 @@ std::string describe(const FleetRecord& record) {
     drifting += entry.drift ? 1 : 0;
     unproven += entry.unproven ? 1 : 0;
   });
-  return fmt::format("{} node{} recorded, {} with drift, {} unproven", nodes, nodes == 1 ? "" : "s", drifting,
-                     unproven);
+  return fmt::format("{} recorded, {} with drift, {} unproven", counted(nodes, "node"), drifting, unproven);
 }
 
 // Adds the nodes of the namespaces that `in` accepts. A key counts as verified when every node with this key shows it

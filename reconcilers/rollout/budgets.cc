@@ -75,7 +75,7 @@ FullText text_of(const Pass& pass, const UnservedNodes& unserved, const RolloutK
              : product.empty() ? "the group of unknown product (maxUnavailablePerGroup)"
                                : fmt::format("group {} (maxUnavailablePerGroup)", product);
   if (start_now > 0) out.now = fmt::format("{} {} now", start_now, start_now == 1 ? "starts" : "start");
-  const std::string slots = fmt::format("{} of {} slot{}", full.busy, full.most, full.most == 1 ? "" : "s");
+  const std::string slots = fmt::format("{} of {}", full.busy, counted(full.most, "slot"));
   out.held = out.nodes ? fmt::format("{} {} {}", first_names({nodes.begin(), nodes.end()}),
                                      nodes.size() == 1 ? "holds" : "hold", slots)
                        : fmt::format("{} of {} slots are in use", full.busy, full.most);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {
@@ -37,8 +38,8 @@ struct DaemonRollout {
 };
 // Why it stops after nodes have failed, and what to do.
 [[nodiscard]] inline std::string why_failed(const DaemonRollout& rollout) {
-  return fmt::format("{} node{} failed. Correct the chart's standaloneMps values (helm upgrade), or the node",
-                     rollout.failed, rollout.failed == 1 ? "" : "s");
+  return fmt::format("{} failed. Correct the chart's standaloneMps values (helm upgrade), or the node",
+                     counted(rollout.failed, "node"));
 }
 using DaemonRollouts = std::map<RolloutKey, DaemonRollout>;
 

@@ -84,7 +84,7 @@ std::string failures_that_stop(const RolloutView& rollout) {
   if (!canary && !full && failures < spec.max_failures && known == nullptr) return {};
   std::set<std::string> names;
   for (const auto& [machine, name] : counted_failures(rollout)) names.insert(name);
-  return fmt::format("{} node{}{} failed{}", failures, failures == 1 ? "" : "s",
+  return fmt::format("{}{} failed{}", counted(failures, "node"),
                      names.empty() ? "" : fmt::format(" ({})", first_names({names.begin(), names.end()})),
                      of_canary                              ? " in the canary"
                      : canary                               ? " before every group's canary has passed"

@@ -12,6 +12,7 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/store_order.h"
 #include "reconcilers/rollout/failures.h"
 
@@ -113,10 +114,10 @@ class ManagedKeys {
     std::string message = "keys of inline profiles";
     if (!lost.empty()) {
       message = fmt::format(
-          "ConfigMap {} lost or changed its key{} {}, which {} node{} use{}; the operator restored {}. According to "
+          "ConfigMap {} lost or changed its key{} {}, which {} use{}; the operator restored {}. According to "
           "managedFields, {} wrote its data last: configure that client not to change keys that begin with gso-",
-          k8s::to_string(where), lost.contains(',') ? "s" : "", lost, nodes, nodes == 1 ? "" : "s",
-          nodes == 1 ? "s" : "", lost.contains(',') ? "them" : "it", last_writer(*config_map));
+          k8s::to_string(where), lost.contains(',') ? "s" : "", lost, counted(nodes, "node"), nodes == 1 ? "s" : "",
+          lost.contains(',') ? "them" : "it", last_writer(*config_map));
       pass_.finding(Severity::warning, config_map_ref(where), kConfigMapReplacedByGitOps, message);
       pass_.event(config_map_ref(where), true, kConfigMapReplacedByGitOps, "Restore", message);
     }

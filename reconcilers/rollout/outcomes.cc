@@ -10,6 +10,7 @@
 
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/recorded_policies.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/baseline.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/failure_records.h"
@@ -99,8 +100,7 @@ class Outcomes {
     if (uncounted.empty() ||
         (!pass_.index.nodes_in(Bucket::self_loaded).empty() && uncounted.size() < kEnough && !next_.is_due()))
       return;
-    FleetRecord& next = next_.note("DevicesRecorded", fmt::format("counted the GPUs of {} node{}", uncounted.size(),
-                                                                  uncounted.size() == 1 ? "" : "s"));
+    FleetRecord& next = next_.note("DevicesRecorded", "counted the GPUs of " + counted(uncounted.size(), "node"));
     for (const std::string& name : uncounted) {
       const Node* node = pass_.s.world.nodes.find(name);
       if (node == nullptr) continue;
@@ -118,8 +118,8 @@ class Outcomes {
     FleetRecord next = next_.present();  // Its machines are shared, not copied.
     const auto added = std::ranges::count_if(due, [&](const auto& attempt) { return next.note_remediation(attempt); });
     if (added == 0) return;
-    next_.note("RemediationRecorded", fmt::format("{} stuck pod{} will be replaced", added, added == 1 ? "" : "s"))
-        .remediations = std::move(next.remediations);
+    next_.note("RemediationRecorded", counted(added, "stuck pod") + " will be replaced").remediations =
+        std::move(next.remediations);
   }
 
   void note_timers() {

@@ -168,9 +168,9 @@ std::string stalled_daemonsets(const RolloutView& rollout) {
   if (!rollout.pass.ages.has_run_for(stalls, patience, recorded_since(rollout.pass, stalls))) return {};
   const std::string& ns = rollout.installation.ns;
   return fmt::format(
-      "{} node{} wait{} for the DaemonSets in namespace {} to replace the pods with the newest template, but no pod "
+      "{} wait{} for the DaemonSets in namespace {} to replace the pods with the newest template, but no pod "
       "was replaced for {}: check `kubectl -n {} rollout status daemonset` and pods that do not become Ready",
-      following, following == 1 ? "" : "s", following == 1 ? "s" : "", ns, k8s::format_go_duration(patience), ns);
+      counted(following, "node"), following == 1 ? "s" : "", ns, k8s::format_go_duration(patience), ns);
 }
 
 std::optional<Standstill> standstill_of(const RolloutView& rollout) {

@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/retry.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/model/store_order.h"
@@ -248,7 +249,7 @@ std::string gone_policy_text(const Pass& pass, const std::string& name) {
 // How many nodes wait for the end of the stop; empty: none.
 std::string waiting_text(std::int64_t pending, std::int64_t total) {
   if (pending == 0) return {};
-  return fmt::format("{} of {} node{} wait{} for the end of this stop: ", pending, total, total == 1 ? "" : "s",
+  return fmt::format("{} of {} wait{} for the end of this stop: ", pending, counted(total, "node"),
                      pending == 1 ? "s" : "");
 }
 

@@ -115,9 +115,9 @@ class Finder {
 
   [[nodiscard]] static std::string full_room(const std::vector<std::string>& draining, std::int64_t most,
                                              const std::string& whose) {
-    return fmt::format("pods use these nodes, and {} {} {} of {} slot{} of {} for nodes that wait for workloads",
-                       first_names(draining), draining.size() == 1 ? "holds" : "hold", draining.size(), most,
-                       most == 1 ? "" : "s", whose);
+    return fmt::format("pods use these nodes, and {} {} {} of {} of {} for nodes that wait for workloads",
+                       first_names(draining), draining.size() == 1 ? "holds" : "hold", draining.size(),
+                       counted(most, "slot"), whose);
   }
 
   // One text per group, unless all groups wait for the same.
@@ -131,9 +131,7 @@ class Finder {
       const auto& [product, why] = groups_[i];
       out += fmt::format("{}group {}: {}", i == 0 ? "" : "; ", product.empty() ? "of unknown product" : product, why);
     }
-    if (groups_.size() > kMostNames)
-      out += fmt::format("; and {} more group{}", groups_.size() - kMostNames,
-                         groups_.size() - kMostNames == 1 ? "" : "s");
+    if (groups_.size() > kMostNames) out += "; and " + counted(groups_.size() - kMostNames, "more group");
     return out;
   }
 

@@ -169,8 +169,8 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
         fmt::format("whether nodes still have its label is unknown: annotation {} cannot be read on {}",
                     kOwnedAnnotation, first_names(unknown))};
   }
-  const std::string nodes = fmt::format("{} node{} still ha{} its label", left->second, left->second == 1 ? "" : "s",
-                                        left->second == 1 ? "s" : "ve");
+  const std::string nodes =
+      fmt::format("{} still ha{} its label", counted(left->second, "node"), left->second == 1 ? "s" : "ve");
   if (pass.s.settings.rollouts == PolicyMode::observe) {
     return StatusCondition{"Progressing", false, std::string(kObserve),
                            fmt::format("{}, and the operator runs with max-mode Observe: {}", nodes, kLetGo)};

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/status.h"
 
@@ -34,8 +35,7 @@ void trim_rollout_history(Pass& pass) {
       if (holds_a_switch(pass, *rollout)) continue;
       ObjectRef ref = rollout_ref(rollout->meta.name);
       ref.uid = rollout->meta.uid;
-      pass.add(DeleteObject{std::move(ref)}, "HistoryLimit",
-               fmt::format("more than {} finished rollout{}", limit, limit == 1 ? "" : "s"));
+      pass.add(DeleteObject{std::move(ref)}, "HistoryLimit", "more than " + counted(limit, "finished rollout"));
       --left;
     }
   }

@@ -216,9 +216,9 @@ bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
   if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
     constexpr std::string_view kBack = "the policy's nodes return to the last verified profile";
     out.phase = {"RolledBack", std::string(failure->nodes.empty() ? kUndone : kMaxFailures),
-                 failure->nodes.empty() ? fmt::format("rolled back by a person: {}", kBack)
-                                        : fmt::format("failed on {} node{}: {}", failure->nodes.size(),
-                                                      failure->nodes.size() == 1 ? "" : "s", kBack)};
+                 failure->nodes.empty()
+                     ? fmt::format("rolled back by a person: {}", kBack)
+                     : fmt::format("failed on {}: {}", counted(failure->nodes.size(), "node"), kBack)};
   }
   return true;
 }

@@ -57,23 +57,18 @@ std::vector<AboutToStart> about_to_start_in(const RolloutCall& call, FleetIndex&
   return out;
 }
 
-void fill(FleetIndex& index, const RolloutCall& call) {
-  index.note_everything_changed();
-  index.refresh(call.world, call.settings);
-}
-
 }  // namespace
 
 std::vector<AboutToStart> about_to_start(const RolloutCall& call,
                                          const std::function<bool(const RolloutKey&)>& is_meant) {
   FleetIndex index;
-  fill(index, call);
+  index.refresh(call.world, call.settings);
   return about_to_start_in(call, index, is_meant);
 }
 
 std::set<std::string> policies_about_to_start(const RolloutCall& call) {
   FleetIndex index;
-  fill(index, call);
+  index.refresh(call.world, call.settings);
   // The record can be in another namespace than the one that was given.
   if (!index.impl().record) return policies_that_wait(call.world);
   std::set<std::string> open;

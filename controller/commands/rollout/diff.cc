@@ -27,6 +27,7 @@
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -99,8 +100,8 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
   }
   for (const auto& [message, nodes] : blocked) print_line(out, "{}: {}", join(nodes, ""), shown_message(message));
   const std::size_t change = all.size() - stay - leaving.size();
-  out << fmt::format("{} node{} would change, {} by restarts; {} node{} pods that block the change\n", change,
-                     change == 1 ? "" : "s", restarts, busy, busy == 1 ? " has" : "s have");
+  out << fmt::format("{} would change, {} by restarts; {} {} pods that block the change\n", counted(change, "node"),
+                     restarts, counted(busy, "node"), busy == 1 ? "has" : "have");
   if (!leaving.empty()) {
     print_line(out, "{} {} and {}: no pod was deleted there", join(leaving, ""),
                leaving.size() == 1 ? "leaves its change" : "leave their changes",
@@ -201,7 +202,6 @@ void print_errors(const RolloutCall& call) {
 // Puts the given text into the world. Errors: the text is neither a ConfigMap nor a profile.
 k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(call.world, call.settings);
   const k8s::Result<EditedText> given = read_edited_text(call, index.installations());
   if (!given) return std::unexpected(given.error());
@@ -217,7 +217,7 @@ k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
 
 std::string left_alone_text(const Outcome& found) {
   const std::size_t count = found.left_alone.size();
-  const std::string who = fmt::format("{} node{}", count, count == 1 ? "" : "s");
+  const std::string who = counted(count, "node");
   const std::string_view have = count == 1 ? "has" : "have";
   const std::string_view its = count == 1 ? "its profile" : "their profiles";
   const std::string_view them = count == 1 ? "it" : "them";
@@ -298,7 +298,6 @@ asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::stri
 // What the cluster knows of texts before one of them is replaced.
 void learn_present_texts(RolloutCall& call, Outcome& found) {
   FleetIndex present;
-  present.note_everything_changed();
   found.unrecorded = assume_baseline(call.world, present, call.settings, call.clock->now());
   const auto& record = present.impl().record;
   learn_texts(call.world, record ? &*record : nullptr, found.texts);

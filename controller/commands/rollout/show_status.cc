@@ -162,7 +162,6 @@ int show_status(RolloutCall& call) {
   const bool named = !call.options.name.empty();
   std::vector<RolloutFacts> shown = unfinished_rollouts(call);
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(call.world, call.settings);
   ReadingPass pass(call.world, index, call.settings, call.clock->now());
   const std::vector<PolicyWait> waiting = waits_of(pass, call, shown);
@@ -204,7 +203,6 @@ int show_status(RolloutCall& call) {
 
 int show_status_without_crds(RolloutCall& call) {
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(call.world, call.settings);
   ReadingPass pass(call.world, index, call.settings, call.clock->now());
   const std::vector<PolicyWait> waiting = waits_without_crds(pass, policy_of(call.options.name));

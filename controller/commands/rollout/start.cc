@@ -122,7 +122,6 @@ std::vector<std::string> what_stays_paused(const RolloutCall& call, const std::s
 // Why the nodes of the policy wait although they are tried again: a switch that `start` does not touch.
 void print_what_holds(RolloutCall& call, const std::string& policy) {
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(call.world, call.settings);
   const Timers timers;
   const std::map<std::string, NodeConsumers> consumers;
@@ -222,7 +221,6 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
   const SharingPolicy* policy = call->world.policies.find(name);
   if (policy == nullptr) co_return call->refuse(missing_policy(call->world, name));
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(call->world, call->settings);
   const std::optional<std::string> baseline = call->options.adopt ? baseline_of(index) : std::nullopt;
   if (call->options.adopt && !baseline) {

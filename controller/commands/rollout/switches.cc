@@ -98,7 +98,6 @@ struct Mounted {
 // Errors: no device plugin mounts a ConfigMap, or the caller is not allowed to read them.
 k8s::Result<Mounted> mounted_config_maps(const RolloutCall& call) {
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(call.world, call.settings);
   std::set<k8s::ObjectKey> found;
   std::set<std::string> unread;

@@ -258,7 +258,6 @@ std::string gitops_owner(const std::string& config_map_json) {
 
 asio::awaitable<int> rollout_undo(RolloutCall* call) {
   FleetIndex index;
-  index.note_everything_changed();
   index.refresh(call->world, call->settings);
   const auto& kept = index.impl().record;
   const FleetRecord* record = kept ? &*kept : nullptr;

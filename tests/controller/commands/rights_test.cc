@@ -75,7 +75,6 @@ class Rights : public OurCluster {
     const k8s::Result<void> read = sim.run(read_world(mine.get(), PlannerSettings(), &world, &incomplete));
     EXPECT_TRUE(read.has_value());
     FleetIndex index;
-    index.note_everything_changed();
     const PlannerSettings settings;
     index.refresh(world, settings);
     print_status({world, index, settings, sim.clock.now(), incomplete, {}}, OutputForm::text, 0, out);

@@ -67,7 +67,6 @@ class StatusTest : public testing::Test {
   }
   std::string print(OutputForm form, TerminalWidth width = 0) {
     FleetIndex index;
-    index.note_everything_changed();
     index.refresh(world, PlannerSettings());
     std::ostringstream out;
     const PlannerSettings settings;
@@ -290,7 +289,6 @@ TEST_F(StatusTest, RevisionsAreLeftOutWhereEachNodeRunsItsTarget) {
 TEST_F(StatusTest, APolicyThatDoesNotExistIsNamedInEachView) {
   ASSERT_TRUE(read().has_value());
   FleetIndex index;
-  index.note_everything_changed();
   const PlannerSettings settings;
   index.refresh(world, settings);
   FleetStatus status{world, index, settings, {}, incomplete, {}};
@@ -306,7 +304,6 @@ TEST_F(StatusTest, APolicyThatDoesNotExistIsNamedInEachView) {
 TEST_F(StatusTest, ADeadOperatorIsSaidFirstAndIsTrouble) {
   ASSERT_TRUE(read().has_value());
   FleetIndex index;
-  index.note_everything_changed();
   const PlannerSettings settings;
   index.refresh(world, settings);
   FleetStatus status{world, index, settings, {}, incomplete, {}};

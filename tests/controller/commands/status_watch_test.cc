@@ -26,6 +26,7 @@ namespace gso {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -190,6 +191,27 @@ TEST_F(StatusWatch, ALeaseThatCannotBeReadIsNamedAndTheRestIsShown) {
   lease = {"gpu-sharing-operator", "gpu-sharing-operator"};
   begin();
   EXPECT_THAT(last(), HasSubstr("incomplete: whether an operator runs is unknown: Lease "));
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(StatusWatch, AWrongNamespaceIsNamedAsLongAsTheRecordIsNotThere) {
+  lease = {"gpu-sharing-operator", "gpu-sharing-operator"};
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/revision":"v1-0123456789ab"}}})");
+  begin();
+  EXPECT_THAT(last(), HasSubstr("incomplete: the operator's record was not found: ConfigMap "
+                                "gpu-sharing-operator/gpu-sharing-operator-state does not exist"));
+  EXPECT_THAT(last(), testing::ContainsRegex("gpu-1 +Unknown "));
+  const auto before = views;
+  sim.clock.run_for(1min);
+  EXPECT_EQ(views, before);  // What is left out of a view is no change that asks for the next one.
+  post("/api/v1/namespaces/gpu-sharing-operator/configmaps",
+       nlohmann::json{{"apiVersion", "v1"},
+                      {"kind", "ConfigMap"},
+                      {"metadata", {{"name", "gpu-sharing-operator-state"}}},
+                      {"data", {{std::string(kRecordKey), print_head({FleetRecord()})}}}}
+           .dump());
+  sim.clock.run_for(2s);
+  EXPECT_THAT(last(), AllOf(Not(HasSubstr("record was not found")), Not(testing::ContainsRegex("gpu-1 +Unknown "))));
   EXPECT_EQ(end(), 0);
 }
 

@@ -62,7 +62,6 @@ TEST(Preflight, LabelsBelongToAGfdThatIsNotOfTheNodesSet) {
     const LoadedManifests loaded = load(changes);
     EXPECT_EQ(told(check_cluster(loaded.world, {})), expected);
     FleetIndex index;
-    index.note_everything_changed();
     index.refresh(loaded.world, {});
     const NodeAssessment* node = index.assessment("n1");
     ASSERT_NE(node, nullptr);
@@ -184,7 +183,6 @@ TEST(Preflight, ThePlanReportsNodeByNodeAndSumsUpWhatConcernsMany) {
 
 std::vector<std::string> errors_of_plan(const LoadedManifests& loaded) {
   FleetIndex index;
-  index.note_everything_changed();
   const Timers timers;
   const PlannerSettings settings;
   std::vector<std::string> out;
@@ -256,7 +254,6 @@ TEST(Preflight, APolicysKeyMustBeInTheConfigMap) {
 TEST(Preflight, AProfileThatThePluginExitsOnForLackOfMpsRootIsNeverRolledOut) {
   LoadedManifests loaded = load({{"{name: MPS_ROOT, value: /run/nvidia/mps}", ""}});
   FleetIndex index;
-  index.note_everything_changed();
   const Timers timers;
   const PlannerSettings settings;
   const Plan plan = plan_all(Snapshot{loaded.world, WallTime{}, timers, loaded.consumers, settings}, index);
@@ -316,7 +313,6 @@ TEST(Preflight, TheFirstPlanReportsWhatIsWrongWithAPolicyToo) {
                "{matchLabels: {nvidia.com/gpu.present: 'true'}}, profile: {configMapKey: " +
                    key + "}}\n---\napiVersion: v1\nkind: Node"}});
     FleetIndex index;
-    index.note_everything_changed();
     const Timers timers;
     const PlannerSettings settings;
     const Plan plan = plan_all(Snapshot{loaded.world, WallTime{}, timers, loaded.consumers, settings}, index);

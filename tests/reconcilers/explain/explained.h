@@ -88,7 +88,6 @@ struct Explained {
     EXPECT_TRUE(loaded.has_value()) << loaded.error().message;
     world = std::move(loaded->world);
     consumers = std::move(loaded->consumers);
-    index.note_everything_changed();
     (void)assume_baseline(world, index, settings, now);
   }
   Snapshot snapshot() { return {world, now, timers, consumers, settings}; }

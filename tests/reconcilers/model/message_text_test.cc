@@ -27,6 +27,14 @@ TEST(MessageText, BeginsWithWholeCharacters) {
   EXPECT_EQ(first_characters("aé€", 0), "");
 }
 
+TEST(MessageText, EndsWithWholeCharacters) {
+  EXPECT_EQ(last_bytes("abc", 5), "abc");
+  EXPECT_EQ(last_bytes("abc", 2), "bc");
+  EXPECT_EQ(last_bytes("a\u20ac!", 4), "\u20ac!");
+  EXPECT_EQ(last_bytes("a\u20ac!", 3), "!") << "not the end of a character";
+  EXPECT_EQ(last_bytes("", 3), "");
+}
+
 TEST(MessageText, HasNoControlCharacters) {
   const std::string fine = "a\tb\nGr\u00fc\u00dfe \u65e5\u672c \U0001f600 \\x1b \u2026 \u2065";
   EXPECT_EQ(printable(fine), fine) << "UTF-8 stays as it is";
@@ -48,6 +56,12 @@ TEST(MessageText, NamesFiveAndCountsTheRest) {
   EXPECT_EQ(first_names({"a", "b", "c", "d", "e"}), "a, b, c, d, e");
   EXPECT_EQ(first_names({"a", "b", "c", "d", "e", "f", "g"}), "a, b, c, d, e and 2 more");
   EXPECT_EQ(first_names({"a", "b"}, 10), "a, b and 8 more") << "the others are not at hand";
+}
+
+TEST(MessageText, CountsOneThingAndSeveral) {
+  EXPECT_EQ(counted(1, "node"), "1 node");
+  EXPECT_EQ(counted(0, "GPU"), "0 GPUs");
+  EXPECT_EQ(counted(std::size_t{2}, "more node"), "2 more nodes");
 }
 
 }  // namespace

@@ -151,7 +151,6 @@ Plan SliceCluster::plan() {
     return {};
   }
   FleetIndex index;
-  index.note_everything_changed();
   const Snapshot snapshot{loaded->world, now_, timers_, loaded->consumers, settings, nullptr, first_};
   first_ = false;
   Plan out =

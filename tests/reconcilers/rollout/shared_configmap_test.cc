@@ -70,7 +70,6 @@ TEST(SharedConfigMap, SettlesOnceAndNotAnewForEachPluginInTurn) {
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
   FleetIndex index;
   PlannerSettings settings;
-  index.note_everything_changed();
   index.refresh(loaded->world, settings);
   const FleetIndex::Impl& all = index.impl();
   ASSERT_EQ(all.discovery.installations.size(), 2U);
