@@ -33,6 +33,9 @@
 namespace k8s {
 
 // One finished exchange, for metrics; the views live for the call only. `status` is 0 when there was no HTTP answer.
+// A hook here and no Reader or Writer around this one: those see a call as a whole, and a call can be many exchanges
+// (pages, attempts, the requests of a watch). Faults are injected below, in the Transport, for the same reason: the
+// retries and lanes of this client then meet them, as a real server's.
 struct RequestRecord {
   std::string_view verb;  // "GET", "LIST", "WATCH", "POST", "PUT", "PATCH", "APPLY", "DELETE"
   std::string_view resource;
