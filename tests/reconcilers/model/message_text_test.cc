@@ -6,15 +6,22 @@
 namespace gso {
 namespace {
 
+// So many times the character, and what follows.
+std::string many(std::size_t count, char character, std::string_view then = {}) {
+  std::string out(count, character);
+  out.append(then);
+  return out;
+}
+
 TEST(MessageText, IsCutAtALimitAndNeverWithinACharacter) {
   EXPECT_EQ(cut_message("short"), "short");
-  const std::string just(1024, 'a');
+  const std::string just = many(1024, 'a');
   EXPECT_EQ(cut_message(just), just);
-  const std::string cut = cut_message(just + "b");
-  EXPECT_EQ(cut, std::string(1021, 'a') + "...");
+  const std::string cut = cut_message(many(1024, 'a', "b"));
+  EXPECT_EQ(cut, many(1021, 'a', "..."));
   // "ü" has two bytes: the cut would be between them.
-  const std::string wide = std::string(1020, 'a') + "\u00fc" + std::string(100, 'b');
-  EXPECT_EQ(cut_message(wide), std::string(1020, 'a') + "...");
+  const std::string wide = many(1020, 'a', "\u00fc") + many(100, 'b');
+  EXPECT_EQ(cut_message(wide), many(1020, 'a', "..."));
 }
 
 TEST(MessageText, BeginsWithWholeCharacters) {
@@ -47,7 +54,7 @@ TEST(MessageText, HasNoControlCharacters) {
   EXPECT_EQ(printable(printable("\x1b")), printable("\x1b"));
   EXPECT_EQ(printable("cut \xe2\x80"), "cut \xe2\x80") << "half a character is the other end's business";
   EXPECT_EQ(cut_message("\x1b"), "\\x1b");
-  EXPECT_EQ(cut_message(std::string(1023, 'a') + "\x1b"), std::string(1021, 'a') + "...") << "escaped, then cut";
+  EXPECT_EQ(cut_message(many(1023, 'a', "\x1b")), many(1021, 'a', "...")) << "escaped, then cut";
 }
 
 TEST(MessageText, NamesFiveAndCountsTheRest) {
