@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controller/watches/reporting_sink.h"
+#include "k8sclient/api/discovery.h"
 #include "k8sclient/watch/store_sink.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
@@ -80,10 +81,18 @@ void ClusterWatches::stop() {
 boost::asio::awaitable<void> ClusterWatches::rediscover(k8s::Duration period) {
   while (!stopping_) {
     co_await wake_->wait_until(clock_->monotonic() + period);
+    if (stopping_) co_return;
+    if (!std::ranges::any_of(watches_, [](const auto& watch) { return watch->status().absent; })) continue;
+    // One document names what has appeared; only that is looked at closely.
+    const k8s::CallOptions call;
+    const k8s::Result<std::string> groups = co_await client_->get_path("/apis", call);
+    if (!groups) continue;
+    const k8s::Result<std::vector<std::string>> versions = k8s::decode_group_versions(*groups);
+    if (!versions) continue;
     for (const auto& watch : watches_) {
       if (stopping_) co_return;
-      const Status status = watch->status();
-      if (!status.absent) continue;
+      const bool appeared = std::ranges::find(*versions, k8s::group_version(watch->gvr)) != versions->end();
+      if (!appeared || !watch->status().absent) continue;
       const k8s::Result<bool> served = co_await client_->served(watch->gvr);
       if (served && *served) watch->watcher->retry_now();
     }

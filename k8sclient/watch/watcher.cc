@@ -286,9 +286,15 @@ asio::awaitable<void> Watcher::pause(WatchPause kind, std::optional<Error> error
                                                 : next_backoff();
   if (error && error->retry_after) delay = std::max<Duration>(delay, *error->retry_after);
   paused_ = true;
-  const bool woken = co_await wake_->wait_until(clock_->monotonic() + delay);
+  bool woken = co_await wake_->wait_until(clock_->monotonic() + delay);
+  // Discovery is asked again first: that is a request on a shared connection, where a watch has a connection of its
+  // own, with a handshake, for another 404.
+  while (kind == WatchPause::absent && !woken && !stopping_) {
+    const Result<bool> served = co_await client_->served(gvr_);
+    if (stopping_ || !served || *served) break;
+    woken = co_await wake_->wait_until(clock_->monotonic() + jittered(options_.absent_retry, 1.5));
+  }
   paused_ = false;
-  (void)woken;
 }
 
 Duration Watcher::jittered(Duration base, double most) {

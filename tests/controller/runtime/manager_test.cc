@@ -225,6 +225,23 @@ TEST_F(ManagerTest, ANamespaceThatCannotBeReadIsNamedByAReadyProbe) {
   sim.run(end(&manager));
 }
 
+// A watch has a connection of its own, which is worth opening when discovery names the kind.
+TEST_F(ManagerTest, AKindThatIsNotServedCostsNoWatchAndIsWatchedAtTheFirstLookAfterItAppears) {
+  create_plugin("gpu-operator");
+  a.start(sim);
+  run(10s);
+  std::vector<std::string> watches;
+  a.transport.set_request_listener([&](const k8s::HttpRequest& request) {
+    if (sim::parse_request(request).verb == "watch") watches.push_back(request.path);
+  });
+  run(4min);
+  EXPECT_THAT(watches, IsEmpty()) << watches.front();
+  install_crds();
+  run(31s);
+  EXPECT_EQ(a.metric("gpusharing_watches", {{"resource", "sharingpolicies"}}), 1);
+  EXPECT_EQ(a.metric("gpusharing_watches", {{"resource", "sharingrollouts"}}), 1);
+}
+
 // A load balancer without a backend: every watch breaks, and none can be opened again for 30 seconds.
 TEST_F(ManagerTest, AfterAnOutageBehindALoadBalancerEveryWatchGoesOnWhereItWas) {
   install_crds();

@@ -127,6 +127,26 @@ TEST_F(WatcherTest, an_api_that_discovery_does_not_know_is_absent_until_somebody
   EXPECT_THAT(names(), ElementsAre("a"));
 }
 
+TEST_F(WatcherTest, an_absent_api_costs_no_watch_until_discovery_names_it) {
+  const auto absent_says_discovery = [this] {
+    transport.then(Answer::code(404));
+    transport.then(Answer::ok(R"({"kind":"APIVersions","versions":[]})"));
+  };
+  transport.then(Answer::code(404));  // The watch.
+  for (int look = 0; look < 4; ++look) absent_says_discovery();
+  transport.then(Answer::ok(R"({"kind":"APIResourceList","resources":[{"name":"nodes"}]})"));
+  transport.then(Answer::streaming({{{}, event("ADDED", "a", 1) + bookmark(5, true)}}));
+  start();
+  clock.run_for(3min);
+  const auto watches = [this] {
+    return std::ranges::count_if(transport.requests, [](const auto& r) { return r.path.contains("watch="); });
+  };
+  EXPECT_EQ(watches(), 1) << "each has a connection of its own";
+  clock.run_until([this] { return !names().empty(); }, 5min);
+  EXPECT_EQ(watches(), 2);
+  EXPECT_THAT(names(), ElementsAre("a"));
+}
+
 TEST_F(WatcherTest, a_404_that_discovery_does_not_confirm_empties_nothing) {
   options.watch_list = false;
   transport.then(Answer::ok(page(10, {"a"})));
