@@ -135,13 +135,15 @@ class Store {
     // Never null. Mutable: an object of the same key replaces it. Everybody else reads it through a Ptr.
     mutable std::shared_ptr<T> object;
   };
+  // Not noexcept: the standard library then keeps each hash beside its slot. Without that, it reads and hashes the name
+  // of every object that it passes by.
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(const Name& key) const noexcept {
+    std::size_t operator()(const Name& key) const {
       constexpr std::hash<std::string_view> kHash{};
       return kHash(key.name) * 31 + kHash(key.ns);
     }
-    std::size_t operator()(const Slot& slot) const noexcept { return (*this)(Name(slot.object->meta)); }
+    std::size_t operator()(const Slot& slot) const { return (*this)(Name(slot.object->meta)); }
   };
   struct Equal {
     using is_transparent = void;

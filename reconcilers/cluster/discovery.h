@@ -40,6 +40,11 @@ struct PluginInstallation {
 
   // "namespace/configmap".
   [[nodiscard]] std::string id() const { return ns + "/" + config_map; }
+  // The same as `id() == text`, for loops over a fleet.
+  [[nodiscard]] bool has_id(std::string_view text) const {
+    return text.size() == ns.size() + 1 + config_map.size() && text.starts_with(ns) && text[ns.size()] == '/' &&
+           text.ends_with(config_map);
+  }
   [[nodiscard]] ObjectKey config_map_key() const { return {ns, config_map}; }
   // The operand of that component that selects the node, or nullptr. If none selects it, an operand that could create
   // no new pod there because of a taint (Selects::tainted): the caller must check whether its pod still runs.

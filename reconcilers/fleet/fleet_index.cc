@@ -83,7 +83,7 @@ const std::vector<PluginInstallation>& FleetIndex::installations() const {
 }
 
 const NodeAssessment* FleetIndex::Impl::find(std::string_view node) const {
-  auto it = nodes.find(std::string(node));
+  auto it = nodes.find(node);
   return it == nodes.end() || !it->second.assessment ? nullptr : &*it->second.assessment;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,12 @@ struct IndexedNode {
   NodeShare share;                           // As counted.
 };
 
+// A map with it can be asked for a name that is not a std::string. Not noexcept: see the hash of k8s::Store.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
 class FleetIndex::Impl {
  public:
   // --- Dirty objects: what refresh() must look at.
@@ -84,7 +91,7 @@ class FleetIndex::Impl {
   KaiIndex kai;
   DraOffers dra;
   PlanningCache partitioning;
-  std::unordered_map<std::string, IndexedNode> nodes;  // Those that add something to the fleet.
+  std::unordered_map<std::string, IndexedNode, TextHash, std::equal_to<>> nodes;  // Those that add something to it.
   std::map<RolloutKey, ProfileRollout> profile_rollouts;
   std::map<std::string, Tally> policies;  // By policy name.
   Tally cluster;
@@ -118,7 +125,7 @@ class FleetIndex::Impl {
   }
   [[nodiscard]] bool is_of(const NodeAssessment& assessment, const RolloutKey& rollout) const {
     return assessment.policy == rollout.policy && assessment.key == rollout.key &&
-           installation_of(assessment).id() == rollout.config_map;
+           installation_of(assessment).has_id(rollout.config_map);
   }
   // The policy of that name: its object, else its last spec if that still applies, else the built-in policy.
   [[nodiscard]] const SharingPolicy& policy(const World& world, std::string_view name) const;

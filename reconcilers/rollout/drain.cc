@@ -158,7 +158,7 @@ std::optional<BlockedBy> last_reported(const Pass& pass, const std::string& name
 
 }  // namespace
 
-std::map<std::string, BlockedBy> blocked_in_progress(const Pass& pass) {
+std::map<std::string, BlockedBy> find_blocked_in_progress(const Pass& pass) {
   std::map<std::string, BlockedBy> out;
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     const NodeAssessment& a = *pass.index.find(name);
@@ -173,6 +173,7 @@ std::map<std::string, BlockedBy> blocked_in_progress(const Pass& pass) {
     who->message += deadline_text(pass, seen);
     out.insert_or_assign(seen.name, std::move(*who));
   }
+  if (pass.s.refused_writes == nullptr || pass.s.refused_writes->empty()) return out;
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     if (const std::string* right = refused_write(pass, name)) out.insert_or_assign(name, BlockedBy{kForbidden, *right});
   }

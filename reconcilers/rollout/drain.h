@@ -16,8 +16,8 @@ namespace gso {
 // write is known.
 [[nodiscard]] const std::string* refused_write(const Pass& pass, const std::string& node);
 // The same, by node, for nodes in a change that have waited since an earlier pass, or that the operator is not allowed
-// to write.
-[[nodiscard]] std::map<std::string, BlockedBy> blocked_in_progress(const Pass& pass);
+// to write. All rollouts and both statuses read it: RolloutViews finds it once for each pass.
+[[nodiscard]] std::map<std::string, BlockedBy> find_blocked_in_progress(const Pass& pass);
 // The same, by node, for nodes at the back of the queue: after idleTimeout, or because a person uncordoned them.
 [[nodiscard]] std::map<std::string, BlockedBy> blocked_in_queue(const Pass& pass);
 

@@ -65,6 +65,12 @@ bool was_held(const Pass& pass, const std::string& node, const NodeChange& chang
   const auto is_known = [&](const TimerKey& timer) {
     return pass.s.timers.contains(timer) || recorded_since(pass, timer).has_value();
   };
+  // Asked for every node in a change, in every pass: usually nobody holds any.
+  const auto runs = [&](Timer kind) {
+    const auto first = pass.s.timers.lower_bound({kind, "", ""});
+    return first != pass.s.timers.end() && first->first.timer == kind;
+  };
+  if (!pass.s.first_look && !runs(Timer::held) && !runs(Timer::released)) return false;
   return is_known(held_timer(node, change)) || is_known(released_timer(node, change));
 }
 

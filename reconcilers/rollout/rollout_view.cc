@@ -6,6 +6,7 @@
 
 #include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/budgets.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
 
 namespace gso {
@@ -191,6 +192,11 @@ RolloutView* RolloutViews::find(const RolloutKey& key) {
   const auto profile_rollout = pass_.index.profile_rollouts.find(key);
   if (profile_rollout == pass_.index.profile_rollouts.end()) return nullptr;
   return &views_.try_emplace(key, pass_, profile_rollout->first, profile_rollout->second).first->second;
+}
+
+const std::map<std::string, BlockedBy>& RolloutViews::blocked_in_progress() {
+  if (!blocked_in_progress_) blocked_in_progress_ = find_blocked_in_progress(pass_);
+  return *blocked_in_progress_;
 }
 
 RolloutView* find_rollout(const Pass& pass, const RolloutKey& key) {

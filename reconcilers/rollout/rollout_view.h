@@ -128,6 +128,8 @@ class RolloutViews {
 
   // Null: no node belongs to such a rollout.
   [[nodiscard]] RolloutView* find(const RolloutKey& key);
+  // Nodes in a change that wait for their pods, or for a permission (drain.h).
+  [[nodiscard]] const std::map<std::string, BlockedBy>& blocked_in_progress();
   // Names the timers of this pass that several planners read (running_timers.h).
   void declare_timers() { gso::declare_timers(pass_); }
   // What the views have added so far: timers, and when to plan again.
@@ -136,6 +138,7 @@ class RolloutViews {
  private:
   Pass pass_;
   std::map<RolloutKey, RolloutView> views_;
+  std::optional<std::map<std::string, BlockedBy>> blocked_in_progress_;
 };
 
 // The target revision of most nodes of a rollout; empty if none has one.

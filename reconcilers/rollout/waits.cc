@@ -23,7 +23,7 @@ class Finder {
   explicit Finder(const RolloutView& rollout)
       : rollout_(rollout), pass_(rollout.pass), queued_(blocked_in_queue(pass_)) {
     for (const SeenNode& seen : seen_nodes(pass_, Timer::busy)) busy_.insert(seen.name);
-    for (const auto& [name, who] : blocked_in_progress(pass_)) {
+    for (const auto& [name, who] : pass_.rollouts->blocked_in_progress()) {
       draining_.push_back(name);
       if (pass_.index.find(name)->policy == rollout.key.policy) draining_of_policy_.push_back(name);
     }

@@ -62,7 +62,8 @@ class PolicyStatuses {
       if (auto it = sums_.find(policy); it != sums_.end()) it->second.awaited.assign(nodes.begin(), nodes.end());
     }
     for (auto& [name, sum] : sums_) add_gone(name, sum);
-    const std::map<std::string, BlockedBy> draining = blocked_in_progress(pass_);
+    const std::map<std::string, BlockedBy>& draining = pass_.rollouts->blocked_in_progress();
+    const std::map<std::string_view, const ChangeTrouble*> standing = standing_troubles();
     for (const std::string& name : pass_.index.nodes_in(Bucket::changing)) {
       const NodeAssessment& a = *pass_.index.find(name);
       auto it = sums_.find(std::string(a.policy.view()));
@@ -71,8 +72,8 @@ class PolicyStatuses {
       if (pass_.s.settings.rollouts == PolicyMode::observe) it->second.left_mid_change.push_back(name);
       if (const auto who = draining.find(name); who != draining.end()) {
         it->second.waiting[std::string(who->second.reason)].emplace(name, who->second.message);
-      } else if (const ChangeTrouble* trouble = standing_trouble(name, a)) {
-        it->second.waiting[trouble->reason].emplace(name, trouble->message);
+      } else if (const auto trouble = standing.find(name); trouble != standing.end()) {
+        it->second.waiting[trouble->second->reason].emplace(name, trouble->second->message);
       }
     }
     for (const auto& [name, who] : queued_) {
@@ -98,14 +99,16 @@ class PolicyStatuses {
     }
   }
 
-  // Why the change of a node stands: some of its pods are gone, and the operator deletes none of the others. Null: it
-  // does not stand.
-  [[nodiscard]] const ChangeTrouble* standing_trouble(const std::string& name, const NodeAssessment& a) const {
-    RolloutView* view = find_rollout(pass_, pass_.index.rollout_key_of(a));
-    if (view == nullptr) return nullptr;
-    const auto trouble = view->troubles().find(name);
-    const bool stands = trouble != view->troubles().end() && trouble->second.kind == ChangeTrouble::Kind::stands;
-    return stands ? &trouble->second : nullptr;
+  // Why changes of nodes stand: some of a node's pods are gone, and the operator deletes none of the others.
+  [[nodiscard]] std::map<std::string_view, const ChangeTrouble*> standing_troubles() const {
+    std::map<std::string_view, const ChangeTrouble*> out;
+    if (pass_.index.nodes_in(Bucket::changing).empty()) return out;
+    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
+      for (const auto& [name, trouble] : rollout_of(pass_, key).troubles()) {
+        if (trouble.kind == ChangeTrouble::Kind::stands) out.emplace(name, &trouble);
+      }
+    }
+    return out;
   }
 
   // For the message about a drifting node: why it is not repaired although it could be.

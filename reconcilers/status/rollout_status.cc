@@ -37,11 +37,11 @@ std::int64_t nodes_per_wave(const RolloutView& view) {
 std::int64_t wave_of(const RolloutView& view) {
   bool some_passed = false;
   for (const auto& [product, group] : view.profile_rollout.groups) {
-    const bool passed = view.canary_passed(product);
-    const bool may_pass =
-        has_candidate(view, product, CanaryNodes::free) || !canaries_in_progress(view, product).empty();
-    if (!passed && may_pass) return 0;
-    some_passed = some_passed || passed;
+    if (view.canary_passed(product)) {
+      some_passed = true;
+    } else if (has_candidate(view, product, CanaryNodes::free) || !canaries_in_progress(view, product).empty()) {
+      return 0;
+    }
   }
   if (!some_passed) return 0;
   return 1 + view.profile_rollout.tally.settled / nodes_per_wave(view);
@@ -91,8 +91,9 @@ Json nodes_of(const RolloutView& view) {
       if (!failed.contains(name)) add(name, to_string(phase_of(a)), reason, a.message);  // Blocked, or Held.
     }
   }
-  for (const auto& waiting : {blocked_in_progress(pass), blocked_in_queue(pass)}) {
-    for (const auto& [name, who] : waiting) {
+  const std::map<std::string, BlockedBy> queued = blocked_in_queue(pass);
+  for (const auto* waiting : {&pass.rollouts->blocked_in_progress(), &queued}) {
+    for (const auto& [name, who] : *waiting) {
       if (view.has(*pass.index.find(name))) add(name, "Waiting", who.reason, who.message);
     }
   }
