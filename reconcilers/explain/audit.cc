@@ -211,7 +211,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
     out.gpus.lost += count.lost + count.cordoned;
     if (node->unschedulable) lost.add_cordoned(*node, count.total);
     if (count.unknown) out.uncounted.push_back(key.name);
-    if (a != nullptr && !a->matches()) pods[key.name] = operand_problems(index.impl(), *node, *a);
+    if (a != nullptr && !a->matches()) pods[key.name] = operand_problems(snapshot.world, index.impl(), *node, *a);
   }
   std::ranges::sort(out.uncounted);
   std::ranges::move(neighbours(snapshot.world, index), std::back_inserter(out.findings));

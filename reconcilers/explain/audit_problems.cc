@@ -72,14 +72,15 @@ bool needs_mps(const NodeAssessment& a) {
   return a.profile != nullptr && a.profile->valid && a.profile->profile().strategy() == Strategy::mps;
 }
 
+// Of a pod that does not serve: "is not Ready: CrashLoopBackOff: no NVML", "is Running, not Ready".
 std::string state_of(const Pod& pod) {
   for (const ContainerStatus* container : pod.all_containers()) {
     if (container->waiting_reason.empty()) continue;
     const std::string_view said = container->last_message();
-    return fmt::format("{}{}{}", shown_value(container->waiting_reason.view()), said.empty() ? "" : ": ",
-                       shown_value(said));
+    return fmt::format("is not Ready: {}{}{}", shown_value(container->waiting_reason.view()),
+                       said.empty() ? "" : ": ", shown_value(said));
   }
-  return pod.phase.empty() ? "Pending" : shown_value(pod.phase.view());
+  return fmt::format("is {}, not Ready", pod.phase.empty() ? "Pending" : shown_value(pod.phase.view()));
 }
 
 std::string command_for(const Finding& finding) {
@@ -117,8 +118,10 @@ GpuCount gpus_of(const World& world, const PlannerSettings& settings, const Flee
   return out;
 }
 
-std::vector<std::string> operand_problems(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+std::vector<std::string> operand_problems(const World& world, const FleetIndex::Impl& index, const Node& node,
+                                          const NodeAssessment& a) {
   const PluginInstallation& installation = index.installation_of(a);
+  if (world.unsynced_namespaces.contains(installation.ns)) return {};
   const NodePods pods = sort_pods(installation, index.pods_of(node.meta.name));
   std::vector<std::string> out;
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
@@ -131,7 +134,7 @@ std::vector<std::string> operand_problems(const FleetIndex::Impl& index, const N
           fmt::format("no pod of DaemonSet {} runs on node {}", k8s::to_string(operand->key), node.meta.name));
     }
     for (const Pod* pod : there) {
-      out.push_back(fmt::format("pod {} ({}) on node {} is not Ready: {}", shown_value(k8s::to_string(pod->meta.key())),
+      out.push_back(fmt::format("pod {} ({}) on node {} {}", shown_value(k8s::to_string(pod->meta.key())),
                                 to_string(component), node.meta.name, state_of(*pod)));
     }
   }

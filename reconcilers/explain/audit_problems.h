@@ -30,10 +30,11 @@ struct GpuCount {
 [[nodiscard]] GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index,
                                const Node& node, const NodeAssessment* assessment);
 
-// What is wrong with the node's own pods of the plugin, GFD and the MPS daemon: "plugin gpu-operator/plugin-x7k2p is
-// not Ready (CrashLoopBackOff: …)", "no pod of DaemonSet gpu-operator/mps runs on the node".
-[[nodiscard]] std::vector<std::string> operand_problems(const FleetIndex::Impl& index, const Node& node,
-                                                        const NodeAssessment& assessment);
+// What is wrong with the node's own pods of the plugin, GFD and the MPS daemon: "pod gpu-operator/plugin-x7k2p (plugin)
+// on node n1 is not Ready: CrashLoopBackOff: …", "no pod of DaemonSet gpu-operator/mps runs on node n1". Empty also
+// where these pods could not be read.
+[[nodiscard]] std::vector<std::string> operand_problems(const World& world, const FleetIndex::Impl& index,
+                                                        const Node& node, const NodeAssessment& assessment);
 
 struct AuditProblem {
   Severity severity = Severity::warning;

@@ -2,12 +2,15 @@
 #include "reconcilers/explain/remedy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/checks/check.h"
@@ -329,6 +332,20 @@ std::string hold_remedy(const Node& node) {
          lift_hold_command(node);
 }
 
+namespace {
+
+// Shows that something of the plugin's namespace is not allowed to be read: the first of what was not, with the others.
+std::string missing_permission_command(const World& world, const std::string& ns) {
+  static const std::set<std::string> kAll{"configmaps", "controllerrevisions.apps", "pods"};
+  const auto known = world.unread_resources.find(ns);
+  const std::set<std::string>& unread = known == world.unread_resources.end() ? kAll : known->second;
+  const std::vector<std::string> others(std::next(unread.begin()), unread.end());
+  return fmt::format("kubectl auth can-i list {} --namespace {}{}", *unread.begin(), ns,
+                     others.empty() ? std::string() : fmt::format("  # and {}", fmt::join(others, ", ")));
+}
+
+}  // namespace
+
 std::string next_step(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
                       const Node& node, const NodeAssessment* a, std::string_view state) {
   if (a == nullptr && is_partitioned_by_nos(node)) return {};
@@ -337,10 +354,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
   if (state == kUnknown && record_unread(world, settings))
     return fmt::format("kubectl auth can-i list configmaps --namespace {}  # of the operator's record",
                        settings.operator_namespace);
-  if (state == kUnknown) {
-    return fmt::format("kubectl auth can-i list configmaps --namespace {}  # and pods, controllerrevisions.apps",
-                       index.installation_of(*a).ns);
-  }
+  if (state == kUnknown) return missing_permission_command(world, index.installation_of(*a).ns);
   const Chooser chooser(world, index, node, *a);
   if (a->phase == Phase::unmanaged) return chooser.give_profiles();
   if (!node.ready) return fmt::format("kubectl describe node {}", node.meta.name);

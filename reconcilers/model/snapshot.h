@@ -60,6 +60,9 @@ struct World {
   // The namespaces among them for which the server forbids such a watch (403): they stay unsynced until a person grants
   // the permission.
   std::set<std::string> refused_namespaces;
+  // For commands: what could not be listed in such a namespace, as `kubectl auth can-i list` names it. Watches leave it
+  // empty.
+  std::map<std::string, std::set<std::string>> unread_resources;
   // ConfigMaps whose data_changed is unknown -> since when their data has been seen unchanged (config_map_times.h keeps
   // it).
   std::map<ObjectKey, WallTime> data_seen_since;

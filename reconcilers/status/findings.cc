@@ -204,15 +204,18 @@ void report_first(const std::set<std::string>& nodes, const Report& report) {
   }
 }
 
+// Where pods or ConfigMaps of the plugin's namespace have not been read, a pod that is missing in the view can run.
 void find_drift(Pass& pass) {
   const Index& index = pass.index;
   report_first(index.nodes_in(Bucket::drifting), [&](const std::string& name) {
     const NodeAssessment& a = *index.find(name);
+    if (!pass.plannable(a)) return false;
     pass.finding(Severity::warning, node_ref(name), a.labels_missing.empty() ? kDrift : kLabelsMissing, drift_text(a));
     return true;
   });
   report_first(index.nodes_in(Bucket::excused_drift), [&](const std::string& name) {
     const NodeAssessment& a = *index.find(name);
+    if (!pass.plannable(a)) return false;
     if (const std::string_view why = excuse_of(a); !why.empty()) {
       pass.finding(
           Severity::warning, node_ref(name), why,
@@ -237,6 +240,7 @@ void find_early_texts(Pass& pass) {
   const Index& index = pass.index;
   report_first(index.nodes_in(Bucket::early_text), [&](const std::string& name) {
     const NodeAssessment& a = *index.find(name);
+    if (!pass.plannable(a)) return false;
     pass.finding(
         Severity::warning, node_ref(name), kLoadedUngated,
         fmt::format("shows {} ({}) before its change to it, outside the order of the rollout: {} for {}. Something "
@@ -352,7 +356,7 @@ void find_preexisting_drift(Pass& pass) {
   if (!pass.index.record) return;
   report_first(pass.index.nodes_in(Bucket::drifted_at_install), [&](const std::string& name) {
     const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || !drifts(*a)) return false;
+    if (a == nullptr || !drifts(*a) || !pass.plannable(*a)) return false;
     pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, shown_difference(*a));
     return true;
   });

@@ -172,6 +172,11 @@ TEST(Audit, APodThatIsNotReadyIsNamedWithItsLastWords) {
   EXPECT_EQ(found.code, 1) << found.out;
   EXPECT_THAT(found.out,
               HasSubstr("pod gpu-operator/plugin-n1 (plugin) on node n1 is not Ready: CrashLoopBackOff: no NVML"));
+  std::string starting = pod("plugin", "n1", false);
+  const std::string waits = "{waiting: {reason: CrashLoopBackOff}}";
+  starting.replace(starting.find(waits), waits.size(), "{running: {startedAt: '2026-01-02T00:00:01Z'}}");
+  EXPECT_THAT(audit(config_map("timeSlicing") + kPlugin + node("n1", 2, 8) + starting, "text").out,
+              HasSubstr("pod gpu-operator/plugin-n1 (plugin) on node n1 is Running, not Ready\n"));
 }
 
 TEST(Audit, TheProblemThatCostsMostGpusComesFirst) {

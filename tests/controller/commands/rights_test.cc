@@ -113,6 +113,22 @@ TEST_F(Rights, WhatCannotBeReadIsNotCalledAbsent) {
   EXPECT_THAT(out.str(), HasSubstr("next: kubectl auth can-i list configmaps --namespace gpu-sharing-operator"));
 }
 
+// Pods that are not allowed to be read are not missing: nothing is concluded about the nodes, and the permission is
+// named.
+TEST_F(Rights, PodsThatCannotBeReadAreNotCalledMissing) {
+  post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state_of(FleetRecord()));
+  const RbacRule without_pods{{"", "apps"}, {"configmaps", "controllerrevisions"}, kList, ""};
+  may({kNodes, kDaemonSets, kOurs, without_pods});
+  EXPECT_EQ(sim.run(audit_cluster(mine.get(), &sim.clock, AuditOptions(), PlannerSettings(), &out, &err)), 2)
+      << out.str();
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("Nodes not checked: "), Not(HasSubstr("Drift")),
+                               Not(HasSubstr("no pod of DaemonSet")), HasSubstr("\n0 errors, ")));
+  out.str("");
+  EXPECT_EQ(explain({"gpu-1"}), 2) << out.str();
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("node gpu-1: Unknown"), Not(HasSubstr("Drift")),
+                               HasSubstr("next: kubectl auth can-i list pods --namespace gpu-operator\n")));
+}
+
 // What was not read is neither gone nor without effect: no command that forgets stops is offered.
 TEST_F(Rights, PoliciesThatCannotBeReadAreNotCalledGone) {
   FleetRecord kept;

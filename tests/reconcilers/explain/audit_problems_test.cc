@@ -37,6 +37,21 @@ TEST(AuditProblems, AConfigMapAndItsNodesCostTheGpusOfANodeOnce) {
   }
 }
 
+// Pods that could not be read are not missing.
+TEST(AuditProblems, NoPodIsMissedWhereNoneCouldBeRead) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  explained.world.operand_pods.erase({"gpu-operator", "plugin-1"});
+  explained.index.note_everything_changed();
+  explained.index.refresh(explained.world, explained.settings);
+  const auto problems = [&] {
+    return operand_problems(explained.world, explained.index.impl(), *explained.world.nodes.find("gpu-1"),
+                            *explained.index.assessment("gpu-1"));
+  };
+  EXPECT_THAT(problems(), ElementsAre("no pod of DaemonSet gpu-operator/plugin runs on node gpu-1"));
+  explained.world.unsynced_namespaces.insert("gpu-operator");
+  EXPECT_THAT(problems(), ElementsAre());
+}
+
 // No new pod gets the GPUs of a cordoned node: that is the cordon's loss, and not that of the node's ConfigMap.
 TEST(AuditProblems, TheGpusOfACordonedNodeAreUnusableBecauseOfTheCordon) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")", "{unschedulable: true}"));

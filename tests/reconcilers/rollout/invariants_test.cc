@@ -247,6 +247,24 @@ TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
   for (const PlannedAction& action : fleet.plan().actions) EXPECT_FALSE(action.disruptive) << print(action);
 }
 
+// RBAC can deny the pods alone: none in the view does not mean that none runs.
+TEST(Unsynced, PodsThatCannotBeReadAreNoDrift) {
+  FleetSpec spec;
+  spec.nodes = alike_nodes(2);
+  FleetModel fleet(spec);
+  ASSERT_TRUE(fleet.settle());
+  std::vector<ObjectKey> pods;
+  for (const auto& [key, pod] : fleet.world.operand_pods.all()) pods.push_back(key);
+  for (const ObjectKey& key : pods) fleet.world.operand_pods.erase(key);
+  const auto drifting = [&] {
+    fleet.index.note_everything_changed();
+    return std::ranges::count(fleet.plan().findings, std::string(kDrift), &Finding::reason);
+  };
+  EXPECT_EQ(drifting(), 2) << "pods that are gone are";
+  fleet.world.unsynced_namespaces = {"gpu-operator"};
+  EXPECT_EQ(drifting(), 0);
+}
+
 TEST(Unsynced, AConfigMapThatCannotBeReadIsNotCalledMissing) {
   FleetSpec spec;
   spec.nodes = alike_nodes(2);
