@@ -21,6 +21,7 @@
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/manifests.h"
+#include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/shown_state.h"
@@ -226,7 +227,10 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
   }
   const Timers timers;
   const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
-  Audit found = audit(snapshot, index);
+  // A Lease that does not exist proves nothing where the operator's record could not be read: it is in another
+  // namespace.
+  const bool stopped = view.no_operator && (view.no_operator->was_running || !record_unread(view.world, settings));
+  Audit found = audit(snapshot, index, !stopped);
   if (view.no_operator && view.no_operator->was_running) add_stopped_operator(*view.no_operator, found);
   const std::int64_t errors = found.count(Severity::error);
   const std::string unknown = coverage_gap(view.world, settings);

@@ -89,6 +89,28 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
                           "`gpu-sharing-operator explain NODE`"});
 }
 
+// A Ready node that a change of the operator keeps from pods: it is cordoned for the change, or restarts its pods.
+bool is_in_change_of_operator(const Node& node, const NodeAssessment* a) {
+  if (a == nullptr || !node.ready) return false;
+  const bool failed = a->change != nullptr && a->change->failed;
+  return a->in_change() ||
+         (!failed && node.unschedulable && is_cordoned_by_operator(node) && cordon_text(node, a).empty());
+}
+
+// Names a node whose GPUs cannot be used, because no other finding would. `operator_runs`: one renews its Lease, as far
+// as that is known.
+Finding mid_change(const Node& node, const PlannerSettings& settings, bool operator_runs) {
+  const bool observes = settings.rollouts == PolicyMode::observe;
+  if (operator_runs && !observes)
+    return {Severity::info, node_ref(node.meta.name), std::string(kInChange),
+            "in change by the operator: its GPUs can be used again when the change ends"};
+  const bool cordoned = node.unschedulable && is_cordoned_by_operator(node);
+  return {Severity::warning, node_ref(node.meta.name), std::string(kLeftMidChange),
+          fmt::format("left mid-change by the operator: {} once an operator runs{}",
+                      cordoned ? "cordoned, and uncordoned" : "the change continues",
+                      observes ? " with a max-mode other than Observe" : "")};
+}
+
 // `hami`: the device plugins of HAMi.
 void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, const std::vector<Operand>& hami,
               Audit& out) {
@@ -194,7 +216,25 @@ std::int64_t Audit::objects(Severity severity) const {
   return std::ranges::count(findings, severity, &Finding::severity);
 }
 
-Audit audit(const Snapshot& snapshot, FleetIndex& index) {
+namespace {
+
+// Charges the GPUs of the node that no pod can get to what keeps them from pods, each once.
+void charge(const FleetIndex& index, const Node& node, const NodeAssessment* a, const GpuCount& count, LostGpus& lost) {
+  const bool of_cordon = !cordon_text(node, a).empty();
+  const bool failed = a != nullptr && a->change != nullptr && a->change->failed;
+  if (is_in_change_of_operator(node, a) || (failed && is_cordoned_by_operator(node))) {
+    const bool of_somebody = of_cordon && !is_cordoned_by_operator(node);
+    lost.add_of_node(node, count.lost + (of_somebody ? 0 : count.cordoned));
+    if (of_somebody) lost.add_cordoned(node, count.cordoned);
+    return;
+  }
+  lost.add(index.impl(), node, a, count.lost);
+  lost.add_cordoned(node, count.cordoned);
+}
+
+}  // namespace
+
+Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   Audit out;
   out.findings = all_findings(snapshot, index);
   const std::vector<Operand> hami = hami_plugins(snapshot.world);
@@ -206,10 +246,11 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index) {
     if (a == nullptr && !has_gpus(*node)) continue;
     add_node(pass, *node, index, hami, out);
     const GpuCount count = gpus_of(snapshot.world, snapshot.settings, index.impl(), *node, a);
-    lost.add(index.impl(), *node, a, count.lost);
+    charge(index, *node, a, count, lost);
+    if (count.lost + count.cordoned > 0 && is_in_change_of_operator(*node, a))
+      out.findings.push_back(mid_change(*node, snapshot.settings, operator_runs));
     out.gpus.total += count.total;
     out.gpus.lost += count.lost + count.cordoned;
-    if (node->unschedulable) lost.add_cordoned(*node, count.total);
     if (count.unknown) out.uncounted.push_back(key.name);
     if (a != nullptr && !a->matches()) pods[key.name] = operand_problems(snapshot.world, index.impl(), *node, *a);
   }

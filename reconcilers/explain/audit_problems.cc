@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <tuple>
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/edit_not_live.h"
+#include "reconcilers/explain/root_causes.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
@@ -68,6 +70,20 @@ std::string id_of(std::string_view kind, std::string_view ns, std::string_view n
   return fmt::format("{}/{}/{}", kind, ns, name);
 }
 
+// The part of a ConfigMap's GPUs whose nodes run that key.
+std::string of_key(std::string_view config_map, std::string_view key) {
+  return fmt::format("{} key {}", config_map, key);
+}
+
+// Findings about one key of a ConfigMap begin with it: "key any: line 6: …". Empty: it is about all keys.
+std::string_view key_named_in(const Finding& finding) {
+  constexpr std::string_view kBefore = "key ";
+  const std::string_view message = finding.message;
+  if (finding.object.kind != "ConfigMap" || !message.starts_with(kBefore)) return {};
+  const std::string_view rest = message.substr(kBefore.size());
+  return rest.substr(0, rest.find_first_of(": "));
+}
+
 bool needs_mps(const NodeAssessment& a) {
   return a.profile != nullptr && a.profile->valid && a.profile->profile().strategy() == Strategy::mps;
 }
@@ -77,10 +93,30 @@ std::string state_of(const Pod& pod) {
   for (const ContainerStatus* container : pod.all_containers()) {
     if (container->waiting_reason.empty()) continue;
     const std::string_view said = container->last_message();
-    return fmt::format("is not Ready: {}{}{}", shown_value(container->waiting_reason.view()),
-                       said.empty() ? "" : ": ", shown_value(said));
+    return fmt::format("is not Ready: {}{}{}", shown_value(container->waiting_reason.view()), said.empty() ? "" : ": ",
+                       shown_value(said));
   }
   return fmt::format("is {}, not Ready", pod.phase.empty() ? "Pending" : shown_value(pod.phase.view()));
+}
+
+// Of several findings about one node the one that has its GPUs and its pods: the most severe, and among equal ones that
+// of the outage itself. Those of cordons have their own.
+std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Finding>& findings) {
+  static constexpr std::array kOutages{kVerificationFailed, kNoneAllocatable, kNodeNotReady,    kLeftMidChange,
+                                       kInChange,           kDrift,           kPreexistingDrift};
+  const auto is_outage = [](const Finding& finding) {
+    return std::ranges::find(kOutages, finding.reason) != kOutages.end();
+  };
+  std::map<std::string_view, const Finding*> out;
+  for (const Finding& finding : findings) {
+    const bool counts = finding.severity != Severity::info || finding.reason == kInChange;
+    if (finding.object.kind != "Node" || finding.reason == kCordoned || !counts) continue;
+    const auto [known, is_new] = out.emplace(finding.object.name, &finding);
+    const Finding& other = *known->second;
+    if (!is_new && finding.severity == other.severity && is_outage(finding) && !is_outage(other))
+      known->second = &finding;
+  }
+  return out;
 }
 
 std::string command_for(const Finding& finding) {
@@ -147,7 +183,9 @@ void LostGpus::add(const FleetIndex::Impl& index, const Node& node, const NodeAs
   by_object_[id_of("Node", "", name)][name] = lost;
   if (a == nullptr) return;
   const PluginInstallation& installation = index.installation_of(*a);
-  by_object_[id_of("ConfigMap", installation.ns, installation.config_map)][name] = lost;
+  const std::string config_map = id_of("ConfigMap", installation.ns, installation.config_map);
+  by_object_[config_map][name] = lost;
+  by_object_[of_key(config_map, a->key.view())][name] = lost;
   if (!a->policy.empty()) by_object_[id_of("SharingPolicy", "", a->policy.view())][name] = lost;
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     const Operand* operand = installation.find(component, node);
@@ -155,15 +193,21 @@ void LostGpus::add(const FleetIndex::Impl& index, const Node& node, const NodeAs
   }
 }
 
+void LostGpus::add_of_node(const Node& node, std::int64_t lost) {
+  if (lost > 0) by_object_[id_of("Node", "", node.meta.name)][node.meta.name] = lost;
+}
+
 void LostGpus::add_cordoned(const Node& node, std::int64_t gpus) {
-  by_object_[id_of(kCordoned, "", node.meta.name)][node.meta.name] = gpus;
+  if (gpus > 0) by_object_[id_of(kCordoned, "", node.meta.name)][node.meta.name] = gpus;
 }
 
 const LostGpus::ByNode& LostGpus::of(const Finding& finding) const {
   static const ByNode kNone;
   const ObjectRef& object = finding.object;
   const bool cordon = finding.reason == kCordoned;
-  const auto at = by_object_.find(id_of(cordon ? kCordoned : std::string_view(object.kind), object.ns, object.name));
+  std::string id = id_of(cordon ? kCordoned : std::string_view(object.kind), object.ns, object.name);
+  if (const std::string_view key = key_named_in(finding); !key.empty()) id = of_key(id, key);
+  const auto at = by_object_.find(id);
   return at == by_object_.end() ? kNone : at->second;
 }
 
@@ -174,6 +218,7 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
     LostGpus::ByNode lost;
   };
   std::map<std::tuple<Severity, std::string, std::string>, Merged> merged;
+  const std::map<std::string_view, const Finding*> first = first_of_nodes(findings);
   for (const Finding& finding : findings) {
     auto& [problem, lost_by_node] = merged[{finding.severity, finding.reason, finding.message}];
     if (problem.objects.empty()) {
@@ -184,11 +229,14 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
     }
     if (std::ranges::find(problem.objects, finding.object) != problem.objects.end()) continue;
     problem.objects.push_back(finding.object);
-    if (finding.severity == Severity::info) continue;
+    if (finding.severity == Severity::info && finding.reason != kInChange) continue;
+    const bool of_node = finding.object.kind == "Node" && finding.reason != kCordoned;
+    if (of_node && first.at(finding.object.name) != &finding) continue;
     for (const auto& [node, count] : lost.of(finding)) {
       if (lost_by_node.emplace(node, count).second) problem.gpus_lost += count;
     }
-    if (finding.object.kind != "Node") continue;
+    // The pods of a node in a change are replaced: that they are not Ready is no problem.
+    if (!of_node || finding.reason == kInChange) continue;
     if (const auto at = pods.find(finding.object.name); at != pods.end())
       problem.pods.insert(problem.pods.end(), at->second.begin(), at->second.end());
   }

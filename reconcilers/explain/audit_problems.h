@@ -15,6 +15,10 @@ namespace gso {
 
 // The finding about a node that is cordoned, and that no change in progress uncordons.
 inline constexpr std::string_view kCordoned = "Cordoned";
+// The findings about a node whose GPUs cannot be used because of a change of the operator: one that is in progress, and
+// one that no operator continues.
+inline constexpr std::string_view kInChange = "InChange";
+inline constexpr std::string_view kLeftMidChange = "LeftMidChange";
 
 // GPUs of a machine.
 struct GpuCount {
@@ -47,13 +51,17 @@ struct AuditProblem {
   std::string command;             // The first thing to type: what shows the cause.
 };
 
-// GPUs that nobody can use, by what serves them: the Node, and the DaemonSets, ConfigMap and SharingPolicy behind it.
+// GPUs that nobody can use, by what serves them: the Node, and the DaemonSets, the key of the ConfigMap and the
+// SharingPolicy behind it.
 class LostGpus {
  public:
   void add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* assessment, std::int64_t lost);
-  // All GPUs of a cordoned node: the loss is the cordon's, not that of what serves the node.
+  // Of the node alone: its change or its failure is the cause, not what serves it.
+  void add_of_node(const Node& node, std::int64_t lost);
+  // What only the cordon of somebody else keeps from pods.
   void add_cordoned(const Node& node, std::int64_t gpus);
-  // By node: those behind the object. A problem of several objects (a ConfigMap and its nodes) counts each node once.
+  // By node: those behind the object, or behind the key that the finding about a ConfigMap names ("key any: …"). A
+  // problem of several objects (a ConfigMap and its nodes) counts each node once.
   using ByNode = std::map<std::string, std::int64_t>;
   [[nodiscard]] const ByNode& of(const Finding& finding) const;
 
@@ -61,7 +69,8 @@ class LostGpus {
   std::map<std::string, ByNode> by_object_;  // "Kind/namespace/name"
 };
 
-// `findings`: sorted. `pods`: by node.
+// `findings`: sorted. `pods`: by node. Of several findings about one Node, the most severe
+// has its GPUs and pods.
 [[nodiscard]] std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, const LostGpus& lost,
                                                        const std::map<std::string, std::vector<std::string>>& pods);
 

@@ -11,7 +11,7 @@ std::string cordon_text(const Node& node, const NodeAssessment* a) {
   if (!node.unschedulable) return {};
   if (!is_cordoned_by_operator(node)) return "cordoned by somebody else than the operator";
   const std::shared_ptr<const NodeChange> change = change_of(node);
-  if (change != nullptr && change->failed) return "cordoned by the operator, for the failed change";
+  if (change != nullptr && change->failed) return std::string(kCordonOfFailure);
   const bool managed = a != nullptr && a->phase != Phase::unmanaged;
   return managed ? "" : "cordoned by the operator, for a change that did not finish";
 }

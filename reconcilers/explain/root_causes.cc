@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "reconcilers/checks/check.h"
+#include "reconcilers/explain/audit_problems.h"
+#include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/remedy.h"
@@ -131,6 +133,28 @@ void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findi
   });
 }
 
+// The names of the nodes that have such a finding.
+std::set<std::string> nodes_with(const std::vector<Finding>& findings, std::string_view reason) {
+  std::set<std::string> out;
+  for (const Finding& finding : findings) {
+    if (is_about_node(finding) && finding.reason == reason) out.insert(finding.object.name);
+  }
+  return out;
+}
+
+// A node that failed keeps the operator's cordon until it is retried, and the failure says what to do. One that was
+// left in mode Observe is left mid-change: once is enough.
+void drop_second_reports(std::vector<Finding>& findings) {
+  const std::set<std::string> failed = nodes_with(findings, kVerificationFailed);
+  const std::set<std::string> left = nodes_with(findings, kLeftMidChange);
+  std::erase_if(findings, [&](const Finding& finding) {
+    if (!is_about_node(finding)) return false;
+    const bool of_failure = finding.reason == kCordoned && finding.message.starts_with(kCordonOfFailure);
+    return (of_failure && failed.contains(finding.object.name)) ||
+           (finding.reason == kObserve && left.contains(finding.object.name));
+  });
+}
+
 }  // namespace
 
 std::string_view not_ready_text(bool differs) {
@@ -146,6 +170,7 @@ void keep_root_causes(const World& world, const FleetIndex& index, std::vector<F
   drop_consequences_of_not_ready(findings);
   drop_explained_outages(index, findings);
   drop_drift_of_outages(findings);
+  drop_second_reports(findings);
 }
 
 }  // namespace gso

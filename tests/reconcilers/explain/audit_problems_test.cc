@@ -66,5 +66,44 @@ TEST(AuditProblems, TheGpusOfACordonedNodeAreUnusableBecauseOfTheCordon) {
               Contains("Cordoned by someone else, who must uncordon it; holds 1 slot of the budget (maxUnavailable)"));
 }
 
+// A key that no node runs costs no GPU, whatever the nodes of its ConfigMap have lost.
+TEST(AuditProblems, AFindingAboutOneKeyCostsTheGpusOfTheNodesThatRunIt) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
+  explained.index.refresh(explained.world, explained.settings);
+  LostGpus lost;
+  lost.add(explained.index.impl(), *explained.world.nodes.find("gpu-1"), explained.index.assessment("gpu-1"), 2);
+  const auto cost = [&](const std::string& message) {
+    const ObjectRef config_map{"v1", "ConfigMap", "gpu-operator", "plugin-config", ""};
+    return lost.of({Severity::warning, config_map, "ConfigInvalid", message});
+  };
+  const LostGpus::ByNode two{{"gpu-1", 2}};
+  EXPECT_EQ(cost("key any: line 6: put a space after the colon"), two);
+  EXPECT_EQ(cost("it has no managedFields"), two);
+  EXPECT_EQ(cost("key unused (no node runs it now): replicas must be at least 2"), LostGpus::ByNode());
+}
+
+// Of two findings about a node its GPUs and pods are those of the most severe one, and then of the outage.
+TEST(AuditProblems, TheGpusAndPodsOfANodeAreCountedOnce) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
+  explained.index.refresh(explained.world, explained.settings);
+  LostGpus lost;
+  lost.add_of_node(*explained.world.nodes.find("gpu-1"), 2);
+  const auto found = [](Severity severity, const char* reason) {
+    return Finding{severity, node_ref("gpu-1"), reason, reason};
+  };
+  const auto problems = merge_findings(
+      {found(Severity::error, "NoneAllocatable"), found(Severity::warning, "MIGEnabled")}, lost, {{"gpu-1", {"pod"}}});
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_EQ(problems[0].gpus_lost, 2);
+  EXPECT_THAT(problems[0].pods, ElementsAre("pod"));
+  EXPECT_EQ(problems[1].gpus_lost, 0);
+  EXPECT_THAT(problems[1].pods, ElementsAre());
+  const auto alike =
+      merge_findings({found(Severity::warning, "MIGEnabled"), found(Severity::warning, "NodeNotReady")}, lost, {});
+  EXPECT_EQ(alike[0].reason, "NodeNotReady");
+  EXPECT_EQ(alike[0].gpus_lost, 2);
+  EXPECT_EQ(alike[1].gpus_lost, 0);
+}
+
 }  // namespace
 }  // namespace gso

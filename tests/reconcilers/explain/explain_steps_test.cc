@@ -375,5 +375,48 @@ TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) 
   EXPECT_EQ(explained().next, "kubectl edit sharingpolicies.gpusharing.dev team");
 }
 
+// What an audit says of nodes whose GPUs no pod can get: reason and severity, with the GPUs.
+std::vector<std::string> losses(FleetModel& fleet, bool operator_runs) {
+  fleet.index.refresh(fleet.world, fleet.settings);
+  const Timers timers;
+  const Audit found =
+      audit({fleet.world, fleet.now, timers, fleet.consumers, fleet.settings}, fleet.index, operator_runs);
+  std::vector<std::string> out;
+  for (const AuditProblem& problem : found.problems) {
+    if (problem.gpus_lost == 0 && problem.reason != kCordoned) continue;
+    out.push_back(std::string(to_string(problem.severity)) + " " + problem.reason + " " +
+                  std::to_string(problem.gpus_lost));
+  }
+  return out;
+}
+
+// The heading of an audit counts the GPUs of a node in a change, so a problem names the node.
+TEST(AuditOfChange, ANodeInAChangeIsNamedForInformationAndLeftMidChangeIsAWarning) {
+  FleetModel fleet(one_node("mps-4"));
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  fleet.hold_pods("a01", true);
+  fleet.edit("any", "mps-8");
+  for (int i = 0; i < 8; ++i) (void)fleet.tick();
+  ASSERT_TRUE(fleet.node("a01").unschedulable) << "MPS: its pods would lose their GPU";
+  EXPECT_THAT(losses(fleet, true), ElementsAre("info InChange 2"));
+  EXPECT_THAT(losses(fleet, false), ElementsAre("warning LeftMidChange 2"));
+  fleet.settings.rollouts = PolicyMode::observe;
+  EXPECT_THAT(losses(fleet, true), ElementsAre("warning LeftMidChange 2"));
+}
+
+// The operator's cordon of a failed node is part of its failure.
+TEST(AuditOfChange, AFailedNodeIsReportedOnce) {
+  FleetModel fleet(one_node("mps-4"));
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  fleet.crash_pods("a01", true);
+  fleet.edit("any", "mps-8");
+  for (int i = 0; i < 60 && shown_to_people(fleet).state != "Failed"; ++i) (void)fleet.tick();
+  ASSERT_EQ(shown_to_people(fleet).state, "Failed");
+  ASSERT_TRUE(fleet.node("a01").unschedulable);
+  EXPECT_THAT(losses(fleet, true), ElementsAre("error VerificationFailed 2"));
+}
+
 }  // namespace
 }  // namespace gso::test
