@@ -8,8 +8,9 @@ namespace {
 
 constexpr BlockedReason kBlockedReasons[] = {
     {kBudgetExhausted, "as many nodes are out of service as the budget allows, whatever the cause",
-     "the message names the nodes that use the budget: return them to service, or raise each limit that it names "
-     "(`maxUnavailable`, `maxUnavailablePerGroup`, `--cluster-max-unavailable`)",
+     "the message names the nodes that use the budget: bring back those that are out of service (a change of the "
+     "operator ends by itself), or raise each limit that it names (`maxUnavailable`, `maxUnavailablePerGroup`, "
+     "`--cluster-max-unavailable`)",
      "gpu-sharing-operator status"},
     {kWaitingForWorkloads,
      "pods use the node's GPUs, and the change would break them; under `Evict` the message names the pods without a "

@@ -106,8 +106,8 @@ Finding mid_change(const Node& node, const PlannerSettings& settings, bool opera
             "in change by the operator: its GPUs can be used again when the change ends"};
   const bool cordoned = node.unschedulable && is_cordoned_by_operator(node);
   return {Severity::warning, node_ref(node.meta.name), std::string(kLeftMidChange),
-          fmt::format("left mid-change by the operator: {} once an operator runs{}",
-                      cordoned ? "cordoned, and uncordoned" : "the change continues",
+          fmt::format("left mid-change by the operator: {} an operator runs{}",
+                      cordoned ? "the node stays cordoned until" : "the change continues once",
                       observes ? " with a max-mode other than Observe" : "")};
 }
 

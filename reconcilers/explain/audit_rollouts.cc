@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "reconcilers/cluster/policy_match.h"
@@ -20,9 +21,11 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/store_order.h"
+#include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
+#include "reconcilers/rollout/unserved_nodes.h"
 
 namespace gso {
 
@@ -149,10 +152,35 @@ std::string pods_hold(const std::vector<std::string>& draining) {
                      draining.front());
 }
 
+// A full budget. Slots of nodes that the operator is changing are free when the changes end, so no person has to act
+// before. nullopt: only such nodes hold slots; a change that makes no progress has a finding of its own rollout.
+std::optional<std::string> full_budget_text(const RolloutView& rollout, const std::string& message) {
+  std::set<std::string> holders;
+  const UnservedNodes unserved(rollout.pass);
+  for (const auto& [product, group] : rollout.profile_rollout.groups) {
+    if (group.pending.empty()) continue;
+    holders.merge(holders_of_full_budgets(rollout.pass, unserved, rollout.key, rollout.profile_rollout, product));
+  }
+  std::vector<std::string> changing;
+  std::vector<std::string> out_of_service;
+  for (const std::string& name : holders) {
+    const NodeAssessment* a = rollout.pass.index.find(name);
+    (a != nullptr && a->in_change() ? changing : out_of_service).push_back(name);
+  }
+  if (changing.empty()) return message;
+  if (out_of_service.empty()) return std::nullopt;
+  return fmt::format("{}. Out of service: {}. In change by the operator, which ends by itself: {}", message,
+                     first_names(out_of_service), first_names(changing));
+}
+
 // No gate is closed, and no node makes progress.
 std::optional<Finding> standing_rollout(const RolloutView& rollout) {
-  if (const auto& standstill = rollout.standstill())
-    return finding_of(rollout, Severity::warning, standstill->reason, "starts no node", standstill->message);
+  if (const auto& standstill = rollout.standstill()) {
+    const bool full = standstill->reason == kBudgetExhausted;
+    const auto text = full ? full_budget_text(rollout, standstill->message) : std::optional(standstill->message);
+    if (!text) return std::nullopt;
+    return finding_of(rollout, Severity::warning, standstill->reason, "starts no node", *text);
+  }
   const std::vector<std::string> draining = waiting_for_pods(rollout);
   const std::string& waits = rollout.waits().message;
   if (draining.empty() || waits.empty()) return std::nullopt;

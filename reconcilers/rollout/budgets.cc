@@ -126,4 +126,15 @@ std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, co
   return out;
 }
 
+std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
+                                              const ProfileRollout& profile_rollout, const std::string& product) {
+  const BudgetCounts counts =
+      budget_counts(pass, unserved, key.policy, count_of(profile_rollout.groups.at(product).tally));
+  std::set<std::string> out;
+  for (const Full& full : full_budgets(pass, pass.index.policy(pass.s.world, key.policy).rollout, counts, {})) {
+    if (full.budget != Budget::none) out.merge(holders(pass.index, unserved, full.budget, key, product));
+  }
+  return out;
+}
+
 }  // namespace gso

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "reconcilers/fleet/pass.h"
@@ -41,5 +42,11 @@ struct SlotsTaken {
 [[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
                                            const ProfileRollout& profile_rollout, const std::string& product,
                                            const SlotsTaken& taken);
+
+// All nodes that hold slots of these budgets.
+[[nodiscard]] std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNodes& unserved,
+                                                            const RolloutKey& key,
+                                                            const ProfileRollout& profile_rollout,
+                                                            const std::string& product);
 
 }  // namespace gso

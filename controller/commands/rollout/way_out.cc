@@ -91,15 +91,27 @@ std::string holders_in(std::string_view message) {
   return names.contains(" and ") || rest.find(" hold") == std::string_view::npos ? std::string() : names;
 }
 
-// No node in progress holds a slot: those that do are out of service for another cause. To return them to service is
-// the first way out, to raise the budget the second.
+// Those that the operator is not changing: a change ends by itself, and an uncordon would only defer it.
+std::string out_of_service(const ReadingPass& pass, std::string_view holders) {
+  std::string out;
+  for (const auto& part : std::views::split(holders, ' ')) {
+    const std::string_view name(part.begin(), part.end());
+    const NodeAssessment* a = pass.index().find(name);
+    if (a == nullptr || !a->in_change()) out += fmt::format("{}{}", out.empty() ? "" : " ", name);
+  }
+  return out;
+}
+
+// No node of the rollout is in progress: those that hold the slots are out of service for another cause, or in a change
+// of another rollout. To return the first to service is the first way out, to raise the budget the second.
 std::vector<std::string> of_exhausted_budgets(const ReadingPass& pass, std::string_view message,
                                               std::string_view policy) {
+  const std::string holders = holders_in(message);
+  const std::string stay = out_of_service(pass, holders);
+  if (!holders.empty() && stay.empty()) return {};  // All are in a change: the rollout continues by itself.
   std::vector<std::string> out = raise_budgets(pass, message, policy);
-  if (const std::string holders = holders_in(message); !holders.empty()) {
-    out.insert(out.begin(),
-               fmt::format("kubectl get nodes {}  # they hold the slots: return them to service", holders));
-  }
+  if (!stay.empty())
+    out.insert(out.begin(), fmt::format("kubectl get nodes {}  # they hold the slots: return them to service", stay));
   return out;
 }
 

@@ -418,5 +418,42 @@ TEST(AuditOfChange, AFailedNodeIsReportedOnce) {
   EXPECT_THAT(losses(fleet, true), ElementsAre("error VerificationFailed 2"));
 }
 
+// The operator's own changes end by themselves: nobody is sent to return those nodes to service.
+TEST(AuditOfChange, SlotsOfNodesInAChangeAreNoWarningAndAreNamedApartFromNodesThatAreOutOfService) {
+  FleetSpec spec;
+  spec.profiles = {{"any", "ts-4"}, {"other", "ts-4"}};
+  spec.nodes = alike_nodes(4, "NVIDIA-A100-SXM4-40GB", "a");
+  spec.nodes[0].labels = {{"nvidia.com/device-plugin.config", "other"}};
+  FleetModel fleet(std::move(spec));
+  fleet.settings.settle = Duration::zero();
+  ASSERT_TRUE(fleet.settle());
+  fleet.policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
+      "spec: {rollout: {maxUnavailable: 100%, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}}}\n");
+  ASSERT_TRUE(fleet.settle());
+  fleet.settings.cluster_max_unavailable = {1, false};
+  fleet.hold_pods("a01", true);
+  fleet.edit("other", "ts-8");
+  for (int i = 0; i < 5; ++i) (void)fleet.tick();
+  fleet.edit("any", "ts-8");
+  for (int i = 0; i < 5; ++i) (void)fleet.tick();
+  const auto full_budgets = [&] {
+    fleet.index.refresh(fleet.world, fleet.settings);
+    const Timers timers;
+    std::vector<std::string> out;
+    for (const Finding& finding :
+         audit({fleet.world, fleet.now, timers, fleet.consumers, fleet.settings}, fleet.index).findings) {
+      if (finding.reason == kBudgetExhausted) out.push_back(finding.message);
+    }
+    return out;
+  };
+  EXPECT_EQ(shown_to_people(fleet, "a03").state, "Pending");
+  EXPECT_THAT(shown_to_people(fleet, "a03").message, HasSubstr("a01 holds 1 of 1 slot of the cluster"));
+  EXPECT_THAT(full_budgets(), ElementsAre());
+  fleet.set_ready("a02", false);
+  EXPECT_THAT(full_budgets(),
+              ElementsAre(HasSubstr("Out of service: a02. In change by the operator, which ends by itself: a01")));
+}
+
 }  // namespace
 }  // namespace gso::test
