@@ -165,11 +165,12 @@ Json document_of(const Audit& audit, const FleetIndex& index, const ClusterView&
   for (const AuditProblem& problem : audit.problems) problems.push_back(to_json(problem));
   Json summary = by_severity([&](Severity severity) { return audit.objects(severity); });
   summary["problems"] = by_severity([&](Severity severity) { return audit.count(severity); });
+  Json gpus{{"total", audit.gpus.total}, {"unusable", audit.gpus.lost}, {"uncountedNodes", audit.uncounted.size()}};
+  if (audit.gpus.mig_slices > 0) gpus["migSlices"] = audit.gpus.mig_slices;
   return {{"version", kVersion},
           {"operator", view.no_operator ? view.no_operator->field() : ""},
           {"nodes", audit.nodes},
-          {"gpus",
-           {{"total", audit.gpus.total}, {"unusable", audit.gpus.lost}, {"uncountedNodes", audit.uncounted.size()}}},
+          {"gpus", std::move(gpus)},
           {"plugins", audit.plugins},
           {"profiles", audit.profiles},
           {"summary", std::move(summary)},
@@ -184,16 +185,20 @@ void print_heading(const Audit& audit, const ClusterView& view, std::ostream& ou
   const std::string_view least = audit.uncounted.empty() ? "" : "at least ";
   if (view.no_operator) print_line(out, "{}", view.no_operator->text());
   for (const std::string& missing : view.incomplete) print_line(out, "incomplete: {}", missing);
-  print_line(out, "{} with {}{}: plugin {}; profile {}", counted(audit.nodes, "GPU node"), least,
-             counted(audit.gpus.total, "GPU"), sums(audit.plugins), sums(audit.profiles));
+  // A MIG slice counts like a card: there are fewer cards than devices.
+  const std::int64_t slices = audit.gpus.mig_slices;
+  const std::string_view unit = slices > 0 ? "GPU device" : "GPU";
+  print_line(out, "{} with {}{}{}: plugin {}; profile {}", counted(audit.nodes, "GPU node"), least,
+             counted(audit.gpus.total, unit), slices > 0 ? fmt::format(" ({} of them MIG slices)", slices) : "",
+             sums(audit.plugins), sums(audit.profiles));
   if (!audit.uncounted.empty()) {
     print_line(out,
-               "the number of GPUs is not known of {}: no label counts them, and the profile that the plugin runs "
-               "there is not known. Each counts as one GPU",
+               "the number of GPUs is not known of {}: no label, annotation or record counts them, and the profile "
+               "that the plugin runs there is not known. Each counts as one GPU",
                first_names(audit.uncounted));
   }
   if (audit.gpus.lost > 0)
-    print_line(out, "{} of {}{} GPUs cannot be used by any pod", audit.gpus.lost, least, audit.gpus.total);
+    print_line(out, "{} of {}{} {}s cannot be used by any pod", audit.gpus.lost, least, audit.gpus.total, unit);
   print_line(out, "{}, {}, {}", counted(audit.count(Severity::error), "error"),
              counted(audit.count(Severity::warning), "warning"), counted(audit.count(Severity::info), "info"));
 }

@@ -122,8 +122,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
   if (!node.ready) {
     out.findings.push_back({Severity::warning, ref, std::string(kNodeNotReady), std::string(not_ready_text(false))});
   }
-  if (const std::string cordon = cordon_text(node, a); !cordon.empty())
-    out.findings.push_back({Severity::warning, ref, std::string(kCordoned), cordon + ": no new pod gets its GPUs"});
+  if (auto cordon = cordon_finding(node, a, "NODE")) out.findings.push_back(*std::move(cordon));
   if (a == nullptr && is_partitioned_by_nos(node)) {
     ++out.plugins["nos"];
     out.findings.push_back({Severity::info, ref, shown.state, shown.message});
@@ -251,6 +250,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
       out.findings.push_back(mid_change(*node, snapshot.settings, operator_runs));
     out.gpus.total += count.total;
     out.gpus.lost += count.lost + count.cordoned;
+    out.gpus.mig_slices += count.mig_slices;
     if (count.unknown) out.uncounted.push_back(key.name);
     if (a != nullptr && !a->matches()) pods[key.name] = operand_problems(snapshot.world, index.impl(), *node, *a);
   }

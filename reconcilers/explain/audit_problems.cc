@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/root_causes.h"
 #include "reconcilers/model/foreign_text.h"
@@ -44,6 +45,21 @@ std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const 
       gpus += amount(node.capacity, resource) / replicas;
   }
   return gpus;
+}
+
+// GPUs that somebody has stated in the annotation gpusharing.dev/devices, or that the operator has recorded for the
+// machine; 0: neither.
+std::int64_t stated_gpus(const FleetIndex::Impl& index, const Node& node) {
+  if (const std::optional<std::vector<Device>> devices = facts_of(node).devices; devices && !devices->empty())
+    return std::ssize(*devices);
+  const MachineRecord* recorded = index.record ? index.record->machines.find(machine_id(node.meta.uid.str())) : nullptr;
+  return recorded == nullptr ? 0 : recorded->devices;
+}
+
+// With migStrategy single, GFD and the plugin count MIG devices as GPUs.
+bool counts_mig_devices(const Node& node) {
+  const GpuFacts facts = facts_of(node);
+  return !facts.devices && facts.mig_enabled && (facts.mig_strategy == "single" || facts.product.contains("-MIG-"));
 }
 
 // The share of what the profile makes of the GPUs that is not allocatable, of `total` GPUs, rounded up. What a node
@@ -141,6 +157,7 @@ GpuCount gpus_of(const World& world, const PlannerSettings& settings, const Flee
   out.total = labelled_gpus(node);
   if (a != nullptr) out.total = std::max({out.total, a->counted_devices, a->recorded_gpus, a->had_devices});
   if (out.total == 0) out.total = served_gpus(index, node, a, older_text);
+  if (out.total == 0) out.total = stated_gpus(index, node);
   if (out.total == 0) {
     out.unknown = true;
     out.total = 1;
@@ -151,6 +168,7 @@ GpuCount gpus_of(const World& world, const PlannerSettings& settings, const Flee
     out.lost = lost_of(node, *a, out.total, older_text);
   }
   if (node.unschedulable) out.cordoned = out.total - out.lost;
+  if (!out.unknown && counts_mig_devices(node)) out.mig_slices = out.total;
   return out;
 }
 

@@ -13,8 +13,6 @@
 
 namespace gso {
 
-// The finding about a node that is cordoned, and that no change in progress uncordons.
-inline constexpr std::string_view kCordoned = "Cordoned";
 // The findings about a node whose GPUs cannot be used because of a change of the operator: one that is in progress, and
 // one that no operator continues.
 inline constexpr std::string_view kInChange = "InChange";
@@ -24,9 +22,10 @@ inline constexpr std::string_view kLeftMidChange = "LeftMidChange";
 struct GpuCount {
   std::int64_t total = 0;
   std::int64_t lost = 0;  // Of these, what no pod can get: the node is NotReady, or allocatable is below the profile.
-  std::int64_t cordoned = 0;  // Of the others, what no pod can get because the node is cordoned.
-  // Nothing shows how many GPUs the machine has: neither a label nor the record counts them, and the replicas of one
-  // GPU are not known because its profile is invalid or not the one that it runs. `total` is 1 then.
+  std::int64_t cordoned = 0;    // Of the others, what no pod can get because the node is cordoned.
+  std::int64_t mig_slices = 0;  // Of `total`: MIG devices, which count like cards where they are served as GPUs.
+  // Nothing shows how many GPUs the machine has: no label, no annotation and no record counts them, and the replicas of
+  // one GPU are not known because its profile is invalid or not the one that it runs. `total` is 1 then.
   bool unknown = false;
 };
 

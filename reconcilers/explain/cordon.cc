@@ -1,7 +1,11 @@
 #include "reconcilers/explain/cordon.h"
 
-#include <memory>
+#include <fmt/format.h>
 
+#include <memory>
+#include <utility>
+
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
 
@@ -14,6 +18,15 @@ std::string cordon_text(const Node& node, const NodeAssessment* a) {
   if (change != nullptr && change->failed) return std::string(kCordonOfFailure);
   const bool managed = a != nullptr && a->phase != Phase::unmanaged;
   return managed ? "" : "cordoned by the operator, for a change that did not finish";
+}
+
+std::optional<Finding> cordon_finding(const Node& node, const NodeAssessment* a, std::string_view name) {
+  std::string text = cordon_text(node, a);
+  if (text.empty()) return std::nullopt;
+  text += ": no new pod gets its GPUs";
+  if (!is_cordoned_by_operator(node))
+    text += fmt::format(". Whoever cordoned it can return it to service: `kubectl uncordon {}`", name);
+  return Finding{Severity::warning, node_ref(node.meta.name), std::string(kCordoned), std::move(text)};
 }
 
 std::string cordon_slot(const Node& node, const NodeAssessment* a) {

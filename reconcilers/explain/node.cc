@@ -368,6 +368,10 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     if (mine && std::ranges::find(out.findings, finding) == out.findings.end()) out.findings.push_back(finding);
   }
   if (auto ignored = ignored_hold(*node)) out.findings.push_back(*std::move(ignored));
+  // The operator's own cordon is part of the state and the notes.
+  if (!is_cordoned_by_operator(*node)) {
+    if (auto cordon = cordon_finding(*node, a, name)) out.findings.push_back(*std::move(cordon));
+  }
   for (Finding& finding : out.findings) {
     finding.message = shown_message(finding.message);
     out.remedies[finding.reason] = remedy_here(snapshot.world, index.impl(), finding.reason, finding.object);

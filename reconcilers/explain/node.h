@@ -55,7 +55,7 @@ struct NodeExplanation {
   std::vector<std::string> notes;      // Cordons, holds, a change in progress: for people.
   std::vector<std::string> operands;   // "plugin: nvidia-…-x7k2p Running, ready"
   std::vector<std::string> consumers;  // "team-a/train-0: nvidia.com/gpu=1"
-  // The planners' findings about this node and its setup.
+  // The planners' findings about this node and its setup, and that of a cordon by somebody else.
   std::vector<Finding> findings;
   // What to do about them, by reason.
   std::map<std::string, std::string_view, std::less<>> remedies;

@@ -229,6 +229,33 @@ TEST(Audit, ReplicasOfANodeWithAnInvalidProfileAreNoGpus) {
                                                        HasSubstr("the number of GPUs is not known of n2: ")));
 }
 
+// The annotation states the GPUs of n1, whatever its profile is.
+TEST(Audit, StatedGpusCountAlsoWhereTheProfileIsInvalid) {
+  const std::string stated = R"(---
+{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {nvidia.com/gpu.present: 'true'}, annotations:
+  {gpusharing.dev/devices: '[{"name": "Tesla T4", "memoryMiB": 15360}, {"name": "Tesla T4", "memoryMiB": 15360}]'}},
+ status: {capacity: {nvidia.com/gpu: '8'}, allocatable: {nvidia.com/gpu: '8'},
+          conditions: [{type: Ready, status: 'True'}]}}
+)";
+  std::string invalid = config_map("timeSlicing");
+  invalid.replace(invalid.find("replicas: 4"), 11, "replicas: x");
+  const std::string rest = kPlugin + stated + pod("plugin", "n1", true);
+  for (const std::string& manifests : {invalid + rest, rest}) {
+    EXPECT_EQ(Json::parse(audit(manifests).out)["gpus"], (Json{{"total", 2}, {"unusable", 0}, {"uncountedNodes", 0}}));
+  }
+}
+
+// A MIG slice that is served as a GPU counts like a card, and the heading says so.
+TEST(Audit, MigSlicesAreNamedBesideTheCards) {
+  const std::string mig =
+      node("m1", 14, 56,
+           ", nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB-MIG-1g.5gb, nvidia.com/mig.strategy: single") +
+      pod("plugin", "m1", true);
+  const std::string fleet = config_map("timeSlicing") + kPlugin + node("n1", 2, 8) + pod("plugin", "n1", true) + mig;
+  EXPECT_THAT(audit(fleet, "text").out, HasSubstr("2 GPU nodes with 16 GPU devices (14 of them MIG slices): "));
+  EXPECT_EQ(Json::parse(audit(fleet).out)["gpus"]["migSlices"], 14);
+}
+
 // One mistake is one problem, on however many nodes.
 TEST(Audit, TheSummaryCountsProblemsAndNotTheirNodes) {
   const std::string dead = config_map("timeSlicing") + kPlugin + node("n1", 8, 0) + node("n2", 8, 0) + node("n3", 8, 0);

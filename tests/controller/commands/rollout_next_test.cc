@@ -332,5 +332,29 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
       "  next: gpu-sharing-operator rollout status policy/research  # gpu-1 holds the slots\n" + of_cluster);
 }
 
+// An uncordon would defer the change of such a node.
+TEST_F(RolloutCommand, StatusOfAFullBudgetSendsNobodyToNodesThatTheOperatorIsChanging) {
+  record_gpu_1("v1-0");
+  const auto status_of_full_budget = [&] {
+    rollout("r", "Progressing", "v1-2");
+    const Json condition{
+        {"type", "Ready"},
+        {"status", "False"},
+        {"reason", "BudgetExhausted"},
+        {"message", "no slot is free: gpu-1, gpu-9 hold 2 of 2 slots of policy default (maxUnavailable)"},
+        {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+          Json{{"status", {{"conditions", Json::array({condition})}}}}.dump());
+    (void)run(Verb::status, "r");
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+    return out.str();
+  };
+  EXPECT_THAT(status_of_full_budget(), HasSubstr("kubectl get nodes gpu-1 gpu-9  # they hold the slots"));
+  test::ChangeWords change;
+  change.to = target();
+  merge("/api/v1/nodes/gpu-1", Json{{"metadata", {{"annotations", test::write_change(change)}}}}.dump());
+  EXPECT_THAT(status_of_full_budget(), HasSubstr("kubectl get nodes gpu-9  # they hold the slots"));
+}
+
 }  // namespace
 }  // namespace gso

@@ -64,6 +64,11 @@ TEST(AuditProblems, TheGpusOfACordonedNodeAreUnusableBecauseOfTheCordon) {
                              Field(&AuditProblem::message, HasSubstr("cordoned by somebody else than the operator")))));
   EXPECT_THAT(explained.node("gpu-1").notes,
               Contains("Cordoned by someone else, who must uncordon it; holds 1 slot of the budget (maxUnavailable)"));
+  // A warning, so that no text says that nothing is to be done.
+  EXPECT_THAT(explained.node("gpu-1").findings,
+              Contains(AllOf(Field(&Finding::reason, "Cordoned"), Field(&Finding::severity, Severity::warning),
+                             Field(&Finding::message, HasSubstr("no new pod gets its GPUs. Whoever cordoned it can "
+                                                                "return it to service: `kubectl uncordon gpu-1`")))));
 }
 
 // A key that no node runs costs no GPU, whatever the nodes of its ConfigMap have lost.
