@@ -187,9 +187,9 @@ void print_heading(const Audit& audit, const ClusterView& view, std::ostream& ou
   for (const std::string& missing : view.incomplete) print_line(out, "incomplete: {}", missing);
   // A MIG slice counts like a card: there are fewer cards than devices.
   const std::int64_t slices = audit.gpus.mig_slices;
-  const std::string_view unit = slices > 0 ? "GPU device" : "GPU";
+  const std::string_view noun = slices > 0 ? "GPU device" : "GPU";
   print_line(out, "{} with {}{}{}: plugin {}; profile {}", counted(audit.nodes, "GPU node"), least,
-             counted(audit.gpus.total, unit), slices > 0 ? fmt::format(" ({} of them MIG slices)", slices) : "",
+             counted(audit.gpus.total, noun), slices > 0 ? fmt::format(" ({} of them MIG slices)", slices) : "",
              sums(audit.plugins), sums(audit.profiles));
   if (!audit.uncounted.empty()) {
     print_line(out,
@@ -198,7 +198,7 @@ void print_heading(const Audit& audit, const ClusterView& view, std::ostream& ou
                first_names(audit.uncounted));
   }
   if (audit.gpus.lost > 0)
-    print_line(out, "{} of {}{} {}s cannot be used by any pod", audit.gpus.lost, least, audit.gpus.total, unit);
+    print_line(out, "{} of {}{} {}s cannot be used by any pod", audit.gpus.lost, least, audit.gpus.total, noun);
   print_line(out, "{}, {}, {}", counted(audit.count(Severity::error), "error"),
              counted(audit.count(Severity::warning), "warning"), counted(audit.count(Severity::info), "info"));
 }

@@ -66,8 +66,10 @@ Complaints config_map_missing(const OperandSetup& setup) {
   Complaints out;
   for (const WantedConfigMap& wanted : setup.config_maps) {
     if (wanted.found != nullptr || !wanted.elsewhere.empty()) continue;
-    out.push_back({wanted.wanted_by, fmt::format("ConfigMap {} does not exist: the pods that mount it never start",
-                                                 shown_value(k8s::to_string(wanted.key)))});
+    out.push_back(
+        {wanted.wanted_by, fmt::format("ConfigMap {} does not exist: no pod that mounts it can start, and nodes "
+                                       "lose their GPUs at the next restart of their pods",
+                                       shown_value(k8s::to_string(wanted.key)))});
   }
   return out;
 }

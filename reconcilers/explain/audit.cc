@@ -231,6 +231,15 @@ void charge(const FleetIndex& index, const Node& node, const NodeAssessment* a, 
   lost.add_cordoned(node, count.cordoned);
 }
 
+// Nodes serve what they loaded before the profile became invalid, which is no reason to wait.
+void warn_of_restarts(std::vector<Finding>& findings) {
+  for (Finding& finding : findings) {
+    const bool in_use = finding.severity == Severity::error && finding.object.kind == "ConfigMap";
+    if (in_use && finding.reason == kConfigInvalid)
+      finding.message += ". Nodes that still serve GPUs lose them at the next restart of their pods, as by a reboot";
+  }
+}
+
 }  // namespace
 
 Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
@@ -259,6 +268,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   std::ranges::move(waiting_rollouts(pass), std::back_inserter(out.findings));
   add_unused_profiles(snapshot.world, index, out);
   keep_root_causes(snapshot.world, index, out.findings);
+  warn_of_restarts(out.findings);
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
   std::ranges::move(idle_pauses(snapshot.world, index.impl()), std::back_inserter(out.findings));
   for (Finding& finding : out.findings) finding.message = shown_message(finding.message);

@@ -248,8 +248,10 @@ def an_audit_proposes_an_undo_only_where_an_earlier_profile_is_on_record():
     verified.edit(any=INVALID)
     for c, undone in ((verified, True), (first, False)):
         c.after("2m")
-        commands = [p["command"] for p in c.audited_problems() if p["reason"] == "ConfigInvalid"]
+        problems = [p for p in c.audited_problems() if p["reason"] == "ConfigInvalid"]
+        commands = [p["command"] for p in problems]
         expect("commands", len(commands), 1)
+        expect_texts(problems[0]["message"], "key any: ", "lose them at the next restart of their pods")
         expect_texts(commands[0], "kubectl edit configmap mps-config --namespace gpu-operator")
         expect_that(("rollout undo" in commands[0]) == undone, "an undo: %s" % undone, commands[0])
 

@@ -195,8 +195,9 @@ std::vector<std::string> errors_of_plan(const LoadedManifests& loaded) {
 
 TEST(Preflight, AMissingConfigMapThatIsAnnouncedIsReportedOnce) {
   const std::vector<std::string> expected{
-      "ClusterPolicy ConfigMapMissing: ConfigMap gpu-operator/next-config does not exist: the pods that mount it never "
-      "start"};
+      "ClusterPolicy ConfigMapMissing: ConfigMap gpu-operator/next-config does not exist: no pod that mounts it can "
+      "start, "
+      "and nodes lose their GPUs at the next restart of their pods"};
   const Change announced{"config: {name: mps-config", "config: {name: next-config"};
   EXPECT_EQ(errors_of_plan(load({announced})), expected);
   EXPECT_EQ(errors_of_plan(load(
