@@ -91,11 +91,15 @@ std::string of_key(std::string_view config_map, std::string_view key) {
   return fmt::format("{} key {}", config_map, key);
 }
 
-// Findings about one key of a ConfigMap begin with it: "key any: line 6: …". Empty: it is about all keys.
+// Findings about one key of a ConfigMap begin with it: "key any: line 6: …", or "gpu-operator/c key any: line 6: …".
+// Empty: it is about all keys.
 std::string_view key_named_in(const Finding& finding) {
   constexpr std::string_view kBefore = "key ";
-  const std::string_view message = finding.message;
-  if (finding.object.kind != "ConfigMap" || !message.starts_with(kBefore)) return {};
+  const ObjectRef& object = finding.object;
+  std::string_view message = finding.message;
+  const std::string name = fmt::format("{}/{} ", object.ns, object.name);
+  if (message.starts_with(name)) message.remove_prefix(name.size());
+  if (object.kind != "ConfigMap" || !message.starts_with(kBefore)) return {};
   const std::string_view rest = message.substr(kBefore.size());
   return rest.substr(0, rest.find_first_of(": "));
 }

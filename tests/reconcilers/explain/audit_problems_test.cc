@@ -82,7 +82,8 @@ TEST(AuditProblems, AFindingAboutOneKeyCostsTheGpusOfTheNodesThatRunIt) {
     return lost.of({Severity::warning, config_map, "ConfigInvalid", message});
   };
   const LostGpus::ByNode two{{"gpu-1", 2}};
-  EXPECT_EQ(cost("key any: line 6: put a space after the colon"), two);
+  EXPECT_EQ(cost("gpu-operator/plugin-config key any: line 6: put a space after the colon"), two);
+  EXPECT_EQ(cost("gpu-operator/plugin-config key other: line 6: put a space after the colon"), LostGpus::ByNode());
   EXPECT_EQ(cost("it has no managedFields"), two);
   EXPECT_EQ(cost("key unused (no node runs it now): replicas must be at least 2"), LostGpus::ByNode());
 }
