@@ -87,10 +87,15 @@ void drop_drift_of_outages(std::vector<Finding>& findings) {
   });
 }
 
-// The finding that says why the node, which runs its target, cannot serve: an error of a check that would block it.
-// Many equal nodes have one about their plugin's DaemonSet.
+// The finding that says why the node cannot serve: that its pods do not run because of MPS on MIG, whatever it ran
+// before; or, of a node that runs its target, an error of a check that would block it. Many equal nodes have one about
+// their plugin's DaemonSet.
 Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const std::string& node,
                          std::vector<Finding>& findings) {
+  const auto mig = std::ranges::find_if(findings, [&](const Finding& finding) {
+    return finding.reason == kMigEnabled && is_about_node(finding) && finding.object.name == node;
+  });
+  if (mig != findings.end() && !a.pods_ready) return &*mig;
   if (a.phase != Phase::up_to_date || a.setup == nullptr) return nullptr;
   const PluginInstallation& installation = index.impl().installation_of(a);
   for (const Diagnostic& d : *a.setup) {
@@ -125,6 +130,7 @@ void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findi
     return cause == nullptr;
   });
   for (Finding* cause : causes) {
+    cause->severity = Severity::error;  // As the outage that it stands for.
     if (cause->message.find("has 0 GPUs") == std::string::npos) cause->message += kConsequence;
   }
   std::erase_if(findings, [&](const Finding& finding) {

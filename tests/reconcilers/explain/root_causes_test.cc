@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/root_causes.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
 #include "tests/reconcilers/explain/explained.h"
 
 namespace gso {
@@ -61,6 +65,25 @@ TEST(RootCauses, AConfigMapThatDoesNotExistIsReportedOnceForThePodsThatMountItAn
   EXPECT_THAT(kinds, ElementsAre("ConfigMap", "DaemonSet"));
   EXPECT_THAT(found[0].command, HasSubstr("kubectl create configmap plugin-config --namespace gpu-operator"));
   EXPECT_EQ(found[0].gpus_lost, 2);
+}
+
+// A node that is blocked because of MIG, and whose pods have restarted into MPS all the same.
+TEST(RootCauses, MpsOnMigIsTheOutageOfANodeWhosePodsDoNotRun) {
+  for (const bool runs : {false, true}) {
+    Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
+    if (!runs) explained.world.operand_pods.erase({"gpu-operator", "plugin-1"});
+    explained.index.note_everything_changed();
+    explained.index.refresh(explained.world, explained.settings);
+    const auto found = [](Severity severity, std::string_view reason) {
+      return Finding{severity, node_ref("gpu-1"), std::string(reason), "why"};
+    };
+    std::vector<Finding> findings{found(Severity::error, kNoneAllocatable), found(Severity::warning, kMigEnabled)};
+    keep_root_causes(explained.world, explained.index, findings);
+    ASSERT_EQ(findings.size(), runs ? 2U : 1U);
+    EXPECT_EQ(findings.back().reason, kMigEnabled);
+    EXPECT_EQ(findings.back().severity, runs ? Severity::warning : Severity::error);
+    EXPECT_EQ(findings.back().message, runs ? "why" : "why; none of the node's GPUs is allocatable");
+  }
 }
 
 TEST(RootCauses, AnOutageThatNothingExplainsIsAProblemOfItsOwn) {
