@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -380,9 +381,8 @@ TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) 
 // What an audit says of nodes whose GPUs no pod can get: reason and severity, with the GPUs.
 std::vector<std::string> losses(FleetModel& fleet, bool operator_runs) {
   fleet.index.refresh(fleet.world, fleet.settings);
-  const Timers timers;
   const Audit found =
-      audit({fleet.world, fleet.now, timers, fleet.consumers, fleet.settings}, fleet.index, operator_runs);
+      audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index, operator_runs);
   std::vector<std::string> out;
   for (const AuditProblem& problem : found.problems) {
     if (problem.gpus_lost == 0 && problem.reason != kCordoned) continue;
@@ -399,7 +399,7 @@ TEST(AuditOfChange, ANodeInAChangeIsNamedForInformationAndLeftMidChangeIsAWarnin
   fleet.settle();
   fleet.hold_pods("a01", true);
   fleet.edit("any", "mps-8");
-  for (int i = 0; i < 8; ++i) (void)fleet.tick();
+  for (int i = 0; i < 15; ++i) (void)fleet.tick();
   ASSERT_TRUE(fleet.node("a01").unschedulable) << "MPS: its pods would lose their GPU";
   EXPECT_THAT(losses(fleet, true), ElementsAre("info InChange 2"));
   EXPECT_THAT(losses(fleet, false), ElementsAre("warning LeftMidChange 2"));
@@ -414,7 +414,10 @@ TEST(AuditOfChange, AFailedNodeIsReportedOnce) {
   fleet.settle();
   fleet.crash_pods("a01", true);
   fleet.edit("any", "mps-8");
-  for (int i = 0; i < 60 && shown_to_people(fleet).state != "Failed"; ++i) (void)fleet.tick();
+  for (int i = 0; i < 60 && shown_to_people(fleet).state != "Failed"; ++i) {
+    (void)fleet.tick();
+    fleet.advance(std::chrono::seconds(20));
+  }
   ASSERT_EQ(shown_to_people(fleet).state, "Failed");
   ASSERT_TRUE(fleet.node("a01").unschedulable);
   EXPECT_THAT(losses(fleet, true), ElementsAre("error VerificationFailed 2"));
@@ -436,15 +439,14 @@ TEST(AuditOfChange, SlotsOfNodesInAChangeAreNoWarningAndAreNamedApartFromNodesTh
   fleet.settings.cluster_max_unavailable = {1, false};
   fleet.hold_pods("a01", true);
   fleet.edit("other", "ts-8");
-  for (int i = 0; i < 5; ++i) (void)fleet.tick();
+  for (int i = 0; i < 8; ++i) (void)fleet.tick();
   fleet.edit("any", "ts-8");
-  for (int i = 0; i < 5; ++i) (void)fleet.tick();
+  for (int i = 0; i < 8; ++i) (void)fleet.tick();
   const auto full_budgets = [&] {
     fleet.index.refresh(fleet.world, fleet.settings);
-    const Timers timers;
     std::vector<std::string> out;
     for (const Finding& finding :
-         audit({fleet.world, fleet.now, timers, fleet.consumers, fleet.settings}, fleet.index).findings) {
+         audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index).findings) {
       if (finding.reason == kBudgetExhausted) out.push_back(finding.message);
     }
     return out;
