@@ -14,6 +14,12 @@ namespace {
 using enum Severity;
 using Stage = CheckStage;
 
+// Of a sidecar that does not make the MPS daemon load an edit.
+constexpr std::string_view kReplaceMpsDaemon =
+    "no action needed while an operator runs: it replaces the pods. Without one, each edit needs a restart of the MPS "
+    "daemon, which breaks the running CUDA programs of the node: once no pod uses its GPUs, delete the pods of the MPS "
+    "daemon and GFD, then the plugin's";
+
 constexpr Check kChecks[] = {
     // --- Whether profiles apply to the node at all.
     {.code = "GPUClusterServes",
@@ -298,19 +304,18 @@ constexpr Check kChecks[] = {
     {.code = "DefaultFirstStart",
      .severity = info,
      .meaning = "from v0.18.2 on the default is loaded first at every start",
-     .remedy = "if that is a problem, make the node's key the default",
+     .remedy = "no action needed: the labelled profile follows by itself. To make that key the default instead moves "
+               "every node of the plugin that has no label to it",
      .of_setup = check::default_first_start},
     {.code = "MPSSidecarPanics",
      .severity = info,
      .meaning = "v0.18.0 to v0.19.3: the MPS daemon's sidecar panics",
-     .remedy = "no action needed while an operator runs: it replaces the pod. Without one, delete the MPS daemon's pod "
-               "after each edit",
+     .remedy = kReplaceMpsDaemon,
      .of_setup = check::mps_sidecar_panics},
     {.code = "MPSSidecarCannotSignal",
      .severity = info,
      .meaning = "other releases: the MPS daemon's sidecar cannot signal the daemon",
-     .remedy = "no action needed while an operator runs: it replaces the pod. Without one, delete the MPS daemon's pod "
-               "after each edit",
+     .remedy = kReplaceMpsDaemon,
      .of_setup = check::mps_sidecar_cannot_signal},
 };
 

@@ -75,7 +75,8 @@ Complaints mps_by_label_unsupported(const Setup& setup) {
 }
 
 Complaints default_first_start(const Setup& setup) {
-  if (setup.valid_profile() == nullptr || !by_label(setup) || setup.plugin.version.known_below(0, 18, 2)) return {};
+  const bool loads_another = by_label(setup) && setup.key.key != setup.plugin.default_key;
+  if (setup.valid_profile() == nullptr || !loads_another || setup.plugin.version.known_below(0, 18, 2)) return {};
   return {{"", fmt::format("plugin {} loads the default profile first at every start and the labelled one after it; "
                            "until then the node shows the default",
                            setup.plugin.version.to_string())}};

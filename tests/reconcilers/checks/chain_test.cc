@@ -265,6 +265,23 @@ TEST(Chain, DefectsDependOnTheRelease) {
   }
 }
 
+// Regression: it was reported for a node whose label names the default itself.
+TEST(Chain, TheDefaultsOwnLabelHasNoOtherFirstStart) {
+  EXPECT_EQ(Workshop("v0.20.0").by_label("any").codes("version: v1"), Codes{});
+  EXPECT_EQ(Workshop("v0.20.0").by_label("other").codes("version: v1"), Codes{"DefaultFirstStart"});
+}
+
+// Regression: one moved all other nodes, the other broke the CUDA programs of a busy node, and neither said so.
+TEST(Chain, RemediesNameWhatTheyDoToOtherNodesAndToRunningPrograms) {
+  const auto remedy = [](std::string_view code) { return std::string(find_check(code)->remedy); };
+  EXPECT_NE(remedy("DefaultFirstStart").find("moves every node of the plugin that has no label"), std::string::npos);
+  for (const std::string_view code : {"MPSSidecarPanics", "MPSSidecarCannotSignal"}) {
+    const std::string text = remedy(code);
+    EXPECT_LT(text.find("breaks the running CUDA programs"), text.find("delete the pods of the MPS daemon and GFD"));
+    EXPECT_NE(text.find("once no pod uses its GPUs"), std::string::npos) << code;
+  }
+}
+
 // Regression: a node that runs b was advised to make a the default, because a and b have the same text.
 TEST(PreflightCache, TwoKeysOfOneTextHaveAnswersOfTheirOwn) {
   PreflightCache cache;

@@ -146,7 +146,7 @@ TEST(Preflight, NamesTheDefectsOfTheRelease) {
       {"v0.18.2", {by_label, mps_by_label}, {"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"}},
       {"v0.20.0", {by_label, mps_by_label}, {"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"}},
       {"latest", {by_label, mps_by_label}, {"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"}},
-      {"v0.20.0", {default_by_label}, {"info Node n1 DefaultFirstStart", "info Node n1 MPSSidecarCannotSignal"}},
+      {"v0.20.0", {default_by_label}, {"info Node n1 MPSSidecarCannotSignal"}},
       {"v0.17.4", {}, {"info Node n1 MPSSidecarCannotSignal"}},
       {"v0.19.3", {}, {"info Node n1 MPSSidecarPanics"}},
       {"v0.20.0", {}, {"info Node n1 MPSSidecarCannotSignal"}},
