@@ -77,6 +77,21 @@ TEST(PluginConfigReading, TakesNothingForNoSharing) {
   }
 }
 
+// As encoding/json reads structs: fields in any case. The sections' own fields are read by exact name.
+TEST(PluginConfigReading, TakesTheFieldsOfStructsInAnyCase) {
+  const std::string entry = "resources: [{name: gpu, replicas: 4}]";
+  for (const std::string& text : {"sharing: {timeslicing: {" + entry + "}}", "SHARING: {TIMESLICING: {" + entry + "}}",
+                                  "Sharing: {MPS: {" + entry + "}}"}) {
+    const auto config = read_plugin_config(text, kV20);
+    ASSERT_TRUE(config.has_value()) << text << config.error();
+    EXPECT_EQ(config->replicas_first("nvidia.com/gpu"), 4) << text;
+  }
+  EXPECT_EQ(read_plugin_config("Flags: {migstrategy: mixed}", kV20)->mig_strategy, "mixed");
+  EXPECT_FALSE(read_plugin_config("Version: v2", kV20).has_value());
+  EXPECT_FALSE(read_plugin_config("sharing: {timeSlicing: {Resources: [{name: gpu, replicas: 4}]}}", kV20).has_value());
+  EXPECT_FALSE(read_plugin_config("sharing: {mps: {resources: [{name: gpu, Replicas: 4}]}}", kV20).has_value());
+}
+
 TEST(PluginConfigReading, LetsMpsWinOverTimeSlicing) {
   const auto config =
       read_plugin_config(slicing("nvidia.com/gpu", 4) + "  mps:\n    resources: [{name: gpu, replicas: 8}]\n", kV20);

@@ -47,26 +47,43 @@ void use_section(PluginConfig& config, const YAML::Node& section, std::vector<Pl
   config.rename = section["renameByDefault"].as<bool>(false);
 }
 
+bool same_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+// A field of a struct, as encoding/json finds it: in any case, the exact name first. The sections `timeSlicing` and
+// `mps` and their entries are read from maps by exact name (UnmarshalJSON in replicas.go).
+YAML::Node field(const YAML::Node& object, std::string_view name) {
+  YAML::Node found(YAML::NodeType::Undefined);
+  for (const auto& entry : object) {
+    const std::string key = entry.first.as<std::string>("");
+    if (key == name) return entry.second;
+    if (same_but_for_case(key, name)) found.reset(entry.second);
+  }
+  return found;
+}
+
 std::expected<PluginConfig, std::string> read_document(const YAML::Node& document, PluginVersion version) {
   PluginConfig config;
   if (document.IsNull()) return config;
   if (!document.IsMap()) return Error("cannot unmarshal the config file: it is no mapping");
-  const std::string declared = document["version"].as<std::string>("v1");
+  const std::string declared = field(document, "version").as<std::string>("v1");
   if (declared != "v1" && !declared.empty() && declared != "null") return Error("unknown version: " + declared);
-  if (const YAML::Node flags = document["flags"]; flags && flags.IsMap() && flags["migStrategy"]) {
-    config.mig_strategy = flags["migStrategy"].as<std::string>("none");
+  if (const YAML::Node flags = field(document, "flags"); flags && flags.IsMap()) {
+    config.mig_strategy = field(flags, "migStrategy").as<std::string>("none");
   }
-  const YAML::Node sharing = document["sharing"];
+  const YAML::Node sharing = field(document, "sharing");
   if (!sharing || sharing.IsNull()) return config;
   if (!sharing.IsMap()) return Error("cannot unmarshal sharing");
-  const YAML::Node slicing = sharing["timeSlicing"];
+  const YAML::Node slicing = field(sharing, "timeSlicing");
   if (slicing.IsDefined()) {
     auto resources = read_section(slicing);
     if (!resources) return Error(resources.error());
     use_section(config, slicing, *std::move(resources));
     config.fail_requests_greater_than_one = slicing["failRequestsGreaterThanOne"].as<bool>(false);
   }
-  const YAML::Node mps = sharing["mps"];
+  const YAML::Node mps = field(sharing, "mps");
   if (mps.IsDefined() && !mps.IsNull()) {
     auto resources = read_section(mps);
     if (!resources) return Error(resources.error());
