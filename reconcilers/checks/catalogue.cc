@@ -358,8 +358,8 @@ CodeSection policies_section() {
           {{"SelectorInvalid"},
            error,
            "the API server refuses the `nodeSelector`: a label or value that Kubernetes does not allow, or values "
-           "that "
-           "do not fit the operator",
+           "that do not fit the operator; or it drops all that the `nodeSelector` has, and every node would be "
+           "selected",
            "see the message"},
           {{kSelectorOnGpuCount},
            warning,

@@ -30,6 +30,7 @@ class SelectorCheck {
       : own_key_(own_key), path_(path), diagnostics_(diagnostics) {}
 
   void run(const DocumentValue& selector) {
+    empty_after_drop(selector);
     if (const DocumentValue* labels = present(selector, "matchLabels")) {
       const PathStep step(path_, "matchLabels");
       match_labels(*labels);
@@ -41,6 +42,19 @@ class SelectorCheck {
   }
 
  private:
+  // Fields that the API server drops leave a selector without a condition.
+  void empty_after_drop(const DocumentValue& selector) {
+    const bool known = selector.find("matchLabels") != nullptr || selector.find("matchExpressions") != nullptr;
+    if (known || selector.members.empty()) return;
+    const DocumentMember& first = selector.members.front();
+    const bool label = first.value.is_string() && !k8s::label_key_problem(first.key);
+    report(Severity::error, "SelectorInvalid", first.key_at,
+           fmt::format(
+               "the API server drops what is not below matchLabels or matchExpressions, and the empty "
+               "nodeSelector that remains would select every node; write matchLabels: {{{}}}",
+               label ? fmt::format("{}: {}", shown_value(first.key), shown_value(first.value.text)) : "LABEL: VALUE"));
+  }
+
   // The member; null if it is absent or null, which the API server treats as absent.
   static const DocumentValue* present(const DocumentValue& parent, std::string_view name) {
     const DocumentValue* value = parent.find(name);

@@ -22,6 +22,21 @@ std::string policy(const std::string& spec) {
   return "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {" + spec + "}\n";
 }
 
+// Regression: only the dropped field was reported, as a warning, and the policy would have governed every node.
+TEST(LintPolicies, ASelectorThatIsEmptyAfterTheDropSelectsEveryNode) {
+  const auto last = [](const std::string& selector) {
+    const auto linted = lint(policy("nodeSelector: {" + selector + "}"));
+    return linted[0].diagnostics.empty() ? Diagnostic() : linted[0].diagnostics.back();
+  };
+  const Diagnostic label = last("nvidia.com/gpu.family: turing");
+  EXPECT_EQ(label.path, "spec.nodeSelector");
+  EXPECT_EQ(label.severity, Diagnostic::Severity::error);
+  EXPECT_NE(label.message.find("would select every node; write matchLabels: {nvidia.com/gpu.family: turing}"),
+            std::string::npos)
+      << label.message;
+  EXPECT_NE(last("matchlabels: {pool: a}").message.find("write matchLabels: {LABEL: VALUE}"), std::string::npos);
+}
+
 TEST(LintPolicies, PoliciesAreCheckedFieldByField) {
   const std::vector<std::pair<std::string, Codes>> cases{
       {"", {}},
@@ -100,6 +115,12 @@ TEST(LintPolicies, PoliciesAreCheckedFieldByField) {
       {"rollout: {maxFailure: 3}", {"UnknownField"}},
       {"nodeSelector: {matchLabels: {any: thing}, matchExpressions: [{key: a, operator: Exists, op: In}]}",
        {"UnknownField"}},
+      // An empty selector is allowed, but not one that becomes empty.
+      {"nodeSelector: {}", {}},
+      {"nodeSelector: {matchLabels: {}}", {}},
+      {"nodeSelector: {nvidia.com/gpu.family: turing}", {"UnknownField", "SelectorInvalid"}},
+      {"nodeSelector: {matchlabels: {pool: a}}", {"UnknownField", "SelectorInvalid"}},
+      {"nodeSelector: {pool: a, matchLabels: {pool: b}}", {"UnknownField"}},
       // What the CRD's schema or the API server's rules for labels refuse.
       {"nodeSelector: {matchExpressions: [{key: a, operator: Gt, values: ['1']}]}", {"UnknownValue"}},
       {"nodeSelector: {matchExpressions: [{key: a, operator: in, values: [b]}]}", {"UnknownValue"}},
