@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"
+#include "controller/reading/server_outage.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
@@ -112,7 +114,16 @@ class FleetView {
     for (;;) {
       const k8s::ObjectKey lease = watch_.lease;
       std::vector<std::string> unread;
-      std::optional<NoOperator> none = co_await find_no_operator(watch_.client, watch_.clock, lease, &unread);
+      k8s::Error failure;
+      failure.reason = k8s::Reason::not_found;
+      std::optional<NoOperator> none = co_await find_no_operator(watch_.client, watch_.clock, lease, &unread, &failure);
+      lease_unanswered_ = is_no_answer(failure);
+      if (lease_unanswered_) {  // What was known stays.
+        note_outage(failure);
+        unread = lease_unread_;
+        none = no_operator_;
+      }
+      if (outage_.is_on()) wake_->notify();  // A watch that is open again says so by no change.
       const bool changed = !lease_known_ || none.has_value() != no_operator_.has_value() || unread != lease_unread_;
       no_operator_ = std::move(none);
       lease_unread_ = std::move(unread);
@@ -149,7 +160,21 @@ class FleetView {
   }
   void failed(const std::string& resource, const k8s::Error& error) {
     failures_.insert_or_assign(resource, error);
+    if (is_no_answer(error)) note_outage(error);
     wake_->notify();
+  }
+
+  void note_outage(const k8s::Error& error) { outage_.failed(error, watch_.clock->now()); }
+  // Drops what a watch could not reach before it was opened again, which can be long before its next complete view.
+  void end_outage() {
+    std::erase_if(failures_,
+                  [this](const auto& failure) { return is_no_answer(failure.second) && !failing(failure.first); });
+    const bool unanswered = std::ranges::any_of(failures_, [](const auto& f) { return is_no_answer(f.second); });
+    if (!unanswered && !lease_unanswered_) outage_.over();
+  }
+  [[nodiscard]] bool failing(const std::string& resource) const {
+    if (resource != resources::runtime_classes.resource) return cluster_.failing(gvr_of(resource));
+    return classes_ && classes_->failing();
   }
 
   // Without these there is nothing to show, and trying again will not help.
@@ -207,10 +232,13 @@ class FleetView {
   }
 
   [[nodiscard]] std::vector<std::string> incomplete() const {
-    std::vector<std::string> out = lease_unread_;
+    std::vector<std::string> out;
+    if (outage_.is_on()) out.push_back(outage_.line());
+    for (const std::string& line : lease_unread_) append_unique(out, line);
     for (const std::string& line : record_elsewhere_) append_unique(out, line);
     for (const auto& [resource, error] : failures_) {
-      if (resource != kNotShown) append_unique(out, explain_error(error, watched(gvr_of(resource))));
+      if (resource != kNotShown && !is_no_answer(error))
+        append_unique(out, without_query(explain_error(error, watched(gvr_of(resource)))));
     }
     for (const auto& refusal : dynamic_.refused()) {
       append_unique(out, explain_error(refusal.error, watched(resource_of(refusal.scope.kind), refusal.scope.ns)));
@@ -244,9 +272,10 @@ class FleetView {
     index_.refresh(world_, settings);
     if (watch_.assumes_baseline) (void)assume_baseline(world_, index_, settings, watch_.clock->now());
     std::ostringstream view;
+    end_outage();
     const std::vector<std::string> missing = incomplete();
     const FleetVerdict verdict =
-        watch_.show({world_, index_, settings, missing, no_operator_, record_is_assumed()}, view);
+        watch_.show({world_, index_, settings, missing, no_operator_, record_is_assumed(), outage_.line()}, view);
     // Until the next view only: the watches say which namespaces are read, and would take this for a change.
     if (elsewhere) world_.unsynced_namespaces.erase(settings.operator_namespace);
     if (view.str() != shown_) {
@@ -274,6 +303,8 @@ class FleetView {
   std::optional<NoOperator> no_operator_;
   std::vector<std::string> lease_unread_;      // Why it is unknown whether an operator runs.
   std::vector<std::string> record_elsewhere_;  // What note_record_elsewhere() says of the last view.
+  ServerOutage outage_;
+  bool lease_unanswered_ = false;  // The last request for the Lease, as is_no_answer() has it.
   bool lease_known_ = watch_.lease.name.empty();
   bool timed_out_ = false;
   bool stopping_ = false;

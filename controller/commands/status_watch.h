@@ -27,6 +27,8 @@ struct FleetLook {
   const std::vector<std::string>& incomplete;
   const std::optional<NoOperator>& no_operator;
   bool assumed = false;  // FleetWatch::assumes_baseline, and the fleet has no record.
+  // Among `incomplete`: why this view is older than it could be. Empty: the API server answers.
+  std::string outage = {};
 };
 // What a view says beside its text.
 struct FleetVerdict {

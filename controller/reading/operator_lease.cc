@@ -106,14 +106,15 @@ std::optional<NoOperator> no_operator_among(const std::vector<std::string>& leas
 }
 
 asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,
-                                                            k8s::ObjectKey lease,
-                                                            std::vector<std::string>* incomplete) {
+                                                            k8s::ObjectKey lease, std::vector<std::string>* incomplete,
+                                                            k8s::Error* failure) {
   const k8s::MonoTime end = clock->monotonic() + kGlance;
   LeaseRenewals renewals;
   for (;;) {
     const k8s::CallOptions call;
     const k8s::Result<std::string> read = co_await client->get(resources::leases, lease, call);
     if (!read && read.error().reason != k8s::Reason::not_found) {
+      if (failure != nullptr) *failure = read.error();
       append_unique(*incomplete,
                     fmt::format("whether an operator runs is unknown: Lease {} was not read: {}", k8s::to_string(lease),
                                 explain_error(read.error(), "get", resources::leases, lease.ns)));

@@ -67,9 +67,11 @@ struct NoOperator {
 
 // nullopt if an operator renews the Lease, or if the Lease cannot be read: then `incomplete` gets a line that says so,
 // with the missing rule. Takes no time if the Lease looks fresh by this machine's clock; otherwise, as clocks differ,
-// it is watched for five seconds: leaders renew every two seconds unless they are configured otherwise.
+// it is watched for five seconds: leaders renew every two seconds unless they are configured otherwise. `failure`, if
+// it is not null, gets the error of a Lease that cannot be read.
 boost::asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,
                                                                    k8s::ObjectKey lease,
-                                                                   std::vector<std::string>* incomplete);
+                                                                   std::vector<std::string>* incomplete,
+                                                                   k8s::Error* failure = nullptr);
 
 }  // namespace gso

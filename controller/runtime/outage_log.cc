@@ -3,19 +3,17 @@
 
 #include <utility>
 
+#include "controller/reading/server_outage.h"
+
 namespace gso {
 namespace {
 
 const std::string kServer = "server";
 const std::string kCredentials = "credentials";
 
-// No answer, a request that cannot be sent as the connection is configured (`invalid`), or the answer of something
-// before the server that cannot reach it either.
+// No answer, or a request that cannot be sent as the connection is configured (`invalid`).
 bool concerns_server(const k8s::Error& error) {
-  const bool no_answer =
-      error.http_status == 0 && (error.reason == k8s::Reason::transport || error.reason == k8s::Reason::timeout ||
-                                 error.reason == k8s::Reason::invalid);
-  return no_answer || (error.http_status >= 502 && error.http_status <= 504);
+  return is_no_answer(error) || (error.http_status == 0 && error.reason == k8s::Reason::invalid);
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
   const TreeScope scope{rollout.name, std::move(only)};
   NewLines news;
   std::string waits_for = "the cluster has not been read completely";
+  std::string outage;
   std::vector<std::string> steps;
   FleetWatch fleet;
   fleet.client = client;
@@ -83,6 +84,7 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
     const WaitState state = wait_state(look.world, look.index, look.settings, now, rollout.name);
     const FleetVerdict verdict = verdict_of(rollout, state);
     waits_for = state.why;
+    outage = look.outage;
     if (rollout.timeout) steps = steps_of_waited(look.world, look.index, look.settings, now, rollout.name);
     std::vector<std::string> lines;
     if (look.no_operator) lines.push_back(look.no_operator->text());
@@ -105,8 +107,8 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
   if (live != nullptr) fleet.redraw = std::chrono::seconds(1);
   const int code = co_await watch_on(live, std::move(fleet), out, err);
   if (code != kTimedOut) co_return code;
-  print_line(*err, "{}: timed out after {} waiting for {}: {}", kCommand, k8s::format_go_duration(*rollout.timeout),
-             waited_for(rollout.name), waits_for);
+  print_line(*err, "{}: timed out after {} waiting for {}: {}{}", kCommand, k8s::format_go_duration(*rollout.timeout),
+             waited_for(rollout.name), waits_for, outage.empty() ? "" : "; " + outage);
   for (const std::string& step : steps) print_line(*err, "  {}", step);
   co_return code;
 }

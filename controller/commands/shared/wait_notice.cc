@@ -79,8 +79,9 @@ asio::awaitable<void> WaitNotice::announce() {
   while (!ended_) {
     const std::optional<std::string> why = reason();
     if (why) {
-      print_line(*parts_.err, "{}: waiting for the API server {}: {}. A request ends after {} (--request-timeout)",
-                 parts_.command, parts_.server, *why, k8s::format_go_duration(parts_.request_timeout));
+      print_line(*parts_.err, "{}: waiting for the API server {}: {}{} A request ends after {} (--request-timeout)",
+                 parts_.command, parts_.server, *why, why->ends_with('?') ? "" : ".",
+                 k8s::format_go_duration(parts_.request_timeout));
       *parts_.err << std::flush;
       co_return;
     }

@@ -221,6 +221,25 @@ TEST_F(RolloutWatch, ALineIsPrintedOnceForEachChange) {
   EXPECT_THAT(before, Not(HasSubstr("\x1b"))) << "for a log";
 }
 
+// Regression: a line for each attempt of each watch, with its raw URL.
+TEST_F(RolloutWatch, AnOutageOfTheApiServerIsOneLineAndTheTimeoutNamesIt) {
+  rollout("r", "Progressing", "v1-2");
+  options.timeout = 5min;
+  wait_for("r");
+  transport.set_connected(false);
+  sim.clock.run_for(4min);
+  EXPECT_FALSE(*ended);
+  const std::string log = out.str();
+  const std::size_t line = log.find("incomplete: the API server cannot be reached since ");
+  ASSERT_NE(line, std::string::npos) << log;
+  EXPECT_THAT(log.substr(line), testing::ContainsRegex("Z, and this view is older: .*connection refused"));
+  EXPECT_EQ(log.find("cannot be reached", line + 60), std::string::npos) << log;
+  EXPECT_THAT(log, AllOf(Not(HasSubstr("timeoutSeconds")), Not(HasSubstr("incomplete: watch"))));
+  EXPECT_EQ(result(), 3);
+  EXPECT_THAT(err.str(), testing::ContainsRegex("timed out after 5m0s waiting for rollout r: .*; the API server cannot "
+                                                "be reached since "));
+}
+
 TEST_F(RolloutWatch, AnOperatorThatStopsIsReportedWhileItWaits) {
   rollout("r", "Progressing", "v1-2");
   wait_for("r");

@@ -105,6 +105,12 @@ TEST_F(SessionTest, AWaitBetweenAttemptsNamesWhatTheServerAnswers) {
   EXPECT_EQ(std::ranges::count(err.str(), '\n'), 1) << err.str();
 }
 
+TEST_F(SessionTest, AFailureThatEndsWithAQuestionGetsNoSecondStop) {
+  answer = ScriptedAnswer{k8s::fail(k8s::Reason::transport, "cannot connect: refused; is the address right?"), 3s};
+  get("/api/v1/nodes");
+  EXPECT_THAT(err.str(), HasSubstr("is the address right? A request ends"));
+}
+
 TEST_F(SessionTest, AShortWaitAndALiveViewAreNotAnnounced) {
   answer = ScriptedAnswer::json(200, "{}", 3s);
   get("/api/v1/nodes");

@@ -194,6 +194,22 @@ TEST_F(StatusWatch, ALeaseThatCannotBeReadIsNamedAndTheRestIsShown) {
   EXPECT_EQ(end(), 0);
 }
 
+// A watch that is opened again where it broke has no complete view of its own for minutes.
+TEST_F(StatusWatch, AnOutageIsNamedUntilTheWatchesAreOpenAgain) {
+  lease = {"gpu-sharing-operator", "gpu-sharing-operator"};
+  begin();
+  transport.set_connected(false);
+  sim.clock.run_for(20s);
+  EXPECT_THAT(last(), HasSubstr("incomplete: the API server cannot be reached since "));
+  const int during = views;
+  EXPECT_THAT(last(), Not(HasSubstr("whether an operator runs is unknown")));
+  transport.set_connected(true);
+  sim.clock.run_for(90s);
+  EXPECT_GT(views, during);
+  EXPECT_THAT(last(), Not(HasSubstr("incomplete: ")));
+  EXPECT_EQ(end(), 0);
+}
+
 TEST_F(StatusWatch, AWrongNamespaceIsNamedAsLongAsTheRecordIsNotThere) {
   lease = {"gpu-sharing-operator", "gpu-sharing-operator"};
   merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/revision":"v1-0123456789ab"}}})");
