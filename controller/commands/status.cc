@@ -162,9 +162,9 @@ std::string unknown_policy_in(const FleetStatus& status) {
 std::vector<LiveLine> lines_of(const FleetStatus& status, const std::vector<NodeRow>& nodes, bool wide,
                                TerminalWidth width) {
   std::vector<LiveLine> out;
-  if (status.no_operator) append_text(out, one_line(status.no_operator->text()) + "\n\n");
+  if (status.no_operator) append_text(out, wrapped_prose(one_line(status.no_operator->text()) + "\n\n", width));
   const std::string unknown = unknown_policy_in(status);
-  if (!unknown.empty()) append_text(out, one_line(unknown) + "\n");
+  if (!unknown.empty()) append_text(out, wrapped_prose(one_line(unknown) + "\n", width));
   if (nodes.empty()) {
     append_text(out,
                 status.only.empty() ? "No node has GPUs.\n" : "No node matches --state, --policy and --selector.\n");
@@ -173,7 +173,7 @@ std::vector<LiveLine> lines_of(const FleetStatus& status, const std::vector<Node
   }
   std::ostringstream rest;
   print_rest(status, nodes, wide, width, rest);
-  append_text(out, rest.str());
+  append_text(out, wrapped_prose(rest.str(), wide ? 0 : width));
   return out;
 }
 

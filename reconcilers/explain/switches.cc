@@ -19,12 +19,13 @@ std::optional<Finding> ignored(const ObjectRef& object, std::string_view where, 
                                std::string_view key, std::string_view reason, std::string_view effect) {
   const auto value = values.get(key);
   if (!value || !value->empty()) return std::nullopt;
-  const std::string command =
-      fmt::format("kubectl {} {} {}{} {}=true --overwrite", where == "label" ? "label" : "annotate",
-                  object.kind == "Node" ? "node" : "configmap", object.name,
-                  object.ns.empty() ? "" : " --namespace " + object.ns, key);
+  const std::string command = fmt::format("kubectl {} {} {}{} {}", where == "label" ? "label" : "annotate",
+                                          object.kind == "Node" ? "node" : "configmap", object.name,
+                                          object.ns.empty() ? "" : " --namespace " + object.ns, key);
+  // Somebody might have wanted to remove it.
   return Finding{Severity::warning, object, std::string(reason),
-                 fmt::format("{} {} has no value, so it does not {}; {}", where, key, effect, command)};
+                 fmt::format("{} {} has no value, so it does not {}. To {}: `{}=true --overwrite`. To remove it: `{}-`",
+                             where, key, effect, effect, command, command)};
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "controller/commands/rollout/tree.h"
 #include "controller/commands/rollout/wait.h"
 #include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/shared/stop_signals.h"
 #include "controller/commands/status_watch.h"
@@ -91,7 +92,8 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
     for (const std::string& missing : look.incomplete) lines.push_back("incomplete: " + missing);
     if (live != nullptr) {
       std::vector<LiveLine> page;
-      for (const std::string& line : lines) append_text(page, one_line(line) + "\n");
+      for (const std::string& line : lines)
+        append_text(page, wrapped_prose(one_line(line) + "\n", live->room().columns));
       std::ranges::move(rollout_tree(look.world, look.index, look.settings, scope, now, live->room()),
                         std::back_inserter(page));
       live->show(std::move(page));

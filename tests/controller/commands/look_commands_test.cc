@@ -290,8 +290,9 @@ TEST_F(LookCommands, AHoldThatDoesNotHoldIsSaid) {
         R"({"metadata":{"annotations":{"gpusharing.dev/paused":""}}})");
   EXPECT_EQ(explain({"gpu-1"}), 1) << err.str();
   const char* hold =
-      "warning HoldIgnored: annotation gpusharing.dev/hold has no value, so it does not hold the node; kubectl "
-      "annotate node gpu-1 gpusharing.dev/hold=true --overwrite\n";
+      "warning HoldIgnored: annotation gpusharing.dev/hold has no value, so it does not hold the node. To hold "
+      "the node: `kubectl annotate node gpu-1 gpusharing.dev/hold=true --overwrite`. To remove it: `kubectl annotate "
+      "node gpu-1 gpusharing.dev/hold-`\n";
   EXPECT_THAT(out.str(), HasSubstr(hold));
   EXPECT_EQ(audit(), 1);  // The plugin's pod is missing as well.
   EXPECT_THAT(out.str(), HasSubstr("HoldIgnored"));

@@ -263,6 +263,21 @@ TEST_F(RolloutWatch, OnATerminalATreeIsRedrawnInTheAlternateScreenAndTheLastOneS
   EXPECT_THAT(out.str().substr(left), HasSubstr("2/4 up to date, 1 in progress"));
 }
 
+// Regression: they were cut at the width, and with them the rule that is missing.
+TEST_F(RolloutWatch, OnATerminalWhatCannotBeReadIsBrokenIntoLines) {
+  sim::FaultRule rule;
+  rule.fault = sim::Fault::forbidden;
+  rule.resource = "leases";
+  transport.faults().add(rule);
+  options.watch = true;
+  begin("", {.columns = 80, .rows = 24, .colour = false, .utf8 = true});
+  const std::string page = out.str().substr(out.str().rfind("\x1b[H"));
+  EXPECT_THAT(page, HasSubstr("incomplete: whether an operator runs is unknown: Lease "));
+  EXPECT_THAT(page, HasSubstr("(docs/rights.md)"));
+  stop->notify();
+  EXPECT_EQ(result(), 0);
+}
+
 // What is written into the alternate screen is gone with it.
 TEST_F(RolloutWatch, AnErrorIsPrintedOnceTheAlternateScreenIsLeft) {
   sim::FaultRule rule;
