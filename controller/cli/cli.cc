@@ -78,6 +78,11 @@ std::string unknown_flag(const Named& named, const std::vector<std::string>& arg
     const std::string name = is_long ? argument.substr(0, argument.find('=')) : argument.substr(0, 2);
     const CLI::Option* option = named.app->get_option_no_throw(name);
     if (option == nullptr) {
+      const bool of_command = std::ranges::any_of(subcommands_of(*named.app), [&](const CLI::App* command) {
+        return command->get_option_no_throw(name) != nullptr;
+      });
+      if (of_command && name != "-h")
+        return fmt::format("{0}: unknown flag {1}; write it after the command: {0} COMMAND {1}", named.whole, name);
       std::vector<std::string> names;
       for (const CLI::Option* known : named.app->get_options()) {
         for (const std::string& each : known->get_lnames()) names.push_back("--" + each);

@@ -100,6 +100,8 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
     }
     if (lease) renewals.see(*lease, clock->monotonic());
     why = lease ? renewals.why() : lease.error().message;
+    if (!lease && lease.error().reason == k8s::Reason::not_found)
+      why = fmt::format("Lease {} does not exist: no operator has run here", k8s::to_string(key));
     if (renewals.renewed()) {
       found->add(true, fmt::format("Leader: {}", renewals.last().holder));
       co_return;

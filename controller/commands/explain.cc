@@ -148,7 +148,9 @@ void print_text(const PodExplanation& e, std::size_t /*columns*/, std::ostream& 
   print_lines("events", e.events, out);
   print_lines("GPU pods of its namespace", e.beside, out);
   if (e.causes.empty() && !e.asks.empty()) out << "No problem found in the objects that were read\n";
-  std::vector<TextRow> rows{{"NODE", "WHY NOT ON THIS NODE"}};
+  if (e.causes.empty() && e.asks.empty() && e.state.starts_with("Pending"))
+    out << "The pod requests no GPU: nothing that this command reads keeps it Pending\n";
+  std::vector<TextRow> rows{{"NODE", "FOR THIS POD"}};
   constexpr std::size_t kMostRows = 20;
   const std::size_t shown = std::min(e.nodes.size(), kMostRows);
   for (const auto& verdict : std::span(e.nodes).first(shown)) rows.push_back({verdict.node, verdict.verdict});

@@ -213,7 +213,9 @@ Cure show_rollout(const AskedPod& /*asked*/, const Candidates& /*at*/) {
 std::string refused(const AskedPod& /*asked*/, const Candidates& at) {
   const std::string where = where_of(at);
   return fmt::format(
-      "{} more than one {} per container: the kubelet would reject the pod there",
+      "{} more than one {} per container (failRequestsGreaterThanOne, the default of MPS): the kubelet would reject "
+      "the "
+      "pod there",
       one(at) ? fmt::format("the plugin of {} refuses", where) : fmt::format("the plugins of {} refuse", where),
       at.best.resource);
 }

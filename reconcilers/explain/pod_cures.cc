@@ -72,7 +72,8 @@ Cure change_template(const AskedPod& asked, const std::string& what, const Json&
   }
   if (owner.kind.empty()) {
     return {show_template(asked),
-            {fmt::format("{}: nothing creates this pod anew, so whoever created it deletes it and creates it with that",
+            {fmt::format("{}: nothing creates this pod anew: whoever created it deletes it, makes this change in its "
+                         "manifest, and creates it again",
                          what)}};
   }
   if (owner.kind == "Job") {

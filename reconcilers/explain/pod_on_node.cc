@@ -40,7 +40,7 @@ std::optional<PodCause> node_unreachable(const Snapshot& s, const AskedPod& aske
   return PodCause{
       Severity::error,
       "NodeNotReady",
-      fmt::format("node {} {}{}", name, node == nullptr ? "does not exist any more" : "is not Ready",
+      fmt::format("node {} {}{}", name, node == nullptr ? "does not exist" : "is not Ready",
                   ending ? ": the pod is being deleted, and no kubelet confirms that it has ended"
                          : ": the pod does not run, or nobody knows whether it does"),
       node == nullptr ? describe_pod(asked) : "kubectl describe node " + name,

@@ -63,7 +63,11 @@ void FieldCheck::count_or_percent(const DocumentValue& parent, std::string_view 
   member(parent, name, [&](const DocumentValue& value) {
     const bool number = value.kind == DocumentValue::Kind::number;
     const auto parsed = number || value.is_string() ? IntOrPercent::parse(value.text) : std::nullopt;
-    if (!parsed || parsed->value < 1 || parsed->percent == number) {
+    if (parsed && parsed->value >= 1 && !parsed->percent && !number) {
+      error("OutOfRange", value.at,
+            fmt::format("a count must have no quotes: write {}, or a percentage such as \"10%\"",
+                        shown_value(value.text)));
+    } else if (!parsed || parsed->value < 1 || parsed->percent == number) {
       error("OutOfRange", value.at, "expected a count of at least 1, or a percentage from \"1%\" to \"100%\"");
     }
   });

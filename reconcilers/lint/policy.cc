@@ -179,7 +179,10 @@ class PolicyCheck : private FieldCheck {
             "set exactly one of configMapKey and inline; to follow the plugin's own choice, leave \"profile\" out");
     }
     member(value, "configMapKey", [this](const DocumentValue& v) {
-      if (!v.is_string() || v.text.empty() || !is_label_value(v.text)) {
+      if (!v.is_string()) {
+        error("KeyNoLabelValue", v.at,
+              fmt::format("expected a string, the name of a key of the ConfigMap; found {}", kind_name(v.kind)));
+      } else if (v.text.empty() || !is_label_value(v.text)) {
         error("KeyNoLabelValue", v.at,
               "expected a key that a node label can name: at most 63 letters, digits, '-', '_' and '.'");
       }

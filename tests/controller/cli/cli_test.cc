@@ -45,6 +45,8 @@ TEST(CommandLine, AMisspeltWordIsNamedWithTheRightOne) {
       {{"rollout", "pasue"}, "gpu-sharing-operator rollout: unknown command 'pasue'; did you mean 'pause'?"},
       {{"lint", "--hlep"}, "gpu-sharing-operator lint: unknown flag --hlep; did you mean '--help'?"},
       {{"lint", "-x"}, "gpu-sharing-operator lint: unknown flag -x."},
+      {{"-n", "x", "status"},
+       "gpu-sharing-operator: unknown flag -n; write it after the command: gpu-sharing-operator COMMAND -n"},
       {{"explain", "--namspace=x"}, "unknown flag --namspace; did you mean '--namespace'?"},
       {{"plan", "--olny", "node.labels"}, "unknown flag --olny; did you mean '--only'?"},
       {{"version", "-o", "json"}, "gpu-sharing-operator version: unknown flag -o."},

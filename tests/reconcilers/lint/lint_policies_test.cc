@@ -22,6 +22,16 @@ std::string policy(const std::string& spec) {
   return "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {" + spec + "}\n";
 }
 
+TEST(LintPolicies, AWrongKindOfValueIsNamed) {
+  const auto message = [](const std::string& spec) {
+    const auto linted = lint(policy(spec));
+    return linted[0].diagnostics.empty() ? std::string() : linted[0].diagnostics[0].message;
+  };
+  EXPECT_EQ(message("rollout: {maxUnavailable: '10'}"),
+            "a count must have no quotes: write 10, or a percentage such as \"10%\"");
+  EXPECT_EQ(message("profile: {configMapKey: {key: slices}}").find("expected a string, the name of a key"), 0U);
+}
+
 // Regression: only the dropped field was reported, as a warning, and the policy would have governed every node.
 TEST(LintPolicies, ASelectorThatIsEmptyAfterTheDropSelectsEveryNode) {
   const auto last = [](const std::string& selector) {
