@@ -181,12 +181,15 @@ void print(const Expectation& expectation, std::ostream& out) {
 
 int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out, std::ostream& err) {
   if (options.config.empty() || options.devices.empty() == options.node.empty()) {
-    err << "expect: give --config FILE, and one of --devices FILE and --node FILE\n";
+    err << "gpu-sharing-operator expect: give --config FILE, and one of --devices FILE and --node FILE\n";
     return 2;
   }
   auto text = read_written_input(options.config, in);
-  const k8s::Result<ProfileText> config = text ? profile_text(options.config, *std::move(text), options.key)
-                                               : k8s::Result<ProfileText>(std::unexpected(text.error()));
+  if (!text) {  // Its message has no place in a file that would have to come first.
+    print_line(err, "gpu-sharing-operator expect: {}", text.error().message);
+    return 2;
+  }
+  const k8s::Result<ProfileText> config = profile_text(options.config, *std::move(text), options.key);
   if (!config) {
     print_line(err, "{}", config.error().message);
     return 2;

@@ -97,7 +97,7 @@ Linted lint_files(const LintOptions& options, std::istream& in, std::ostream& er
     }
     if (for_people) out.texts[file].text = *std::move(text);
   }
-  for (const std::string& problem : problems) print_line(err, "{}", problem);
+  for (const std::string& problem : problems) print_line(err, "gpu-sharing-operator lint: {}", problem);
   out.readable = problems.empty();
   lint_cluster(objects, out.documents);
   lint_nos(objects, out.documents);
@@ -174,7 +174,7 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
     return 0;
   }
   if (options.files.empty()) {
-    err << "lint: give a file, a folder, or - for stdin\n";
+    err << "gpu-sharing-operator lint: give a file, a folder, or - for stdin\n";
     return 2;
   }
   Linted linted = lint_files(options, in, err);

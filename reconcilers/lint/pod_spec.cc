@@ -160,12 +160,22 @@ class PodSpecCheck : private FieldCheck {
     }
   }
 
+  static std::string instead_of_containers(const DocumentValue& spec) {
+    static constexpr std::array<std::string_view, 1> kMeant{"containers"};
+    for (const DocumentMember& member : spec.members) {
+      const bool known = std::ranges::find(kSpecFields, member.key) != kSpecFields.end();
+      if (!known && !nearest_word(member.key, kMeant).empty())
+        return fmt::format("did you mean \"containers\" instead of \"{}\"?", shown_value(member.key));
+    }
+    return "list at least one";
+  }
+
   void all_containers(const DocumentValue& spec) {
     const DocumentValue* listed = spec.find("containers");
     if (listed == nullptr || listed->is_null() || (listed->is_array() && listed->items.empty())) {
       const PathStep step(path_, "containers");
       error("ContainersMissing", listed == nullptr ? spec.at : listed->at,
-            "the API server refuses a pod without containers; list at least one");
+            fmt::format("the API server refuses a pod without containers; {}", instead_of_containers(spec)));
     }
     std::set<std::string_view> names;
     for (const std::string_view field : {"containers", "initContainers"}) {

@@ -77,6 +77,7 @@ TEST_F(Commands, LintExitsWithTheWorstThatItFound) {
   EXPECT_EQ(lint({.files = {good, bad}}), 1);
   EXPECT_EQ(lint({.files = {bad, (folder_ / "absent.yaml").string()}}), 2);
   EXPECT_NE(err_.str().find("absent.yaml"), std::string::npos);
+  EXPECT_TRUE(err_.str().starts_with("gpu-sharing-operator lint: ")) << err_.str();
   EXPECT_NE(out_.str().find("ReplicasBelowMinimum"), std::string::npos);  // What can be read is read.
   EXPECT_EQ(lint({}), 2);
 }

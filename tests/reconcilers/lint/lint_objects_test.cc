@@ -108,6 +108,14 @@ TEST(LintObjects, ANameIsReportedWhereItStands) {
       "dots beginning and ending with a letter or digit");
 }
 
+TEST(LintObjects, MisspeltContainersAreNamed) {
+  const auto linted =
+      lint("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {contianers: [{name: c, image: i}]}\n");
+  ASSERT_EQ(codes(linted[0]), Codes{"ContainersMissing"});
+  EXPECT_NE(linted[0].diagnostics[0].message.find("did you mean \"containers\" instead of \"contianers\"?"),
+            std::string::npos);
+}
+
 TEST(LintObjects, ContainersAreWhatTheApiServerAccepts) {
   const std::vector<Row> rows{
       {"containers: [{name: c, image: i}]", {}},
