@@ -69,8 +69,9 @@ std::string lost_text(const AuditProblem& problem) {
   return problem.gpus_lost == 0 ? std::string() : fmt::format(" ({} unusable)", counted(problem.gpus_lost, "GPU"));
 }
 
-// `assumed`: no operator has recorded the fleet.
-void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std::ostream& out) {
+// `assumed` and `operator_lease`: as for state_note().
+void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std::string_view operator_lease,
+                    std::ostream& out) {
   for (const AuditProblem& problem : problems) {
     out << '\n';
     print_line(out, "{} {}{}: {}", to_string(problem.severity), problem.reason, lost_text(problem), problem.message);
@@ -78,7 +79,7 @@ void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std
     for (std::size_t i = 0; i < std::min(problem.pods.size(), kMostNames); ++i)
       print_line(out, "    {}", shown_message(problem.pods[i]));
     if (problem.pods.size() > kMostNames) print_line(out, "    and {} more pods", problem.pods.size() - kMostNames);
-    if (const std::string_view note = state_note(problem.reason, assumed); !note.empty())
+    if (const std::string note = state_note(problem.reason, assumed, operator_lease); !note.empty())
       print_line(out, "    {}", note);
     if (!problem.remedy.empty()) print_line(out, "    to do: {}", problem.remedy);
     if (!problem.command.empty()) print_line(out, "    {}", problem.command);
@@ -251,13 +252,13 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
   std::ostringstream heading;
   print_heading(found, view, heading);
   if (!unknown.empty()) print_line(heading, "{}.", unknown);
-  if (assumed) print_line(heading, "{}.", kAssumedBaseline);
+  if (assumed) print_line(heading, "{}.", assumed_baseline_text(view.operator_lease));
   std::ostringstream text;
   if (form == OutputForm::markdown) {
     print_markdown(found, heading.str(), text);
   } else {
     text << heading.str();
-    print_problems(found.problems, assumed, text);
+    print_problems(found.problems, assumed, view.operator_lease, text);
   }
   const std::size_t columns = form == OutputForm::markdown ? 0 : screen_of_stdout().columns;
   out << wrapped_prose(text.str(), columns);
@@ -273,7 +274,7 @@ asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, Audit
     co_return 2;
   }
   const k8s::ObjectKey lease{settings.operator_namespace, audit.lease_name};
-  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
+  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete, &view.operator_lease);
   note_record_elsewhere(view.no_operator, settings, &view.world, &view.incomplete);
   co_return audit_view(view, settings, clock->now(), audit.form, *out);
 }

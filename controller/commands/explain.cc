@@ -193,13 +193,22 @@ std::string no_such_node(const World& world, const std::string& name) {
                      did_you_mean(name, names));
 }
 
-// The step of a node that only an operator carries out, where none runs: the way to get one running comes first.
+// The step of a node that only an operator carries out, where none runs, or the one that runs has recorded nothing: the
+// way to one that carries it out comes first.
 // `recorded`: an operator has recorded the fleet.
 std::string behind_an_operator(const ClusterView& view, bool recorded, const std::string& then) {
   if (view.no_operator && (view.no_operator->was_running || recorded)) {
     return fmt::format("kubectl get pods --namespace {}  # no operator {}; once one {}: {}", view.no_operator->lease.ns,
                        view.no_operator->was_running ? "runs" : "was seen there",
                        view.no_operator->was_running ? "does" : "runs", then);
+  }
+  if (!view.operator_lease.empty()) {
+    return fmt::format(
+        "kubectl get pods --namespace {} -o wide  # {} (--max-mode, chart value modes.rollouts); once it is allowed to "
+        "act and "
+        "has recorded the fleet: {}",
+        view.operator_lease.substr(0, view.operator_lease.find('/')), unrecorded_operator_text(view.operator_lease),
+        then);
   }
   return fmt::format(
       "helm list --all-namespaces --filter gpu-sharing-operator  # no operator has recorded this fleet: install one as "
@@ -229,9 +238,9 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
     print_line(err, "{}: {}", kCommand, no_such_node(view.world, question.target.key.name));
     return 2;
   }
-  if (const std::string_view note = state_note(node->shown.state, assumed); !note.empty())
+  if (const std::string note = state_note(node->shown.state, assumed, view.operator_lease); !note.empty())
     node->notes.emplace(node->notes.begin(), note);
-  if (assumed) node->notes.emplace_back(kAssumedBaseline);
+  if (assumed) node->notes.push_back(assumed_baseline_text(view.operator_lease));
   if ((assumed || view.no_operator) && needs_operator(node->next))
     node->next = behind_an_operator(view, !assumed, node->next);
   print(*node, view, question.form, out);
@@ -314,7 +323,7 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
   }
   ClusterView view;
   const k8s::ObjectKey lease{question.settings.operator_namespace, lease_name};
-  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
+  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete, &view.operator_lease);
   const k8s::Result<void> read = co_await read_cluster(client, clock, question.settings, &view);
   if (!read && target.pod && read.error().reason == k8s::Reason::forbidden) {
     view.incomplete.push_back("nodes not checked: " + read.error().message);

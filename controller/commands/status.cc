@@ -123,7 +123,7 @@ void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bo
                 std::ostream& out) {
   if (!nodes.empty()) {
     print_slices(nodes, wide ? 0 : width, out);
-    print_state_notes(nodes, status.assumed, out);
+    print_state_notes(nodes, status.assumed, status.operator_lease, out);
   }
   if (const std::vector<RolloutFacts> rollouts = rollouts_of(status.world); !rollouts.empty()) {
     out << "\n";
@@ -139,7 +139,7 @@ void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bo
     print_line(out, "{} {}: {} {}: {}", to_string(finding.severity), finding.reason, finding.object.kind,
                finding.object.name, shown_message(finding.message));
   }
-  if (status.assumed) out << "\n" << kAssumedBaseline << ".\n";
+  if (status.assumed) out << "\n" << assumed_baseline_text(status.operator_lease) << ".\n";
   for (const std::string& missing : status.incomplete) print_line(out, "incomplete: {}", missing);
 }
 
@@ -196,11 +196,12 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
   std::string reported;
   watch.show = [&, form = status.form, clock = session.clock](const FleetLook& look, std::ostream& view) {
     const k8s::WallTime now = clock->now();
-    const FleetStatus fleet{look.world,       look.index,
-                            look.settings,    now,
-                            look.incomplete,  kai_findings(look.world, look.index, look.settings, now),
-                            look.no_operator, only,
-                            live != nullptr,  look.assumed};
+    const FleetStatus fleet{look.world,         look.index,
+                            look.settings,      now,
+                            look.incomplete,    kai_findings(look.world, look.index, look.settings, now),
+                            look.no_operator,   only,
+                            live != nullptr,    look.assumed,
+                            look.operator_lease};
     // A document has no room for it.
     const std::string unknown = text ? std::string() : unknown_policy_in(fleet);
     if (unknown != std::exchange(reported, unknown) && !unknown.empty()) print_line(*err, "{}: {}", kCommand, unknown);
@@ -251,7 +252,8 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
     co_return 2;
   }
   settings = settings_of_operator(world, settings);
-  const std::optional<NoOperator> none = co_await find_no_operator(client, clock, lease, &incomplete);
+  std::string running;
+  const std::optional<NoOperator> none = co_await find_no_operator(client, clock, lease, &incomplete, &running);
   note_record_elsewhere(none, settings, &world, &incomplete);
   FleetIndex index;
   const k8s::WallTime now = clock->now();
@@ -261,8 +263,8 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
     *err << kCommand << ": " << unknown << "\n";
     co_return 2;
   }
-  const FleetStatus fleet{world, index, settings, now,    incomplete, kai_findings(world, index, settings, now),
-                          none,  only,  false,    assumed};
+  const FleetStatus fleet{world, index, settings, now,     incomplete, kai_findings(world, index, settings, now),
+                          none,  only,  false,    assumed, running};
   const bool trouble = print_status(fleet, form, screen_of_stdout().columns, *out);
   if (trouble) co_return 1;
   co_return coverage_gap(world, settings).empty() ? 0 : 2;  // As for `audit`: what was not looked at is not fine.

@@ -175,13 +175,14 @@ void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::o
   print_table(rows, out, width);
 }
 
-void print_state_notes(const std::vector<NodeRow>& nodes, bool assumed, std::ostream& out) {
-  std::vector<std::string_view> seen;
+void print_state_notes(const std::vector<NodeRow>& nodes, bool assumed, std::string_view operator_lease,
+                       std::ostream& out) {
+  std::vector<std::string> seen;
   for (const NodeRow& node : nodes) {
-    const std::string_view note = state_note(node.shown.state, assumed);
+    std::string note = state_note(node.shown.state, assumed, operator_lease);
     if (note.empty() || std::ranges::find(seen, note) != seen.end()) continue;
-    seen.push_back(note);
     out << "\n" << note << "\n";
+    seen.push_back(std::move(note));
   }
 }
 

@@ -42,8 +42,9 @@ struct NodeRow {
 [[nodiscard]] std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width);
 // Of nodes whose GPUs are partitioned; nothing, if there are none.
 void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::ostream& out);
-// What the states mean that are no phases, each once, and what the operator does about such nodes. `assumed`: no
-// operator has recorded the fleet.
-void print_state_notes(const std::vector<NodeRow>& nodes, bool assumed, std::ostream& out);
+// What the states mean that are no phases, each once, and what the operator does about such nodes. `assumed` and
+// `operator_lease`: as for state_note().
+void print_state_notes(const std::vector<NodeRow>& nodes, bool assumed, std::string_view operator_lease,
+                       std::ostream& out);
 
 }  // namespace gso

@@ -114,17 +114,22 @@ class FleetView {
     for (;;) {
       const k8s::ObjectKey lease = watch_.lease;
       std::vector<std::string> unread;
+      std::string running;
       k8s::Error failure;
       failure.reason = k8s::Reason::not_found;
-      std::optional<NoOperator> none = co_await find_no_operator(watch_.client, watch_.clock, lease, &unread, &failure);
+      std::optional<NoOperator> none =
+          co_await find_no_operator(watch_.client, watch_.clock, lease, &unread, &running, &failure);
       lease_unanswered_ = is_no_answer(failure);
       if (lease_unanswered_) {  // What was known stays.
         note_outage(failure);
         unread = lease_unread_;
         none = no_operator_;
+        running = operator_lease_;
       }
       if (outage_.is_on()) wake_->notify();  // A watch that is open again says so by no change.
-      const bool changed = !lease_known_ || none.has_value() != no_operator_.has_value() || unread != lease_unread_;
+      const bool changed = !lease_known_ || none.has_value() != no_operator_.has_value() || unread != lease_unread_ ||
+                           running != operator_lease_;
+      operator_lease_ = std::move(running);
       no_operator_ = std::move(none);
       lease_unread_ = std::move(unread);
       lease_known_ = true;
@@ -275,7 +280,8 @@ class FleetView {
     end_outage();
     const std::vector<std::string> missing = incomplete();
     const FleetVerdict verdict =
-        watch_.show({world_, index_, settings, missing, no_operator_, record_is_assumed(), outage_.line()}, view);
+        watch_.show({world_, index_, settings, missing, no_operator_, record_is_assumed(), operator_lease_, outage_.line()},
+                    view);
     // Until the next view only: the watches say which namespaces are read, and would take this for a change.
     if (elsewhere) world_.unsynced_namespaces.erase(settings.operator_namespace);
     if (view.str() != shown_) {
@@ -301,6 +307,7 @@ class FleetView {
   std::map<std::string, k8s::Error> failures_;  // By resource, since its last complete view.
   std::string shown_;
   std::optional<NoOperator> no_operator_;
+  std::string operator_lease_;
   std::vector<std::string> lease_unread_;      // Why it is unknown whether an operator runs.
   std::vector<std::string> record_elsewhere_;  // What note_record_elsewhere() says of the last view.
   ServerOutage outage_;

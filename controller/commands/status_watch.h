@@ -26,7 +26,8 @@ struct FleetLook {
   const PlannerSettings& settings;  // Those of the operator (settings_of_operator()).
   const std::vector<std::string>& incomplete;
   const std::optional<NoOperator>& no_operator;
-  bool assumed = false;  // FleetWatch::assumes_baseline, and the fleet has no record.
+  bool assumed = false;             // FleetWatch::assumes_baseline, and the fleet has no record.
+  std::string operator_lease = {};  // That an operator renews; empty: none does, or that is unknown.
   // Among `incomplete`: why this view is older than it could be. Empty: the API server answers.
   std::string outage = {};
 };

@@ -282,6 +282,7 @@ void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& sett
   std::ostringstream status;
   FleetStatus fleet{world, described, settings, now, view.incomplete, kai_findings(world, described, settings, now)};
   fleet.assumed = assumed;
+  fleet.operator_lease = view.operator_lease;
   (void)print_status(fleet, OutputForm::wide, 0, status);
   bundle.archive.add("status.txt", redacted(status.str()));
   const Snapshot explained{world, now, timers, view.consumers, settings};
@@ -333,7 +334,7 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
   }
   settings = settings_of_operator(view.world, settings);
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
-  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
+  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete, &view.operator_lease);
   note_record_elsewhere(view.no_operator, settings, &view.world, &view.incomplete);
   Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}, {}};
   bundle.archive.add("version.txt", fmt::format("gpu-sharing-operator {}\ntaken {}\n", version(),

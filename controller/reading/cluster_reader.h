@@ -36,6 +36,7 @@ struct ClusterView {
   std::map<std::string, NodeConsumers> consumers;
   std::vector<std::string> incomplete;      // What cannot be read, by whom, and which rule is missing; each once.
   std::optional<NoOperator> no_operator{};  // Filled by commands that say so.
+  std::string operator_lease{};             // The same: the Lease that an operator renews.
   SharingKinds sharing_kinds{};             // Of a cluster that was read.
   std::vector<std::string> leases{};        // The JSON of those among manifests.
 };

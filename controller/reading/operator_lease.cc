@@ -107,7 +107,8 @@ std::optional<NoOperator> no_operator_among(const std::vector<std::string>& leas
 
 asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,
                                                             k8s::ObjectKey lease, std::vector<std::string>* incomplete,
-                                                            k8s::Error* failure) {
+                                                            std::string* running, k8s::Error* failure) {
+  if (running != nullptr) running->clear();
   const k8s::MonoTime end = clock->monotonic() + kGlance;
   LeaseRenewals renewals;
   for (;;) {
@@ -122,7 +123,10 @@ asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client,
     }
     if (!read) co_return NoOperator{lease, fmt::format("Lease {} does not exist", k8s::to_string(lease)), false};
     renewals.see(*read, clock->monotonic());
-    if (renewals.renewed() || looks_fresh(renewals.last(), clock->now())) co_return std::nullopt;
+    if (renewals.renewed() || looks_fresh(renewals.last(), clock->now())) {
+      if (running != nullptr) *running = k8s::to_string(lease);
+      co_return std::nullopt;
+    }
     if (!renewals.last().problem.empty() || clock->monotonic() >= end)
       co_return NoOperator{lease, renewals.why(), true};
     co_await clock->sleep_for(kPoll);

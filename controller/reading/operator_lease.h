@@ -67,11 +67,13 @@ struct NoOperator {
 
 // nullopt if an operator renews the Lease, or if the Lease cannot be read: then `incomplete` gets a line that says so,
 // with the missing rule. Takes no time if the Lease looks fresh by this machine's clock; otherwise, as clocks differ,
-// it is watched for five seconds: leaders renew every two seconds unless they are configured otherwise. `failure`, if
-// it is not null, gets the error of a Lease that cannot be read.
+// it is watched for five seconds: leaders renew every two seconds unless they are configured otherwise.
+// `running`, unless it is null: the Lease that an operator renews, "namespace/name"; empty: none does, or that is
+// unknown. `failure`, unless it is null, gets the error of a Lease that cannot be read.
 boost::asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,
                                                                    k8s::ObjectKey lease,
                                                                    std::vector<std::string>* incomplete,
+                                                                   std::string* running = nullptr,
                                                                    k8s::Error* failure = nullptr);
 
 }  // namespace gso

@@ -15,6 +15,7 @@
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -39,10 +40,17 @@ std::string_view state_name(const NodeAssessment& a) {
   return drifts(a) ? drift_name(a) : to_string(phase_of(a));
 }
 
-std::string_view state_note(std::string_view state, bool assumed) {
+std::string state_note(std::string_view state, bool assumed, std::string_view operator_lease) {
   if (state == kDrift)
     return "Drift: the node has loaded its profile, and does not show what the profile must produce. The operator "
            "repairs that after verifyTimeout, if no finding about the node names what prevents it.";
+  if (state == kPreexistingDrift && assumed && !operator_lease.empty())
+    return fmt::format(
+        "PreexistingDrift: the node does not show what its profile must produce, and {}. Once it is allowed to act, it "
+        "records "
+        "the fleet first, reports such nodes, and changes them only on request: gpu-sharing-operator rollout start "
+        "POLICY --adopt",
+        unrecorded_operator_text(operator_lease));
   if (state == kPreexistingDrift && assumed)
     return "PreexistingDrift: the node does not show what its profile must produce. If you install the operator now, "
            "it reports such nodes, and changes them only on request: gpu-sharing-operator rollout start --adopt";

@@ -25,8 +25,9 @@ struct ShownState {
 [[nodiscard]] ShownState shown_state(ReadingPass& pass, const Node& node);
 inline constexpr std::string_view kUnknown = "Unknown";
 // What a state means that is no phase (Drift, PreexistingDrift, Unproven), and what the operator does about such nodes;
-// empty: of other states. `assumed`: no operator has recorded the fleet, so nothing is known of the time before.
-[[nodiscard]] std::string_view state_note(std::string_view state, bool assumed);
+// empty: of other states. `assumed`: no operator has recorded the fleet, so nothing is known of the time before;
+// `operator_lease`: the Lease that an operator renews all the same, empty if none does.
+[[nodiscard]] std::string state_note(std::string_view state, bool assumed, std::string_view operator_lease = {});
 // A revision for people: "(invalid)" for the revision that represents an invalid text (kInvalidRevision).
 [[nodiscard]] std::string shown_revision(std::string_view revision);
 // The pods that block a node in a change or at the back of the queue, with the text of the SharingRollout ("waits for

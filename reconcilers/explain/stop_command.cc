@@ -23,10 +23,11 @@ std::string spec_command(const World& world, std::string_view reason, const Shar
         policy.meta.name);
   }
   if (reason != reason_of(Gate::observe)) return {};
-  // The operator's own mode is the stricter one.
-  if (settings.mode_of(policy) != policy.mode) {
-    return upgrade_chart_command(
-        world, settings, "--set modes.rollouts=Enforce (starts the change: look at `gpu-sharing-operator diff` first)");
+  // The operator's own mode is the stricter one. These settings need not have it: it records nothing then.
+  if (policy.mode != PolicyMode::observe) {
+    return upgrade_chart_command(world, settings,
+                                 "--set modes.rollouts=Enforce (without the chart: start the operator with --max-mode "
+                                 "Enforce; starts the change: look at `gpu-sharing-operator diff` first)");
   }
   return fmt::format(
       "kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Enforce\"}}}}'  # after a look "

@@ -119,6 +119,19 @@ bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& set
   return assumed;
 }
 
+std::string unrecorded_operator_text(std::string_view operator_lease) {
+  return fmt::format("an operator runs here (Lease {}) and has recorded nothing yet, as with max-mode Observe",
+                     operator_lease);
+}
+
+std::string assumed_baseline_text(std::string_view operator_lease) {
+  if (operator_lease.empty()) return "No record of the operator was found; the current state is taken as the baseline";
+  return fmt::format(
+      "The current state is taken as the baseline: {}. Edits made before the first record are not rolled out by "
+      "themselves when it is allowed to act: `gpu-sharing-operator rollout start POLICY --adopt`",
+      unrecorded_operator_text(operator_lease));
+}
+
 namespace {
 
 // Whether the step ends the change of a node, none of whose pods was deleted, and with which patch; null: it does not.

@@ -50,9 +50,11 @@ void assume_written(World& world, const WriteConfigMap& write);
 // and unproven nodes are shown as after an installation. True if a record was assumed. `index` is refreshed.
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now);
 
-// For people, if that is true.
-inline constexpr std::string_view kAssumedBaseline =
-    "No record of the operator was found; the current state is taken as the baseline";
+// For people, if that is true. `operator_lease`: the Lease that an operator renews although it has recorded nothing;
+// empty: none does, or that is unknown.
+[[nodiscard]] std::string assumed_baseline_text(std::string_view operator_lease);
+// What such an operator is, as half a sentence.
+[[nodiscard]] std::string unrecorded_operator_text(std::string_view operator_lease);
 
 // Nodes that would change in that world, by name, and those that could not (`blocked`). For a fleet without a record,
 // each node is assumed to run what its pods have loaded from the present texts: `world` then gets the record that the

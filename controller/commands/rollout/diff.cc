@@ -215,12 +215,15 @@ k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
   return {};
 }
 
-std::string left_alone_text(const Outcome& found) {
+std::string left_alone_text(const Outcome& found, std::string_view operator_lease) {
   const std::size_t count = found.left_alone.size();
   const std::string who = counted(count, "node");
   const std::string_view have = count == 1 ? "has" : "have";
   const std::string_view its = count == 1 ? "its profile" : "their profiles";
   const std::string_view them = count == 1 ? "it" : "them";
+  if (found.unrecorded && !operator_lease.empty()) {
+    return fmt::format("{} {} not show {} now: {}", who, count == 1 ? "does" : "do", its, join(found.left_alone, ""));
+  }
   if (found.unrecorded) {
     return fmt::format(
         "{} {} not show {} now: {}. No record of the operator was found: an operator that starts records the present "
@@ -251,7 +254,10 @@ void print(const RolloutCall& call, const Outcome& found) {
     for (const RevisionChange& change : found.changes) print_line(text, "{}", shown_message(describe(change)));
     for (const QuotaChange& quota : found.quotas)
       print_line(text, "{}", text_of(quota, found.offers.at(quota.resource)));
-    if (!found.left_alone.empty()) print_line(text, "{}", left_alone_text(found));
+    if (!found.left_alone.empty()) print_line(text, "{}", left_alone_text(found, call.operator_lease));
+    // Its own state can hold changes that nothing stored shows.
+    if (found.unrecorded && !call.operator_lease.empty())
+      print_line(text, "{}", assumed_baseline_text(call.operator_lease));
     for (const DroppedKey& dropped : found.dropped) print_line(text, "error KeyInUse: {}", text_of(dropped));
     *call.out << wrapped_prose(text.str(), columns);
     if (!found.invalid.empty()) {

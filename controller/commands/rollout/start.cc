@@ -224,7 +224,12 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
   index.refresh(call->world, call->settings);
   const std::optional<std::string> baseline = call->options.adopt ? baseline_of(index) : std::nullopt;
   if (call->options.adopt && !baseline) {
-    co_return call->refuse("--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
+    const bool awaited =
+        !call->operator_lease.empty() && call->incomplete.empty() && index.impl().record_problem.empty();
+    co_return call->refuse(
+        awaited ? fmt::format("--adopt: no baseline is recorded yet: {}. Repeat this once it is allowed to act",
+                              unrecorded_operator_text(call->operator_lease))
+                : "--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
   }
   const WallTime asked = call->clock->now();
   const std::vector<std::string> retried = what_is_retried(*call, index, name);

@@ -31,6 +31,7 @@ struct RolloutCall {
   std::vector<std::string> incomplete;  // What could not be read.
   SharingKinds sharing_kinds;
   std::optional<NoOperator> no_operator;  // nullopt: one is at work, or `incomplete` says that this is unknown.
+  std::string operator_lease;             // That an operator renews; empty: none does, or that is unknown.
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
   // Writes "gpu-sharing-operator rollout pause: …" (or "diff:", which is a command of its own) and gives 2.

@@ -110,6 +110,38 @@ TEST_F(LookCommands, ANodeIsExplainedWithWhoUsesIt) {
   EXPECT_THAT(err.str(), HasSubstr("node nobody not found; a pod is named NAMESPACE/POD"));
 }
 
+// An operator with max-mode Observe writes no record.
+TEST_F(LookCommands, AnOperatorThatHasRecordedNothingIsNamedInsteadOfOneToInstall) {
+  const Json spec{{"holderIdentity", "pod-1"},
+                  {"renewTime", k8s::format_micro_time(sim.clock.now())},
+                  {"leaseDurationSeconds", 3600}};
+  post("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases",
+       Json{{"apiVersion", "coordination.k8s.io/v1"},
+            {"kind", "Lease"},
+            {"metadata", {{"name", "gpu-sharing-operator"}}},
+            {"spec", spec}}
+           .dump());
+  std::ostringstream status;
+  const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
+  EXPECT_EQ(
+      sim.run(status_on_cluster(&client, &sim.clock, OutputForm::text, {}, PlannerSettings(), lease, &status, &err)), 0)
+      << err.str();
+  (void)explain({"gpu-1"});
+  const std::string explained = out.str();
+  (void)audit();
+  for (const std::string& said : {status.str(), explained, out.str()}) {
+    EXPECT_THAT(said, HasSubstr("an operator runs here (Lease gpu-sharing-operator/gpu-sharing-operator) and has "
+                                "recorded nothing yet, as with max-mode Observe"));
+    EXPECT_THAT(
+        said,
+        HasSubstr("Edits made before the first record are not rolled out by themselves when it is allowed to act: "
+                  "`gpu-sharing-operator rollout start POLICY --adopt`"));
+    EXPECT_THAT(said, Not(HasSubstr("No record of the operator was found")));
+    EXPECT_THAT(said, Not(HasSubstr("If you install the operator now")));
+    EXPECT_THAT(said, Not(HasSubstr("install one as")));
+  }
+}
+
 // A fleet that nobody has recorded: each command assumes the same record, and says so.
 TEST_F(LookCommands, StatusAndExplainHaveOneWordForANode) {
   const auto word_of_status = [&] {

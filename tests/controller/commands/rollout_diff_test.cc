@@ -165,7 +165,17 @@ TEST_F(RolloutCommand, DiffWithoutAFileShowsWhatIsPending) {
 TEST_F(RolloutCommand, DiffNamesDriftThatIsLeftAloneAndWhetherAnOperatorHasRecordedAnything) {
   options.verb = Verb::diff;
   EXPECT_EQ(run_with(options), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              HasSubstr("1 node does not show its profile now: gpu-1\n"
+                        "The current state is taken as the baseline: an operator runs here (Lease "
+                        "gpu-sharing-operator/gpu-sharing-operator) and has recorded nothing yet, as with "
+                        "max-mode Observe. Edits made before the first record are not rolled out by "
+                        "themselves when it is allowed to act: `gpu-sharing-operator rollout start POLICY --adopt`\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("No record of the operator was found")));
+  (void)send(k8s::Method::del, std::string(kLeases) + "/gpu-sharing-operator", "", "");
+  EXPECT_EQ(run_with(options), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("1 node does not show its profile now: gpu-1. No record of the operator was found"));
+  renew_lease();
   FleetRecord kept;
   const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
   MachineRecord gpu_1;

@@ -66,8 +66,9 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
     const Json status{{"conditions", Json::array({condition})}, {"nodes", {{"pending", 2}}}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status", Json{{"status", status}}.dump());
     const bool paused = std::string(row.reason) == "Paused";
+    const char* mode = std::string(row.reason) == "Observe" ? "Observe" : "Enforce";
     merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default",
-          Json{{"spec", {{"rollout", {{"paused", paused}}}}}}.dump());
+          Json{{"spec", {{"mode", mode}, {"rollout", {{"paused", paused}}}}}}.dump());
     EXPECT_EQ(run(Verb::status), row.exit_status) << row.reason << err.str();
     EXPECT_THAT(out.str(), testing::EndsWith(std::string(row.message) + "\n" + row.next));
   }
@@ -76,6 +77,23 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
   EXPECT_THAT(out.str(),
               HasSubstr("policy default waits: Paused: spec.rollout.paused of the policy is set (recorded; an "
                         "operator applies it)\n  next: gpu-sharing-operator rollout resume policy/default\n"));
+}
+
+// A policy that says Enforce needs no patch: the operator's own mode is what holds it, and its record does not say so.
+TEST_F(RolloutCommand, UnderMaxModeObserveTheOperatorsModeIsWhatIsChanged) {
+  const Json condition{{"type", "Progressing"},
+                       {"status", "False"},
+                       {"reason", "Observe"},
+                       {"message", "1 of 1 nodes would change"},
+                       {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+  const Json status{{"conditions", Json::array({condition})}, {"nodes", {{"pending", 1}}}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status", Json{{"status", status}}.dump());
+  for (const char* mode : {"Enforce", "Approve"}) {
+    merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", Json{{"spec", {{"mode", mode}}}}.dump());
+    EXPECT_EQ(run(Verb::status), 0) << err.str();
+    EXPECT_THAT(out.str(), HasSubstr("  next: " + upgrade_chart("--set modes.rollouts=Enforce (without the chart: ")));
+    EXPECT_THAT(out.str(), Not(HasSubstr("kubectl patch sharingpolicies"))) << mode;
+  }
 }
 
 // The command that shows a stop also says what ends it.
@@ -101,6 +119,8 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
       {"Progressing", "RollingOut", ""},
   };
   for (const auto& row : rows) {
+    const char* mode = std::string(row.reason) == "Observe" ? "Observe" : "Enforce";
+    merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", Json{{"spec", {{"mode", mode}}}}.dump());
     rollout("r", row.phase, "v1-2", "any", "version: v1\n", "default", row.reason);
     (void)run(Verb::status, "r");
     const std::string said = out.str();
