@@ -10,8 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/recorded_timers.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {
@@ -140,6 +142,7 @@ boost::asio::awaitable<void> FleetLoop::pass() {
     if (parts_.world->refused_namespaces.contains(parts_.settings->operator_namespace)) report(Plan(), nothing);
     co_return;
   }
+  warn_of_unused_mode();
   ++parts_.view->passes;
   parts_.view->last_plan = *std::move(made);
   const Plan& plan = parts_.view->last_plan;  // Until the next pass.
@@ -223,6 +226,24 @@ std::optional<Plan> FleetLoop::make_plan() {
   if (!known) return std::nullopt;
   parts_.metrics->observe("gpusharing_plan_seconds", {}, in_seconds(parts_.clock->monotonic() - begun));
   return plan;
+}
+
+// `--mode` is only for the policy `default` that the operator creates: somebody who means to limit the operator learns
+// from its log that another setting does that. Said once.
+void FleetLoop::warn_of_unused_mode() {
+  const World& world = *parts_.world;
+  const bool unread = world.policies_served && !world.policies.synced();
+  if (unread || std::exchange(mode_was_compared_, true)) return;
+  const SharingPolicy* policy = world.policies.find(kDefaultPolicy);
+  const PolicyMode asked = parts_.settings->mode;
+  if (policy == nullptr || parts_.settings->mode_of(*policy) >= asked) return;
+  parts_.log->warning("Setting has no effect",
+                      {{"setting", "mode"},
+                       {"value", mode_name(asked)},
+                       {"detail", fmt::format("SharingPolicy {} exists with mode {}. To limit the operator, use "
+                                              "--max-mode (chart value modes.rollouts); to change the policy, edit its "
+                                              "spec.mode",
+                                              kDefaultPolicy, mode_name(policy->mode))}});
 }
 
 bool FleetLoop::is_complete(const k8s::Gvr& gvr) const {

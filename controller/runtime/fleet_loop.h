@@ -114,6 +114,7 @@ class FleetLoop {
   boost::asio::awaitable<void> settle(ObjectRef object);
   void note_nodes_being_written();
   [[nodiscard]] std::optional<Plan> make_plan();
+  void warn_of_unused_mode();
   [[nodiscard]] bool is_complete(const k8s::Gvr& gvr) const;
   void measure_reconciler(const Reconciler& reconciler, const Plan* part, Duration took);
   boost::asio::awaitable<bool> list_consumers(std::set<std::string> wanted);
@@ -129,6 +130,7 @@ class FleetLoop {
   PassQueue queue_;
   HeldSince held_since_;
   bool only_observed_ = false;
+  bool mode_was_compared_ = false;
   std::unique_ptr<k8s::Signal> timer_;  // Ends resync() at a stop.
   std::set<std::string> reported_findings_;
   std::optional<MonoTime> unsettled_since_;

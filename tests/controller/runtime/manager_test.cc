@@ -48,6 +48,31 @@ TEST_F(ManagerTest, WithOurCrdsTheDefaultPolicyIsCreatedOnce) {
   EXPECT_EQ(created_policies(), 1U);
 }
 
+TEST_F(ManagerTest, AModeThatThePolicyDefaultDoesNotHaveIsSaidToHaveNoEffect) {
+  install_crds();
+  create("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+         R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},
+             "spec":{"mode":"Enforce"}})");
+  a.options.mode = PolicyMode::observe;
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->leading && a.view->idle; }));
+  run(5min);
+  const std::size_t said = a.log.find(
+      "SharingPolicy default exists with mode Enforce. To limit the operator, use "
+      "--max-mode");
+  EXPECT_NE(said, std::string::npos) << a.log;
+  EXPECT_EQ(a.log.find("Setting has no effect"), a.log.rfind("Setting has no effect")) << "once";
+}
+
+TEST_F(ManagerTest, TheModeOfAPolicyThatTheOperatorCreatesHasAnEffect) {
+  install_crds();
+  a.options.mode = PolicyMode::approve;
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return server.get(kPolicies, {"", "default"}).has_value(); }));
+  run(5min);
+  EXPECT_THAT(a.log, testing::Not(HasSubstr("Setting has no effect"))) << "the operator has created the policy";
+}
+
 // Of a Manager that a test asks directly.
 Runtime runtime_of(OneOperator& one, Sim& sim) {
   Runtime runtime;
