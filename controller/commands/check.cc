@@ -203,8 +203,10 @@ std::string in_words(const Attempt& attempt) {
 void note_pauses(const World& world, const PlannerSettings& settings, const Findings& found) {
   FleetIndex index;
   index.refresh(world, settings);
-  for (const Finding& pause : idle_pauses(world, index.impl()))
-    found.note(fmt::format("SharingPolicy {}: {}", pause.object.name, pause.message));
+  for (const Finding& pause : idle_pause_findings(world, index.impl())) {
+    const std::string name = k8s::to_string(k8s::ObjectKey{pause.object.ns, pause.object.name});
+    found.note(fmt::format("{} {}: {}", pause.object.kind, name, pause.message));
+  }
 }
 
 asio::awaitable<void> check_writes(k8s::Writer* client, std::vector<Attempt> wanted, Findings* found) {

@@ -60,7 +60,8 @@ std::vector<RolloutFacts> rollouts_of(const World& world) {
 
 std::vector<Finding> switch_findings(const FleetStatus& status) {
   std::vector<Finding> out = ignored_switches(status.world);
-  std::ranges::move(idle_pauses(status.world, status.index.impl()), std::back_inserter(out));
+  std::ranges::move(idle_pause_findings(status.world, status.index.impl()), std::back_inserter(out));
+  std::ranges::move(undecided_overlaps(status.world, status.index.impl()), std::back_inserter(out));
   return out;
 }
 

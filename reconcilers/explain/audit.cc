@@ -270,7 +270,8 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   keep_root_causes(snapshot.world, index, out.findings);
   warn_of_restarts(out.findings);
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
-  std::ranges::move(idle_pauses(snapshot.world, index.impl()), std::back_inserter(out.findings));
+  std::ranges::move(idle_pause_findings(snapshot.world, index.impl()), std::back_inserter(out.findings));
+  std::ranges::move(undecided_overlaps(snapshot.world, index.impl()), std::back_inserter(out.findings));
   for (Finding& finding : out.findings) finding.message = shown_message(finding.message);
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
     return std::tie(a.severity, a.reason, a.object.kind, a.object.ns, a.object.name, a.message) <

@@ -1,15 +1,19 @@
-// Looks for switches whose value is empty, and for pauses that stop nothing yet.
+// See switches.h.
 #include "reconcilers/explain/switches.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
+#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {
@@ -53,15 +57,82 @@ std::vector<Finding> ignored_switches(const World& world) {
   return out;
 }
 
-std::vector<Finding> idle_pauses(const World& world, const FleetIndex::Impl& index) {
-  std::vector<Finding> out;
+namespace {
+
+std::tuple<std::string_view, std::string_view, std::string_view> place_of(const ObjectRef& object) {
+  return {object.kind, object.ns, object.name};
+}
+
+IdlePause pause_of_policy(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy) {
+  IdlePause out{policy_ref(policy), "is paused (spec.rollout.paused): edits are not rolled out",
+                fmt::format("gpu-sharing-operator rollout resume policy/{}", policy.meta.name)};
+  const auto nodes = index.policies.find(policy.meta.name);
+  if (nodes != index.policies.end() && nodes->second.total > 0) return out;
+  // The policies that govern its nodes roll edits out.
+  const std::string overlap = overlap_text(world, index, policy);
+  out.text =
+      fmt::format("is paused (spec.rollout.paused), and governs no node now{}{}", overlap.empty() ? "" : ": ", overlap);
+  return out;
+}
+
+// Of the ConfigMaps that plugins mount.
+std::vector<IdlePause> idle_config_map_pauses(const World& world, const FleetIndex::Impl& index) {
+  std::set<ObjectKey> mounted;
+  for (const PluginInstallation& installation : index.discovery.installations) {
+    const bool some_wait = std::ranges::any_of(index.profile_rollouts, [&](const auto& entry) {
+      return installation.has_id(entry.first.config_map) && entry.second.tally.of(Phase::pending) > 0;
+    });
+    if (!installation.config_map.empty() && !some_wait) mounted.insert(installation.config_map_key());
+  }
+  std::vector<IdlePause> out;
+  for (const ObjectKey& key : mounted) {
+    const ConfigMapPause pause = pause_of(world, index.record_or_null(), key);
+    if (pause == ConfigMapPause::none) continue;
+    out.push_back({{"v1", "ConfigMap", key.ns, key.name, ""},
+                   fmt::format("is paused (annotation {}{}): edits are not rolled out", kPausedAnnotation,
+                               pause == ConfigMapPause::record ? " of a deleted one of this name" : ""),
+                   "gpu-sharing-operator rollout resume"});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<IdlePause> idle_pauses(const World& world, const FleetIndex::Impl& index) {
+  std::vector<IdlePause> out = idle_config_map_pauses(world, index);
   for (const auto& [key, policy] : world.policies.all()) {
     const auto nodes = index.policies.find(policy->meta.name);
     const bool some_wait = nodes != index.policies.end() && nodes->second.of(Phase::pending) > 0;
-    if (!policy->rollout.paused || some_wait) continue;
-    out.push_back({Severity::info, policy_ref(*policy), "PolicyPaused",
-                   fmt::format("the policy {}. To resume: `gpu-sharing-operator rollout resume policy/{}`", kIsPaused,
-                               policy->meta.name)});
+    if (policy->rollout.paused && !some_wait) out.push_back(pause_of_policy(world, index, *policy));
+  }
+  std::ranges::sort(out, {}, [](const IdlePause& pause) { return place_of(pause.object); });
+  return out;
+}
+
+std::vector<Finding> idle_pause_findings(const World& world, const FleetIndex::Impl& index) {
+  std::vector<Finding> out;
+  for (IdlePause& pause : idle_pauses(world, index)) {
+    const bool is_policy = pause.object.kind == "SharingPolicy";
+    std::string message =
+        fmt::format("the {} {}. To resume: `{}`", is_policy ? "policy" : "ConfigMap", pause.text, pause.resume);
+    out.push_back(
+        {Severity::info, std::move(pause.object), is_policy ? "PolicyPaused" : "ConfigMapPaused", std::move(message)});
+  }
+  return out;
+}
+
+std::vector<Finding> undecided_overlaps(const World& world, const FleetIndex::Impl& index) {
+  std::vector<Finding> out;
+  for (const auto& [key, policy] : world.policies.all()) {
+    const std::string& name = policy->meta.name;
+    bool undecided = false;
+    for (auto it = index.overlaps.lower_bound({name, ""}); it != index.overlaps.end() && it->first.first == name; ++it)
+      undecided = undecided || index.policy(world, it->first.second).priority == policy->priority;
+    if (!undecided) continue;
+    out.push_back({Severity::info, policy_ref(*policy), std::string(kPolicyOverlap),
+                   fmt::format("another policy has the same spec.priority ({}) and selects the same nodes; {}. To "
+                               "decide which one governs, give them different priorities",
+                               policy->priority, overlap_text(world, index, *policy))});
   }
   std::ranges::sort(out, {}, [](const Finding& finding) { return finding.object.name; });
   return out;

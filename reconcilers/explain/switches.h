@@ -1,8 +1,9 @@
-// Switches that people have set, and that nothing else shows: those without a value, and pauses that stop no node yet.
-// Pure functions.
+// What people have set and nothing else shows: switches without a value, pauses that stop no node yet, and policies of
+// equal priority for the same nodes. Pure functions.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,11 +21,20 @@ namespace gso {
 // For all Nodes, and for the ConfigMaps that plugins mount; sorted by kind and name.
 [[nodiscard]] std::vector<Finding> ignored_switches(const World& world);
 
-// Behind "the policy ".
-inline constexpr std::string_view kIsPaused = "is paused (spec.rollout.paused): edits are not rolled out";
+// A pause of a policy, or of a ConfigMap that a plugin mounts, while no node waits for its end: no rollout and no node
+// shows that the next edit will not be rolled out.
+struct IdlePause {
+  ObjectRef object;
+  std::string text;    // Behind "the policy " or "the ConfigMap ".
+  std::string resume;  // The command that ends it.
+};
+// Sorted by kind and name.
+[[nodiscard]] std::vector<IdlePause> idle_pauses(const World& world, const FleetIndex::Impl& index);
+// The same for information: PolicyPaused, ConfigMapPaused.
+[[nodiscard]] std::vector<Finding> idle_pause_findings(const World& world, const FleetIndex::Impl& index);
 
-// Policies that are paused while all of their nodes run what they should: no rollout and no node shows that the next
-// edit will not be rolled out. For information, PolicyPaused; sorted by name.
-[[nodiscard]] std::vector<Finding> idle_pauses(const World& world, const FleetIndex::Impl& index);
+// Policies that select nodes which another policy of the same priority governs: which one does was not decided by a
+// number that somebody chose. For information, PolicyOverlap; sorted by name.
+[[nodiscard]] std::vector<Finding> undecided_overlaps(const World& world, const FleetIndex::Impl& index);
 
 }  // namespace gso

@@ -74,9 +74,13 @@ std::string closed_by_pause_of(const SharingPolicy& policy) {
 
 Pause pause_above(const RolloutView& rollout) {
   const Pass& pass = rollout.pass;
-  if (std::string why = closed_by_pause_of(rollout.policy); !why.empty()) return {PausedBy::policy, std::move(why)};
   const ObjectKey config_map = rollout.installation.config_map_key();
   const ConfigMapPause pause = pause_of(pass.s.world, pass.index.record_or_null(), config_map);
+  if (std::string why = closed_by_pause_of(rollout.policy); !why.empty()) {
+    // Who resumes the policy must know that this alone starts no node.
+    if (pause != ConfigMapPause::none) why += ", and " + describe(pause, config_map);
+    return {PausedBy::policy, std::move(why)};
+  }
   if (pause == ConfigMapPause::none) return {};
   return {PausedBy::config_map, describe(pause, config_map)};
 }

@@ -164,16 +164,21 @@ std::string_view why_it_governs(const SharingPolicy& winner, const SharingPolicy
 
 }  // namespace
 
-std::optional<StatusCondition> overlapped_of(const Pass& pass, const PolicySum& sum, const nlohmann::json& before) {
-  const std::string& name = sum.policy->meta.name;
-  std::string message;
-  for (auto it = pass.index.overlaps.lower_bound({name, ""}); it != pass.index.overlaps.end(); ++it) {
+std::string overlap_text(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy) {
+  const std::string& name = policy.meta.name;
+  std::string out;
+  for (auto it = index.overlaps.lower_bound({name, ""}); it != index.overlaps.end(); ++it) {
     const auto& [loser, winner] = it->first;
     if (loser != name) break;
-    const SharingPolicy& other = pass.index.policy(pass.s.world, winner);
-    message += fmt::format("{}{} of the selected nodes {} governed by policy {}: {}", message.empty() ? "" : "; ",
-                           it->second, it->second == 1 ? "is" : "are", winner, why_it_governs(other, *sum.policy));
+    const SharingPolicy& other = index.policy(world, winner);
+    out += fmt::format("{}{} of the selected nodes {} governed by policy {}: {}", out.empty() ? "" : "; ", it->second,
+                       it->second == 1 ? "is" : "are", winner, why_it_governs(other, policy));
   }
+  return out;
+}
+
+std::optional<StatusCondition> overlapped_of(const Pass& pass, const PolicySum& sum, const nlohmann::json& before) {
+  const std::string message = overlap_text(pass.s.world, pass.index, *sum.policy);
   if (!message.empty()) return StatusCondition{"Overlapped", true, std::string(kPolicyOverlap), message};
   if (condition_in(before, "Overlapped").is_null()) return std::nullopt;
   return StatusCondition{"Overlapped", false, "NoOverlap", "no other policy governs a node that this one selects"};

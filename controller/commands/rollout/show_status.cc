@@ -139,20 +139,26 @@ class WrappedOutput {
   std::ostringstream text_;
 };
 
-// Of policies without a rollout or a wait that is shown: what they say of it includes the pause.
+// Of ConfigMaps, and of policies without a rollout or a wait that is shown: what they say of it includes the pause.
 void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const std::vector<RolloutFacts>& shown,
                        const std::vector<PolicyWait>& waiting) {
   const std::optional<std::string> policy = policy_of(call.options.name);
   if (!call.options.name.empty() && !policy) return;
-  for (const Finding& pause : idle_pauses(call.world, index.impl())) {
+  for (const IdlePause& pause : idle_pauses(call.world, index.impl())) {
     const std::string& name = pause.object.name;
+    if (pause.object.kind == "ConfigMap") {
+      if (policy) continue;
+      print_line(*call.out, "ConfigMap {} {}", k8s::to_string(k8s::ObjectKey{pause.object.ns, name}), pause.text);
+      print_line(*call.out, "  next: {}", pause.resume);
+      continue;
+    }
     const bool has_rollout =
         std::ranges::any_of(shown, [&](const RolloutFacts& facts) { return facts.rollout->policy == name; });
     const bool is_said = std::ranges::any_of(
         waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.reason == reason_of(Gate::paused); });
     if (has_rollout || is_said || (policy && name != *policy)) continue;
-    print_line(*call.out, "policy {} {}", name, kIsPaused);
-    print_line(*call.out, "  next: gpu-sharing-operator rollout resume policy/{}", name);
+    print_line(*call.out, "policy {} {}", name, pause.text);
+    print_line(*call.out, "  next: {}", pause.resume);
   }
 }
 

@@ -160,6 +160,12 @@ asio::awaitable<int> annotate_config_maps(RolloutCall* call, Mounted mounted, bo
   co_return 0;
 }
 
+// Of a pause that no operator applies now: when it takes effect, and how it is undone.
+void print_pause_without_operator(const RolloutCall& call, std::string_view resume) {
+  if (!call.no_operator) return;
+  *call.out << fmt::format("  it takes effect when an operator runs. To undo it: {}\n", resume);
+}
+
 // What a `resume` of a policy leaves paused; empty: nothing.
 std::string paused_too(const RolloutCall& call) {
   const Mounted paused = paused_config_maps(call);
@@ -190,9 +196,11 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
   const bool done = co_await patch_sharing_object(call, resources::sharing_policies, name, body);
   if (!done) co_return 2;
   *call->out << fmt::format("policy {}: {}\n", name, pause ? "paused: no further node starts" : "resumed");
+  const std::string resume = fmt::format("gpu-sharing-operator rollout resume policy/{}", name);
+  if (pause) print_pause_without_operator(*call, resume);
   // Who has named no policy does not know which one to resume.
-  if (pause && call->options.name.empty())
-    *call->out << fmt::format("  to resume it: gpu-sharing-operator rollout resume policy/{}\n", name);
+  if (pause && !call->no_operator && call->options.name.empty())
+    *call->out << fmt::format("  to resume it: {}\n", resume);
   if (!too.empty()) *call->out << "  " << too << "\n";
   co_return 0;
 }
@@ -297,7 +305,15 @@ asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
         policy ? "SharingPolicy" : "SharingRollout", policy.value_or(call->options.name), first_names(names),
         pause ? "pause" : "resume", pause ? "pauses" : "resumes"));
   }
-  const int code = co_await annotate_config_maps(call, *mounted, pause);
+  Mounted meant = *mounted;
+  if (!pause) {
+    // The others have nothing that could be removed.
+    std::erase_if(meant.keys,
+                  [&](const k8s::ObjectKey& key) { return meant.pause(call->world, key) == ConfigMapPause::none; });
+    if (meant.keys.empty()) *call->out << "No ConfigMap that a device plugin mounts is paused\n";
+  }
+  const int code = co_await annotate_config_maps(call, meant, pause);
+  if (pause && code == 0) print_pause_without_operator(*call, "gpu-sharing-operator rollout resume");
   co_return code;
 }
 
@@ -341,6 +357,8 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     const bool done = co_await patch_sharing_object(call, resources::sharing_rollouts, name, body);
     if (!done) co_return 2;
     *call->out << fmt::format("{}: {}\n", name, wanted.done);
+    if (verb == RolloutOptions::Verb::pause)
+      print_pause_without_operator(*call, "gpu-sharing-operator rollout resume " + name);
     const std::string stopped = resumes ? still_stopped(*call, paused, *facts.rollout) : std::string();
     if (!stopped.empty()) *call->out << "  " << stopped << "\n";
   }

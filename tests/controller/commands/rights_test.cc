@@ -403,7 +403,15 @@ TEST_F(OurClusterWithoutCrds, WithoutCrdsAPauseIsSaidOnceForEachConfigMap) {
   RolloutOptions options;
   options.verb = RolloutOptions::Verb::pause;
   EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 0) << err.str();
-  EXPECT_EQ(out.str(), "ConfigMap gpu-operator/mps-config: paused (gpusharing.dev/paused)\n");
+  const std::string undo = "  it takes effect when an operator runs. To undo it: gpu-sharing-operator rollout resume\n";
+  EXPECT_EQ(out.str(), "ConfigMap gpu-operator/mps-config: paused (gpusharing.dev/paused)\n" + undo);
+  for (const char* said : {"ConfigMap gpu-operator/mps-config: resumed (gpusharing.dev/paused)\n",
+                           "No ConfigMap that a device plugin mounts is paused\n"}) {
+    out.str("");
+    options.verb = RolloutOptions::Verb::resume;
+    EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 0);
+    EXPECT_EQ(out.str(), said);
+  }
 }
 
 }  // namespace

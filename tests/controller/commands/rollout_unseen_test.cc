@@ -188,6 +188,36 @@ TEST_F(UnseenChange, APauseThatStopsNoNodeIsShown) {
   EXPECT_EQ(out.str(), "No rollout is in progress.\n");
 }
 
+TEST_F(UnseenChange, APauseOfTheConfigMapThatStopsNoNodeIsShownBesideThatOfAPolicy) {
+  record_gpu_1(target());
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+        R"({"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}})");
+  ASSERT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(out.str(),
+            "No rollout is in progress.\n"
+            "ConfigMap gpu-operator/mps-config is paused (annotation gpusharing.dev/paused): edits are not rolled out\n"
+            "  next: gpu-sharing-operator rollout resume\n"
+            "policy default is paused (spec.rollout.paused): edits are not rolled out\n"
+            "  next: gpu-sharing-operator rollout resume policy/default\n");
+}
+
+// The policies that govern its nodes roll edits out, whatever this one says.
+TEST_F(UnseenChange, APausedPolicyThatGovernsNoNodeHoldsNoEdit) {
+  record_gpu_1(target());
+  const char* policies = "/apis/gpusharing.dev/v1alpha1/sharingpolicies";
+  post(policies, policy("team-x", R"({"priority":5})"));
+  post(policies, policy("team-y", R"({"priority":5,"rollout":{"paused":true}})"));
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("policy team-y is paused (spec.rollout.paused), and governs no node now: 1 of the "
+                                   "selected nodes is governed by policy team-x: "));
+  EXPECT_THAT(out.str(), Not(HasSubstr("edits are not rolled out")));
+  std::ostringstream text;
+  (void)sim.run(audit_cluster(&client, &sim.clock, {}, PlannerSettings(), &text, &err));
+  EXPECT_THAT(text.str(), HasSubstr("info PolicyOverlap: another policy has the same spec.priority (5) and selects the "
+                                    "same nodes; 1 of the selected nodes is governed by policy team-x: "));
+}
+
 // Where else a person looks while nothing is rolled out.
 TEST_F(UnseenChange, APauseThatStopsNoNodeIsNamedByTheOtherLooksToo) {
   record_gpu_1(target());
@@ -213,6 +243,12 @@ TEST_F(UnseenChange, APauseThatStopsNoNodeIsNamedByTheOtherLooksToo) {
   ASSERT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
   for (const std::string& text : looks()) EXPECT_THAT(text, HasSubstr(said));
   EXPECT_THAT(looks().back(), HasSubstr("note    SharingPolicy default: "));
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+        R"({"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}})");
+  for (const std::string& text : looks())
+    EXPECT_THAT(text, HasSubstr("the ConfigMap is paused (annotation gpusharing.dev/paused): edits are not rolled out. "
+                                "To resume: `gpu-sharing-operator rollout resume`"));
+  EXPECT_THAT(looks().back(), HasSubstr("note    ConfigMap gpu-operator/mps-config: "));
 }
 
 // The nodes that it has left in a change go on with the revision that took its place.

@@ -140,6 +140,12 @@ TEST(ExplainNode, ANodeThatWaitsForAPersonNamesTheCommandOfThatPerson) {
   (void)fleet.tick();
   ASSERT_EQ(explained(fleet).shown.state, "Pending");
   EXPECT_EQ(explained(fleet).next, "gpu-sharing-operator rollout resume policy/default");
+  fleet.annotate_config_map("gpusharing.dev/paused", "true");
+  EXPECT_THAT(explained(fleet).shown.message,
+              AllOf(HasSubstr("spec.rollout.paused of the policy is set, and ConfigMap "),
+                    HasSubstr(" has the annotation gpusharing.dev/paused")))
+      << "a resume of the policy alone starts no node";
+  fleet.annotate_config_map("gpusharing.dev/paused", std::nullopt);
   fleet.policy(
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {mode: Approve}\n");
   EXPECT_EQ(explained(fleet).next, "gpu-sharing-operator rollout approve policy/default");
