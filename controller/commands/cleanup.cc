@@ -55,6 +55,9 @@ struct CleanupRun {
   std::size_t done = 0;
   std::vector<std::string> kept;
   std::vector<std::string> removed;  // Record and Lease.
+  bool lease_was_there = false;      // Else it is the one that this run has created.
+  std::size_t policies = 0;          // They stay, as the rollouts.
+  std::size_t rollouts = 0;
   int fail(int code, std::string_view why) const {
     print_line(*err, "gpu-sharing-operator cleanup: {}", why);
     return code;
@@ -144,6 +147,8 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
   World world;
   const k8s::Result<void> read = co_await read_cleanup_objects(run->client, &world);
   if (!read) co_return std::unexpected(read.error());
+  run->policies = world.policies.size();
+  run->rollouts = world.rollouts.size();
   FleetIndex index;
   index.refresh(world, run->settings);
   const std::set<std::string> candidates = nodes_to_revert(world, index);
@@ -200,7 +205,8 @@ asio::awaitable<bool> remove(CleanupRun* run, k8s::Gvr gvr, std::string name) {
     const k8s::WriteOptions options = under_lease(run);
     removed = co_await run->client->remove(gvr, key, preconditions, options);
   }
-  if (removed) run->removed.push_back(what);
+  const bool is_own = gvr == resources::leases && !run->lease_was_there;
+  if (removed && !is_own) run->removed.push_back(what);
   if (removed || removed.error().reason == k8s::Reason::not_found) co_return true;
   (void)run->fail(kFailed, removed.error().message);
   co_return false;
@@ -215,6 +221,14 @@ asio::awaitable<bool> remove_record(CleanupRun* run) {
     all = all && removed;
   }
   co_return all;
+}
+
+// Before this run takes it: an election creates the Lease where there is none.
+asio::awaitable<bool> has_lease(CleanupRun* run) {
+  const k8s::ObjectKey key{run->settings.operator_namespace, run->options.lease_name};
+  const k8s::CallOptions call;
+  const k8s::Result<std::string> there = co_await run->client->get(resources::leases, key, call);
+  co_return there.has_value() || there.error().reason != k8s::Reason::not_found;
 }
 
 // The record and the Lease, as a dry run names them.
@@ -239,6 +253,14 @@ void report(const CleanupRun& run) {
   for (const std::string& text : run.removed)
     print_line(*run.out, "{}: {}", text, run.cleanup.dry_run ? "would be removed" : "removed");
   for (const std::string& text : kept) print_line(*run.out, "kept: {}", text);
+  if (run.policies + run.rollouts > 0) {
+    print_line(
+        *run.out,
+        "SharingPolicies ({}) and SharingRollouts ({}) stay, with their CRDs: an operator that is installed again "
+        "applies them. To delete them all: kubectl delete crd sharingpolicies.gpusharing.dev "
+        "sharingrollouts.gpusharing.dev",
+        run.policies, run.rollouts);
+  }
   *run.out << fmt::format("{} {}{}\n", counted(run.done, "object"),
                           run.cleanup.dry_run ? "would be changed" : "changed",
                           run.removed.empty() ? "" : fmt::format(", {} removed", run.removed.size()));
@@ -267,6 +289,7 @@ asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, 
   run.out = out;
   run.err = err;
   int code = 0;
+  run.lease_was_there = co_await has_lease(&run);
   if (cleanup.dry_run) {
     code = co_await clean(&run);
     if (code != 0) co_return code;

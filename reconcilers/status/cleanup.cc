@@ -76,10 +76,15 @@ class Leaving {
     for (const auto& [what, nodes] : retained_) {
       const auto& [label, value, policy] = what;
       const std::string key = is_managed_key(value) ? retained_key(value, unread) : std::string();
-      out.kept.push_back(fmt::format(
-          "label {}={} of policy {} is kept on {} {}: {}{}. `kubectl get nodes --selector {}={}` lists all of them",
-          label, value, policy, nodes.size(), nodes.size() == 1 ? "node" : "nodes", first_names(nodes), key, label,
-          value));
+      // The selector matches what people have labelled as well: it is named only where names are left out.
+      const std::string rest =
+          nodes.size() <= kMostNames
+              ? std::string()
+              : fmt::format(". `kubectl get nodes --selector {}={}` lists them, and others that people gave that label",
+                            label, value);
+      out.kept.push_back(fmt::format("label {}={} of policy {} is kept on {} {}: {}{}{}", label, value, policy,
+                                     nodes.size(), nodes.size() == 1 ? "node" : "nodes", first_names(nodes), key,
+                                     rest));
     }
   }
 

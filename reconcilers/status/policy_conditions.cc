@@ -80,7 +80,8 @@ StatusCondition standing_condition(const PolicySum& sum) {
 StatusCondition left_mid_change_condition(const PolicySum& sum) {
   return {"Progressing", false, std::string(kObserve),
           fmt::format("mid-change and not continued (drained nodes stay cordoned): {}; the operator runs with max-mode "
-                      "Observe. To finish the changes, set max-mode Enforce; to revert everything, run `cleanup`",
+                      "Observe. To finish the changes, set max-mode Enforce. `cleanup` uncordons the nodes and removes "
+                      "the operator's marks; nodes keep what they run",
                       join_names(sum.left_mid_change))};
 }
 

@@ -90,10 +90,16 @@ TEST_F(CleanupCommand, TakesEverythingBackAndLeavesNeitherLeaseNorRecord) {
 }
 
 TEST_F(CleanupCommand, ASecondTimeIsHarmless) {
+  lease_of("gone", "2025-01-01T00:00:00.000000Z");
   EXPECT_EQ(run(), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("Lease gpu-sharing-operator/gpu-sharing-operator: removed\n"));
   EXPECT_EQ(run(), 0) << err.str();
   expect_clean();
-  EXPECT_THAT(out.str(), HasSubstr("0 objects changed"));
+  EXPECT_EQ(out.str(),
+            "SharingPolicies (1) and SharingRollouts (0) stay, with their CRDs: an operator that is installed again "
+            "applies them. To delete them all: kubectl delete crd sharingpolicies.gpusharing.dev "
+            "sharingrollouts.gpusharing.dev\n0 objects changed\n")
+      << "the Lease is that of this run";
 }
 
 TEST_F(CleanupCommand, ALeaderThatIsGoneIsWaitedOut) {
