@@ -198,7 +198,13 @@ std::string create_command(const World& world, const FleetIndex::Impl& index, co
   if (keys.empty()) keys.insert("KEY");
   std::string out = fmt::format("kubectl create configmap {} --namespace {}", config_map.name, config_map.ns);
   for (const std::string& key : keys) out += fmt::format(" --from-file={0}={0}.yaml", key);
-  return out + "  # with the profile of each key in its file";
+  const std::string id = k8s::to_string(config_map);
+  const auto has_text = [&](const std::string& key) { return has_earlier_text(world, index, id, key); };
+  const auto recorded = world.policies_served ? std::ranges::count_if(keys, has_text) : 0;
+  return fmt::format("{}  # with the profile of each key in its file{}", out,
+                     recorded == 0   ? ""
+                     : recorded == 1 ? "; `gpu-sharing-operator rollout undo` prints the recorded text"
+                                     : "; `gpu-sharing-operator rollout history NAME` prints the text of a rollout");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/config_map_write.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/node_write.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/node/served_afterwards.h"
@@ -233,13 +234,21 @@ k8s::Result<void> apply_given(World& world, const PlannerSettings& settings, con
     return installation.config_map_key() == given.config_map;
   });
   const ConfigMap* present = world.configmaps.find(given.config_map);
-  if (!mounted || present == nullptr) {
-    std::string known;
-    for (const PluginInstallation& installation : installations)
-      known += (known.empty() ? "" : ", ") + installation.id();
+  if (!mounted) {
+    std::set<std::string> ids;  // Several installations can mount one.
+    for (const PluginInstallation& installation : installations) ids.insert(installation.id());
+    const std::vector<std::string> known(ids.begin(), ids.end());
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("no device plugin mounts ConfigMap {}; they mount {}",
-                                 k8s::to_string(given.config_map), known.empty() ? "none" : known));
+                                 k8s::to_string(given.config_map), known.empty() ? "none" : first_names(known)));
+  }
+  if (present == nullptr) {
+    return k8s::fail(
+        k8s::Reason::invalid,
+        fmt::format("ConfigMap {} does not exist, and a device plugin mounts it. Create it again first: "
+                    "`gpu-sharing-operator audit` has the command, and `gpu-sharing-operator rollout undo` "
+                    "prints the recorded text of a key",
+                    k8s::to_string(given.config_map)));
   }
   if (present->immutable) {
     return k8s::fail(k8s::Reason::invalid, fmt::format("ConfigMap {} is immutable", k8s::to_string(given.config_map)));

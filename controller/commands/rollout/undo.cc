@@ -205,6 +205,14 @@ void print_text(const RolloutCall& call, const Undo& undo) {
       undo.config_map, undo.revision, undo.why, undo.text, undo.text.ends_with('\n') ? "" : "\n");
 }
 
+// What else the key could go back to. `out` is stderr where the text itself goes to stdout: that is put into a file.
+void print_others(const Undo& undo, std::ostream& out) {
+  for (const auto& [revision, why] : undo.others) {
+    out << fmt::format("instead: gpu-sharing-operator rollout undo --to-revision {0}  # goes to {0} ({1})\n", revision,
+                       why);
+  }
+}
+
 // The command without --dry-run, for whoever likes what it would do.
 void print_how_to_undo(const RolloutCall& call, bool is_inline, std::string_view pauses) {
   std::string again = "gpu-sharing-operator rollout undo";
@@ -282,6 +290,7 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
     const std::string pauses = what_is_paused(*call, undo);  // The preview changes what the call has read.
     code = co_await preview_undo(call, undo, text);
     if (code == 0 && !call->options.json) print_how_to_undo(*call, is_inline, pauses);
+    if (!is_inline && !asked && !call->options.json) print_others(undo, *call->out);
     co_return code;
   }
   if (is_inline) {
@@ -307,6 +316,7 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
   const bool paused = co_await pause(call, undo);
   if (!paused) co_return 2;
   print_text(*call, undo);
+  if (!asked) print_others(undo, *call->err);
   co_return 0;
 }
 

@@ -46,6 +46,14 @@ class UndoChoice {
     const k8s::Result<void> found = revision_.empty() ? k8s::Result<void>() : check_revision(*key);
     if (!found) return std::unexpected(found.error());
     choose_revision(out);
+    if (revision_.empty() && was_undone_already(*key, out.revision)) {
+      return k8s::fail(k8s::Reason::invalid,
+                       fmt::format("nothing to undo: {} holds {}, whose rollout is complete, and the rollout to {} was "
+                                   "given up before. To roll that out again: gpu-sharing-operator rollout undo "
+                                   "--to-revision {}",
+                                   in_words(*key), present_revision(*key), out.revision, out.revision));
+    }
+    find_others(out);
     out.is_last_verified =
         record_ != nullptr && !out.revision.empty() && record_->last_verified(key->first, key->second) == out.revision;
     out.text = text_on_record(world_, record_, out.config_map, out.revision);
@@ -215,6 +223,37 @@ class UndoChoice {
     if (present_revision(key) == revision_)
       return k8s::fail(k8s::Reason::invalid, fmt::format("{} already holds {}", in_words(key), revision_));
     return {};
+  }
+
+  // The last rollout of the key is complete and led to the present text, and that to `revision` came before it and did
+  // not end well: an undo would repeat what was undone.
+  [[nodiscard]] bool was_undone_already(const Key& key, const std::string& revision) const {
+    const auto is_of_key = [&](const RolloutFacts& facts) { return key_of(*facts.rollout) == key; };
+    const auto last = std::ranges::find_if(rollouts_, is_of_key);
+    if (last == rollouts_.end() || last->phase != "Completed" || last->rollout->to_revision != present_revision(key))
+      return false;
+    const auto given_up = std::ranges::find_if(rollouts_, [&](const RolloutFacts& facts) {
+      return is_of_key(facts) && facts.rollout->to_revision == revision;
+    });
+    return given_up != rollouts_.end() && given_up->finished() && given_up->phase != "Completed";
+  }
+
+  void find_others(Undo& out) const {
+    constexpr std::size_t kMost = 3;
+    const Key key{out.config_map, out.key};
+    const std::string present = present_revision(key);
+    const auto add = [&](const std::string& revision, std::string_view why) {
+      const bool known = std::ranges::any_of(out.others, [&](const auto& other) { return other.first == revision; });
+      if (known || revision.empty() || revision == present || revision == out.revision || out.others.size() >= kMost)
+        return;
+      if (!text_on_record(world_, record_, out.config_map, revision).empty()) out.others.emplace_back(revision, why);
+    };
+    const std::string id = id_of(key);
+    if (record_ != nullptr && record_->verified.contains(id)) add(record_->verified.at(id), "verified last");
+    if (record_ != nullptr && record_->previous.contains(id)) add(record_->previous.at(id), "in use before that");
+    for (const RolloutFacts& facts : rollouts_) {
+      if (key_of(*facts.rollout) == key && facts.phase == "Completed") add(facts.rollout->to_revision, "completed");
+    }
   }
 
   void choose_revision(Undo& out) const {

@@ -271,6 +271,36 @@ TEST_F(Undo, OfATextThatStartedNoRolloutGoesBackToWhatTheNodesRun) {
   EXPECT_FALSE(spec_of("r").value("paused", false));
 }
 
+// An undo that is complete is not undone by the next one: that would roll out once more what was given up.
+TEST_F(Undo, RightAfterACompleteUndoThereIsNothingToUndo) {
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", R"({"status":{"phase":"Superseded"}})");
+  rollout("undone", "Superseded", "v1-1", "any", "version: v1 # good\n");
+  sim.clock.run_for(std::chrono::seconds(5));
+  const std::string present = ProfileCache().compile(text())->revision;
+  rollout("present", "Completed", present);
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/present/status",
+        R"({"status":{"startedAt":"2027-01-01T00:00:00Z"}})");
+  EXPECT_EQ(run(Verb::undo), 2);
+  EXPECT_THAT(err.str(), HasSubstr("nothing to undo: gpu-operator/mps-config key any holds " + present));
+  EXPECT_THAT(err.str(), HasSubstr("To roll that out again: gpu-sharing-operator rollout undo --to-revision v1-1\n"));
+}
+
+TEST_F(Undo, NamesWhatElseTheKeyCanGoBackTo) {
+  rollout("older", "Completed", "v1-0", "any", "version: v1 # older\n");
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(err.str(), HasSubstr("instead: gpu-sharing-operator rollout undo --to-revision v1-0  # goes to v1-0 "
+                                   "(completed)\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("instead:"))) << "it is the text for a file";
+}
+
+TEST_F(Undo, OfADeletedConfigMapSaysThatItDoesNotExist) {
+  (void)send(k8s::Method::del, "/api/v1/namespaces/gpu-operator/configmaps/mps-config", "", "");
+  options.dry_run = true;
+  EXPECT_EQ(run(Verb::undo), 2);
+  EXPECT_THAT(err.str(), HasSubstr("ConfigMap gpu-operator/mps-config does not exist, and a device plugin mounts it"));
+  EXPECT_THAT(err.str(), Not(HasSubstr("no device plugin mounts")));
+}
+
 TEST_F(Undo, OfAnInlineProfileToARevisionIsForItsPolicyToSay) {
   roll_out_inline_profile("own");
   options.to_revision = "v1-2";

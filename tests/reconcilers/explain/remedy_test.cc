@@ -43,6 +43,28 @@ TEST(Remedy, AConfigMapThatDoesNotExistIsCreatedWithTheKeysThatNodesUse) {
             "--from-file=t4=t4.yaml  # with the profile of each key in its file");
 }
 
+// The record outlives the ConfigMap.
+TEST(Remedy, AConfigMapThatDoesNotExistIsCreatedWithTheRecordedText) {
+  std::string manifests = cluster(kSliced, "", R"(nvidia.com/gpu: "0")");
+  const std::string name = "metadata: {name: plugin-config, ";
+  manifests.replace(manifests.find(name), name.size(), "metadata: {name: another, ");
+  Explained explained(manifests);
+  explained.world.policies_served = true;
+  SharingRollout rollout;
+  rollout.meta.name = "r";
+  rollout.config_map = "gpu-operator/plugin-config";
+  rollout.key = "any";
+  rollout.to_revision = "v1-1";
+  rollout.profile = "version: v1\n";
+  rollout.phase = "Completed";
+  explained.world.rollouts.apply(rollout);
+  explained.index.note_everything_changed();
+  explained.index.refresh(explained.world, explained.settings);
+  EXPECT_EQ(correct_key_command(explained.world, explained.index.impl(), {"gpu-operator", "plugin-config"}),
+            "kubectl create configmap plugin-config --namespace gpu-operator --from-file=any=any.yaml  # with the "
+            "profile of each key in its file; `gpu-sharing-operator rollout undo` prints the recorded text");
+}
+
 TEST(Remedy, APolicyThatEvictsIsNotToldToEvict) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
   const auto remedy = [&](WorkloadMode mode, bool bare) {
