@@ -111,7 +111,7 @@ void print_text(const NodeExplanation& e, std::size_t columns, std::ostream& out
   };
   fact("served by", e.provider);
   fact("plugin", e.plugin);
-  fact("policy", e.policy);
+  fact("policy", e.policy + (e.policy_is_gone ? " (deleted; its last spec still applies)" : ""));
   fact("profile", e.strategy.empty() || e.profile.empty() ? e.profile : fmt::format("{} ({})", e.profile, e.strategy));
   fact("profile source", e.source);
   const bool invalid = e.target == kInvalidRevision;

@@ -13,6 +13,8 @@
 #include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
@@ -95,7 +97,8 @@ std::vector<NodeRow> rows_of(const FleetStatus& status) {
     if (const std::string cordon = cordon_text(*node, a); !cordon.empty())
       shown.message += (shown.message.empty() ? "" : "; ") + cordon;
     if (!status.only.shows(shown.state, a == nullptr ? "" : a->policy.view(), node->meta.labels)) continue;
-    out.push_back({key.name, std::move(shown), gpus_of(*node), node.get(), a, slice_bars(*node)});
+    const bool gone = a != nullptr && policy_is_gone(status.world, status.index.impl(), a->policy.view());
+    out.push_back({key.name, std::move(shown), gpus_of(*node), node.get(), a, slice_bars(*node), gone});
   }
   std::ranges::sort(out, [&](const NodeRow& a, const NodeRow& b) {
     const int first = status.in_change_first ? a.rank() : 0;
@@ -139,9 +142,10 @@ std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, T
   std::vector<TextRow> rows{std::move(heading)};
   for (const NodeRow& node : nodes) {
     const NodeAssessment& a = node.assessment == nullptr ? none : *node.assessment;
-    TextRow row{node.name, node.shown.state, or_dash(a.policy.view()), or_dash(a.profile_ref.view())};
+    const std::string policy = or_dash(a.policy.view()) + (node.policy_is_gone ? " (deleted)" : "");
+    TextRow row{node.name, node.shown.state, policy, or_dash(a.profile_ref.view())};
     if (revisions) {
-      row.push_back(or_dash(shown_revision(a.loaded.revision.view())));
+      row.push_back(node.assessment == nullptr ? "-" : or_dash(shown_loaded_revision(*node.node, a)));
       row.push_back(or_dash(shown_revision(a.target.view())));
     }
     row.push_back(node.allocatable);

@@ -24,6 +24,7 @@ struct NodeRow {
   const Node* node = nullptr;
   const NodeAssessment* assessment = nullptr;  // Null: no plugin.
   std::vector<GpuBar> slices = {};             // Of a node whose GPUs are partitioned.
+  bool policy_is_gone = false;                 // The policy was deleted, and its last spec still governs the node.
   [[nodiscard]] bool in_trouble() const { return shown.state == "Failed" || shown.state.starts_with("Blocked"); }
   // The place on a screen that is too small for all: those that change come first, those with nothing to do last.
   [[nodiscard]] int rank() const {

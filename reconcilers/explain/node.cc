@@ -18,6 +18,7 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/root_causes.h"
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/foreign_text.h"
@@ -310,6 +311,17 @@ bool name_edit(const Snapshot& snapshot, const FleetIndex& index, Finding& findi
   return true;
 }
 
+// What ends the obstacle of the node, whose policy `out` has.
+std::string remedy_of_obstacle(const NodeAssessment& a, const NodeExplanation& out) {
+  if (!out.policy_is_gone || out.check != "PolicyKeyNotFound")
+    return std::string(a.blocked_by == nullptr ? remedy_of(a.reason) : a.blocked_by->remedy);
+  return fmt::format(
+      "SharingPolicy {} was deleted and its last spec still applies: create it again with a key that exists, or add "
+      "the "
+      "key to the ConfigMap",
+      out.policy);
+}
+
 }  // namespace
 
 std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
@@ -343,6 +355,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     out.provider = provider_of(installation);
     if (plugin != nullptr) out.plugin = fmt::format("{} {}", k8s::to_string(plugin->key), plugin->version.to_string());
     out.policy = a->policy.view();
+    out.policy_is_gone = policy_is_gone(snapshot.world, index.impl(), out.policy);
     out.profile = a->profile_ref.view();
     const bool unread = unknown && a->source == EffectiveKey::Source::error;
     if (a->phase != Phase::unmanaged && !unread) out.source = source_of(*node, *a, installation);
@@ -355,7 +368,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     out.target = a->target.view();
     if (a->is_blocked() && !unknown) {
       out.check = a->blocked_by == nullptr ? std::string_view() : a->blocked_by->code;
-      out.remedy = a->blocked_by == nullptr ? remedy_of(a->reason) : a->blocked_by->remedy;
+      out.remedy = remedy_of_obstacle(*a, out);
     }
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);

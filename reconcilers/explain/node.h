@@ -27,10 +27,11 @@ struct NodeExplanation {
   std::string provider;
   std::string plugin;  // "gpu-operator/nvidia-device-plugin-daemonset v0.17.1"
   std::string policy;
-  std::string profile;   // "<configmap>/<key>"
-  std::string source;    // Who chose it: "label nvidia.com/device-plugin.config=t4, written by policy p"
-  std::string strategy;  // "mps", with replicas: "mps, nvidia.com/gpu x 4"
-  std::string loaded;    // Revision, and how it is known: "v1-… (annotation)"
+  bool policy_is_gone = false;  // It was deleted, and its last spec still governs the node.
+  std::string profile;          // "<configmap>/<key>"
+  std::string source;           // Who chose it: "label nvidia.com/device-plugin.config=t4, written by policy p"
+  std::string strategy;         // "mps", with replicas: "mps, nvidia.com/gpu x 4"
+  std::string loaded;           // Revision, and how it is known: "v1-… (annotation)"
   std::string target;
   struct Row {
     std::string what;  // A label or resource.

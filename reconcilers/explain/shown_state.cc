@@ -67,6 +67,15 @@ std::string shown_revision(std::string_view revision) {
   return revision == kInvalidRevision ? "(invalid)" : std::string(revision);
 }
 
+bool loaded_text_is_unknown(const Node& node, const NodeAssessment& assessment) {
+  const bool serves = std::ranges::any_of(node.allocatable, [](const auto& entry) { return entry.second > 0; });
+  return serves && assessment.loaded.revision == kInvalidRevision;
+}
+
+std::string shown_loaded_revision(const Node& node, const NodeAssessment& assessment) {
+  return loaded_text_is_unknown(node, assessment) ? "(unknown)" : shown_revision(assessment.loaded.revision.view());
+}
+
 namespace {
 
 // Of the entry of a node that waits: for pods, and for nothing else.

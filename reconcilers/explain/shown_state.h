@@ -30,6 +30,11 @@ inline constexpr std::string_view kUnknown = "Unknown";
 [[nodiscard]] std::string state_note(std::string_view state, bool assumed, std::string_view operator_lease = {});
 // A revision for people: "(invalid)" for the revision that represents an invalid text (kInvalidRevision).
 [[nodiscard]] std::string shown_revision(std::string_view revision);
+// The same of what the node has loaded: a node that serves GPUs has loaded some valid text, "(unknown)", before the
+// operator saw an invalid one.
+[[nodiscard]] std::string shown_loaded_revision(const Node& node, const NodeAssessment& assessment);
+// The node has loaded a text that is not known, although the record has the invalid one of that time.
+[[nodiscard]] bool loaded_text_is_unknown(const Node& node, const NodeAssessment& assessment);
 // The pods that block a node in a change or at the back of the queue, with the text of the SharingRollout ("waits for
 // team/job-1"); empty if no pod blocks it, or the node is not among the first 50 listed there.
 [[nodiscard]] std::string blocking_pods_of(const World& world, std::string_view node);

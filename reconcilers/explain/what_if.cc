@@ -51,12 +51,13 @@ std::vector<Component> components_of(const Pass& pass, const std::string& node, 
 }
 
 // The node, its policy, and its profile before and after.
-NodeDifference revisions_of(const std::string& name, const NodeAssessment& a) {
+NodeDifference revisions_of(const World& world, const std::string& name, const NodeAssessment& a) {
   NodeDifference out;
   out.node = name;
   out.policy = a.policy.view();
   out.profile = a.profile_ref.view();
-  out.from = a.loaded.revision.view();
+  const Node* node = world.nodes.find(name);
+  if (node == nullptr || !loaded_text_is_unknown(*node, a)) out.from = a.loaded.revision.view();
   out.to = a.target.view();
   return out;
 }
@@ -64,7 +65,7 @@ NodeDifference revisions_of(const std::string& name, const NodeAssessment& a) {
 NodeDifference difference_of(const Pass& pass, const std::string& name, const NodeAssessment& a) {
   const Node& node = *pass.s.world.nodes.find(name);
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
-  NodeDifference out = revisions_of(name, a);
+  NodeDifference out = revisions_of(pass.s.world, name, a);
   out.cause = a.cause;
   out.transition = a.transition;
   out.workloads = rollout.workloads;
@@ -185,8 +186,8 @@ class BackedOut {
 };
 
 // Of a node that runs its target once it has left its change.
-NodeDifference leaving(const std::string& name, const NodeAssessment& a) {
-  NodeDifference out = revisions_of(name, a);
+NodeDifference leaving(const World& world, const std::string& name, const NodeAssessment& a) {
+  NodeDifference out = revisions_of(world, name, a);
   out.leaves = true;
   return out;
 }
@@ -208,7 +209,7 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
     const NodeAssessment* a = index.assessment(name);
     const bool same = a->loaded.revision == a->target && a->loaded.profile == a->profile_ref && !a->label;
     const bool settled = a->phase == Phase::up_to_date || a->phase == Phase::unmanaged || a->phase == Phase::unrecorded;
-    if (settled && backed_out.has(name)) out.push_back(leaving(name, *a));
+    if (settled && backed_out.has(name)) out.push_back(leaving(world, name, *a));
     if (settled || (same && !a->is_blocked() && a->phase != Phase::pending && !changes_course(*a))) continue;
     out.push_back(difference_of(pass, name, *a));
   }

@@ -1,4 +1,5 @@
 """Mode Observe says what it would do, also about a policy's own key."""
+from cluster.program import ask
 from scenario import CONFIG_LABEL, Cluster, expect, expect_that, fleet, numbered, scenario, ts
 
 
@@ -95,3 +96,11 @@ def a_policy_without_nodes_does_not_hide_a_deleted_one():
     ready = c.condition("default", "Ready")
     expect("reason", ready["reason"], "NoNodes")
     expect_that("team" in ready["message"] or "deleted" in ready["message"], "the deleted policy", ready)
+
+
+@scenario
+def a_deleted_policy_that_still_governs_is_called_deleted():
+    """A policy was deleted while it was paused and still governs four nodes: `explain` names it as deleted."""
+    c, _ = gone_with_a_stop(rollout={"paused": True})
+    said = ask(["explain", "n01", "-f", "-"], c.manifests()).stdout
+    expect_that("team (deleted; its last spec still applies)" in said, "that the policy was deleted", said)

@@ -218,6 +218,16 @@ TEST_F(UnseenChange, APausedPolicyThatGovernsNoNodeHoldsNoEdit) {
                                     "same nodes; 1 of the selected nodes is governed by policy team-x: "));
 }
 
+TEST_F(UnseenChange, ANodeThatADeletedPolicyGovernsIsShownWithThat) {
+  FleetRecord kept = record_with_gpu_1(target());
+  kept.policies["t4"] = gone_policy("t4", R"({"mode":"Observe","priority":5})", sim.clock.now());
+  record(print_head({kept}));
+  std::ostringstream text;
+  const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
+  (void)sim.run(status_on_cluster(&client, &sim.clock, OutputForm::text, {}, PlannerSettings(), lease, &text, &err));
+  EXPECT_THAT(text.str(), testing::ContainsRegex("gpu-1 +[^ ]+ +t4 [(]deleted[)] "));
+}
+
 // Where else a person looks while nothing is rolled out.
 TEST_F(UnseenChange, APauseThatStopsNoNodeIsNamedByTheOtherLooksToo) {
   record_gpu_1(target());

@@ -132,6 +132,16 @@ TEST(PodChoices, ANodeThatWaitsForPodsNamesWhatCanEndThatAndWhoDecidesIt) {
   EXPECT_THAT(explained(fleet).options, ElementsAre()) << "first somebody lifts the pause";
 }
 
+// The record has the text of the moment in which the operator first saw the node.
+TEST(ShownRevision, ANodeThatServesGpusHasLoadedSomeValidText) {
+  Node node;
+  NodeAssessment assessment;
+  assessment.loaded.revision = k8s::Interned(kInvalidRevision);
+  EXPECT_EQ(shown_loaded_revision(node, assessment), "(invalid)");
+  node.allocatable[k8s::Interned("nvidia.com/gpu")] = 4;
+  EXPECT_EQ(shown_loaded_revision(node, assessment), "(unknown)");
+}
+
 TEST(ExplainNode, ANodeThatWaitsForAPersonNamesTheCommandOfThatPerson) {
   FleetModel fleet(one_node("ts-4"));
   fleet.settle();
