@@ -33,7 +33,8 @@ constexpr VerbText kVerbs[] = {
     {Verb::resume, "resume", "Resume what was paused", kWhichRollout},
     {Verb::approve, "approve", "Approve a rollout of a policy in mode Approve", kWhichRollout},
     {Verb::abort, "abort",
-     "End a rollout permanently: nodes with a deleted pod finish, nodes that only wait are uncordoned, all others keep "
+     "End a rollout until `start`: nodes with a deleted pod finish, nodes that only wait are uncordoned, all others "
+     "keep "
      "what they run",
      kWhichRollout},
     {Verb::undo, "undo", "Revert to the last verified profile", kWhichRollout},
@@ -44,7 +45,9 @@ void add_diff(CLI::App& app, RolloutOptions& rollout) {
   app.add_option("-f,--file", rollout.file,
                  "ConfigMap or profile to compare with, - for stdin; by default what the cluster has now")
       ->type_name("FILE");
-  app.add_option("--key", rollout.key, "Key that a profile is for")->type_name("KEY");
+  app.add_option("--key", rollout.key,
+                 "Key that a profile is for, else the ConfigMap's only key, else the plugin's default key")
+      ->type_name("KEY");
   app.footer("Reads only. Exit status 1: the profile is invalid, or a key in use would be removed.");
 }
 

@@ -10,6 +10,7 @@
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/print_line.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -198,6 +199,19 @@ asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, Wal
   co_return co_await patch_sharing_object(call, resources::sharing_policies, policy, text);
 }
 
+// Keys whose text no plugin takes. True: some are.
+bool print_invalid_keys(const RolloutCall& call, const FleetIndex::Impl& index, const std::string& policy) {
+  bool any = false;
+  for (const auto& [key, profile_rollout] : index.profile_rollouts) {
+    if (key.policy != policy || target_of(profile_rollout) != kInvalidRevision) continue;
+    any = true;
+    print_line(*call.out,
+               "  {}: key {} of ConfigMap {} is invalid, and no node starts with it: gpu-sharing-operator audit",
+               kConfigInvalid, key.key, key.config_map);
+  }
+  return any;
+}
+
 // Nodes that wait for their turn start by themselves, or when what holds them ends.
 int say_nothing_to_start(RolloutCall& call, const FleetIndex& fleet, const std::string& policy) {
   const auto nodes = fleet.impl().policies.find(policy);
@@ -210,7 +224,7 @@ int say_nothing_to_start(RolloutCall& call, const FleetIndex& fleet, const std::
                              pending == 1 ? "1 node waits" : fmt::format("{} nodes wait", pending), policy);
   }
   print_what_holds(call, policy);
-  return 0;
+  return print_invalid_keys(call, fleet.impl(), policy) ? 1 : 0;
 }
 
 }  // namespace

@@ -180,6 +180,19 @@ std::string paused_too(const RolloutCall& call) {
                      fmt::join(names, ", "));
 }
 
+// "its rollout r is paused: `… rollout resume r`", of each that is; empty: none is.
+std::string rollouts_to_resume(const World& world, const std::string& policy) {
+  std::vector<std::string> out;
+  for (const RolloutFacts& facts : all_rollouts(world)) {
+    const SharingRollout& rollout = *facts.rollout;
+    const bool paused = rollout.policy == policy && rollout.paused && !facts.finished() && !facts.earlier_attempt;
+    if (paused)
+      out.push_back(
+          fmt::format("its rollout {0} is paused: `gpu-sharing-operator rollout resume {0}`", rollout.meta.name));
+  }
+  return fmt::format("{}", fmt::join(out, "; "));
+}
+
 asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool pause) {
   const SharingPolicy* policy = call->world.policies.find(name);
   if (policy == nullptr) co_return call->refuse(missing_policy(call->world, name));
@@ -189,8 +202,9 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
     co_return 0;
   }
   if (!pause && !policy->rollout.paused) {
-    co_return call->refuse(
-        fmt::format("policy {} is not paused by spec.rollout.paused{}{}", name, too.empty() ? "" : "; ", too));
+    const std::string rollouts = rollouts_to_resume(call->world, name);
+    co_return call->refuse(fmt::format("policy {} is not paused by spec.rollout.paused{}{}{}{}", name,
+                                       rollouts.empty() ? "" : "; ", rollouts, too.empty() ? "" : "; ", too));
   }
   const std::string body = Json{{"spec", {{"rollout", {{"paused", pause}}}}}}.dump();
   const bool done = co_await patch_sharing_object(call, resources::sharing_policies, name, body);

@@ -42,6 +42,7 @@ Outcome call(const std::vector<std::string>& arguments, const std::string& input
 TEST(CommandLine, AMisspeltWordIsNamedWithTheRightOne) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> table{
       {{"stauts"}, "unknown command 'stauts'; did you mean 'status'?"},
+      {{"rollout", "stat"}, "gpu-sharing-operator rollout: unknown command 'stat'; did you mean 'status'?"},
       {{"rollout", "pasue"}, "gpu-sharing-operator rollout: unknown command 'pasue'; did you mean 'pause'?"},
       {{"lint", "--hlep"}, "gpu-sharing-operator lint: unknown flag --hlep; did you mean '--help'?"},
       {{"lint", "-x"}, "gpu-sharing-operator lint: unknown flag -x."},

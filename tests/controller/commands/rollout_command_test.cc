@@ -345,6 +345,25 @@ TEST_F(RolloutCommand, AResumeLiftsThePauseOfAConfigMapAndSaysWhatElseIsPaused) 
                                    "paused. To resume it: gpu-sharing-operator rollout resume policy/default\n"));
 }
 
+TEST_F(RolloutCommand, AResumeOfThePolicyNamesItsRolloutThatIsPaused) {
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "Paused");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":true}})");
+  EXPECT_EQ(run(Verb::resume, "policy/default"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("policy default is not paused by spec.rollout.paused; its rollout r is paused: "
+                                   "`gpu-sharing-operator rollout resume r`\n"));
+}
+
+// A text that no plugin takes starts nothing, and says so.
+TEST_F(RolloutCommand, AStartOfAnInvalidProfileNamesTheKey) {
+  record_gpu_1(target());
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"any":"version: v1\nsharing: ["}})");
+  EXPECT_EQ(run(Verb::start), 1) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("Nothing to start: "));
+  EXPECT_THAT(out.str(),
+              HasSubstr("  ConfigInvalid: key any of ConfigMap gpu-operator/mps-config is invalid, and no node "
+                        "starts with it: gpu-sharing-operator audit\n"));
+}
+
 // --- without our CRDs
 
 TEST_F(OurClusterWithoutCrds, PauseAndResumeAreAnAnnotationOfTheConfigMap) {
