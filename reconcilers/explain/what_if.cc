@@ -87,6 +87,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
     if (changes_course(a) && !out.restarts.empty()) out.from = a.change->to;
   }
   if (a.phase != Phase::pending) return out;  // Its pods reload by themselves.
+  out.held = a.holder;
   out.restarts = restarted(pass, node, a);
   out.drain = drain_for(a, a.transition, rollout.workloads);
   out.cordon = rollout.cordon;

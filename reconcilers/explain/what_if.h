@@ -32,6 +32,7 @@ struct NodeDifference {
   std::map<std::string, std::int64_t> certainly_serves;  // At least that many, where the number of GPUs is not known.
   WorkloadMode workloads = WorkloadMode::wait_for_idle;
   std::string_view blocked;  // Why it would not be changed; with `message`.
+  std::string_view held;     // The holder that stops its start ("Held": a person); empty: none does.
   std::string message;
   // It is in a change now: `restarts` are the pods that are still to be replaced, or for another target than that of
   // the change those that must be replaced once more; `message`: the blocking pods.

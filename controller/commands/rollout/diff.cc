@@ -56,8 +56,11 @@ std::string what_happens(const NodeDifference& d) {
   if (!d.blocked.empty()) return fmt::format("Blocked({})", d.blocked);
   if (d.leaves) return "leaves its change";
   if (d.in_progress) return "in progress";
-  if (d.transition == Transition::none) return std::string(to_string(d.cause));
-  return fmt::format("{}, {}", to_string(d.cause), to_string(d.transition));
+  const std::string held = d.held.empty()    ? std::string()
+                           : d.held == kHeld ? "Held, "
+                                             : fmt::format("Held({}), ", d.held);
+  if (d.transition == Transition::none) return fmt::format("{}{}", held, to_string(d.cause));
+  return fmt::format("{}{}, {}", held, to_string(d.cause), to_string(d.transition));
 }
 
 // `reported`: the invalid text is reported elsewhere.
@@ -107,6 +110,8 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
                leaving.size() == 1 ? "leaves its change" : "leave their changes",
                leaving.size() == 1 ? "keeps what it runs" : "keep what they run");
   }
+  if (const auto held = std::ranges::count_if(all, [](const NodeDifference& d) { return !d.held.empty(); }); held > 0)
+    print_line(out, "{} of them {} held and would change only once that ends", held, held == 1 ? "is" : "are");
   if (stay > 0) out << fmt::format("{} node{} blocked and would not change\n", stay, stay == 1 ? " is" : "s are");
 }
 
@@ -162,6 +167,7 @@ Json to_json(const NodeDifference& d) {
           {"inTheWay", d.blocked_by_pods},
           {"inProgress", d.in_progress},
           {"leaves", d.leaves},
+          {"held", d.held},
           {"blocked", d.blocked},
           {"message", shown_message(d.message)}};
 }
@@ -181,6 +187,8 @@ struct Outcome {
   std::vector<std::string> left_alone;             // Drift from before the operator.
   std::map<std::string, NodeConsumers> consumers;  // Of nodes that are not changed while pods use them.
   std::optional<FirstStarts> first;                // `start`: which nodes come first.
+  std::set<std::string> given;                     // The profiles of the file, as "configmap/key".
+  std::vector<NodeDifference> without_file;        // What would change without it.
   bool unrecorded = false;                         // No record exists: the present state was taken as the baseline.
   ProfileCache texts;                              // Of revisions, those that are replaced included.
   std::vector<RevisionChange> changes;
@@ -188,6 +196,12 @@ struct Outcome {
   [[nodiscard]] bool wrong() const {
     const bool blocked = std::ranges::any_of(nodes, [](const auto& node) { return node.blocked == kConfigInvalid; });
     return blocked || !invalid.empty() || !dropped.empty();
+  }
+  // The node changes in the same way without the file, whose profiles are others.
+  [[nodiscard]] bool is_of_others(const NodeDifference& d) const {
+    return !given.contains(d.profile) && std::ranges::any_of(without_file, [&](const NodeDifference& other) {
+      return other.node == d.node && other.profile == d.profile && other.to == d.to;
+    });
   }
 };
 
@@ -209,6 +223,7 @@ k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
   out.invalid_keys = given->invalid_keys;
   out.dropped = dropped_keys(call.world, index, *given);
   for (const GivenText& text : given->maps) {
+    for (const auto& [key, value] : text.keys) out.given.insert(text.config_map.name + "/" + key);
     const k8s::Result<void> applied = apply_given(call.world, call.settings, text, now);
     if (!applied) return applied;
   }
@@ -251,6 +266,11 @@ void print(const RolloutCall& call, const Outcome& found) {
     std::ostringstream text;
     print_text(found.nodes, !found.invalid.empty(), found.first ? &*found.first : nullptr, columns, text);
     if (found.first) print_order(*found.first, text);
+    const auto others =
+        std::ranges::count_if(found.without_file, [&](const NodeDifference& d) { return found.is_of_others(d); });
+    if (others > 0)
+      print_line(text, "{} without this file and {} not listed. See: gpu-sharing-operator diff",
+                 others == 1 ? "1 node changes" : fmt::format("{} nodes change", others), others == 1 ? "is" : "are");
     for (const RevisionChange& change : found.changes) print_line(text, "{}", shown_message(describe(change)));
     for (const QuotaChange& quota : found.quotas)
       print_line(text, "{}", text_of(quota, found.offers.at(quota.resource)));
@@ -282,11 +302,14 @@ void print(const RolloutCall& call, const Outcome& found) {
 
 namespace {
 
-// Of the world as it is then. `policy`: of that one alone; empty: of all.
+// Of the world as it is then. `policy`: of that one alone; empty: of all. Those of `found->without_file` that a file
+// has nothing to do with are left out.
 asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::string policy, Outcome* found) {
   const k8s::WallTime now = call->clock->now();
   found->nodes = differences(call->world, call->settings, now);
-  std::erase_if(found->nodes, [&](const NodeDifference& d) { return !policy.empty() && d.policy != policy; });
+  std::erase_if(found->nodes, [&](const NodeDifference& d) {
+    return (!policy.empty() && d.policy != policy) || found->is_of_others(d);
+  });
   for (NodeDifference& difference : found->nodes) {
     if (difference.drain == Drain::nothing) continue;
     const k8s::CallOptions limits;
@@ -335,6 +358,8 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
   Outcome found;
   learn_present_texts(*call, found);
   if (!call->options.file.empty()) {
+    World present = call->world;
+    found.without_file = differences(present, call->settings, now);
     const k8s::Result<void> applied = apply(*call, now, found);
     if (!applied) co_return call->refuse(applied.error().message);
   }

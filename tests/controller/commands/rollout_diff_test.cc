@@ -111,6 +111,24 @@ TEST_F(RolloutCommand, DiffOfAnUnknownKeyIsUsageAndNamesTheKeysThereAre) {
   EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
 }
 
+// Another key's edit is on its way: a file for this key has no part in it.
+TEST_F(RolloutCommand, DiffOfAFileLeavesOutNodesThatChangeForAnotherKey) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"slices":"version: v1\n"}})");
+  options.verb = Verb::diff;
+  EXPECT_EQ(run_with(options), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("1 node would change"));
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/hold":"true"}}})");
+  EXPECT_EQ(run_with(options), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("gpu-1 .* Held, "));
+  EXPECT_THAT(out.str(), HasSubstr("\n1 of them is held and would change only once that ends\n"));
+  options.file = "-";
+  options.key = "slices";
+  EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("No node would change.\n1 node changes without this file and is not "
+                                             "listed. See: gpu-sharing-operator diff\n"));
+}
+
 TEST_F(RolloutCommand, DiffReportsAnInvalidTextOnceHoweverManyNodesItConcerns) {
   post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-2",
       "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}}})");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/explain/what_if.h"
+#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -63,6 +64,15 @@ TEST_F(WhatIf, EnteringMpsRestartsEveryNodeAndWaitsForWhoUsesIt) {
   EXPECT_TRUE(found[0].cordons);
   EXPECT_THAT(blocked_by_pods(found[0]), ElementsAre("jobs/job"));
   EXPECT_THAT(blocked_by_pods(found[1]), IsEmpty());
+}
+
+TEST_F(WhatIf, ANodeThatSomebodyHoldsSaysSo) {
+  fleet.annotate("n01", kHoldAnnotation, "true");
+  ASSERT_TRUE(give("any", "mps-4"));
+  const auto found = all();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].held, kHeld);
+  EXPECT_EQ(found[1].held, "");
 }
 
 TEST_F(WhatIf, GrowingTimeSlicingIsLiveAndNobodyIsInTheWay) {
