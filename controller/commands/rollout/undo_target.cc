@@ -225,8 +225,8 @@ class UndoChoice {
     return {};
   }
 
-  // The last rollout of the key is complete and led to the present text, and that to `revision` came before it and did
-  // not end well: an undo would repeat what was undone.
+  // The last rollout of the key is complete and led to the present text, and that to `revision` was stopped before it,
+  // as `undo` stops it: an undo would repeat what was undone.
   [[nodiscard]] bool was_undone_already(const Key& key, const std::string& revision) const {
     const auto is_of_key = [&](const RolloutFacts& facts) { return key_of(*facts.rollout) == key; };
     const auto last = std::ranges::find_if(rollouts_, is_of_key);
@@ -235,7 +235,9 @@ class UndoChoice {
     const auto given_up = std::ranges::find_if(rollouts_, [&](const RolloutFacts& facts) {
       return is_of_key(facts) && facts.rollout->to_revision == revision;
     });
-    return given_up != rollouts_.end() && given_up->finished() && given_up->phase != "Completed";
+    if (given_up == rollouts_.end() || !given_up->finished() || given_up->phase == "Completed") return false;
+    // Without that an edit has superseded it, and to go back to it is a wish.
+    return given_up->rollout->paused || given_up->rollout->aborted || given_up->undone() || given_up->went_wrong();
   }
 
   void find_others(Undo& out) const {
