@@ -25,6 +25,7 @@ struct ChangeWords {
   bool cordoned = false;         // The operator cordoned the node.
   std::set<std::string> guards;  // Autoscalers whose annotation the operator set: "cluster-autoscaler", "karpenter".
   bool failed = false;           // It did not verify.
+  bool served = true;            // The node served GPUs when the change began: written, and not read back.
   std::string retry;             // Value of the policy's retry annotation when the change failed; empty: none.
   friend bool operator==(const ChangeWords&, const ChangeWords&) = default;
 };

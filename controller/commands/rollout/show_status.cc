@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "controller/commands/rollout/left_failed.h"
 #include "controller/commands/rollout/unseen_changes.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
@@ -79,15 +80,13 @@ std::vector<RolloutFacts> unfinished_rollouts(const RolloutCall& call) {
 }
 
 Json empty_document(const RolloutCall& call) {
-  return {{"version", kRolloutJsonVersion},
-          {"operator", call.no_operator ? call.no_operator->field() : ""},
-          {"rollouts", Json::array()},
-          {"waiting", Json::array()},
-          {"incomplete", call.incomplete}};
+  return {{"version", kRolloutJsonVersion}, {"operator", call.no_operator ? call.no_operator->field() : ""},
+          {"rollouts", Json::array()},      {"waiting", Json::array()},
+          {"failed", Json::array()},        {"incomplete", call.incomplete}};
 }
 
 void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& reported, Json& document) {
-  const RolloutFacts facts = with_present_counts(reported, pass.index());
+  RolloutFacts facts = with_present_counts(reported, pass.index());
   const std::string estimate = estimate_of(call, facts);
   const SharingRollout& rollout = *facts.rollout;
   const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
@@ -98,6 +97,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   shown["inProgress"] = Json::array();
   for (const NodeStep& step : steps) shown["inProgress"].push_back({{"name", step.node}, {"step", step.step}});
   shown["next"] = outlook.next;
+  note_uncounted(pass.index(), facts.nodes);
   if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
 }
 
@@ -162,6 +162,12 @@ void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const s
   }
 }
 
+// Failed nodes are left, and nothing goes on: as --wait judges it.
+bool ends_failed(const RolloutCall& call, FleetIndex& index, const std::vector<LeftFailed>& failed) {
+  return !failed.empty() && wait_state(call.world, index, call.settings, call.clock->now(), call.options.name).is ==
+                                WaitState::Is::stopped;
+}
+
 }  // namespace
 
 int show_status(RolloutCall& call) {
@@ -175,20 +181,25 @@ int show_status(RolloutCall& call) {
     if (const std::string unknown = unknown_policy(call.world, call.options.name); !unknown.empty())
       return call.refuse(unknown);
   }
+  const std::optional<std::string> policy = policy_of(call.options.name);
+  std::vector<LeftFailed> failed =
+      named && !policy ? std::vector<LeftFailed>() : left_failed(pass, policy, shown, waiting);
+  const bool some_failed = ends_failed(call, index, failed);
   if (shown.empty() && named) {
     const RolloutChoice choice{call.options.name, true};
     const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
-    if (!any && waiting.empty()) return call.refuse(any.error().message);
+    if (!any && waiting.empty() && failed.empty()) return call.refuse(any.error().message);
     if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
-  const std::optional<std::string> policy = policy_of(call.options.name);
-  const bool wrong = has_stopped(call) || std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
+  leave_out_shown(failed, shown);
+  const bool wrong = some_failed || has_stopped(call) || std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
                      std::ranges::any_of(waiting, &PolicyWait::is_stopped) ||
                      ((!named || policy) && !stopped_rollout(pass, policy).empty());
   std::optional<WrappedOutput> text;
   if (!call.options.json) text.emplace(call);
   Json document = empty_document(call);
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
+  for (const LeftFailed& of_policy : failed) document["failed"].push_back(left_failed_json(of_policy));
   if (!call.options.json && call.no_operator) print_line(*call.out, "{}", call.no_operator->text());
   for (const RolloutFacts& facts : shown) show_rollout(call, pass, facts, document);
   if (call.options.json) {
@@ -203,6 +214,7 @@ int show_status(RolloutCall& call) {
   if (shown.empty() && !goes_on) *call.out << "No rollout is in progress.\n";
   for (std::size_t i = 0; i < waiting.size(); ++i)
     print_waiting(waiting[i], outlooks[i], !has_stopped(call), *call.out);
+  for (const LeftFailed& of_policy : failed) print_left_failed(of_policy, *call.out);
   print_idle_pauses(call, index, shown, waiting);
   return wrong ? 1 : 0;
 }

@@ -225,6 +225,9 @@ std::string look_at(ReadingPass& pass, const std::string& name, std::string_view
   return command;
 }
 
+// The most commands about nodes that are printed together.
+constexpr std::size_t kMostOfNodes = 6;
+
 // The commands about nodes, in their order; one that is the same for several nodes is there once, with their names.
 class NodeCommands {
  public:
@@ -263,7 +266,6 @@ class NodeCommands {
 }  // namespace
 
 std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, const RolloutOutlook& outlook) {
-  constexpr std::size_t kMostOfNodes = 6;
   const std::vector<NodeStep>& steps = outlook.steps;
   if (outlook.stop.is_set() && outlook.stop.resume.empty())
     return {};  // A retry is requested: what else is known ends.
@@ -280,6 +282,15 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
   if (!outlook.stop.is_set() && facts.advances())
     std::ranges::move(of_busy_nodes(pass, facts), std::back_inserter(out));
   std::ranges::move(of_failures(pass, facts), std::back_inserter(out));
+  return out;
+}
+
+std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view policy,
+                                           const std::vector<RolloutFacts::NodeRow>& nodes, bool retry) {
+  NodeCommands commands;
+  for (const RolloutFacts::NodeRow& row : nodes) commands.add(row.name, look_at(pass, row.name, row.reason));
+  std::vector<std::string> out = commands.lines(kMostOfNodes);
+  if (retry) out.push_back(retry_command(policy));
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/commands/rollout/view.h"
@@ -17,6 +18,11 @@ namespace gso {
 // `outlook`: its nodes in progress, and the stop that no operator has applied yet.
 [[nodiscard]] std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts,
                                                const RolloutOutlook& outlook);
+
+// Of failed nodes of the policy that no rollout under way names: what shows the cause of each, and then, with `retry`,
+// the one command that tries all of them again.
+[[nodiscard]] std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view policy,
+                                                         const std::vector<RolloutFacts::NodeRow>& nodes, bool retry);
 
 // Of a policy whose change has no rollout under way.
 [[nodiscard]] WaitOutlook outlook_of(ReadingPass& pass, const PolicyWait& wait);

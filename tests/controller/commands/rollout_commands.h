@@ -145,9 +145,10 @@ class RolloutCommand : public OurCluster {
     record.machines.set(machine_id(uid), gpu_1);
     return record;
   }
-  // The change of the node to its target has failed.
-  void fail(const std::string& node) {
+  // The change of the node to its target has failed. `served`: it served GPUs before.
+  void fail(const std::string& node, bool served = true) {
     test::ChangeWords change;
+    change.served = served;
     change.to = target();
     change.failed = true;
     const nlohmann::json meta{{"labels", {{"gpusharing.dev/state", "Failed"}}},

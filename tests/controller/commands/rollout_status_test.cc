@@ -56,6 +56,47 @@ TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) 
   EXPECT_EQ(document["rollouts"][0]["counts"]["updated"], 2);
 }
 
+// A rollout can end while a node is left that failed and does not count: nothing else names it.
+TEST_F(RolloutCommand, ANodeThatFailedAndIsLeftAfterItsRolloutIsNamedWithExitStatusOne) {
+  record_gpu_1("v1-0");
+  rollout("r", "Completed", target());
+  fail("gpu-1", false);
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/message":"no GPU after 10m"}}})");
+  const std::string said =
+      "policy default: 1 node failed, and is not tried again\n"
+      "  NODE   STATE   REASON              MESSAGE\n"
+      "  gpu-1  Failed  VerificationFailed  no GPU after 10m; not counted for maxFailures: it served no GPU before its "
+      "change\n"
+      "  next: gpu-sharing-operator explain gpu-1\n"
+      "  next: gpu-sharing-operator rollout start default  # retries all failed nodes, once the cause is fixed\n";
+  EXPECT_EQ(run(Verb::status), 1) << err.str();
+  EXPECT_EQ(out.str(), "No rollout is in progress.\n" + said);
+  EXPECT_EQ(run(Verb::status, "policy/default"), 1) << err.str();
+  EXPECT_THAT(out.str(), testing::EndsWith(said));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status), 1) << err.str();
+  const Json failed = Json::parse(out.str())["failed"];
+  ASSERT_EQ(failed.size(), 1U);
+  EXPECT_EQ(failed[0]["policy"], "default");
+  EXPECT_EQ(failed[0]["nodes"][0]["name"], "gpu-1");
+  EXPECT_EQ(failed[0]["next"].size(), 2U);
+}
+
+// While the rollout goes on, its table says why the failure does not stop it.
+TEST_F(RolloutCommand, AFailedNodeThatDoesNotCountSaysSoBesideItsMessage) {
+  record_gpu_1("v1-0");
+  rollout("r", "Progressing", target());
+  const Json node{{"name", "gpu-1"}, {"state", "Failed"}, {"reason", "VerificationFailed"}, {"message", "no GPU"}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+        Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
+  fail("gpu-1", false);
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), HasSubstr("  no GPU; not counted for maxFailures: it served no GPU before its change\n"));
+  fail("gpu-1");
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), HasSubstr("  no GPU\n"));
+}
+
 TEST_F(RolloutCommand, AChangeThatHasNoRolloutYetSaysWhatItWaitsFor) {
   const char* path = "/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status";
   const auto progressing = [&](const char* holds, const char* reason, const char* message) {
