@@ -176,7 +176,8 @@ void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
   }
 }
 
-void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, NodeExplanation& out) {
+void add_notes(ReadingPass& pass, const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
+               NodeExplanation& out) {
   const bool in_change = a != nullptr && a->in_change();
   if (!node.ready)
     out.notes.push_back(fmt::format("Node is NotReady: {}; uses 1 slot of maxUnavailable",
@@ -187,7 +188,9 @@ void add_notes(const FleetIndex::Impl& index, const Node& node, const NodeAssess
     std::string note = !is_cordoned_by_operator(node) ? "Cordoned by someone else, who must uncordon it"
                        : cordon.empty()               ? "Cordoned by the operator; uncordoned when the change finishes"
                                                       : "C" + cordon.substr(1);
-    out.notes.push_back(slot.empty() ? std::move(note) : note + "; " + slot);
+    if (!slot.empty())
+      note += fmt::format("; {}{}", slot, pass.is_in_the_way(node.meta.name) ? ", which other nodes wait for" : "");
+    out.notes.push_back(std::move(note));
   }
   if (a == nullptr) return;
   if (node.meta.annotations.contains(kDevicesAnnotation)) {
@@ -374,7 +377,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     add_operands(index.impl(), *a, out);
     if (a->setup != nullptr && !unknown) add_setup(*a->setup, out);
   }
-  add_notes(index.impl(), *node, a, out);
+  add_notes(pass, index.impl(), *node, a, out);
   add_consumers(snapshot, out);
   for (const Finding& finding : findings) {
     const bool mine = finding.object.kind == "Node" && finding.object.name == name;

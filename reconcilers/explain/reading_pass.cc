@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "reconcilers/explain/stop_command.h"
+#include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/reloads.h"
@@ -100,6 +101,21 @@ std::string ReadingPass::wait_of(const NodeAssessment& a) {
   const auto& of_group = rollout->waits().of_group;
   const auto group = of_group.find(std::string(a.product.view()));
   return group == of_group.end() ? std::string() : group->second;
+}
+
+bool ReadingPass::is_in_the_way(const std::string& node) {
+  const SlotHold hold = slot_hold(world(), pass_.index, node);
+  if (hold == SlotHold::none || hold == SlotHold::in_change || !pass_.index.record) return false;
+  const std::string named = fmt::format("{} ({})", node, describe(hold));
+  return std::ranges::any_of(pass_.index.profile_rollouts, [&](const auto& entry) {
+    const RolloutView* rollout = entry.second.tally.of(Phase::pending) == 0 ? nullptr : views_.find(entry.first);
+    if (rollout == nullptr) return false;
+    return std::ranges::any_of(entry.second.groups, [&](const auto& group) {
+      const auto& pending = group.second.pending;
+      const bool others = std::ranges::any_of(pending, [&](const auto& waits) { return waits.second != node; });
+      return others && rollout->exhausted(group.first).contains(named);
+    });
+  });
 }
 
 std::string ReadingPass::why_not_repaired(const std::string& node, const NodeAssessment& a) {

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
+#include <vector>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/node/node_change.h"
 
 namespace gso {
 
@@ -54,6 +57,24 @@ std::set<std::string> holders(const Index& index, const UnservedNodes& unserved,
   return names;
 }
 
+// The holders as the text names them: exhausted_budget().
+std::vector<std::string> named_holders(const Pass& pass, const std::set<std::string>& nodes) {
+  std::vector<std::string> out_of_service, changing;
+  for (const std::string& name : nodes) {
+    const SlotHold hold = slot_hold(pass.s.world, pass.index, name);
+    auto& names = hold == SlotHold::in_change ? changing : out_of_service;
+    names.push_back(fmt::format("{} ({})", name, describe(hold)));
+  }
+  if (out_of_service.empty()) return {nodes.begin(), nodes.end()};
+  std::ranges::move(changing, std::back_inserter(out_of_service));
+  return out_of_service;
+}
+
+// "1 of 1 slot", "2 of 1 slots"
+std::string slots_text(const Full& full) {
+  return fmt::format("{} of {} {}", full.busy, full.most, std::max(full.busy, full.most) == 1 ? "slot" : "slots");
+}
+
 // The names of a budget, and who holds its slots, for people.
 struct FullText {
   std::string what;  // "policy default (maxUnavailable)"
@@ -75,14 +96,50 @@ FullText text_of(const Pass& pass, const UnservedNodes& unserved, const RolloutK
              : product.empty() ? "the group of unknown product (maxUnavailablePerGroup)"
                                : fmt::format("group {} (maxUnavailablePerGroup)", product);
   if (start_now > 0) out.now = fmt::format("{} {} now", start_now, start_now == 1 ? "starts" : "start");
-  const std::string slots = fmt::format("{} of {}", full.busy, counted(full.most, "slot"));
-  out.held = out.nodes ? fmt::format("{} {} {}", first_names({nodes.begin(), nodes.end()}),
-                                     nodes.size() == 1 ? "holds" : "hold", slots)
+  out.held = out.nodes ? fmt::format("{} {} {}", first_names(named_holders(pass, nodes)),
+                                     nodes.size() == 1 ? "holds" : "hold", slots_text(full))
                        : fmt::format("{} of {} slots are in use", full.busy, full.most);
   return out;
 }
 
 }  // namespace
+
+SlotHold slot_hold(const World& world, const Index& index, const std::string& name) {
+  const Node* node = world.nodes.find(name);
+  const NodeAssessment* a = index.find(name);
+  if (node == nullptr) return SlotHold::none;
+  // A node of a standalone daemon that no plugin serves has no change of a profile.
+  const bool served = a != nullptr && a->phase != Phase::unmanaged;
+  if (served && !is_busy(*a)) return SlotHold::none;
+  if (served && a->is_unreadable()) return SlotHold::unreadable;
+  if (served && a->change != nullptr) return a->change->failed ? SlotHold::failed : SlotHold::in_change;
+  if (!node->ready) return SlotHold::not_ready;
+  if (node->unschedulable && !is_cordoned_by_operator(*node)) return SlotHold::cordoned;
+  if (!served) return SlotHold::in_change;
+  return node->unschedulable ? SlotHold::cordoned_by_operator : SlotHold::no_gpus;
+}
+
+std::string_view describe(SlotHold hold) {
+  switch (hold) {
+    case SlotHold::none:
+      return "not known";
+    case SlotHold::in_change:
+      return "in change";
+    case SlotHold::failed:
+      return "failed";
+    case SlotHold::unreadable:
+      return "its change cannot be read";
+    case SlotHold::not_ready:
+      return "NotReady";
+    case SlotHold::cordoned:
+      return "cordoned, not by the operator";
+    case SlotHold::cordoned_by_operator:
+      return "cordoned by the operator, for a change that did not finish";
+    case SlotHold::no_gpus:
+      return "offers no GPUs";
+  }
+  return {};
+}
 
 BudgetCount count_of(const Tally& tally) {
   return {tally.total, tally.busy};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/unserved_nodes.h"
@@ -27,6 +28,21 @@ struct BudgetCounts {
                                          const BudgetCount& group);
 [[nodiscard]] BudgetCount count_of(const Tally& tally);
 
+// Why a node holds a slot of the budgets (is_busy()).
+enum class SlotHold : std::uint8_t {
+  none,                  // It holds none.
+  in_change,             // The operator changes it: nobody else returns it to service.
+  failed,                // Its change failed.
+  unreadable,            // What is written of its change cannot be read.
+  not_ready,             // Its kubelet, or who restarts the machine, keeps it out of service.
+  cordoned,              // A person or a program other than the operator has cordoned it.
+  cordoned_by_operator,  // For a change that did not finish.
+  no_gpus,               // Nothing is allocatable although GPUs are expected.
+};
+[[nodiscard]] SlotHold slot_hold(const World& world, const Index& index, const std::string& node);
+// The same for people: "cordoned, not by the operator".
+[[nodiscard]] std::string_view describe(SlotHold hold);
+
 // The nodes that a pass has started already.
 struct SlotsTaken {
   std::int64_t cluster = 0;
@@ -38,7 +54,8 @@ struct SlotsTaken {
 [[nodiscard]] bool has_slot(const Pass& pass, const RolloutSpec& rollout, const BudgetCounts& counts,
                             const SlotsTaken& taken);
 // The budgets that have no room for one more node, with the nodes that hold them, for people: raising one of them alone
-// would change nothing. Empty if all budgets have room.
+// would change nothing. Where one of them is not simply in its change, it says why each holds its slot, those that the
+// operator does not change first: "t02 (NotReady), a01 (in change) hold 2 of 2 slots". Empty if all budgets have room.
 [[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
                                            const ProfileRollout& profile_rollout, const std::string& product,
                                            const SlotsTaken& taken);

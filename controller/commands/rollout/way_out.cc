@@ -1,12 +1,12 @@
 #include "controller/commands/rollout/way_out.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <map>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +19,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
@@ -80,24 +81,48 @@ std::vector<std::string> raise_budgets(const ReadingPass& pass, std::string_view
   return out;
 }
 
-// The nodes that the message names as holders of the slots of a full budget; empty: it names none, or not all.
-std::string holders_in(std::string_view message) {
+// The nodes that the message names as holders of the slots of a full budget (rollout/budgets.h): the first few.
+std::vector<std::string> holders_in(std::string_view message) {
   constexpr std::string_view kBefore = "no slot is free: ";
   const std::size_t begin = message.find(kBefore);
   if (begin == std::string_view::npos) return {};
-  const std::string_view rest = message.substr(begin + kBefore.size());
-  std::string names(rest.substr(0, rest.find(" hold")));
-  std::erase(names, ',');
-  return names.contains(" and ") || rest.find(" hold") == std::string_view::npos ? std::string() : names;
+  std::string_view rest = message.substr(begin + kBefore.size());
+  rest = rest.substr(0, std::min(rest.find(" hold"), rest.find(" and ")));
+  std::vector<std::string> names;
+  std::string name;
+  int depth = 0;  // Why it holds its slot is in parentheses, and can have commas.
+  for (const char c : rest) {
+    depth += c == '(' ? 1 : 0;
+    if (depth == 0 && c == ',') names.push_back(std::exchange(name, {}));
+    if (depth == 0 && c != ',' && c != ' ') name += c;
+    depth -= c == ')' ? 1 : 0;
+  }
+  names.push_back(std::move(name));
+  return message.find(" hold", begin) == std::string_view::npos ? std::vector<std::string>() : names;
 }
 
-// Those that the operator is not changing: a change ends by itself, and an uncordon would only defer it.
-std::string out_of_service(const ReadingPass& pass, std::string_view holders) {
-  std::string out;
-  for (const auto& part : std::views::split(holders, ' ')) {
-    const std::string_view name(part.begin(), part.end());
-    const NodeAssessment* a = pass.index().find(name);
-    if (a == nullptr || !a->in_change()) out += fmt::format("{}{}", out.empty() ? "" : " ", name);
+// For whoever keeps holders of the slots out of service. Nothing about a node that the operator changes: its slot is
+// free when its change ends.
+std::vector<std::string> of_holders_out_of_service(const ReadingPass& pass, std::string_view message) {
+  std::map<SlotHold, std::vector<std::string>> by_hold;
+  for (const std::string& name : holders_in(message))
+    by_hold[slot_hold(pass.world(), pass.index(), name)].push_back(name);
+  std::vector<std::string> out;
+  const std::vector<std::string>& cordoned = by_hold[SlotHold::cordoned];
+  if (!cordoned.empty()) {
+    out.push_back(
+        fmt::format("kubectl get nodes {}  # cordoned by somebody: whoever did can return {} with kubectl uncordon",
+                    fmt::join(cordoned, " "), cordoned.size() == 1 ? "it" : "them"));
+  }
+  const std::vector<std::string>& not_ready = by_hold[SlotHold::not_ready];
+  if (!not_ready.empty()) {
+    const bool one = not_ready.size() == 1;
+    out.push_back(fmt::format("kubectl describe nodes {}  # NotReady: {} until {} Ready", fmt::join(not_ready, " "),
+                              one ? "it holds a slot" : "they hold slots", one ? "it is" : "they are"));
+  }
+  for (const SlotHold hold : {SlotHold::unreadable, SlotHold::cordoned_by_operator, SlotHold::no_gpus}) {
+    for (const std::string& name : by_hold[hold])
+      out.push_back(fmt::format("gpu-sharing-operator explain {}  # it holds a slot: {}", name, describe(hold)));
   }
   return out;
 }
@@ -106,23 +131,25 @@ std::string out_of_service(const ReadingPass& pass, std::string_view holders) {
 // of another rollout. To return the first to service is the first way out, to raise the budget the second.
 std::vector<std::string> of_exhausted_budgets(const ReadingPass& pass, std::string_view message,
                                               std::string_view policy) {
-  const std::string holders = holders_in(message);
-  const std::string stay = out_of_service(pass, holders);
-  if (!holders.empty() && stay.empty()) return {};  // All are in a change: the rollout continues by itself.
-  std::vector<std::string> out = raise_budgets(pass, message, policy);
-  if (!stay.empty())
-    out.insert(out.begin(), fmt::format("kubectl get nodes {}  # they hold the slots: return them to service", stay));
+  const std::vector<std::string> holders = holders_in(message);
+  const auto changes = [&](const std::string& name) {
+    return slot_hold(pass.world(), pass.index(), name) == SlotHold::in_change;
+  };
+  // All are in a change: the rollout continues by itself.
+  if (!holders.empty() && std::ranges::all_of(holders, changes)) return {};
+  std::vector<std::string> out = of_holders_out_of_service(pass, message);
+  std::ranges::move(raise_budgets(pass, message, policy), std::back_inserter(out));
   return out;
 }
 
 // The policies of other rollouts whose nodes hold the slots that the message names.
 std::vector<std::string> of_other_holders(const ReadingPass& pass, std::string_view message, std::string_view policy) {
   std::map<std::string, std::vector<std::string>> holders;
-  const std::string listed = holders_in(message);
-  for (const auto& part : std::views::split(std::string_view(listed), ' ')) {
-    const std::string name(std::string_view(part.begin(), part.end()));
+  for (const std::string& name : holders_in(message)) {
     const NodeAssessment* a = pass.index().find(name);
-    if (a != nullptr && !a->policy.empty() && a->policy != policy)
+    const SlotHold hold = slot_hold(pass.world(), pass.index(), name);
+    const bool by_rollout = hold == SlotHold::in_change || hold == SlotHold::failed || hold == SlotHold::none;
+    if (a != nullptr && by_rollout && !a->policy.empty() && a->policy != policy)
       holders[std::string(a->policy.view())].push_back(name);
   }
   std::vector<std::string> out;
@@ -141,7 +168,8 @@ std::vector<std::string> of_full_budgets(const ReadingPass& pass, const RolloutF
   if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(pass, facts.message, policy);
   const auto makes_progress = [](const NodeStep& step) { return step.phase != Phase::draining && step.ready; };
   if (std::ranges::any_of(steps, makes_progress)) return {};
-  std::vector<std::string> out = of_other_holders(pass, facts.message, policy);
+  std::vector<std::string> out = of_holders_out_of_service(pass, facts.message);
+  std::ranges::move(of_other_holders(pass, facts.message, policy), std::back_inserter(out));
   if (steps.empty() && out.empty()) return out;
   std::ranges::move(raise_budgets(pass, facts.message, policy), std::back_inserter(out));
   return out;

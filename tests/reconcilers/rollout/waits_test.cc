@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -80,6 +81,11 @@ class Waits : public testing::Test {
     const Snapshot snapshot{fleet_->world, fleet_->now, fleet_->timers, fleet_->consumers, fleet_->settings};
     return explain_node(snapshot, fleet_->index, {}, node).value_or(NodeExplanation()).next;
   }
+  [[nodiscard]] std::vector<std::string> notes(const std::string& node) {
+    fleet_->index.refresh(fleet_->world, fleet_->settings);
+    const Snapshot snapshot{fleet_->world, fleet_->now, fleet_->timers, fleet_->consumers, fleet_->settings};
+    return explain_node(snapshot, fleet_->index, {}, node).value_or(NodeExplanation()).notes;
+  }
   // Status patches in that many seconds.
   std::size_t status_patches(int ticks) {
     std::size_t out = 0;
@@ -129,9 +135,27 @@ TEST_F(Waits, ANodeThatIsNotReadyAndABusyOneAreNamedAsHoldersForTheIdleOnes) {
   for (const char* node : {"a01", "a03", "a04"}) fleet.use(node, std::string("job-") + node, "nvidia.com/gpu", 1);
   fleet.edit("any", "mps-8");
   tick(30);
-  EXPECT_EQ(shown("a04"), "Pending: no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)");
+  EXPECT_EQ(
+      shown("a04"),
+      "Pending: no slot is free: a02 (NotReady), a01 (in change) hold 2 of 2 slots of policy default (maxUnavailable)");
   EXPECT_EQ(shown("a02"), "Pending: Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable");
   EXPECT_EQ(status_patches(200), 0U) << "the same holders, and nothing is written";
+}
+
+// A person's cordon, and two nodes in a change under a budget that was lowered since: each says why it holds a slot.
+TEST_F(Waits, ACordonThatHoldsASlotIsNamedAsSuchWhereverOthersWaitForIt) {
+  FleetModel& fleet = start("maxUnavailable: 3, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}");
+  fleet.cordon("a02", true);
+  fleet.annotate("a02", kHoldAnnotation, "true");  // Else its change begins: it needs no slot for that.
+  for (const char* node : {"a01", "a03"}) fleet.hold_pods(node, true);
+  fleet.edit("any", "ts-8");
+  tick(3);
+  fleet.policy(policy_with("maxUnavailable: 1, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}"));
+  tick(1);
+  EXPECT_THAT(shown("a04"), StartsWith("Pending: no slot is free: a02 (cordoned, not by the operator), "));
+  EXPECT_THAT(shown("a04"), HasSubstr(" of 1 slots of policy default (maxUnavailable)"));
+  EXPECT_THAT(notes("a02"), testing::Contains("Cordoned by someone else, who must uncordon it; holds 1 slot of the "
+                                              "budget (maxUnavailable), which other nodes wait for"));
 }
 
 // Who uses the node's GPUs is not known before they have been listed, and the status goes on to name them.
