@@ -189,7 +189,8 @@ void add_notes(ReadingPass& pass, const FleetIndex::Impl& index, const Node& nod
                        : cordon.empty()               ? "Cordoned by the operator; uncordoned when the change finishes"
                                                       : "C" + cordon.substr(1);
     if (!slot.empty())
-      note += fmt::format("; {}{}", slot, pass.is_in_the_way(node.meta.name) ? ", which other nodes wait for" : "");
+      note +=
+          fmt::format("; {}{}", slot, pass.holds_awaited_slot(node.meta.name) ? ", which other nodes wait for" : "");
     out.notes.push_back(std::move(note));
   }
   if (a == nullptr) return;

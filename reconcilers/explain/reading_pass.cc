@@ -103,7 +103,7 @@ std::string ReadingPass::wait_of(const NodeAssessment& a) {
   return group == of_group.end() ? std::string() : group->second;
 }
 
-bool ReadingPass::is_in_the_way(const std::string& node) {
+bool ReadingPass::holds_awaited_slot(const std::string& node) {
   const SlotHold hold = slot_hold(world(), pass_.index, node);
   if (hold == SlotHold::none || hold == SlotHold::in_change || !pass_.index.record) return false;
   const std::string named = fmt::format("{} ({})", node, describe(hold));

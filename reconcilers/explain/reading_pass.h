@@ -45,7 +45,7 @@ class ReadingPass {
   // the operator's lists of workloads; empty: it is not, or the node can start.
   [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);
   // The node holds a slot of a full budget that other nodes wait for, and is not in a change.
-  [[nodiscard]] bool is_in_the_way(const std::string& node);
+  [[nodiscard]] bool holds_awaited_slot(const std::string& node);
   // Why a drifting node is not repaired, although it could be: what stops its rollout, or a full budget. Empty:
   // nothing.
   [[nodiscard]] std::string why_not_repaired(const std::string& node, const NodeAssessment& assessment);
