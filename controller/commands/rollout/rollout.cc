@@ -82,6 +82,8 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   call.settings = settings_of_operator(call.world, settings);
   const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
   call.no_operator = co_await find_no_operator(client, clock, lease, &call.incomplete, &call.operator_lease);
+  // A verb that writes says itself what it needs of the record.
+  if (rollout.verb == Verb::status) note_record_elsewhere(call.no_operator, settings, &call.world, &call.incomplete);
   for (const std::string& missing : call.incomplete) print_line(*err, "incomplete: {}", missing);
   const bool unread = sharing_objects_unread(call.world);
   const bool says_so_itself = rollout.verb == Verb::status && call.world.policies_served && !unread;

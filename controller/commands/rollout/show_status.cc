@@ -38,6 +38,11 @@ bool has_stopped(const RolloutCall& call) {
   return call.no_operator && call.no_operator->was_running;
 }
 
+// The plugin's namespace, or the operator's record, could not be read: what its nodes run is not known.
+bool has_unread_nodes(const RolloutCall& call) {
+  return !call.world.unsynced_namespaces.empty();
+}
+
 // What keeps policies from a rollout, of those that have none among `under_way`. A rollout that is named answers for
 // itself.
 std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
@@ -86,11 +91,12 @@ Json empty_document(const RolloutCall& call) {
 }
 
 void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& reported, Json& document) {
-  RolloutFacts facts = with_present_counts(reported, pass.index());
+  const bool unread = has_unread_nodes(call);
+  RolloutFacts facts = unread ? reported : with_present_counts(reported, pass.index());
   const std::string estimate = estimate_of(call, facts);
   const SharingRollout& rollout = *facts.rollout;
   const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
-  RolloutOutlook outlook{estimate, steps, {}, recorded_for(call, pass, facts), !has_stopped(call)};
+  RolloutOutlook outlook{estimate, steps, {}, recorded_for(call, pass, facts), !has_stopped(call), unread};
   outlook.next = way_out(pass, facts, outlook);
   Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
   shown["estimatedCompletion"] = estimate;
@@ -195,6 +201,7 @@ int show_status(RolloutCall& call) {
   const bool wrong = some_failed || has_stopped(call) || std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
                      std::ranges::any_of(waiting, &PolicyWait::is_stopped) ||
                      ((!named || policy) && !stopped_rollout(pass, policy).empty());
+  const int exit_status = has_unread_nodes(call) ? 2 : wrong ? 1 : 0;
   std::optional<WrappedOutput> text;
   if (!call.options.json) text.emplace(call);
   Json document = empty_document(call);
@@ -204,7 +211,7 @@ int show_status(RolloutCall& call) {
   for (const RolloutFacts& facts : shown) show_rollout(call, pass, facts, document);
   if (call.options.json) {
     print_json(call, document);
-    return wrong ? 1 : 0;
+    return exit_status;
   }
   std::vector<WaitOutlook> outlooks;
   for (const PolicyWait& wait : waiting) outlooks.push_back(outlook_of(pass, wait));
@@ -216,7 +223,7 @@ int show_status(RolloutCall& call) {
     print_waiting(waiting[i], outlooks[i], !has_stopped(call), *call.out);
   for (const LeftFailed& of_policy : failed) print_left_failed(of_policy, *call.out);
   print_idle_pauses(call, index, shown, waiting);
-  return wrong ? 1 : 0;
+  return exit_status;
 }
 
 int show_status_without_crds(RolloutCall& call) {

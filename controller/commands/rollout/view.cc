@@ -296,9 +296,9 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
       outlook.stop.is_set() ? fmt::format("{} (recorded; {})", outlook.stop.phase, applies) : facts.shown_phase());
   print_line(out, "  {} {} to {} under policy {}", facts.finished() ? "Rollout of" : "Rolling out",
              describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
-  out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}\n",
+  out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}{}\n",
                      progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
-                     facts.pending, facts.blocked, facts.failed,
+                     facts.pending, facts.blocked, facts.failed, outlook.nodes_unread ? ", as last reported" : "",
                      facts.finished()  ? ""
                      : facts.wave == 0 ? "; canary"
                                        : fmt::format("; wave {}", facts.wave));

@@ -134,7 +134,8 @@ struct RolloutOutlook {
   std::vector<NodeStep> steps;    // Of its nodes in progress.
   std::vector<std::string> next;  // The commands of way_out().
   RecordedStop stop;
-  bool has_operator = true;  // Else the status is the last one that an operator wrote, and foretells nothing.
+  bool has_operator = true;   // Else the status is the last one that an operator wrote, and foretells nothing.
+  bool nodes_unread = false;  // What the nodes run cannot be told: the counts are those of the status.
 };
 void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlook, k8s::WallTime now,
                           std::ostream& out);

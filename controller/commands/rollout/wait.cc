@@ -90,8 +90,15 @@ std::string listed(const std::set<std::string>& nodes) {
   return first_names({nodes.begin(), nodes.end()});
 }
 
+// "4 of 12 nodes are not up to date: a01, a02, a03; failed: a04"
 std::string not_up_to_date(const Nodes& nodes) {
-  return fmt::format("{} of {} nodes are not up to date: {}", nodes.moving.size(), nodes.total, listed(nodes.moving));
+  std::vector<std::string> parts;
+  if (!nodes.moving.empty()) parts.push_back(listed(nodes.moving));
+  if (!nodes.failed.empty()) parts.push_back("failed: " + listed(nodes.failed));
+  if (!nodes.blocked.empty()) parts.push_back("blocked: " + listed(nodes.blocked));
+  return fmt::format("{} of {} nodes are not up to date: {}",
+                     nodes.moving.size() + nodes.failed.size() + nodes.blocked.size(), nodes.total,
+                     fmt::join(parts, "; "));
 }
 
 // "10 of 11 nodes are up to date; t4-01 is held (annotation gpusharing.dev/hold is set)"
@@ -127,7 +134,8 @@ WaitState state_of_rollout(ReadingPass& pass, const FleetIndex& index, const std
   const Nodes nodes = nodes_of_rollout(world, index, *rollout);
   if (waits_for_holders_alone(index, *rollout, nodes))
     return {Is::complete, fmt::format("rollout {}: {}", name, all_done(nodes))};
-  return {Is::waiting, with_reason(facts) + (nodes.moving.empty() ? "" : "; " + not_up_to_date(nodes))};
+  const bool settled = nodes.moving.empty() && nodes.failed.empty() && nodes.blocked.empty();
+  return {Is::waiting, with_reason(facts) + (settled ? "" : "; " + not_up_to_date(nodes))};
 }
 
 }  // namespace

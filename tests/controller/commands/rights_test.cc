@@ -191,6 +191,36 @@ TEST_F(Rights, AWrongNamespaceIsNoProofThatNoOperatorRuns) {
   EXPECT_THAT(out.str(), AllOf(Not(HasSubstr("--adopt")), Not(HasSubstr("taken as the baseline"))));
 }
 
+// The nodes cannot be judged there, so the counts stay those of the rollout's status.
+TEST_F(Rights, RolloutStatusInAWrongNamespaceShowsWhatWasReportedWithExitStatusTwo) {
+  post("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"elsewhere"}})");
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/revision":"v1-0123456789ab"}}})");
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},"spec":{}})");
+  const Json map = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config");
+  const std::string target = revision_of(parse_profile(map["data"]["any"].get<std::string>()).profile);
+  const Json spec{
+      {"policy", "default"}, {"configMap", "gpu-operator/mps-config"}, {"key", "any"}, {"toRevision", target}};
+  const Json object{{"apiVersion", "gpusharing.dev/v1alpha1"},
+                    {"kind", "SharingRollout"},
+                    {"metadata", {{"name", "r"}}},
+                    {"spec", spec}};
+  post("/apis/gpusharing.dev/v1alpha1/sharingrollouts", object.dump());
+  merge(
+      "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+      R"({"status":{"phase":"Progressing","wave":1,"counts":{"total":11,"updated":2,"inProgress":1,"pending":8,"blocked":0,"failed":0}}})");
+  PlannerSettings settings;
+  settings.operator_namespace = "elsewhere";
+  RolloutOptions options;
+  options.verb = RolloutOptions::Verb::status;
+  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, settings, "", &out, &err)), 2);
+  EXPECT_THAT(err.str(), HasSubstr("incomplete: the operator's record was not found: ConfigMap "
+                                   "elsewhere/gpu-sharing-operator-state does not exist"));
+  EXPECT_THAT(out.str(),
+              HasSubstr("] 2/11 up to date, 1 in progress, 8 pending, 0 blocked, 0 failed, as last reported; "
+                        "wave 1\n"));
+}
+
 TEST_F(Rights, ASupportBundleWithoutNodesHoldsWhatCanBeReadAndNamesWhatIsMissing) {
   post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
        R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},"spec":{}})");

@@ -143,6 +143,21 @@ TEST_F(RolloutWatch, ATimeoutNamesTheRolloutsTheNodesAndTheirSteps) {
                         "are not up to date: gpu-1\n"));
 }
 
+// A failed node is not up to date either, and it does not come by itself.
+TEST_F(RolloutWatch, ATimeoutNamesFailedNodesBesideThoseThatMove) {
+  record_gpu_1("v1-0");
+  fail("gpu-1");
+  post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-2",
+      "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}},
+      "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"},
+                "conditions":[{"type":"Ready","status":"True"}]}})");
+  options.timeout = 1min;
+  wait_for();
+  sim.clock.run_for(2min);
+  EXPECT_EQ(result(), 3);
+  EXPECT_THAT(err.str(), HasSubstr(": 2 of 2 nodes are not up to date: gpu-2; failed: gpu-1\n"));
+}
+
 // Between an edit and its SharingRollout only the nodes show that something is to be done.
 TEST_F(RolloutWatch, DoesNotEndInTheSettleWindow) {
   record_gpu_1("v1-0");
