@@ -23,6 +23,7 @@
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/stop_command.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
@@ -331,6 +332,14 @@ std::string lift_hold_command(const Node& node) {
   if (hold.empty()) return {};
   return fmt::format("kubectl {} node {} {}-", hold.starts_with("label") ? "label" : "annotate", node.meta.name,
                      kHoldAnnotation);
+}
+
+std::string hold_text(const Node& node) {
+  const std::string hold = hold_of(node);
+  if (hold.empty()) return {};
+  const auto& marks = hold.starts_with("label") ? node.meta.labels : node.meta.annotations;
+  return fmt::format("{} by {}={}: whoever set it can lift it with {}", node.meta.name, hold,
+                     shown_value(marks.get(kHoldAnnotation).value_or("")), lift_hold_command(node));
 }
 
 std::string hold_remedy(const Node& node) {

@@ -57,6 +57,9 @@ struct ServingObstacle {
 
 // Lifts the hold of the node (gpusharing.dev/hold), for whoever set it. Empty: it has none.
 [[nodiscard]] std::string lift_hold_command(const Node& node);
+// "gpu-1 by annotation gpusharing.dev/hold=kernel-debug: whoever set it can lift it with kubectl annotate node …": who
+// set it meant it, so the command is for nobody else. Empty: it has none.
+[[nodiscard]] std::string hold_text(const Node& node);
 // Why the hold of the node stays, and the command of whoever set it: it is no step for anyone else.
 [[nodiscard]] std::string hold_remedy(const Node& node);
 

@@ -150,6 +150,7 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
   print_line(out, "{}{}{}{}{}{}", who, reason, wait.news, stale, shown_message(wait.message),
              !has_operator && promises ? kNothingStarts : "");
   print_node_table({}, outlook.steps, out);
+  for (const std::string& hold : outlook.held) print_line(out, "  held: {}", hold);
   for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);
   if (wait.goes_on() && outlook.next.empty())
     print_line(out, "  to stop it: gpu-sharing-operator rollout pause policy/{}", wait.policy);

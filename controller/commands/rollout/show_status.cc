@@ -96,8 +96,10 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   const std::string estimate = estimate_of(call, facts);
   const SharingRollout& rollout = *facts.rollout;
   const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
-  RolloutOutlook outlook{estimate, steps, {}, recorded_for(call, pass, facts), !has_stopped(call), unread};
+  RolloutOutlook outlook{estimate, steps, {}, recorded_for(call, pass, facts), !has_stopped(call)};
+  outlook.nodes_unread = unread;
   outlook.next = way_out(pass, facts, outlook);
+  outlook.held = holds_on(pass, facts);
   Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
   shown["estimatedCompletion"] = estimate;
   shown["inProgress"] = Json::array();

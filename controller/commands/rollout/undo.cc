@@ -144,7 +144,8 @@ asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
   const bool paused = co_await patch_sharing_object(call, resources::sharing_rollouts, name, body);
   if (paused)
     *call->err << fmt::format(
-        "{}: paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned\n",
+        "{0}: paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned\n"
+        "  to resume it, once the text is restored: gpu-sharing-operator rollout resume {0}\n",
         name);
   all = all && paused;
   co_return all;

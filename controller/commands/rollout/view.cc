@@ -315,6 +315,7 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
                                               foretell(facts, outlook.estimate, outlook.steps, now))
                                 : fmt::format("Started {} ago", about(now - *started)));
   print_node_table(facts.nodes, outlook.steps, out);
+  for (const std::string& hold : outlook.held) print_line(out, "  held: {}", hold);
   for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);
 }
 

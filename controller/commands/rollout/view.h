@@ -112,8 +112,9 @@ inline constexpr std::size_t kMostListedSteps = 20;
 inline constexpr std::string_view kNothingStarts = "; no node starts until an operator runs";
 // What `rollout status` prints about a wait besides it.
 struct WaitOutlook {
-  std::vector<NodeStep> steps;    // Of the policy's nodes in a change.
-  std::vector<std::string> next;  // Commands that end the wait, for whoever decides that.
+  std::vector<NodeStep> steps;         // Of the policy's nodes in a change.
+  std::vector<std::string> next;       // Commands that end the wait, for whoever decides that.
+  std::vector<std::string> held = {};  // hold_text() of its nodes: no command for anyone but who set the hold.
 };
 // Without an operator the message is the last that one wrote.
 void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_operator, std::ostream& out);
@@ -134,8 +135,9 @@ struct RolloutOutlook {
   std::vector<NodeStep> steps;    // Of its nodes in progress.
   std::vector<std::string> next;  // The commands of way_out().
   RecordedStop stop;
-  bool has_operator = true;   // Else the status is the last one that an operator wrote, and foretells nothing.
-  bool nodes_unread = false;  // What the nodes run cannot be told: the counts are those of the status.
+  bool has_operator = true;            // Else the status is the last one that an operator wrote, and foretells nothing.
+  std::vector<std::string> held = {};  // As in WaitOutlook.
+  bool nodes_unread = false;           // What the nodes run is not known: the counts are those of the status.
 };
 void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlook, k8s::WallTime now,
                           std::ostream& out);

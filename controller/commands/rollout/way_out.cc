@@ -29,6 +29,9 @@
 namespace gso {
 namespace {
 
+// The most commands about nodes that are printed together.
+constexpr std::size_t kMostOfNodes = 6;
+
 // Corrects the invalid profile of the policy's nodes where it is chosen; `audit` names what is known only to a status.
 std::string correct_profile_command(const ReadingPass& pass, std::string_view policy) {
   for (const auto& [key, rollout] : pass.index().profile_rollouts) {
@@ -41,6 +44,14 @@ std::string correct_profile_command(const ReadingPass& pass, std::string_view po
     }
   }
   return "gpu-sharing-operator audit";
+}
+
+// `rollout undo` pauses as well: what a resume goes on to must not be a surprise.
+std::string with_revision(const SharingRollout& rollout, const std::string& resume) {
+  const bool goes_on = resume == fmt::format("gpu-sharing-operator rollout resume {}", rollout.meta.name);
+  return !goes_on ? resume
+                  : fmt::format("{}  # goes on to {}; after an undo, once the text is restored", resume,
+                                rollout.to_revision);
 }
 
 // Ends the stop, for whoever decides that.
@@ -59,8 +70,8 @@ std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts
     return allow.empty() ? std::vector<std::string>() : std::vector{std::move(allow)};
   }
   // Without a switch somebody has resumed it, and no operator has looked since.
-  std::string resume = resume_of(rollout, policy);
-  return resume.empty() ? std::vector<std::string>() : std::vector{std::move(resume)};
+  const std::string resume = resume_of(rollout, policy);
+  return resume.empty() ? std::vector<std::string>() : std::vector{with_revision(rollout, resume)};
 }
 
 // Raises each budget that has no slot left, for whoever decides that: the operator's message names the setting in
@@ -231,11 +242,15 @@ std::vector<std::string> of_failures(const ReadingPass& pass, const RolloutFacts
   return out;
 }
 
-// Ends the hold of a node, for whoever set it; empty: nobody holds it.
-std::string lift_hold(const World& world, const std::string& name) {
-  const Node* node = world.nodes.find(name);
-  const std::string command = node == nullptr ? std::string() : lift_hold_command(*node);
-  return command.empty() ? command : command + "  # whoever set it";
+// hold_text() of the first few of those nodes.
+std::vector<std::string> hold_texts(const World& world, const std::vector<std::string>& names) {
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    const Node* node = world.nodes.find(name);
+    std::string text = node == nullptr ? std::string() : hold_text(*node);
+    if (!text.empty() && out.size() < kMostOfNodes) out.push_back(std::move(text));
+  }
+  return out;
 }
 
 // Shows why a node is in trouble; empty: it is not. Not the retry of a failed node, which is for all of them together.
@@ -245,16 +260,13 @@ std::string look_at(ReadingPass& pass, const std::string& name, std::string_view
   const Node* node = world.nodes.find(name);
   const NodeAssessment* a = index.find(name);
   if (node == nullptr || a == nullptr) return {};
-  if (reason == kHeld) return lift_hold(world, name);
+  if (reason == kHeld) return {};  // hold_texts()
   std::string command = trouble_command(index, *node, *a);
   if (command.empty()) command = command_of_reason(world, index, pass.settings(), *node, *a, reason);
   if (command.empty() && a->phase == Phase::failed) command = failed_pod_command(index, *node, *a);
   if (command.empty() && a->phase == Phase::failed) command = fmt::format("gpu-sharing-operator explain {}", name);
   return command;
 }
-
-// The most commands about nodes that are printed together.
-constexpr std::size_t kMostOfNodes = 6;
 
 // The commands about nodes, in their order; one that is the same for several nodes is there once, with their names.
 class NodeCommands {
@@ -298,7 +310,8 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
   if (outlook.stop.is_set() && outlook.stop.resume.empty())
     return {};  // A retry is requested: what else is known ends.
   // What the status says of the time before the stop is not what ends it.
-  std::vector<std::string> out = outlook.stop.is_set() ? std::vector{outlook.stop.resume} : of_the_stop(pass, facts);
+  std::vector<std::string> out = outlook.stop.is_set() ? std::vector{with_revision(*facts.rollout, outlook.stop.resume)}
+                                                       : of_the_stop(pass, facts);
   if (!outlook.stop.is_set()) std::ranges::move(of_full_budgets(pass, facts, steps), std::back_inserter(out));
   NodeCommands commands;
   for (const RolloutFacts::NodeRow& row : facts.nodes) commands.add(row.name, look_at(pass, row.name, row.reason));
@@ -311,6 +324,14 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
     std::ranges::move(of_busy_nodes(pass, facts), std::back_inserter(out));
   std::ranges::move(of_failures(pass, facts), std::back_inserter(out));
   return out;
+}
+
+std::vector<std::string> holds_on(const ReadingPass& pass, const RolloutFacts& facts) {
+  std::vector<std::string> names;
+  for (const RolloutFacts::NodeRow& row : facts.nodes) {
+    if (row.reason == kHeld) names.push_back(row.name);
+  }
+  return hold_texts(pass.world(), names);
 }
 
 std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view policy,
@@ -335,13 +356,7 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
             forget_policies_command(pass.settings()) + "  # to work without the policies that are gone"};
   if (wait.policy.empty()) return {command + " resume"};  // Of a ConfigMap.
   if (wait.reason == kConfigInvalid) return {correct_profile_command(pass, wait.policy)};
-  if (wait.reason == kHeld) {
-    std::vector<std::string> out;
-    for (const std::string& node : wait.nodes) {
-      if (std::string lift = lift_hold(world, node); !lift.empty()) out.push_back(std::move(lift));
-    }
-    return out;
-  }
+  if (wait.reason == kHeld) return {};  // hold_texts()
   const bool by_switch =
       wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone || wait.reason == reason_of(Gate::paused);
   if (std::vector<std::string> commands = by_switch ? pass.stop_commands_of(wait.policy) : std::vector<std::string>();
@@ -364,6 +379,7 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
 WaitOutlook outlook_of(ReadingPass& pass, const PolicyWait& wait) {
   WaitOutlook out;
   out.next = of_the_wait(pass, wait);
+  if (wait.reason == kHeld) out.held = hold_texts(pass.world(), wait.nodes);
   if (wait.nodes.empty())
     out.steps = steps_to(pass, wait.policy, {}, kMostListedSteps);  // Else it is about those alone.
   return out;

@@ -19,6 +19,9 @@ namespace gso {
 [[nodiscard]] std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts,
                                                const RolloutOutlook& outlook);
 
+// hold_text() of the nodes that somebody holds.
+[[nodiscard]] std::vector<std::string> holds_on(const ReadingPass& pass, const RolloutFacts& facts);
+
 // Of failed nodes of the policy that no rollout under way names: what shows the cause of each, and then, with `retry`,
 // the one command that tries all of them again.
 [[nodiscard]] std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view policy,

@@ -132,7 +132,9 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
   (void)run(Verb::status, "r");
   EXPECT_THAT(out.str(), testing::ContainsRegex("\n  Started [0-9ms]+ ago\n")) << "nothing runs";
   EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
-  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume r\n"));
+  EXPECT_THAT(out.str(),
+              HasSubstr("  next: gpu-sharing-operator rollout resume r  # goes on to v1-2; after an undo, once "
+                        "the text is restored\n"));
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
   (void)run(Verb::status, "r");
   EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume policy/default\n"));
@@ -174,13 +176,16 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
 }
 
 // A hold is lifted by whoever set it: as annotation or as label, of a rollout or without one.
-TEST_F(RolloutCommand, StatusOfAHeldNodeNamesTheCommandForWhoeverHoldsIt) {
-  const std::string lift = "  next: kubectl annotate node gpu-1 gpusharing.dev/hold-  # whoever set it\n";
+TEST_F(RolloutCommand, StatusOfAHeldNodeNamesItsHoldAndWhoeverSetIt) {
+  const std::string lift =
+      "  held: gpu-1 by annotation gpusharing.dev/hold=kernel-debug: whoever set it can lift it with kubectl annotate "
+      "node gpu-1 gpusharing.dev/hold-\n";
   const Json held{{"reason", "Held"}, {"count", 1}, {"nodes", {"gpu-1"}}, {"message", "carries a hold"}};
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
         Json{{"status", {{"blocked", Json::array({held})}}}}.dump());
-  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/hold":"true"}}})");
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/hold":"kernel-debug"}}})");
   (void)run(Verb::status);
+  EXPECT_THAT(out.str(), Not(HasSubstr("  next: "))) << "the hold is no mistake of whoever reads this";
   EXPECT_THAT(out.str(), testing::EndsWith("policy default waits: Held (gpu-1): carries a hold\n" + lift));
   rollout("r", "Progressing", "v1-2", "any", "version: v1\n", "default", "Held");
   const Json node{{"name", "gpu-1"}, {"state", "Held"}, {"reason", "Held"}, {"message", "as reported"}};
@@ -192,7 +197,8 @@ TEST_F(RolloutCommand, StatusOfAHeldNodeNamesTheCommandForWhoeverHoldsIt) {
         R"({"metadata":{"annotations":{"gpusharing.dev/hold":null},"labels":{"gpusharing.dev/hold":"true"}}})");
   (void)run(Verb::status);
   EXPECT_THAT(out.str(),
-              testing::EndsWith("  next: kubectl label node gpu-1 gpusharing.dev/hold-  # whoever set it\n"));
+              testing::EndsWith("  held: gpu-1 by label gpusharing.dev/hold=true: whoever set it can lift it with "
+                                "kubectl label node gpu-1 gpusharing.dev/hold-\n"));
 }
 
 // Of a failed canary: the pod and how it ended, how to go back, and one command that retries all failed nodes.

@@ -21,7 +21,9 @@ TEST_F(RolloutCommand, AStopThatNoOperatorHasAppliedYetIsShownAsRecorded) {
   EXPECT_THAT(out.str(), testing::StartsWith("r: Paused (recorded; the operator applies it)\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("it is so"))) << "what was said before the stop might name the next start";
   EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
-  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume r\n"));
+  EXPECT_THAT(out.str(),
+              HasSubstr("  next: gpu-sharing-operator rollout resume r  # goes on to v1-2; after an undo, once "
+                        "the text is restored\n"));
   sim.clock.run_for(std::chrono::hours(2));
   EXPECT_EQ(run(Verb::status), 1);
   EXPECT_THAT(out.str(), HasSubstr("r: Paused (recorded; an operator applies it)\n"));
