@@ -3,6 +3,7 @@
 // admitted.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <set>
 #include <string>
 #include <utility>
@@ -223,6 +224,22 @@ class PodSpecCheck : private FieldCheck {
       text(variable, "name");
     }
     text(variable, "value");
+    thread_percentage(variable);
+  }
+
+  void thread_percentage(const DocumentValue& variable) {
+    constexpr std::string_view kVariable = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
+    const DocumentValue* value = variable.find("value");
+    if (variable.string_at("name") != kVariable || is_absent(value) || !value->is_string()) return;
+    if (value->text.contains("$(")) return;  // The kubelet inserts another variable.
+    double percent = -1;
+    const char* const end = value->text.data() + value->text.size();
+    const auto read = std::from_chars(value->text.data(), end, percent);
+    if (read.ec == std::errc() && read.ptr == end && percent >= 0 && percent <= 100) return;
+    const PathStep step(path_, "value");
+    diagnostics_.push_back({Severity::warning, "ThreadPercentageInvalid", path_, value->at.line, value->at.column,
+                            fmt::format("\"{}\" is no percentage from 0 to 100, which CUDA expects in {}",
+                                        shown_value(value->text), kVariable)});
   }
 
   void port(const DocumentValue& port) {

@@ -108,6 +108,24 @@ TEST(LintObjects, ANameIsReportedWhereItStands) {
       "dots beginning and ending with a letter or digit");
 }
 
+TEST(LintObjects, ThePercentageOfThreadsIsOne) {
+  for (const auto& [value, expected] :
+       std::vector<std::pair<std::string, Codes>>{{"50", {}},
+                                                  {"12.5", {}},
+                                                  {"100", {}},
+                                                  {"$(SHARE)", {}},
+                                                  {"150", {"ThreadPercentageInvalid"}},
+                                                  {"-1", {"ThreadPercentageInvalid"}},
+                                                  {"50%", {"ThreadPercentageInvalid"}}}) {
+    const auto linted = lint(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i, env: [{name: "
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, value: '" +
+        value + "'}]}]}\n");
+    EXPECT_EQ(codes(linted[0]), expected) << value;
+    EXPECT_TRUE(linted[0].valid()) << value;
+  }
+}
+
 TEST(LintObjects, MisspeltContainersAreNamed) {
   const auto linted =
       lint("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {contianers: [{name: c, image: i}]}\n");
