@@ -322,7 +322,7 @@ asio::awaitable<void> read_chart_config(k8s::Reader* client, std::string ns, Wor
 }
 
 // As `kubectl auth can-i` names it.
-std::string_view resource_of(WatchScope::Kind kind) {
+std::string_view name_of(WatchScope::Kind kind) {
   switch (kind) {
     case WatchScope::Kind::pods:
       return "pods";
@@ -372,7 +372,7 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
     if (of_scopes[i]) continue;
     append_unique(*incomplete, of_scopes[i].error().message);
     world->unsynced_namespaces.insert(scopes[i].ns);
-    world->unread_resources[scopes[i].ns].emplace(resource_of(scopes[i].kind));
+    world->unread_resources[scopes[i].ns].emplace(name_of(scopes[i].kind));
     if (of_scopes[i].error().reason == k8s::Reason::forbidden) world->refused_namespaces.insert(scopes[i].ns);
   }
   co_return k8s::Result<void>{};
