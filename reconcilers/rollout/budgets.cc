@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <set>
 #include <vector>
 
@@ -57,17 +56,14 @@ std::set<std::string> holders(const Index& index, const UnservedNodes& unserved,
   return names;
 }
 
-// The holders as the text names them: exhausted_budget().
-std::vector<std::string> named_holders(const Pass& pass, const std::set<std::string>& nodes) {
-  std::vector<std::string> out_of_service, changing;
+// Those holders that the operator does not change, and why each of them holds its slot: "t02 (NotReady)".
+std::vector<std::string> out_of_service(const Pass& pass, const std::set<std::string>& nodes) {
+  std::vector<std::string> out;
   for (const std::string& name : nodes) {
     const SlotHold hold = slot_hold(pass.s.world, pass.index, name);
-    auto& names = hold == SlotHold::in_change ? changing : out_of_service;
-    names.push_back(fmt::format("{} ({})", name, describe(hold)));
+    if (hold != SlotHold::in_change) out.push_back(fmt::format("{} ({})", name, describe(hold)));
   }
-  if (out_of_service.empty()) return {nodes.begin(), nodes.end()};
-  std::ranges::move(changing, std::back_inserter(out_of_service));
-  return out_of_service;
+  return out;
 }
 
 // "1 of 1 slot", "2 of 1 slots"
@@ -80,7 +76,7 @@ struct FullText {
   std::string what;  // "policy default (maxUnavailable)"
   std::string held;  // "a01, a02 hold 2 of 2 slots"; if no node is known: "2 of 2 slots are in use".
   std::string now;   // "1 starts now"; empty: no node starts in this pass.
-  bool nodes = false;
+  std::set<std::string> nodes;
 };
 
 FullText text_of(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key, const std::string& product,
@@ -88,17 +84,16 @@ FullText text_of(const Pass& pass, const UnservedNodes& unserved, const RolloutK
   const bool cluster = full.budget == Budget::cluster;
   const bool policy = full.budget == Budget::policy;
   const std::int64_t start_now = cluster ? taken.cluster : policy ? taken.policy : taken.group;
-  const std::set<std::string> nodes = holders(pass.index, unserved, full.budget, key, product);
   FullText out;
-  out.nodes = !nodes.empty();
+  out.nodes = holders(pass.index, unserved, full.budget, key, product);
   out.what = cluster           ? "the cluster (--cluster-max-unavailable)"
              : policy          ? fmt::format("policy {} (maxUnavailable)", key.policy)
              : product.empty() ? "the group of unknown product (maxUnavailablePerGroup)"
                                : fmt::format("group {} (maxUnavailablePerGroup)", product);
   if (start_now > 0) out.now = fmt::format("{} {} now", start_now, start_now == 1 ? "starts" : "start");
-  out.held = out.nodes ? fmt::format("{} {} {}", first_names(named_holders(pass, nodes)),
-                                     nodes.size() == 1 ? "holds" : "hold", slots_text(full))
-                       : fmt::format("{} of {} slots are in use", full.busy, full.most);
+  out.held = out.nodes.empty() ? fmt::format("{} of {} slots are in use", full.busy, full.most)
+                               : fmt::format("{} {} {}", first_names({out.nodes.begin(), out.nodes.end()}),
+                                             out.nodes.size() == 1 ? "holds" : "hold", slots_text(full));
   return out;
 }
 
@@ -167,20 +162,23 @@ std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, co
       budget_counts(pass, unserved, key.policy, count_of(profile_rollout.groups.at(product).tally));
   std::string out;
   bool also = false;
+  std::set<std::string> nodes;
   for (const Full& full : full_budgets(pass, pass.index.policy(pass.s.world, key.policy).rollout, counts, taken)) {
     if (full.budget == Budget::none) continue;
-    const FullText text = text_of(pass, unserved, key, product, taken, full);
+    FullText text = text_of(pass, unserved, key, product, taken, full);
     if (!out.empty()) {
       out += fmt::format("; {}{}: {}", also ? "" : "also full: ", text.what, text.held);
       also = true;
-    } else if (text.nodes) {
+    } else if (!text.nodes.empty()) {
       out = fmt::format("no slot is free: {} of {}{}", text.held, text.what, text.now.empty() ? "" : "; " + text.now);
     } else {
       out = fmt::format("no slot is free: {} of {} slots of {} are in use{}", full.busy, full.most, text.what,
                         text.now.empty() ? "" : ": " + text.now);
     }
+    nodes.merge(text.nodes);
   }
-  return out;
+  const std::vector<std::string> kept = out_of_service(pass, nodes);
+  return kept.empty() ? out : fmt::format("{}; out of service: {}", out, first_names(kept));
 }
 
 std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,

@@ -54,8 +54,8 @@ struct SlotsTaken {
 [[nodiscard]] bool has_slot(const Pass& pass, const RolloutSpec& rollout, const BudgetCounts& counts,
                             const SlotsTaken& taken);
 // The budgets that have no room for one more node, with the nodes that hold them, for people: raising one of them alone
-// would change nothing. Where one of them is not simply in its change, it says why each holds its slot, those that the
-// operator does not change first: "t02 (NotReady), a01 (in change) hold 2 of 2 slots". Empty if all budgets have room.
+// would change nothing. Those that the operator does not change are named at the end, each with why it holds its slot:
+// "a01, t02 hold 2 of 2 slots …; out of service: t02 (NotReady)". Empty if all budgets have room.
 [[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
                                            const ProfileRollout& profile_rollout, const std::string& product,
                                            const SlotsTaken& taken);

@@ -142,7 +142,7 @@ def an_audit_warns_that_a_full_budget_keeps_nodes_from_their_profile():
         c.after("1m")
     severity, message, status = said_about(c, "BudgetExhausted")
     expect("severity and status", (severity, status), ("warning", 0))
-    expect_texts(message, "starts no node", "4 of 6 nodes wait for it (n03, n04, n05, n06)", "no slot is free: n06 (NotReady) holds 1 of 1 slot")
+    expect_texts(message, "starts no node", "4 of 6 nodes wait for it (n03, n04, n05, n06)", "no slot is free: n06 holds 1 of 1 slot")
 
 
 @scenario

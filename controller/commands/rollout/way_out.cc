@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <iterator>
 #include <map>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -97,19 +98,14 @@ std::vector<std::string> holders_in(std::string_view message) {
   constexpr std::string_view kBefore = "no slot is free: ";
   const std::size_t begin = message.find(kBefore);
   if (begin == std::string_view::npos) return {};
-  std::string_view rest = message.substr(begin + kBefore.size());
-  rest = rest.substr(0, std::min(rest.find(" hold"), rest.find(" and ")));
+  const std::string_view rest = message.substr(begin + kBefore.size());
+  const std::size_t end = rest.find(" hold");
   std::vector<std::string> names;
-  std::string name;
-  int depth = 0;  // Why it holds its slot is in parentheses, and can have commas.
-  for (const char c : rest) {
-    depth += c == '(' ? 1 : 0;
-    if (depth == 0 && c == ',') names.push_back(std::exchange(name, {}));
-    if (depth == 0 && c != ',' && c != ' ') name += c;
-    depth -= c == ')' ? 1 : 0;
-  }
-  names.push_back(std::move(name));
-  return message.find(" hold", begin) == std::string_view::npos ? std::vector<std::string>() : names;
+  if (end == std::string_view::npos) return names;
+  const std::string_view named = rest.substr(0, std::min(end, rest.find(" and ")));
+  for (const auto& name : std::views::split(named, std::string_view(", ")))
+    names.emplace_back(name.begin(), name.end());
+  return names;
 }
 
 // For whoever keeps holders of the slots out of service. Nothing about a node that the operator changes: its slot is

@@ -142,7 +142,7 @@ class LiveKeys(unittest.TestCase):
         self.assertNotEqual(flags & termios.ISIG, 0)
 
     def test_a_node_is_selected_and_explained(self):
-        terminal = self.terminal("status", "--watch", columns=250, rows=50)
+        terminal = self.terminal("status", "--watch", columns=400, rows=50)  # No line of the explanation is broken.
         terminal.wait_for("> gpu-01 ")
         self.takes_keys(terminal)
         terminal.wait(lambda rows: rows[-1] == f"{BAR}  Up/Down: select  Enter: explain gpu-01")

@@ -66,8 +66,9 @@ TEST_F(RolloutCommand, ANodeThatFailedAndIsLeftAfterItsRolloutIsNamedWithExitSta
   merge("/api/v1/nodes/gpu-1", R"({"metadata":{"annotations":{"gpusharing.dev/message":"no GPU after 10m"}}})");
   const std::string said =
       "policy default: 1 node failed, and is not tried again\n"
-      "  NODE   STATE   REASON              MESSAGE\n"
-      "  gpu-1  Failed  VerificationFailed  no GPU after 10m; not counted for maxFailures: it served no GPU before its "
+      "  NODE    STATE    REASON               MESSAGE\n"
+      "  gpu-1   Failed   VerificationFailed   no GPU after 10m; not counted for maxFailures: it served no GPU before "
+      "its "
       "change\n"
       "  next: gpu-sharing-operator explain gpu-1\n"
       "  next: gpu-sharing-operator rollout start default  # retries all failed nodes, once the cause is fixed\n";

@@ -137,7 +137,8 @@ TEST_F(Waits, ANodeThatIsNotReadyAndABusyOneAreNamedAsHoldersForTheIdleOnes) {
   tick(30);
   EXPECT_EQ(
       shown("a04"),
-      "Pending: no slot is free: a02 (NotReady), a01 (in change) hold 2 of 2 slots of policy default (maxUnavailable)");
+      "Pending: no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable); out of service: a02 "
+      "(NotReady)");
   EXPECT_EQ(shown("a02"), "Pending: Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable");
   EXPECT_EQ(status_patches(200), 0U) << "the same holders, and nothing is written";
 }
@@ -152,8 +153,8 @@ TEST_F(Waits, ACordonThatHoldsASlotIsNamedAsSuchWhereverOthersWaitForIt) {
   tick(3);
   fleet.policy(policy_with("maxUnavailable: 1, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}"));
   tick(1);
-  EXPECT_THAT(shown("a04"), StartsWith("Pending: no slot is free: a02 (cordoned, not by the operator), "));
   EXPECT_THAT(shown("a04"), HasSubstr(" of 1 slots of policy default (maxUnavailable)"));
+  EXPECT_THAT(shown("a04"), HasSubstr("; out of service: a02 (cordoned, not by the operator)"));
   EXPECT_THAT(notes("a02"), testing::Contains("Cordoned by someone else, who must uncordon it; holds 1 slot of the "
                                               "budget (maxUnavailable), which other nodes wait for"));
 }
