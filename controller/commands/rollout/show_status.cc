@@ -98,6 +98,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
   RolloutOutlook outlook{estimate, steps, {}, recorded_for(call, pass, facts), !has_stopped(call)};
   outlook.nodes_unread = unread;
+  outlook.failures = failures_behind(pass, facts);
   outlook.next = way_out(pass, facts, outlook);
   outlook.held = holds_on(pass, facts);
   Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
@@ -200,9 +201,11 @@ int show_status(RolloutCall& call) {
     if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
   leave_out_shown(failed, shown);
-  const bool wrong = some_failed || has_stopped(call) || std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
-                     std::ranges::any_of(waiting, &PolicyWait::is_stopped) ||
-                     ((!named || policy) && !stopped_rollout(pass, policy).empty());
+  const bool wrong =
+      some_failed || has_stopped(call) || std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
+      std::ranges::any_of(shown, [&](const auto& facts) { return !failures_behind(pass, facts).empty(); }) ||
+      std::ranges::any_of(waiting, &PolicyWait::is_stopped) ||
+      ((!named || policy) && !stopped_rollout(pass, policy).empty());
   const int exit_status = has_unread_nodes(call) ? 2 : wrong ? 1 : 0;
   std::optional<WrappedOutput> text;
   if (!call.options.json) text.emplace(call);

@@ -308,6 +308,7 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
     print_line(out, "  {}{}: {}{}", stale ? "Last reported: " : "", facts.reason, shown_message(facts.message),
                stale ? kNothingStarts : "");
   }
+  if (!outlook.failures.empty()) print_line(out, "  {}: {}", kMaxFailures, outlook.failures);
   const auto started = k8s::parse_rfc3339(facts.started_at);
   if (started && goes_on && outlook.has_operator)
     print_line(out, "  {}",

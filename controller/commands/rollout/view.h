@@ -138,6 +138,7 @@ struct RolloutOutlook {
   bool has_operator = true;            // Else the status is the last one that an operator wrote, and foretells nothing.
   std::vector<std::string> held = {};  // As in WaitOutlook.
   bool nodes_unread = false;           // What the nodes run is not known: the counts are those of the status.
+  std::string failures = {};           // failures_behind().
 };
 void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlook, k8s::WallTime now,
                           std::ostream& out);

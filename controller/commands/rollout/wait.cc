@@ -131,6 +131,8 @@ WaitState state_of_rollout(ReadingPass& pass, const FleetIndex& index, const std
   const RolloutFacts facts = facts_of(*rollout);
   if (facts.phase == "Completed") return {Is::complete, fmt::format("rollout {} is Completed", name)};
   if (facts.finished() || (facts.is_stopped() && !is_retried(pass, facts))) return {Is::stopped, with_reason(facts)};
+  if (const std::string why = failures_behind(pass, facts); !why.empty())
+    return {Is::stopped, fmt::format("{}; {}: {}", with_reason(facts), kMaxFailures, why)};
   const Nodes nodes = nodes_of_rollout(world, index, *rollout);
   if (waits_for_holders_alone(index, *rollout, nodes))
     return {Is::complete, fmt::format("rollout {}: {}", name, all_done(nodes))};
@@ -139,6 +141,15 @@ WaitState state_of_rollout(ReadingPass& pass, const FleetIndex& index, const std
 }
 
 }  // namespace
+
+std::string failures_behind(ReadingPass& pass, const RolloutFacts& facts) {
+  const SharingRollout& rollout = *facts.rollout;
+  const bool is_said = facts.finished() || facts.earlier_attempt || facts.went_wrong();
+  if (is_said || !pass.index().record || is_retried(pass, facts)) return {};
+  const RolloutView* view = pass.rollout({rollout.policy, rollout.config_map, rollout.key});
+  const bool is_current = view != nullptr && view->target == rollout.to_revision;
+  return is_current ? view->too_many_failures() : std::string();
+}
 
 std::string stopped_rollout(ReadingPass& pass, const std::optional<std::string>& policy) {
   for (const auto& [key, profile_rollout] : pass.index().profile_rollouts) {
@@ -161,6 +172,8 @@ WaitState wait_state(const World& world, FleetIndex& index, const PlannerSetting
   for (const RolloutFacts& facts : all_rollouts(world)) {
     if (!is_meant(facts, name) || facts.finished()) continue;
     if (facts.is_stopped() && !is_retried(pass, facts)) return {Is::stopped, with_reason(facts)};
+    if (const std::string why = failures_behind(pass, facts); !why.empty())
+      return {Is::stopped, fmt::format("{}; {}: {}", with_reason(facts), kMaxFailures, why)};
     const SharingRollout& rollout = *facts.rollout;
     if (waits_for_holders_alone(index, rollout, nodes_of_rollout(world, index, rollout))) continue;
     unfinished.push_back(rollout.meta.name);

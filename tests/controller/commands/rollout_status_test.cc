@@ -58,6 +58,20 @@ TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) 
   EXPECT_EQ(document["rollouts"][0]["counts"]["updated"], 2);
 }
 
+// Else a resume seems to be all that it needs.
+TEST_F(RolloutCommand, APauseHidesNoFailureThatStopsTheRollout) {
+  record_gpu_1("v1-0");
+  rollout("r", "Paused", target(), "any", "version: v1\n", "default", "Paused");
+  EXPECT_EQ(run(Verb::status, "r"), 0) << out.str();
+  EXPECT_THAT(out.str(), Not(HasSubstr("MaxFailures")));
+  fail("gpu-1");
+  for (const char* name : {"r", "policy/default", ""}) {
+    EXPECT_EQ(run(Verb::status, name), 1) << name;
+    EXPECT_THAT(out.str(), HasSubstr("  Paused: it is so\n  MaxFailures: 1 node (gpu-1) failed in the canary\n"));
+    EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout start default"));
+  }
+}
+
 // A rollout can end while a node is left that failed and does not count: nothing else names it.
 TEST_F(RolloutCommand, ANodeThatFailedAndIsLeftAfterItsRolloutIsNamedWithExitStatusOne) {
   record_gpu_1("v1-0");
@@ -68,8 +82,7 @@ TEST_F(RolloutCommand, ANodeThatFailedAndIsLeftAfterItsRolloutIsNamedWithExitSta
       "policy default: 1 node failed, and is not tried again\n"
       "  NODE    STATE    REASON               MESSAGE\n"
       "  gpu-1   Failed   VerificationFailed   no GPU after 10m; not counted for maxFailures: it served no GPU before "
-      "its "
-      "change\n"
+      "its change\n"
       "  next: gpu-sharing-operator explain gpu-1\n"
       "  next: gpu-sharing-operator rollout start default  # retries all failed nodes, once the cause is fixed\n";
   EXPECT_EQ(run(Verb::status), 1) << err.str();
