@@ -279,9 +279,8 @@ class FleetView {
     std::ostringstream view;
     end_outage();
     const std::vector<std::string> missing = incomplete();
-    const FleetVerdict verdict =
-        watch_.show({world_, index_, settings, missing, no_operator_, record_is_assumed(), operator_lease_, outage_.line()},
-                    view);
+    const FleetVerdict verdict = watch_.show(
+        {world_, index_, settings, missing, no_operator_, record_is_assumed(), operator_lease_, outage_.line()}, view);
     // Until the next view only: the watches say which namespaces are read, and would take this for a change.
     if (elsewhere) world_.unsynced_namespaces.erase(settings.operator_namespace);
     if (view.str() != shown_) {

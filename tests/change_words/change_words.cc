@@ -132,10 +132,18 @@ ChangeWords read_change(const Json& node) {
 
 Annotations write_change(const ChangeWords& change) {
   if (change == ChangeWords{}) return {};
-  Json out = {{"v", 1},          {"policy", "default"}, {"configMap", "gpu-operator/mps-config"},
-              {"key", "any"},    {"product", ""},       {"from", ""},
-              {"to", change.to}, {"kind", "reshare"},   {"cause", "edited"},
-              {"served", change.served},  {"pods", change.pods}, {"begun", "2026-01-01T00:00:00Z"}};
+  Json out = {{"v", 1},
+              {"policy", "default"},
+              {"configMap", "gpu-operator/mps-config"},
+              {"key", "any"},
+              {"product", ""},
+              {"from", ""},
+              {"to", change.to},
+              {"kind", "reshare"},
+              {"cause", "edited"},
+              {"served", change.served},
+              {"pods", change.pods},
+              {"begun", "2026-01-01T00:00:00Z"}};
   out["listed"] = out["begun"];
   if (change.pods.empty()) out["pods"] = Json::object();
   if (change.cordoned) out["cordoned"] = true;
