@@ -12,6 +12,7 @@
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/reloads.h"
 #include "reconcilers/rollout/settling.h"
+#include "reconcilers/rollout/unserved_nodes.h"
 #include "reconcilers/rollout/waits.h"
 
 namespace gso {
@@ -106,14 +107,13 @@ std::string ReadingPass::wait_of(const NodeAssessment& a) {
 bool ReadingPass::holds_awaited_slot(const std::string& node) {
   const SlotHold hold = slot_hold(world(), pass_.index, node);
   if (hold == SlotHold::none || hold == SlotHold::in_change || !pass_.index.record) return false;
-  const std::string named = fmt::format("{} ({})", node, describe(hold));
+  const UnservedNodes unserved(pass_);
   return std::ranges::any_of(pass_.index.profile_rollouts, [&](const auto& entry) {
-    const RolloutView* rollout = entry.second.tally.of(Phase::pending) == 0 ? nullptr : views_.find(entry.first);
-    if (rollout == nullptr) return false;
-    return std::ranges::any_of(entry.second.groups, [&](const auto& group) {
-      const auto& pending = group.second.pending;
-      const bool others = std::ranges::any_of(pending, [&](const auto& waits) { return waits.second != node; });
-      return others && rollout->exhausted(group.first).contains(named);
+    const auto& [key, rollout] = entry;
+    return std::ranges::any_of(rollout.groups, [&](const auto& group) {
+      const auto& [product, waiting] = group;
+      const bool others = std::ranges::any_of(waiting.pending, [&](const auto& waits) { return waits.second != node; });
+      return others && holders_of_full_budgets(pass_, unserved, key, rollout, product).contains(node);
     });
   });
 }
