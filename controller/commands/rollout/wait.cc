@@ -124,15 +124,21 @@ bool waits_for_holders_alone(const FleetIndex& index, const SharingRollout& roll
          !nodes.held_for_a_while && nodes.moving.empty() && nodes.failed.empty() && nodes.blocked.empty();
 }
 
+// What stops the rollout until a person acts; empty: nothing, or a retry of it is requested.
+std::string stop_text(ReadingPass& pass, const RolloutFacts& facts) {
+  if (facts.is_stopped() && !is_retried(pass, facts)) return with_reason(facts);
+  const std::string failures = failures_behind(pass, facts);
+  return failures.empty() ? std::string() : fmt::format("{}; {}: {}", with_reason(facts), kMaxFailures, failures);
+}
+
 WaitState state_of_rollout(ReadingPass& pass, const FleetIndex& index, const std::string& name) {
   const World& world = pass.world();
   const SharingRollout* rollout = world.rollouts.find(name);
   if (rollout == nullptr) return {Is::stopped, fmt::format("rollout {} does not exist any more", name)};
   const RolloutFacts facts = facts_of(*rollout);
   if (facts.phase == "Completed") return {Is::complete, fmt::format("rollout {} is Completed", name)};
-  if (facts.finished() || (facts.is_stopped() && !is_retried(pass, facts))) return {Is::stopped, with_reason(facts)};
-  if (const std::string why = failures_behind(pass, facts); !why.empty())
-    return {Is::stopped, fmt::format("{}; {}: {}", with_reason(facts), kMaxFailures, why)};
+  if (facts.finished()) return {Is::stopped, with_reason(facts)};
+  if (std::string stop = stop_text(pass, facts); !stop.empty()) return {Is::stopped, std::move(stop)};
   const Nodes nodes = nodes_of_rollout(world, index, *rollout);
   if (waits_for_holders_alone(index, *rollout, nodes))
     return {Is::complete, fmt::format("rollout {}: {}", name, all_done(nodes))};
@@ -171,9 +177,7 @@ WaitState wait_state(const World& world, FleetIndex& index, const PlannerSetting
   std::vector<std::string> unfinished;
   for (const RolloutFacts& facts : all_rollouts(world)) {
     if (!is_meant(facts, name) || facts.finished()) continue;
-    if (facts.is_stopped() && !is_retried(pass, facts)) return {Is::stopped, with_reason(facts)};
-    if (const std::string why = failures_behind(pass, facts); !why.empty())
-      return {Is::stopped, fmt::format("{}; {}: {}", with_reason(facts), kMaxFailures, why)};
+    if (std::string stop = stop_text(pass, facts); !stop.empty()) return {Is::stopped, std::move(stop)};
     const SharingRollout& rollout = *facts.rollout;
     if (waits_for_holders_alone(index, rollout, nodes_of_rollout(world, index, rollout))) continue;
     unfinished.push_back(rollout.meta.name);
