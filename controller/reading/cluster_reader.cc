@@ -322,16 +322,8 @@ asio::awaitable<void> read_chart_config(k8s::Reader* client, std::string ns, Wor
 }
 
 // As `kubectl auth can-i` names it.
-std::string_view name_of(WatchScope::Kind kind) {
-  switch (kind) {
-    case WatchScope::Kind::pods:
-      return "pods";
-    case WatchScope::Kind::configmaps:
-      return "configmaps";
-    case WatchScope::Kind::controllerrevisions:
-      return "controllerrevisions.apps";
-  }
-  return {};
+std::string full_name(const k8s::Gvr& gvr) {
+  return gvr.group.empty() ? gvr.resource : gvr.resource + "." + gvr.group;
 }
 
 }  // namespace
@@ -372,7 +364,7 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
     if (of_scopes[i]) continue;
     append_unique(*incomplete, of_scopes[i].error().message);
     world->unsynced_namespaces.insert(scopes[i].ns);
-    world->unread_resources[scopes[i].ns].emplace(name_of(scopes[i].kind));
+    world->unread_resources[scopes[i].ns].insert(full_name(resource_of(scopes[i].kind)));
     if (of_scopes[i].error().reason == k8s::Reason::forbidden) world->refused_namespaces.insert(scopes[i].ns);
   }
   co_return k8s::Result<void>{};

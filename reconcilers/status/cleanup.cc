@@ -82,9 +82,8 @@ class Leaving {
               ? std::string()
               : fmt::format(". `kubectl get nodes --selector {}={}` lists them, and others that people gave that label",
                             label, value);
-      out.kept.push_back(fmt::format("label {}={} of policy {} is kept on {} {}: {}{}{}", label, value, policy,
-                                     nodes.size(), nodes.size() == 1 ? "node" : "nodes", first_names(nodes), key,
-                                     rest));
+      out.kept.push_back(fmt::format("label {}={} of policy {} is kept on {}: {}{}{}", label, value, policy,
+                                     counted(nodes.size(), "node"), first_names(nodes), key, rest));
     }
   }
 

@@ -188,12 +188,11 @@ std::optional<StatusCondition> overlapped_of(const Pass& pass, const PolicySum& 
 std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, const nlohmann::json& before) {
   const std::string type(kPartitionedByNos);
   if (!sum.left_to_nos.empty()) {
-    return StatusCondition{
-        type, true, type,
-        fmt::format("nos partitions the GPUs of {} {} that this policy selects (label {}), and the "
-                    "operator does not change {}: {}",
-                    sum.left_to_nos.size(), sum.left_to_nos.size() == 1 ? "node" : "nodes", kNosPartitioning,
-                    sum.left_to_nos.size() == 1 ? "it" : "them", join_names(sum.left_to_nos))};
+    return StatusCondition{type, true, type,
+                           fmt::format("nos partitions the GPUs of {} that this policy selects (label {}), and the "
+                                       "operator does not change {}: {}",
+                                       counted(sum.left_to_nos.size(), "node"), kNosPartitioning,
+                                       sum.left_to_nos.size() == 1 ? "it" : "them", join_names(sum.left_to_nos))};
   }
   if (condition_in(before, type).is_null()) return std::nullopt;
   return StatusCondition{type, false, "NoNodes", "nos partitions no node that this policy selects"};

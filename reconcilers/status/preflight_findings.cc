@@ -15,6 +15,7 @@
 #include "reconcilers/checks/preflight.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -95,7 +96,7 @@ void plan_preflight(Pass& pass) {
       const auto first = merged.nodes.begin() + static_cast<std::ptrdiff_t>(each);
       const std::vector<std::string> named(first, first + static_cast<std::ptrdiff_t>(std::min(rest, kNamed)));
       pass.finding(merged.severity, daemonset, merged.code,
-                   fmt::format("on {} {}{} ({}{}): {}", rest, each > 0 ? "further " : "", rest == 1 ? "node" : "nodes",
+                   fmt::format("on {} ({}{}): {}", counted(rest, each > 0 ? "further node" : "node"),
                                fmt::join(named, ", "), rest > kNamed ? ", …" : "", merged.message));
     }
   }
