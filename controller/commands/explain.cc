@@ -194,8 +194,7 @@ std::string no_such_node(const World& world, const std::string& name) {
 }
 
 // The step of a node that only an operator carries out, where none runs, or the one that runs has recorded nothing: the
-// way to one that carries it out comes first.
-// `recorded`: an operator has recorded the fleet.
+// way to one that carries it out comes first. `recorded`: an operator has recorded the fleet.
 std::string behind_an_operator(const ClusterView& view, bool recorded, const std::string& then) {
   if (view.no_operator && (view.no_operator->was_running || recorded)) {
     return fmt::format("kubectl get pods --namespace {}  # no operator {}; once one {}: {}", view.no_operator->lease.ns,
@@ -205,8 +204,7 @@ std::string behind_an_operator(const ClusterView& view, bool recorded, const std
   if (!view.operator_lease.empty()) {
     return fmt::format(
         "kubectl get pods --namespace {} -o wide  # {} (--max-mode, chart value modes.rollouts); once it is allowed to "
-        "act and "
-        "has recorded the fleet: {}",
+        "act and has recorded the fleet: {}",
         view.operator_lease.substr(0, view.operator_lease.find('/')), unrecorded_operator_text(view.operator_lease),
         then);
   }

@@ -42,7 +42,7 @@ struct RuntimeView {
   std::uint64_t writes = 0;  // Write requests that the server answered, Lease and Events not counted.
   std::uint64_t lease_writes = 0;
   std::uint64_t event_writes = 0;
-  bool idle = false;  // The last plan was empty, nothing is in flight and nothing is due now.
+  bool idle = false;  // The last plan was empty, nothing is being written or looked up, and nothing is due now.
   Plan last_plan;     // What the last pass planned (before the executor's own filters).
   // Nodes that loaded a text outside a rollout, and when the operator has written that. Older ones than kUngatedNamed
   // are removed with the next one.

@@ -321,8 +321,7 @@ std::string remedy_of_obstacle(const NodeAssessment& a, const NodeExplanation& o
     return std::string(a.blocked_by == nullptr ? remedy_of(a.reason) : a.blocked_by->remedy);
   return fmt::format(
       "SharingPolicy {} was deleted and its last spec still applies: create it again with a key that exists, or add "
-      "the "
-      "key to the ConfigMap",
+      "the key to the ConfigMap",
       out.policy);
 }
 

@@ -214,8 +214,7 @@ std::string refused(const AskedPod& /*asked*/, const Candidates& at) {
   const std::string where = where_of(at);
   return fmt::format(
       "{} more than one {} per container (failRequestsGreaterThanOne, the default of MPS): the kubelet would reject "
-      "the "
-      "pod there",
+      "the pod there",
       one(at) ? fmt::format("the plugin of {} refuses", where) : fmt::format("the plugins of {} refuse", where),
       at.best.resource);
 }

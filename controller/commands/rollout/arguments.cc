@@ -34,8 +34,7 @@ constexpr VerbText kVerbs[] = {
     {Verb::approve, "approve", "Approve a rollout of a policy in mode Approve", kWhichRollout},
     {Verb::abort, "abort",
      "End a rollout until `start`: nodes with a deleted pod finish, nodes that only wait are uncordoned, all others "
-     "keep "
-     "what they run",
+     "keep what they run",
      kWhichRollout},
     {Verb::undo, "undo", "Revert to the last verified profile", kWhichRollout},
     {Verb::diff, "diff", "Which nodes would restart, and which pods block them", nullptr},
