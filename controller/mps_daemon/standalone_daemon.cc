@@ -26,6 +26,8 @@ namespace {
 namespace asio = boost::asio;
 constexpr k8s::Duration kStartLimit = std::chrono::seconds(60);
 constexpr k8s::Duration kStartPoll = std::chrono::milliseconds(100);
+// What a daemon gets beyond the time limit of `quit` to end servers whose clients still compute, and itself.
+constexpr std::chrono::seconds kAfterQuitLimit(5);
 constexpr k8s::Duration kOthersPoll = std::chrono::seconds(10);
 constexpr k8s::Duration kForever = std::chrono::hours(24 * 365 * 10);
 constexpr int kDescriptorOfMessages = 2;  // What the daemon prints goes to this process's standard error.
@@ -221,16 +223,18 @@ class Daemon {
     co_return k8s::fail(k8s::Reason::cancelled, "the daemon ended, or is to stop");
   }
 
-  // `quit` waits for clients that are connected, idle ones as well, and does not keep its own time limit (seen with
-  // r580). So the daemon is killed after stop_timeout, or at a second signal, which ends its servers. Then the GPUs get
-  // their compute mode again, whatever signals come.
+  // `quit` waits for clients that are connected, idle ones as well. At its time limit the daemon ends their servers and
+  // itself, a moment after the limit; it has also been seen to go on waiting (both with r580). So it is killed some
+  // time after stop_timeout, or at a second signal, which ends its servers. Then the GPUs get their compute mode again,
+  // whatever signals come.
   asio::awaitable<bool> stop_daemon() {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(settings_.stop_timeout);
-    const k8s::MonoTime deadline = clock_->monotonic() + settings_.stop_timeout + std::chrono::seconds(5);
+    const std::chrono::seconds patience = seconds + kAfterQuitLimit;
+    const k8s::MonoTime deadline = clock_->monotonic() + patience;
     if (!running_->ended) {
       const std::string quit = fmt::format("quit -t {}", seconds.count());
       const k8s::Result<std::string> answer =
-          co_await ask_mps_daemon(clock_, found_.pipe_directory, quit, settings_.stop_timeout, running_->stop_waiting);
+          co_await ask_mps_daemon(clock_, found_.pipe_directory, quit, patience, running_->stop_waiting);
       if (!answer && !running_->hurried)
         log_->warning("MPS control daemon did not quit", {{"error", answer.error().message}});
     }
@@ -239,7 +243,7 @@ class Daemon {
     }
     if (running_->hurried) log_->warning("Killed MPS control daemon", {{"why", "a second signal to stop"}});
     if (!running_->ended && !running_->hurried) {
-      log_->warning("Killed MPS control daemon", {{"after", seconds.count()}});
+      log_->warning("Killed MPS control daemon", {{"after", patience.count()}});
       running_->kill->notify();
     }
     while (!running_->ended) {

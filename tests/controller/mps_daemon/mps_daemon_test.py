@@ -48,6 +48,14 @@ class MpsDaemon(DaemonCase):
         self.assertIn("Killed MPS control daemon", log)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
+    def test_lets_a_daemon_end_the_clients_that_compute_at_the_limit_itself(self):
+        (self.state / "computes").touch()
+        status, log = self.stop(self.start("run", READY, "--stop-timeout", "1s"))
+        self.assertEqual(status, 0)
+        self.assertNotIn("did not quit", log)
+        self.assertNotIn("Killed", log)
+        self.assertEqual(self.modes(), ["Default", "Default"])
+
     def await_call(self, call):
         while call not in self.calls():
             pass

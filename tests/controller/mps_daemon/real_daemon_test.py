@@ -45,9 +45,9 @@ def mps_processes():
 
 
 def of_share(whole, percent):
-    """The multiprocessors that a client can see of such a share: MPS rounds it up to what the GPU can separate."""
+    """The multiprocessors that a client can see of such a share: MPS rounds it to what the GPU can separate (an H200: pairs, down)."""
     exact = whole * percent / 100
-    return range(int(exact), int(exact) + 9)
+    return range(int(exact) - 1, int(exact) + 9)
 
 
 def why_mps_does_not_work():
@@ -216,7 +216,8 @@ class RealDaemon(unittest.TestCase):
         process = self.run_daemon("--stop-timeout", "2s")
         self.connect("--spin")
         self.assertEqual(self.stop(process), 0)
-        self.assertIn("Killed MPS control daemon", self.log)
+        # The daemon keeps its limit and ends the server, or is killed: drivers of r580 do the one or the other.
+        self.assertRegex(self.log, "Killed MPS control daemon|Force shutting down server")
         self.clients[0].kill()
         await_no_mps()
         process = self.run_daemon("--pinned-memory-limit", "0=10G")
