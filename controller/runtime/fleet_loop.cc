@@ -210,9 +210,14 @@ std::optional<Plan> FleetLoop::make_plan() {
   }
   const Timers& timers = after_observing.empty() ? running : after_observing;
   const std::map<std::string, std::string> refused = parts_.executor->refused_writes();
-  const Snapshot snapshot{
-      *parts_.world, parts_.clock->now(),     timers, parts_.consumers->listings(), *parts_.settings,
-      &refused,      held_since_.first_look()};
+  const Snapshot snapshot{.world = *parts_.world,
+                          .now = parts_.clock->now(),
+                          .timers = timers,
+                          .consumers = parts_.consumers->listings(),
+                          .settings = *parts_.settings,
+                          .refused_writes = &refused,
+                          .first_look = held_since_.first_look(),
+                          .answered_lately = parts_.executor->answered_lately()};
   const bool known = !scopes_dirty_ && !parts_.world->unsynced_namespaces.contains(parts_.settings->operator_namespace);
   ReconcilerFilter filter;
   filter.partitioning = options_.partitioning;

@@ -262,6 +262,7 @@ boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, Planned 
   if (answer || answer.error().http_status != 0) {
     ++run->result.sent;
     ++writes_;
+    answers_.note(parts_.clock->monotonic());
     if (parts_.view) parts_.view->writes = writes_;
     if (parts_.hooks.crash_after_write && parts_.hooks.crash_after_write(writes_, *planned)) crashed_ = true;
   }

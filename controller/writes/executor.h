@@ -45,6 +45,7 @@
 #include "controller/runtime/run_operator.h"
 #include "controller/runtime/task_group.h"
 #include "controller/serving/metrics.h"
+#include "controller/writes/answer_count.h"
 #include "controller/writes/chain_pool.h"
 #include "controller/writes/schedule.h"
 #include "controller/writes/unwritten_records.h"
@@ -140,6 +141,8 @@ class Executor {
     return !record_pool_.running().empty() || !pool_.running().empty() || !status_pool_.running().empty();
   }
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
+  // For Snapshot::answered_lately.
+  [[nodiscard]] std::size_t answered_lately() { return answers_.of_last_second(parts_.clock->monotonic()); }
   // When the last write ended whose answer was lost: the API server can still execute it. Empty: there was none.
   [[nodiscard]] std::optional<MonoTime> answer_lost_at() const { return answer_lost_at_; }
   [[nodiscard]] bool crashed() const { return crashed_; }
@@ -267,6 +270,7 @@ class Executor {
   std::int64_t in_flight_ = 0;
   std::optional<MonoTime> answer_lost_at_;
   std::uint64_t writes_ = 0;
+  AnswerCount answers_;
   std::uint64_t remembered_ = 0;  // Versions of the state that is kept in memory.
   bool crashed_ = false;
   Execution late_;           // Of actions that ended after their execute() had returned.

@@ -9,6 +9,11 @@
 
 namespace gso {
 
+PlanDraft::PlanDraft(const Snapshot& snapshot, std::string_view reconciler)
+    : s(snapshot),
+      reconciler_(reconciler),
+      most_actions_(std::clamp(snapshot.answered_lately, kMostActions, kMostOfAll)) {}
+
 void PlanDraft::walks(std::size_t objects) {
   constexpr std::size_t kWithoutMore = 1720;
   constexpr std::size_t kObjectsOfOneAction = 12;

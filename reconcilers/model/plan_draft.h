@@ -16,7 +16,7 @@ namespace gso {
 class PlanDraft {
  public:
   // Both outlive this.
-  PlanDraft(const Snapshot& snapshot, std::string_view reconciler) : s(snapshot), reconciler_(reconciler) {}
+  PlanDraft(const Snapshot& snapshot, std::string_view reconciler);
 
   const Snapshot& s;
   Plan plan;
@@ -31,8 +31,11 @@ class PlanDraft {
   void keep(const TimerKey& timer) { ages.keep(timer); }
 
   // The most actions that one pass plans, so that a step does not cost more in a large fleet; the rest follows in the
-  // next pass, as soon as the stores show this pass's writes.
+  // next pass, as soon as the stores show this pass's writes. A pass looks at every node in change, so fewer passes
+  // cost less: it plans as many actions as the API server has answered within the last second, up to kMostOfAll. No
+  // view is much older than a second when they are sent, however slow the server is.
   static constexpr std::size_t kMostActions = 60;
+  static constexpr std::size_t kMostOfAll = 1500;
   // A pass that looks at that many objects, whatever it plans, may plan one action more for twelve of them beyond
   // 1,720: otherwise the passes until each object has had its action would cost the square of the number. A fleet of
   // 5,000 nodes in change has 333 actions, which an API server takes in one or two seconds: no view is older when they
@@ -50,7 +53,7 @@ class PlanDraft {
 
  private:
   std::string_view reconciler_;
-  std::size_t most_actions_ = kMostActions;
+  std::size_t most_actions_;
 };
 
 }  // namespace gso

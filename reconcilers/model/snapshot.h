@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -143,6 +144,8 @@ struct Snapshot {
   // The first look of an operator, or of a new leader: stored time stamps count (ages.h).
   bool first_look = false;
   NewMachines new_machines = NewMachines::join;
+  // How many writes the API server has answered within the last second; a plan may have as many actions.
+  std::size_t answered_lately = 0;
 };
 
 }  // namespace gso

@@ -265,6 +265,20 @@ TEST_F(SlowNodes, WhileAFullPlanIsAnsweredTheNextOneIsMade) {
   EXPECT_EQ(execute({}).succeeded, 12U) << "the last of the full plan";
 }
 
+// What the next plan may have (Snapshot::answered_lately).
+TEST_F(SlowNodes, AnswersOfTheLastSecondAreCountedWhateverTheyAre) {
+  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 100ms); };
+  script["PATCH /api/v1/nodes/node7"] = [] { return ScriptedAnswer::json(404, "{}", 100ms); };
+  execute(patches_of(20, "node"));
+  EXPECT_EQ(executor->answered_lately(), 20U);
+  sim.clock.run_for(850ms);
+  EXPECT_EQ(executor->answered_lately(), 20U);
+  sim.clock.run_for(100ms);
+  EXPECT_EQ(executor->answered_lately(), 4U) << "16 were answered 100 ms earlier";
+  sim.clock.run_for(200ms);
+  EXPECT_EQ(executor->answered_lately(), 0U);
+}
+
 TEST_F(SlowNodes, AFullPlanWaitsForNoSlowNode) {
   script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
   const Execution done = execute(patches_of(PlanDraft::kMostActions, "node"));

@@ -44,5 +44,18 @@ TEST_F(ActionsOfOnePass, AreAsManyAsTheLargestWalkAllows) {
   EXPECT_EQ(taken(draft), 100U);
 }
 
+TEST_F(ActionsOfOnePass, AreAsManyAsTheServerHasAnsweredInTheLastSecond) {
+  snapshot_.answered_lately = 400;
+  PlanDraft fast(snapshot_, "test");
+  fast.walks(2200);
+  EXPECT_EQ(taken(fast), 400U);
+  snapshot_.answered_lately = 20;
+  PlanDraft slow(snapshot_, "test");
+  EXPECT_EQ(taken(slow), 60U) << "the first plan after a pause has as many";
+  snapshot_.answered_lately = 20000;
+  PlanDraft fastest(snapshot_, "test");
+  EXPECT_EQ(taken(fastest), 1500U);
+}
+
 }  // namespace
 }  // namespace gso::test
