@@ -80,6 +80,7 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
     const SharingRollout& rollout = *facts.rollout;
     document["rollouts"].push_back({{"name", rollout.meta.name},
                                     {"phase", rollout.phase},
+                                    {"reason", facts.reason},
                                     {"policy", rollout.policy},
                                     {"key", rollout.key},
                                     {"toRevision", rollout.to_revision},
@@ -105,7 +106,7 @@ void print_rollouts(const World& world, const std::vector<RolloutFacts>& rollout
     if (facts.blocked > 0) progress += fmt::format(", {} blocked", facts.blocked);
     if (facts.failed > 0) progress += fmt::format(", {} failed", facts.failed);
     const RecordedStop stop = recorded_stop(facts, world.policies.find(rollout.policy));
-    const std::string phase = rollout.phase.empty() ? "-" : facts.shown_phase();
+    const std::string phase = rollout.phase.empty() ? "-" : facts.phase_text();
     const bool of_template = !daemonset_of(rollout.config_map).empty();
     rows.push_back({rollout.meta.name, stop.is_set() ? stop.phase + " (recorded)" : phase, rollout.policy,
                     of_template ? rollout.config_map : rollout.key, rollout.to_revision, progress});

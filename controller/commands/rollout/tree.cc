@@ -99,7 +99,7 @@ class Tree {
     const std::string_view since = facts.advances() ? "  running {}" : "  started {} ago";
     line(fmt::format(
         "{}  {}{}", painted(one_line(rollout.meta.name), Paint::bold, screen_),
-        painted(facts.shown_phase(), paint, screen_),
+        painted(one_line(facts.phase_text()), paint, screen_),
         started && !facts.finished()
             ? fmt::format(fmt::runtime(since),
                           k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(now_ - *started)))

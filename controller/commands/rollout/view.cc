@@ -37,6 +37,7 @@ namespace {
 
 constexpr std::string_view kPolicyPrefix = "policy/";
 constexpr int kBarWidth = 24;
+constexpr std::string_view kStopped = "Stopped";
 
 std::int64_t count_at(const Json& object, const char* field) {
   return number_at(object, field);
@@ -49,6 +50,8 @@ void read_ready(const Json& status, RolloutFacts& out) {
     if (!condition.is_object()) continue;
     if (text_at(condition, "type") == kCurrentCondition)
       out.earlier_attempt = text_at(condition, "reason") == reason_of(Gate::new_attempt);
+    if (text_at(condition, "type") == "Progressing" && text_at(condition, "reason") == reason_of(Gate::paused))
+      out.paused_since = text_at(condition, "lastTransitionTime");
     if (text_at(condition, "type") != "Ready") continue;
     out.reason = text_at(condition, "reason");
     out.message = text_at(condition, "message");
@@ -93,7 +96,14 @@ bool RolloutFacts::advances() const {
 
 std::string RolloutFacts::shown_phase() const {
   const std::string_view aborted = reason_of(Gate::aborted);
-  return phase == "Failed" && reason == aborted ? std::string(aborted) : phase;
+  if (phase == "Failed" && reason == aborted) return std::string(aborted);
+  const bool by_a_person = reason.empty() || reason == reason_of(Gate::paused);
+  return phase == "Paused" && !by_a_person ? std::string(kStopped) : phase;
+}
+
+std::string RolloutFacts::phase_text() const {
+  std::string word = shown_phase();
+  return word == kStopped ? fmt::format("{} ({})", word, reason) : word;
 }
 
 bool RolloutFacts::undone() const {
@@ -273,6 +283,13 @@ std::string foretell(const RolloutFacts& facts, const std::string& estimate, con
   return end && *end > now ? ", ETA " + about(*end - now) : std::string();
 }
 
+// Since when a paused rollout has started no node. Who set the switch is in no status.
+std::string since_pause(const RolloutFacts& facts, k8s::WallTime now) {
+  const auto since = k8s::parse_rfc3339(facts.paused_since);
+  if (!since || *since > now || facts.shown_phase() != reason_of(Gate::paused)) return {};
+  return fmt::format("; no node starts since {} ({} ago)", facts.paused_since, about(now - *since));
+}
+
 }  // namespace
 
 void print_node_table(const std::vector<RolloutFacts::NodeRow>& nodes, const std::vector<NodeStep>& steps,
@@ -291,9 +308,9 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   const SharingRollout& rollout = *facts.rollout;
   const bool goes_on = !facts.finished() && !outlook.stop.is_set();
   const std::string_view applies = outlook.has_operator ? "the operator applies it" : "an operator applies it";
-  print_line(
-      out, "{}: {}", rollout.meta.name,
-      outlook.stop.is_set() ? fmt::format("{} (recorded; {})", outlook.stop.phase, applies) : facts.shown_phase());
+  print_line(out, "{}: {}", rollout.meta.name,
+             outlook.stop.is_set() ? fmt::format("{} (recorded; {})", outlook.stop.phase, applies)
+                                   : facts.phase_text() + since_pause(facts, now));
   print_line(out, "  {} {} to {} under policy {}", facts.finished() ? "Rollout of" : "Rolling out",
              describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
   out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}{}\n",
@@ -328,7 +345,7 @@ void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::size_
     const SharingRollout& rollout = *facts.rollout;
     const auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
     rows.push_back({rollout.meta.name, rollout.policy, rollout.config_map, or_dash(rollout.key), rollout.to_revision,
-                    facts.shown_phase(), or_dash(facts.started_at), or_dash(facts.completed_at),
+                    facts.phase_text(), or_dash(facts.started_at), or_dash(facts.completed_at),
                     fmt::format("{}/{}", facts.updated, facts.total)});
   }
   if (rows.size() == 1) {

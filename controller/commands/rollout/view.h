@@ -28,6 +28,7 @@ struct RolloutFacts {
   std::string message;
   std::int64_t wave = 0, total = 0, updated = 0, in_progress = 0, pending = 0, blocked = 0, failed = 0;
   std::string started_at, completed_at;
+  std::string paused_since;  // When a rollout that is paused last started nodes; empty: that is not known.
   struct NodeRow {
     std::string name, state, reason, message;
   };
@@ -37,8 +38,11 @@ struct RolloutFacts {
   [[nodiscard]] bool finished() const;
   // Its nodes start one after the other: it is neither finished nor stopped until a person acts.
   [[nodiscard]] bool advances() const;
-  // The phase for people: a rollout that a person aborted is Aborted, although its phase is Failed.
+  // The phase for people, one word: a rollout that a person aborted is Aborted, although its phase is Failed, and one
+  // that nobody paused is Stopped, although its phase is Paused.
   [[nodiscard]] std::string shown_phase() const;
+  // The same, with the reason of a stop: "Stopped (MaxFailures)".
+  [[nodiscard]] std::string phase_text() const;
   [[nodiscard]] bool undone() const;
   // A revision that did not work.
   [[nodiscard]] bool went_wrong() const;

@@ -56,7 +56,7 @@ TEST_F(RolloutCommand, ARevisionThatHasComeBackIsUnderWayAndTheSwitchesOfItsOldR
   EXPECT_EQ(run(Verb::status), 1) << "what failed before holds it";
   EXPECT_THAT(out.str(), HasSubstr("MaxFailures: it is so"));
   EXPECT_EQ(run(Verb::resume), 2);
-  EXPECT_THAT(err.str(), HasSubstr("r (Paused)"));
+  EXPECT_THAT(err.str(), HasSubstr("r (Stopped)"));
   EXPECT_EQ(run(Verb::abort), 2);
 }
 

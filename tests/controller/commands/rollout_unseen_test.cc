@@ -168,7 +168,7 @@ TEST_F(UnseenChange, ARequestedRetryOfFailedNodesIsShown) {
   fail("gpu-1");
   sim.clock.run_for(std::chrono::seconds(1));
   EXPECT_EQ(run(Verb::status), 1);
-  EXPECT_THAT(out.str(), HasSubstr("r: Paused\n"));
+  EXPECT_THAT(out.str(), HasSubstr("r: Stopped (MaxFailures)\n"));
   ASSERT_EQ(run(Verb::start), 0) << err.str();
   (void)run(Verb::status);
   EXPECT_THAT(out.str(), HasSubstr("r: Retry requested (recorded; the operator applies it)\n"));

@@ -87,7 +87,7 @@ TEST_F(RolloutWatch, EndsWith1WhenItFailedOrSomebodyAbortedIt) {
   wait_for("r");
   phase("r", "Paused", "MaxFailures");
   EXPECT_EQ(result(), 1);
-  EXPECT_THAT(out.str(), HasSubstr("stopped: rollout r is Paused (MaxFailures): as reported\n"));
+  EXPECT_THAT(out.str(), HasSubstr("stopped: rollout r is Stopped (MaxFailures): as reported\n"));
 }
 
 TEST_F(RolloutWatch, EndsWith1WhereItWasAbortedEvenIfItIsPausedAsWell) {
