@@ -24,6 +24,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -90,6 +91,17 @@ Json empty_document(const RolloutCall& call) {
           {"failed", Json::array()},        {"incomplete", call.incomplete}};
 }
 
+// The table names the state of a node as `status` does: a SharingRollout says Waiting of each node that waits. Its
+// reason and its message say for what.
+void name_states(ReadingPass& pass, std::vector<RolloutFacts::NodeRow>& rows) {
+  for (RolloutFacts::NodeRow& row : rows) {
+    const Node* node = pass.world().nodes.find(row.name);
+    if (node == nullptr || row.state != "Waiting") continue;
+    const std::string state = shown_state(pass, *node).state;
+    row.state = state.substr(0, state.find('('));
+  }
+}
+
 void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& reported, Json& document) {
   const bool unread = has_unread_nodes(call);
   RolloutFacts facts = unread ? reported : with_present_counts(reported, pass.index());
@@ -107,6 +119,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   for (const NodeStep& step : steps) shown["inProgress"].push_back({{"name", step.node}, {"step", step.step}});
   shown["next"] = outlook.next;
   note_uncounted(pass.index(), facts.nodes);
+  if (daemonset_of(rollout.config_map).empty()) name_states(pass, facts.nodes);
   if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
 }
 

@@ -14,7 +14,9 @@
 namespace gso {
 
 struct NodeFilter {
-  std::set<std::string> states;  // Words of the column STATE without their reason: "Blocked"; empty: all.
+  // Words of the column STATE in lower case, with or without their reason: "blocked", "blocked(outsidewindow)"; empty:
+  // all.
+  std::set<std::string> states;
   std::set<std::string> policies;
   k8s::LabelSelector labels;
 

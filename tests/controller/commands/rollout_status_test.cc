@@ -237,6 +237,20 @@ TEST_F(RolloutCommand, NoTimeIsGivenWhereWorkloadsDecide) {
   EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["estimatedCompletion"], "");
 }
 
+// A SharingRollout says Waiting of it: the table of `status` has no such state.
+TEST_F(RolloutCommand, ANodeHasTheStateThatTheTableOfStatusShows) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  rollout("r", "Progressing", target());
+  merge(
+      "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+      R"({"status":{"nodes":[{"name":"gpu-1","state":"Waiting","reason":"WaitingForWorkloads","message":"team/job"}]}})");
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\n  gpu-1 +Pending +WaitingForWorkloads +team/job\n"));
+  options.json = true;
+  (void)run(Verb::status, "r");
+  EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["nodes"][0]["state"], "Waiting") << "as the object has it";
+}
+
 TEST_F(RolloutCommand, APolicyThatSoaksWithoutARolloutSaysWhatItWaitsFor) {
   const char* path = "/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status";
   const Json condition{{"type", "Progressing"},

@@ -319,6 +319,15 @@ TEST(NodeFilterFlags, NameStatesThatExist) {
   EXPECT_FALSE(filter->shows("UpToDate", "default", labels));
   flags.states = {"Blocked"};
   EXPECT_TRUE(node_filter_of(flags)->shows("Blocked(OutsideWindow)", "default", labels));
+  flags.states = {"Blocked(OutsideWindow)"};  // As the table shows it.
+  ASSERT_TRUE(node_filter_of(flags).has_value());
+  EXPECT_TRUE(node_filter_of(flags)->shows("Blocked(OutsideWindow)", "default", labels));
+  EXPECT_FALSE(node_filter_of(flags)->shows("Blocked(ConfigInvalid)", "default", labels));
+  flags.states = {"Waiting"};  // As a SharingRollout has it.
+  ASSERT_TRUE(node_filter_of(flags).has_value());
+  EXPECT_TRUE(node_filter_of(flags)->shows("Draining", "default", labels));
+  EXPECT_TRUE(node_filter_of(flags)->shows("Pending", "default", labels));
+  EXPECT_FALSE(node_filter_of(flags)->shows("UpToDate", "default", labels));
   flags.states = {"Pendign"};
   ASSERT_FALSE(node_filter_of(flags).has_value());
   EXPECT_THAT(node_filter_of(flags).error().message, HasSubstr("'Pendign' is not a state; use Unmanaged, "));
