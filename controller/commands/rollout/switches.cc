@@ -215,6 +215,8 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
   // Who has named no policy does not know which one to resume.
   if (pause && !call->no_operator && call->options.name.empty())
     *call->out << fmt::format("  to resume it: {}\n", resume);
+  if (const std::string rollouts = pause ? "" : rollouts_to_resume(call->world, name); !rollouts.empty())
+    *call->out << "  " << rollouts << "\n";
   if (!too.empty()) *call->out << "  " << too << "\n";
   co_return 0;
 }

@@ -244,8 +244,11 @@ k8s::Result<std::vector<RolloutFacts>> choose(const World& world, const RolloutC
                               is_policy ? fmt::format("the SharingPolicy is policy/{}", choice.name) : history));
   }
   if (fitting.empty()) {
-    return refuse(
-        fmt::format("no rollout {}{}{}{}", what, named.empty() ? "" : "; found ", names_of(named), choice.hint));
+    // What has ended is named only where nothing else can be meant.
+    const bool all_ended = std::ranges::all_of(named, &RolloutFacts::finished);
+    if (!all_ended) std::erase_if(named, [](const RolloutFacts& facts) { return facts.finished(); });
+    const char* const found = named.empty() ? "" : all_ended && choice.name.empty() ? "; all have ended: " : "; found ";
+    return refuse(fmt::format("no rollout {}{}{}{}", what, found, names_of(named), choice.hint));
   }
   if (fitting.size() > 1 && !choice.all && !policy) {
     return refuse(fmt::format("several rollouts match: {}. Name one of them, or use --all", names_of(fitting)));

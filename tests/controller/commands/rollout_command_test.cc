@@ -351,6 +351,20 @@ TEST_F(RolloutCommand, AResumeOfThePolicyNamesItsRolloutThatIsPaused) {
   EXPECT_EQ(run(Verb::resume, "policy/default"), 2);
   EXPECT_THAT(err.str(), HasSubstr("policy default is not paused by spec.rollout.paused; its rollout r is paused: "
                                    "`gpu-sharing-operator rollout resume r`\n"));
+  EXPECT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
+  EXPECT_EQ(run(Verb::resume, "policy/default"), 0) << err.str();
+  EXPECT_EQ(out.str(), "policy default: resumed\n  its rollout r is paused: `gpu-sharing-operator rollout resume r`\n");
+}
+
+TEST_F(RolloutCommand, AResumeDoesNotListWhatHasEndedBesideWhatHasNot) {
+  rollout("done", "Completed", "v1-1", "any", "version: v1\n", "default", "Completed");
+  EXPECT_EQ(run(Verb::resume), 2);
+  EXPECT_THAT(err.str(), HasSubstr("no rollout is paused by spec.paused; all have ended: done (Completed)"));
+  rollout("r", "Progressing", "v1-2");
+  EXPECT_EQ(run(Verb::resume), 2);
+  EXPECT_THAT(err.str(), HasSubstr("no rollout is paused by spec.paused; found r (Progressing). "));
+  EXPECT_EQ(run(Verb::resume, "done"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("no rollout is paused by spec.paused; found done (Completed)"));
 }
 
 // A text that no plugin takes starts nothing, and says so.
