@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string_view>
@@ -81,6 +82,22 @@ Json replica_counts_of(const NodeAssessment& a) {
   return out;
 }
 
+// The messages of the rows. Nodes that wait for a slot of the same budgets wait for the same, which is a long text: the
+// first row has it, and the others name that row.
+std::vector<std::string> messages_of(const std::vector<NodeRow>& nodes) {
+  constexpr std::string_view kNoSlot = "no slot is free";
+  std::map<std::string, std::string> said;  // Message to the node whose row has it.
+  std::vector<std::string> out;
+  for (const NodeRow& node : nodes) {
+    const std::string& message = node.shown.message;
+    const bool waits_for_slot = message.find(kNoSlot) != std::string::npos;
+    const auto first = waits_for_slot ? said.emplace(message, node.name).first : said.end();
+    const bool is_said = waits_for_slot && first->second != node.name;
+    out.push_back(is_said ? fmt::format("{} (see {})", kNoSlot, first->second) : message);
+  }
+  return out;
+}
+
 std::string strategy_of(const NodeAssessment& a) {
   return a.profile == nullptr ? std::string() : std::string(to_string(a.profile->profile().strategy()));
 }
@@ -140,7 +157,9 @@ std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, T
   if (wide) heading.insert(heading.end(), {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT"});
   heading.emplace_back("MESSAGE");
   std::vector<TextRow> rows{std::move(heading)};
-  for (const NodeRow& node : nodes) {
+  const std::vector<std::string> messages = messages_of(nodes);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const NodeRow& node = nodes[i];
     const NodeAssessment& a = node.assessment == nullptr ? none : *node.assessment;
     const std::string policy = or_dash(a.policy.view()) + (node.policy_is_gone ? " (deleted)" : "");
     TextRow row{node.name, node.shown.state, policy, or_dash(a.profile_ref.view())};
@@ -155,7 +174,7 @@ std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, T
       row.push_back(or_dash(replicas_of(a)));
       row.push_back(or_dash(a.product.view()));
     }
-    row.push_back(node.shown.message);
+    row.push_back(messages[i]);
     rows.push_back(std::move(row));
   }
   if (!wide) drop_columns(rows, width, {"TARGET", "REVISION", "PROFILE", "POLICY"});

@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "controller/commands/live/lines.h"
 #include "controller/commands/status.h"
+#include "controller/commands/status_nodes.h"
 #include "controller/reading/cluster_reader.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/manifests.h"
@@ -322,6 +324,33 @@ TEST_F(StatusTest, ADeadOperatorIsSaidFirstAndIsTrouble) {
   none.was_running = false;
   status.no_operator = none;
   EXPECT_FALSE(print_status(status, OutputForm::text, 0, out));
+}
+
+// The text is the same for all nodes of a group, and long.
+TEST(StatusNodes, TheBudgetThatSeveralNodesWaitForIsNamedOnTheFirstRow) {
+  const auto row = [](const char* name, const char* message) {
+    NodeRow out;
+    out.name = name;
+    out.shown = {"Pending", message};
+    out.allocatable = "gpu=4";
+    return out;
+  };
+  const char* full = "no slot is free: n01 holds 1 of 1 slot of policy default (maxUnavailable)";
+  const char* of_group = "no slot is free: t01 holds 1 of 1 slot of group T4 (maxUnavailablePerGroup)";
+  const std::vector<NodeRow> rows{row("n02", full),
+                                  row("n03", full),
+                                  row("t02", of_group),
+                                  row("t03", of_group),
+                                  row("x1", "waits for team/job"),
+                                  row("x2", "waits for team/job")};
+  for (const bool wide : {false, true}) {
+    const std::string table = text_of(node_lines(rows, wide, 0));
+    EXPECT_THAT(table, testing::ContainsRegex("n02 .* no slot is free: n01 holds 1 of 1 slot of policy default"));
+    EXPECT_THAT(table, testing::ContainsRegex("n03 .* no slot is free \\(see n02\\)\n"));
+    EXPECT_THAT(table, testing::ContainsRegex("t02 .* no slot is free: t01 holds 1 of 1 slot of group T4"));
+    EXPECT_THAT(table, testing::ContainsRegex("t03 .* no slot is free \\(see t02\\)\n"));
+    EXPECT_THAT(table, testing::ContainsRegex("x2 .* waits for team/job\n"));
+  }
 }
 
 TEST_F(StatusTest, WithoutNodesThereIsNothingToShow) {
