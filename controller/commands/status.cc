@@ -298,10 +298,14 @@ Command make_status_command() {
     app.footer(
         "With --watch on a terminal: Up and Down select a node, Enter explains it, q goes back and ends, ? shows all\n"
         "keys.\n"
-        "Exit status: 0 fine, or the view was ended by q; 1 a node is Failed or Blocked, or the operator no longer "
-        "runs;\n"
-        "2 wrong usage, or the cluster, the operator's record or policies, or objects of the device plugins cannot be "
-        "read.");
+        "Exit status: 0 fine, or the view was ended by q; 1 a node that is shown is Failed or Blocked, or the operator "
+        "no\n"
+        "longer runs; 2 wrong usage, or the cluster, the operator's record or policies, or objects of the device "
+        "plugins\n"
+        "cannot be read.\n"
+        "Ctrl-C ends --watch with the status of the last view. A stopped rollout does not count here: `rollout "
+        "status`\n"
+        "ends with 1 then.");
   };
   return {.name = "status",
           .summary = "State of every GPU node, read from the live cluster",
