@@ -102,7 +102,9 @@ void name_states(ReadingPass& pass, std::vector<RolloutFacts::NodeRow>& rows) {
   }
 }
 
-void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& reported, Json& document) {
+// `failures`: failures_behind() of it.
+void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& reported, std::string failures,
+                  Json& document) {
   const bool unread = has_unread_nodes(call);
   RolloutFacts facts = unread ? reported : with_present_counts(reported, pass.index());
   const std::string estimate = estimate_of(call, facts);
@@ -110,7 +112,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   const auto steps = steps_to(pass, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
   RolloutOutlook outlook{estimate, steps, {}, recorded_for(call, pass, facts), !has_stopped(call)};
   outlook.nodes_unread = unread;
-  outlook.failures = failures_behind(pass, facts);
+  outlook.failures = std::move(failures);
   outlook.next = way_out(pass, facts, outlook);
   outlook.held = holds_on(pass, facts);
   Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
@@ -185,9 +187,9 @@ void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const s
 }
 
 // Failed nodes are left, and nothing goes on: as --wait judges it.
-bool ends_failed(const RolloutCall& call, FleetIndex& index, const std::vector<LeftFailed>& failed) {
-  return !failed.empty() && wait_state(call.world, index, call.settings, call.clock->now(), call.options.name).is ==
-                                WaitState::Is::stopped;
+bool ends_failed(const RolloutCall& call, ReadingPass& pass, const FleetIndex& index,
+                 const std::vector<LeftFailed>& failed) {
+  return !failed.empty() && wait_state(pass, index, call.options.name).is == WaitState::Is::stopped;
 }
 
 }  // namespace
@@ -206,7 +208,7 @@ int show_status(RolloutCall& call) {
   const std::optional<std::string> policy = policy_of(call.options.name);
   std::vector<LeftFailed> failed =
       named && !policy ? std::vector<LeftFailed>() : left_failed(pass, policy, shown, waiting);
-  const bool some_failed = ends_failed(call, index, failed);
+  const bool some_failed = ends_failed(call, pass, index, failed);
   if (shown.empty() && named) {
     const RolloutChoice choice{call.options.name, true};
     const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
@@ -214,11 +216,12 @@ int show_status(RolloutCall& call) {
     if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
   leave_out_shown(failed, shown);
-  const bool wrong =
-      some_failed || has_stopped(call) || std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
-      std::ranges::any_of(shown, [&](const auto& facts) { return !failures_behind(pass, facts).empty(); }) ||
-      std::ranges::any_of(waiting, &PolicyWait::is_stopped) ||
-      ((!named || policy) && !stopped_rollout(pass, policy).empty());
+  std::vector<std::string> failures;  // Of each in `shown`.
+  for (const RolloutFacts& facts : shown) failures.push_back(failures_behind(pass, facts));
+  const bool wrong = some_failed || has_stopped(call) || std::ranges::any_of(shown, &RolloutFacts::is_stopped) ||
+                     std::ranges::any_of(failures, [](const std::string& of_rollout) { return !of_rollout.empty(); }) ||
+                     std::ranges::any_of(waiting, &PolicyWait::is_stopped) ||
+                     ((!named || policy) && !stopped_rollout(pass, policy).empty());
   const int exit_status = has_unread_nodes(call) ? 2 : wrong ? 1 : 0;
   std::optional<WrappedOutput> text;
   if (!call.options.json) text.emplace(call);
@@ -226,7 +229,7 @@ int show_status(RolloutCall& call) {
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
   for (const LeftFailed& of_policy : failed) document["failed"].push_back(left_failed_json(of_policy));
   if (!call.options.json && call.no_operator) print_line(*call.out, "{}", call.no_operator->text());
-  for (const RolloutFacts& facts : shown) show_rollout(call, pass, facts, document);
+  for (std::size_t i = 0; i < shown.size(); ++i) show_rollout(call, pass, shown[i], failures[i], document);
   if (call.options.json) {
     print_json(call, document);
     return exit_status;

@@ -171,8 +171,13 @@ std::string stopped_rollout(ReadingPass& pass, const std::optional<std::string>&
 
 WaitState wait_state(const World& world, FleetIndex& index, const PlannerSettings& settings, k8s::WallTime now,
                      const std::string& name) {
-  const std::optional<std::string> policy = policy_of(name);
   ReadingPass pass(world, index, settings, now);
+  return wait_state(pass, index, name);
+}
+
+WaitState wait_state(ReadingPass& pass, const FleetIndex& index, const std::string& name) {
+  const World& world = pass.world();
+  const std::optional<std::string> policy = policy_of(name);
   if (!name.empty() && !policy) return state_of_rollout(pass, index, name);
   std::vector<std::string> unfinished;
   for (const RolloutFacts& facts : all_rollouts(world)) {

@@ -26,6 +26,8 @@ struct WaitState {
 // for. `index` is refreshed.
 [[nodiscard]] WaitState wait_state(const World& world, FleetIndex& index, const PlannerSettings& settings,
                                    k8s::WallTime now, const std::string& name);
+// The same with a pass over that index, for a command that has one.
+[[nodiscard]] WaitState wait_state(ReadingPass& pass, const FleetIndex& index, const std::string& name);
 
 // "rollout x", "policy y", "all rollouts": what somebody waits for who has given that name.
 [[nodiscard]] std::string waited_for(const std::string& name);
