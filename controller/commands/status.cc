@@ -95,8 +95,9 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   return document;
 }
 
-void print_rollouts(const World& world, const std::vector<RolloutFacts>& rollouts, TerminalWidth width,
+void print_rollouts(const FleetStatus& status, const std::vector<RolloutFacts>& rollouts, TerminalWidth width,
                     std::ostream& out) {
+  const bool nodes_unread = !status.world.unsynced_namespaces.empty();
   std::vector<TextRow> rows{{"ROLLOUT", "PHASE", "POLICY", "KEY", "TO", "PROGRESS"}};
   for (const RolloutFacts& facts : rollouts) {
     const SharingRollout& rollout = *facts.rollout;
@@ -105,7 +106,10 @@ void print_rollouts(const World& world, const std::vector<RolloutFacts>& rollout
     if (facts.in_progress > 0) progress += fmt::format(", {} in progress", facts.in_progress);
     if (facts.blocked > 0) progress += fmt::format(", {} blocked", facts.blocked);
     if (facts.failed > 0) progress += fmt::format(", {} failed", facts.failed);
-    const RecordedStop stop = recorded_stop(facts, world.policies.find(rollout.policy));
+    // Else a broken node stands above a full bar.
+    const std::string since = nodes_unread ? std::string() : since_completion(facts, status.index.impl());
+    if (!since.empty()) progress += "; " + since;
+    const RecordedStop stop = recorded_stop(facts, status.world.policies.find(rollout.policy));
     const std::string phase = rollout.phase.empty() ? "-" : facts.phase_text();
     const bool of_template = !daemonset_of(rollout.config_map).empty();
     rows.push_back({rollout.meta.name, stop.is_set() ? stop.phase + " (recorded)" : phase, rollout.policy,
@@ -129,7 +133,7 @@ void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bo
   }
   if (const std::vector<RolloutFacts> rollouts = rollouts_of(status.world); !rollouts.empty()) {
     out << "\n";
-    print_rollouts(status.world, rollouts, width, out);
+    print_rollouts(status, rollouts, width, out);
   }
   print_daemons(daemon_progress(status.world, status.index), width, out);
   for (const Finding& finding : status.kai) {

@@ -113,6 +113,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   RolloutOutlook outlook{estimate, steps, {}, recorded_for(call, pass, facts), !has_stopped(call)};
   outlook.nodes_unread = unread;
   outlook.failures = std::move(failures);
+  if (!unread) outlook.since_completion = since_completion(facts, pass.index());
   outlook.next = way_out(pass, facts, outlook);
   outlook.held = holds_on(pass, facts);
   Json& shown = document["rollouts"].emplace_back(rollout_json(facts));

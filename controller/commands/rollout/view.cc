@@ -168,6 +168,25 @@ RolloutFacts with_present_counts(RolloutFacts facts, const FleetIndex::Impl& ind
   return facts;
 }
 
+std::string since_completion(const RolloutFacts& facts, const FleetIndex::Impl& index) {
+  const SharingRollout& rollout = *facts.rollout;
+  const auto nodes = index.profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
+  if (facts.phase != "Completed" || nodes == index.profile_rollouts.end() ||
+      target_of(nodes->second) != rollout.to_revision)
+    return {};
+  const Tally& tally = nodes->second.tally;
+  const std::int64_t failed = std::ssize(failed_on(index, nodes->second, rollout.to_revision));
+  const bool as_then = tally.settled == facts.updated && tally.total == facts.total && failed == facts.failed;
+  if (as_then || tally.settled == tally.total) return {};
+  std::string out = fmt::format("now {}/{} up to date", tally.settled, tally.total);
+  for (const auto& [count, what] :
+       {std::pair(tally.moving(), "in progress"), std::pair(tally.of(Phase::pending), "pending"),
+        std::pair(tally.blocked(), "blocked"), std::pair(failed, "failed"), std::pair(tally.unshown(), "drifting")}) {
+    if (count > 0) out += fmt::format(", {} {}", count, what);
+  }
+  return out;
+}
+
 RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* policy) {
   const SharingRollout& rollout = *facts.rollout;
   if (has_ended(facts.phase) || facts.earlier_attempt) return {};
@@ -316,12 +335,14 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
                                    : facts.phase_text() + since_pause(facts, now));
   print_line(out, "  {} {} to {} under policy {}", facts.finished() ? "Rollout of" : "Rolling out",
              describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
-  out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}{}\n",
+  const std::string& since = outlook.since_completion;
+  out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}{}{}\n",
                      progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
                      facts.pending, facts.blocked, facts.failed, outlook.nodes_unread ? ", as last reported" : "",
                      facts.finished()  ? ""
                      : facts.wave == 0 ? "; canary"
-                                       : fmt::format("; wave {}", facts.wave));
+                                       : fmt::format("; wave {}", facts.wave),
+                     since.empty() ? "" : "; " + since);
   // A message of before the stop might name the next start.
   if (!facts.message.empty() && !outlook.stop.is_set()) {
     const bool stale = goes_on && !outlook.has_operator;

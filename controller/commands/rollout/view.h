@@ -53,6 +53,9 @@ struct RolloutFacts {
 // With the counts of the nodes as they are now, by which their names are shown beside it: the status can be older. As
 // it is, where the rollout has ended, or its revision is not what its nodes should run.
 [[nodiscard]] RolloutFacts with_present_counts(RolloutFacts facts, const FleetIndex::Impl& index);
+// "now 11/12 up to date, 1 failed": of a rollout that is Completed, whose counts are those of then, if not all of its
+// nodes run its revision now. Empty: they do, as many as then, or its revision is not what its nodes should run.
+[[nodiscard]] std::string since_completion(const RolloutFacts& facts, const FleetIndex::Impl& index);
 
 // A stop that a person has set, or a retry that ends one, and that the status does not show yet, because no operator
 // has written it since.
@@ -143,6 +146,7 @@ struct RolloutOutlook {
   std::vector<std::string> held = {};  // As in WaitOutlook.
   bool nodes_unread = false;           // What the nodes run is not known: the counts are those of the status.
   std::string failures = {};           // failures_behind().
+  std::string since_completion = {};   // since_completion().
 };
 void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlook, k8s::WallTime now,
                           std::ostream& out);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/commands/status.h"
 #include "reconcilers/model/json_access.h"
 #include "tests/controller/commands/rollout_commands.h"
 
@@ -134,6 +135,29 @@ TEST_F(RolloutCommand, ANodeThatFailedAndIsLeftAfterItsRolloutIsNamedWithExitSta
   EXPECT_EQ(failed[0]["policy"], "default");
   EXPECT_EQ(failed[0]["nodes"][0]["name"], "gpu-1");
   EXPECT_EQ(failed[0]["next"].size(), 2U);
+}
+
+// Its counts are those of its end: a full bar beside a broken node says nothing of now.
+TEST_F(RolloutCommand, ACompletedRolloutSaysWhichOfItsNodesAreNotUpToDateNow) {
+  record_gpu_1("v1-0");
+  rollout("r", "Completed", target(), "any", "version: v1\n", "default", "Completed");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+        R"({"status":{"counts":{"total":1,"updated":1,"inProgress":0,"pending":0}}})");
+  const auto status_of_nodes = [&] {
+    const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
+    out.str("");
+    (void)sim.run(
+        status_on_cluster(&client, &sim.clock, OutputForm::text, NodeFilter(), PlannerSettings(), lease, &out, &err));
+    return out.str();
+  };
+  fail("gpu-1");
+  EXPECT_THAT(status_of_nodes(), HasSubstr("] 1/1; now 0/1 up to date, 1 failed\n"));
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), HasSubstr("] 1/1 up to date, 0 in progress, 0 pending, 0 blocked, 0 failed; now 0/1 up to "
+                                   "date, 1 failed\n"));
+  // Its revision is not what its nodes should run.
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"any":"version: v1\n"}})");
+  EXPECT_THAT(status_of_nodes(), Not(HasSubstr("; now ")));
 }
 
 // While the rollout goes on, its table says why the failure does not stop it.
