@@ -124,6 +124,12 @@ bool in_trouble(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   return stopped || std::ranges::any_of(nodes, &NodeRow::in_trouble);
 }
 
+// As for `audit`: what was not looked at is not fine.
+int exit_status_of(const FleetStatus& status, bool trouble) {
+  if (trouble) return 1;
+  return coverage_gap(status.world, status.settings).empty() ? 0 : 2;
+}
+
 // What follows the nodes.
 void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width,
                 std::ostream& out) {
@@ -211,11 +217,11 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
     // A document has no room for it.
     const std::string unknown = text ? std::string() : unknown_policy_in(fleet);
     if (unknown != std::exchange(reported, unknown) && !unknown.empty()) print_line(*err, "{}: {}", kCommand, unknown);
-    if (live == nullptr) return FleetVerdict{.exit_status = print_status(fleet, form, 0, view) ? 1 : 0};
+    if (live == nullptr) return FleetVerdict{.exit_status = exit_status_of(fleet, print_status(fleet, form, 0, view))};
     const std::vector<NodeRow> nodes = rows_of(fleet);
     live->show(lines_of(fleet, nodes, form == OutputForm::wide, live->room().columns));
     view << live->text();
-    return FleetVerdict{.exit_status = in_trouble(fleet, nodes) ? 1 : 0};
+    return FleetVerdict{.exit_status = exit_status_of(fleet, in_trouble(fleet, nodes))};
   };
   if (text && live == nullptr) watch.before_each = "\n";
   if (status.form == OutputForm::yaml) watch.before_each = "---\n";
@@ -272,8 +278,7 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   const FleetStatus fleet{world, index, settings, now,     incomplete, kai_findings(world, index, settings, now),
                           none,  only,  false,    assumed, running};
   const bool trouble = print_status(fleet, form, screen_of_stdout().columns, *out);
-  if (trouble) co_return 1;
-  co_return coverage_gap(world, settings).empty() ? 0 : 2;  // As for `audit`: what was not looked at is not fine.
+  co_return exit_status_of(fleet, trouble);
 }
 
 int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err) {

@@ -294,6 +294,18 @@ class LiveKeys(unittest.TestCase):
         watch.stdout.close()
         self.assertEqual(watch.wait(), 0)
 
+    def test_a_view_without_the_operators_record_ends_with_the_exit_status_of_status(self):
+        self.cluster.call("PATCH", "/api/v1/nodes/gpu-01", {"metadata": {"annotations": {"gpusharing.dev/revision": "v1-2"}}},
+                          "application/merge-patch+json")
+        watch = subprocess.Popen([BINARY, "status", "--watch", "--namespace", "wrong", "--kubeconfig", self.cluster.kubeconfig],
+                                 stdout=subprocess.PIPE, text=True)
+        for line in watch.stdout:
+            if line.startswith("incomplete: the operator's record was not found: ConfigMap wrong/"):
+                break
+        watch.terminate()
+        watch.stdout.close()
+        self.assertEqual(watch.wait(), 2)
+
 
 class Width(unittest.TestCase):
     """Text that is printed once has no line that is wider than the terminal; a pipe gets each fact on one line."""
