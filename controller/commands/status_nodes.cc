@@ -90,7 +90,7 @@ std::vector<std::string> messages_of(const std::vector<NodeRow>& nodes) {
   std::vector<std::string> out;
   for (const NodeRow& node : nodes) {
     const std::string& message = node.shown.message;
-    const bool waits_for_slot = message.find(kNoSlot) != std::string::npos;
+    const bool waits_for_slot = message.starts_with(kNoSlot);
     const auto first = waits_for_slot ? said.emplace(message, node.name).first : said.end();
     const bool is_said = waits_for_slot && first->second != node.name;
     out.push_back(is_said ? fmt::format("{} (see {})", kNoSlot, first->second) : message);

@@ -341,15 +341,15 @@ TEST(StatusNodes, TheBudgetThatSeveralNodesWaitForIsNamedOnTheFirstRow) {
                                   row("n03", full),
                                   row("t02", of_group),
                                   row("t03", of_group),
-                                  row("x1", "waits for team/job"),
-                                  row("x2", "waits for team/job")};
+                                  row("x1", "MaxFailures: 2 nodes (a01, a02) failed, so no slot is free"),
+                                  row("x2", "MaxFailures: 2 nodes (a01, a02) failed, so no slot is free")};
   for (const bool wide : {false, true}) {
     const std::string table = text_of(node_lines(rows, wide, 0));
     EXPECT_THAT(table, testing::ContainsRegex("n02 .* no slot is free: n01 holds 1 of 1 slot of policy default"));
     EXPECT_THAT(table, testing::ContainsRegex("n03 .* no slot is free \\(see n02\\)\n"));
     EXPECT_THAT(table, testing::ContainsRegex("t02 .* no slot is free: t01 holds 1 of 1 slot of group T4"));
     EXPECT_THAT(table, testing::ContainsRegex("t03 .* no slot is free \\(see t02\\)\n"));
-    EXPECT_THAT(table, testing::ContainsRegex("x2 .* waits for team/job\n"));
+    EXPECT_THAT(table, testing::ContainsRegex("x2 .* MaxFailures: 2 nodes .a01, a02. failed, so no slot is free\n"));
   }
 }
 
