@@ -265,13 +265,25 @@ void add_setup(const std::vector<Diagnostic>& setup, NodeExplanation& out) {
   }
 }
 
-// What `rollout status` would say to type, for a node that waits for pods or for a person; else that command.
-std::string decision_about(ReadingPass& pass, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
-                           const std::vector<std::string>& pod_options) {
-  if (!pod_options.empty())
-    return command_of_reason(pass.world(), index, pass.settings(), node, a, kWaitingForWorkloads);
+// What `rollout status` would say to type, for a node that waits for a person; else that command.
+std::string decision_about(ReadingPass& pass, const NodeAssessment& a) {
   std::string command = a.phase == Phase::pending ? pass.stop_command_of(a) : std::string();
   return command.empty() ? std::string(kRolloutStatusCommand) : command;
+}
+
+// What can be decided about a node in a rollout, and the command to begin with. The retry of a deferred node would only
+// wait again for the pods that still block it.
+void add_choices(ReadingPass& pass, const Node& node, const NodeAssessment* a, NodeExplanation& out) {
+  if (a == nullptr) return;
+  PodChoices choices = pod_choices(pass, node, *a);
+  out.options = std::move(choices.options);
+  const bool retries = a->phase == Phase::pending && out.next.starts_with("gpu-sharing-operator rollout start ");
+  if (out.next != kRolloutStatusCommand && !retries) return;
+  if (!choices.command.empty()) {
+    out.next = std::move(choices.command);
+  } else if (out.next == kRolloutStatusCommand) {
+    out.next = decision_about(pass, *a);
+  }
 }
 
 std::map<std::string, std::int64_t> amounts(const ResourceCounts& counts) {
@@ -393,8 +405,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     out.remedies[finding.reason] = remedy_here(snapshot.world, index.impl(), finding.reason, finding.object);
   }
   out.next = next_step(snapshot.world, index.impl(), snapshot.settings, *node, a, out.shown.state);
-  if (a != nullptr) out.options = pod_choices(pass, *node, *a);
-  if (out.next == kRolloutStatusCommand) out.next = decision_about(pass, index.impl(), *node, *a, out.options);
+  add_choices(pass, *node, a, out);
   out.next = command_here(snapshot.world, std::move(out.next));
   if (out.shown.state == kHeld) out.remedy = hold_remedy(*node);
   return out;

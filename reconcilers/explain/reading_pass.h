@@ -53,6 +53,8 @@ class ReadingPass {
   // listed.
   [[nodiscard]] std::optional<BlockedBy> blocked_by_pods(const std::string& node,
                                                          const NodeAssessment& assessment) const;
+  // The pods of the node are known; the operator's statuses say what else is.
+  [[nodiscard]] bool has_listed(const std::string& node) const { return snapshot_.consumers.contains(node); }
   // eviction_outlook() of such a node.
   [[nodiscard]] EvictionOutlook eviction_outlook(const std::string& node, const NodeAssessment& assessment,
                                                  bool evict_bare_pods) const;

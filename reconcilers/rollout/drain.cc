@@ -62,10 +62,8 @@ std::string excess_of_daemonsets(const NodeUse& use, const NodeDrain& drain) {
   for (const auto& [resource, served] : drain.serves) {
     const std::int64_t requested = fixed.requested(resource);
     if (requested <= served) continue;
-    return fmt::format(
-        "pods of DaemonSets or static pods ({}) request {} {}, the node will serve {}, and the operator does not evict "
-        "them",
-        names_of(fixed.daemonset_owned), requested, resource, served);
+    return fmt::format("{} ({}) request {} {}, the node will serve {}, and the operator does not evict them",
+                       kPodsOfDaemonSets, names_of(fixed.daemonset_owned), requested, resource, served);
   }
   return {};
 }
@@ -193,15 +191,15 @@ namespace {
 std::string deferral_text(const Pass& pass, const std::string& node, const SharingPolicy& policy) {
   const Deferral deferral = deferral_of(*pass.s.world.nodes.find(node)).value_or(Deferral{});
   const WallTime until = deferred_until(pass, node).value_or(deferral.until);
-  const std::string who = deferral.by == Deferral::By::person
-                              ? std::string("someone uncordoned it during the drain")
-                              : fmt::format("its workloads did not end within idleTimeout ({})",
-                                            k8s::format_go_duration(policy.rollout.idle_timeout));
+  const bool by_person = deferral.by == Deferral::By::person;
+  const std::string who = by_person ? std::string("someone uncordoned it during the drain")
+                                    : fmt::format("its workloads did not end within idleTimeout ({})",
+                                                  k8s::format_go_duration(policy.rollout.idle_timeout));
   const bool counts = until == deferral.until;  // Else its time is wrong, and it is over.
   const std::string at = counts ? fmt::format("not before {} and ", k8s::format_time(until)) : "";
   return fmt::format(
-      "{}; retry {}when no other node of its group waits, or now: `gpu-sharing-operator rollout start {}`", who, at,
-      policy.meta.name);
+      "{}; retry {}when no other node of its group waits, or now: `gpu-sharing-operator rollout start {}`{}", who, at,
+      policy.meta.name, by_person ? "; the retry cordons it again" : "");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "reconcilers/explain/chart_command.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/pod_choices.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -21,7 +22,6 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/budgets.h"
-#include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"
@@ -182,22 +182,20 @@ std::vector<std::string> of_full_budgets(const ReadingPass& pass, const RolloutF
   return out;
 }
 
-// Pods keep nodes from their change: what the policy can say about them, for its administrator. The pods are in the
-// rows of the nodes; their owners end or delete them.
+// Pods keep nodes from their change: what administrators can decide about that, each decision once. What the owners of
+// the pods can do is a comment of the commands that show the pods.
 std::vector<std::string> of_busy_nodes(const ReadingPass& pass, const RolloutFacts& facts) {
-  const SharingPolicy* policy = pass.world().policies.find(facts.rollout->policy);
-  const auto waits = [](const RolloutFacts::NodeRow& row) { return row.reason == kWaitingForWorkloads; };
-  const auto bare = [&](const RolloutFacts::NodeRow& row) {
-    return waits(row) && row.message.contains(kEvictBarePodsField);
-  };
-  if (policy == nullptr || std::ranges::none_of(facts.nodes, waits)) return {};
-  const std::string edit =
-      fmt::format("kubectl edit sharingpolicies {}  # to set spec.rollout.", facts.rollout->policy);
-  if (policy->rollout.workloads == WorkloadMode::wait_for_idle)
-    return {edit + "workloads: Evict, which evicts the pods, or Interrupt, which fails their GPU work"};
-  if (std::ranges::any_of(facts.nodes, bare))
-    return {edit + "evictBarePods: true, which also evicts pods that no controller creates again"};
-  return {};
+  std::vector<std::string> out;
+  for (const RolloutFacts::NodeRow& row : facts.nodes) {
+    const Node* node = pass.world().nodes.find(row.name);
+    const NodeAssessment* a = pass.index().find(row.name);
+    if (node == nullptr || a == nullptr || !is_about_pods(row.reason)) continue;
+    for (const PodDecision& decision : advice_on_pods(pass, *node, *a, {row.reason, row.message}).decisions) {
+      std::string command = decision.next();
+      if (!command.empty() && std::ranges::find(out, command) == out.end()) out.push_back(std::move(command));
+    }
+  }
+  return out;
 }
 
 std::string retry_command(std::string_view policy) {
@@ -250,7 +248,7 @@ std::vector<std::string> hold_texts(const World& world, const std::vector<std::s
 }
 
 // Shows why a node is in trouble; empty: it is not. Not the retry of a failed node, which is for all of them together.
-std::string look_at(ReadingPass& pass, const std::string& name, std::string_view reason) {
+std::string look_at(ReadingPass& pass, const std::string& name, std::string_view reason, const std::string& message) {
   const World& world = pass.world();
   const FleetIndex::Impl& index = pass.index();
   const Node* node = world.nodes.find(name);
@@ -258,6 +256,7 @@ std::string look_at(ReadingPass& pass, const std::string& name, std::string_view
   if (node == nullptr || a == nullptr) return {};
   if (reason == kHeld) return {};  // hold_texts()
   std::string command = trouble_command(index, *node, *a);
+  if (command.empty() && is_about_pods(reason)) command = advice_on_pods(pass, *node, *a, {reason, message}).next();
   if (command.empty()) command = command_of_reason(world, index, pass.settings(), *node, *a, reason);
   if (command.empty() && a->phase == Phase::failed) command = failed_pod_command(index, *node, *a);
   if (command.empty() && a->phase == Phase::failed) command = fmt::format("gpu-sharing-operator explain {}", name);
@@ -283,7 +282,8 @@ class NodeCommands {
       // The name of a node is in most of its commands, and is a comment of the others.
       const std::string& first = command.nodes.front();
       const bool named = command.nodes.size() == 1 &&
-                         (command.text.ends_with(first) || command.text.contains(fmt::format(" node {} ", first)));
+                         (command.text.ends_with(first) || command.text.contains(fmt::format(" node {} ", first)) ||
+                          command.text.contains(fmt::format("spec.nodeName={} ", first)));
       const std::string_view mark = command.text.contains("  # ") ? "; " : "  # ";
       const std::string comment = named ? std::string() : fmt::format("{}{}", mark, first_names(command.nodes));
       if (out.size() < most) out.push_back(command.text + comment);
@@ -310,10 +310,11 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
                                                        : of_the_stop(pass, facts);
   if (!outlook.stop.is_set()) std::ranges::move(of_full_budgets(pass, facts, steps), std::back_inserter(out));
   NodeCommands commands;
-  for (const RolloutFacts::NodeRow& row : facts.nodes) commands.add(row.name, look_at(pass, row.name, row.reason));
+  for (const RolloutFacts::NodeRow& row : facts.nodes)
+    commands.add(row.name, look_at(pass, row.name, row.reason, row.message));
   for (const NodeStep& step : steps) {
     const bool listed = std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) != facts.nodes.end();
-    if (!listed) commands.add(step.node, look_at(pass, step.node, {}));
+    if (!listed) commands.add(step.node, look_at(pass, step.node, {}, {}));
   }
   std::ranges::move(commands.lines(kMostOfNodes), std::back_inserter(out));
   if (!outlook.stop.is_set() && facts.advances())
@@ -333,7 +334,8 @@ std::vector<std::string> holds_on(const ReadingPass& pass, const RolloutFacts& f
 std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view policy,
                                            const std::vector<RolloutFacts::NodeRow>& nodes, bool retry) {
   NodeCommands commands;
-  for (const RolloutFacts::NodeRow& row : nodes) commands.add(row.name, look_at(pass, row.name, row.reason));
+  for (const RolloutFacts::NodeRow& row : nodes)
+    commands.add(row.name, look_at(pass, row.name, row.reason, row.message));
   std::vector<std::string> out = commands.lines(kMostOfNodes);
   if (retry) out.push_back(retry_command(policy));
   return out;

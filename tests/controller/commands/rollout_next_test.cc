@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reconcilers/node/node_change.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso {
@@ -144,25 +145,58 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
 }
 
 TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
-  const auto next_for = [&](const std::string& reason) {
+  const auto next_for = [&](const std::string& reason, const std::string& message = "as reported") {
     (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
     rollout("r", "Progressing", "v1-2");
-    const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", reason}, {"message", "as reported"}};
+    const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", reason}, {"message", message}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
           Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
     (void)run(Verb::status, "r");
     const std::size_t at = out.str().find("  next: ");
     return at == std::string::npos ? std::string() : out.str().substr(at);
   };
-  EXPECT_EQ(next_for("PDBRefuses"), "  next: kubectl get poddisruptionbudgets --all-namespaces  # gpu-1\n");
-  EXPECT_EQ(next_for("Forbidden"), "  next: " + upgrade_chart("--set eviction.enabled=true; gpu-1\n"));
-  const std::string pods = "  next: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1\n";
+  const std::string pods = "  next: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1  # ";
+  const std::string idle = pods + "the owners of the pods end them, or delete them\n";
+  const std::string edit =
+      "  next: kubectl edit sharingpolicies.gpusharing.dev default  # the administrator of policy default sets "
+      "spec.rollout.";
+  const std::string interrupt =
+      edit + "workloads: Interrupt: the operator does not wait, and the GPU work of the pods fails\n";
   EXPECT_EQ(next_for("WaitingForWorkloads"),
-            pods +
-                "  next: kubectl edit sharingpolicies default  # to set spec.rollout.workloads: Evict, which evicts "
-                "the pods, or Interrupt, which fails their GPU work\n");
+            idle + edit +
+                "workloads: Evict: the operator evicts the pods, with their grace period and within "
+                "PodDisruptionBudgets (it needs the chart value eviction.enabled=true, which whoever installs the "
+                "operator sets)\n" +
+                interrupt);
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"workloads":"Evict"}}})");
-  EXPECT_EQ(next_for("WaitingForWorkloads"), pods) << "they are being evicted";
+  EXPECT_EQ(next_for("WaitingForWorkloads"), idle) << "they are being evicted";
+  const std::string budgets = "  next: kubectl get poddisruptionbudgets --all-namespaces";
+  const std::string scale = "  # the owners of the pods scale the workload up, or whoever owns ";
+  EXPECT_EQ(next_for("PDBRefuses"),
+            budgets + scale + "its PodDisruptionBudget changes it, so that a pod can be evicted; gpu-1\n" + interrupt);
+  EXPECT_EQ(next_for("PDBRefuses",
+                     "a PodDisruptionBudget prevents the eviction of team/web-1: Cannot evict pod as it would violate "
+                     "the pod's disruption budget. The disruption budget web needs 2 healthy pods and has 2 currently"),
+            budgets + " --field-selector metadata.name=web" + scale +
+                "PodDisruptionBudget web changes it, so that a pod can be evicted; gpu-1\n" + interrupt);
+  EXPECT_EQ(next_for("Forbidden"), "  next: " + upgrade_chart("--set eviction.enabled=true; gpu-1\n") + interrupt);
+  const std::string bare =
+      "waits for team/nb; team/nb has no controller that would create it again after an eviction, so the operator "
+      "waits for it. Delete it with kubectl, or set spec.rollout.evictBarePods: true in policy default";
+  EXPECT_EQ(next_for("WaitingForWorkloads", bare),
+            idle + edit +
+                "evictBarePods: true: the operator evicts pods without a controller as well, and nothing creates "
+                "those again\n" +
+                interrupt);
+  const std::string refuses =
+      "waits for team/train; team/train has the annotation gpusharing.dev/do-not-disrupt=true, so the operator waits "
+      "for it and does not evict it";
+  const std::string annotated = pods +
+                                "the owners of the pods end them, delete them, or remove the annotation "
+                                "gpusharing.dev/do-not-disrupt=true, which forbids their eviction\n" +
+                                interrupt;
+  EXPECT_EQ(next_for("WaitingForWorkloads", refuses), annotated);
+  EXPECT_EQ(next_for("WaitingForWorkloads", refuses + ". " + bare), annotated) << "the bare pod alone frees nothing";
   (void)plugin_pod();
   merge(
       "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
@@ -173,6 +207,32 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
       "  next: kubectl logs plugin-1 --namespace gpu-operator --container nvidia-device-plugin --previous  # gpu-1\n");
   merge("/api/v1/nodes/gpu-1/status", R"({"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}})");
   EXPECT_EQ(next_for("NodesNotReady"), "  next: kubectl describe node gpu-1\n");
+}
+
+// A retry would only wait for the same pods again: they come first, and whoever uncordoned the node can keep it.
+TEST_F(RolloutCommand, StatusOfADeferredNodeShowsItsPodsBeforeTheRetry) {
+  const auto next = [&] {
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+    rollout("r", "Progressing", "v1-2");
+    const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", "Deferred"}, {"message", "as reported"}};
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+          Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
+    (void)run(Verb::status, "r");
+    const std::size_t at = out.str().find("  next: ");
+    return at == std::string::npos ? std::string() : out.str().substr(at);
+  };
+  const std::string pods =
+      "  next: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1  # the change waits for these "
+      "pods. The operator retries it at the time in the node's message";
+  const std::string ended = "; once the pods have ended, at once with gpu-sharing-operator rollout start default";
+  EXPECT_EQ(next(), pods + ended + "\n");
+  const std::string deferral =
+      print_deferral({target(), sim.clock.now() + std::chrono::hours(1), Deferral::By::person, ""});
+  merge("/api/v1/nodes/gpu-1",
+        Json{{"metadata", {{"annotations", {{std::string(kDeferredAnnotation), deferral}}}}}}.dump());
+  EXPECT_EQ(next(), pods + ", and cordons the node again" + ended +
+                        "; whoever uncordoned the node keeps the operator from it with kubectl annotate node gpu-1 "
+                        "gpusharing.dev/hold=true\n");
 }
 
 // A hold is lifted by whoever set it: as annotation or as label, of a rollout or without one.
@@ -302,7 +362,13 @@ TEST_F(RolloutCommand, StatusPrintsACommandOnceForAllNodesThatItIsFor) {
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", {{"nodes", nodes}}}}.dump());
   (void)run(Verb::status);
   EXPECT_THAT(out.str(),
-              testing::EndsWith("  next: kubectl get poddisruptionbudgets --all-namespaces  # gpu-1, gpu-2\n"));
+              HasSubstr("  next: kubectl get poddisruptionbudgets --all-namespaces  # the owners of the pods scale the "
+                        "workload up, or whoever owns its PodDisruptionBudget changes it, so that a pod can be "
+                        "evicted; gpu-1, gpu-2\n"));
+  const std::string said = out.str();
+  const std::string decision = "spec.rollout.workloads: Interrupt: ";
+  EXPECT_NE(said.find(decision), std::string::npos);
+  EXPECT_EQ(said.find(decision), said.rfind(decision)) << "one decision is for both nodes";
 }
 
 // The row "an idle node does not move" of docs/runbooks.md: which budget is full, also the cluster's, who holds it, and

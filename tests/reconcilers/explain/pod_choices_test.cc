@@ -68,11 +68,12 @@ TEST(PodChoices, EvictIsNotProposedWhereAPodRefusesItsEviction) {
       fleet.use("a01", "train", "nvidia.com/gpu", 1, {{std::string(kDoNotDisruptAnnotation), "true"}});
       fleet.use_bare("a01", "notebook");
     });
-    const auto owners = *policy != '\0'
-                            ? testing::Matcher<std::string>("the owners of the pods end them, or delete them")
-                            : AllOf(HasSubstr("`workloads: Evict` does not help here: jobs/train has the "
-                                              "annotation gpusharing.dev/do-not-disrupt=true"),
-                                    Not(HasSubstr("notebook")));
+    const auto owners = *policy != '\0' ? testing::Matcher<std::string>(
+                                              "the owners of the pods end them, delete them, or remove the annotation "
+                                              "gpusharing.dev/do-not-disrupt=true, which forbids their eviction")
+                                        : AllOf(HasSubstr("`workloads: Evict` does not help here: jobs/train has the "
+                                                          "annotation gpusharing.dev/do-not-disrupt=true"),
+                                                Not(HasSubstr("notebook")));
     EXPECT_THAT(options, ElementsAre(HasSubstr("nobody acts"), owners, HasSubstr("workloads: Interrupt"))) << policy;
   }
 }

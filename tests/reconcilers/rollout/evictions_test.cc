@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/evictions.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -123,6 +124,34 @@ TEST(Evictions, ABarePodIsWaitedForAndNamedUnlessThePolicySaysOtherwise) {
 
   const auto willing = fleet_of(users, "{workloads: Evict, evictBarePods: true}");
   EXPECT_EQ(evicted_in(*willing, "mps-8"), (std::set<std::string>{"bare", "owned"}));
+}
+
+// What the operator says of pods that stay is read back by whoever has only its status.
+TEST(Evictions, WhyPodsStayIsReadBackFromWhatIsSaidOfThem) {
+  const struct {
+    std::vector<User> users;
+    bool bare;
+    const char* annotation;
+  } rows[] = {
+      {{{"bare", 1, 0, 0, true}}, true, ""},
+      {{{"train", 1, 0, 0, false, "gpusharing.dev/do-not-disrupt"}}, false, "gpusharing.dev/do-not-disrupt=true"},
+      {{{"train", 1, 0, 0, false, "gpusharing.dev/do-not-disrupt"}, {"bare", 1, 0, 0, true}},
+       true,
+       "gpusharing.dev/do-not-disrupt=true"},
+  };
+  for (const auto& row : rows) {
+    const auto fleet = fleet_of(row.users, "{workloads: Evict}");
+    EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{});
+    std::string said;
+    for (const Finding& finding : fleet->plan().findings) {
+      if (finding.reason == kWaitingForWorkloads) said = finding.message;
+    }
+    const ReportedStay stay = reported_stay(said);
+    EXPECT_EQ(stay.bare, row.bare) << said;
+    EXPECT_EQ(stay.annotation, row.annotation) << said;
+    EXPECT_FALSE(stay.otherwise) << said;
+  }
+  EXPECT_FALSE(reported_stay("waits for jobs/a").is_any());
 }
 
 TEST(Evictions, APodOfAProtectedNamespaceBlocksItsNodeByName) {

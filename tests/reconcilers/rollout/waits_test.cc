@@ -277,7 +277,7 @@ TEST_F(Deferred, ANodeThatAPersonUncordonedSaysSoAndWhenItIsTriedAgain) {
   const std::string at = k8s::format_time(until);
   const std::string why = "someone uncordoned it during the drain; retry not before " + at +
                           " and when no other node of its group waits, or now: `gpu-sharing-operator rollout start "
-                          "default`";
+                          "default`; the retry cordons it again";
   EXPECT_EQ(shown("a01"), "Pending: " + why);
   EXPECT_EQ(next("a01"), "gpu-sharing-operator rollout start default");
   EXPECT_EQ(progressing(), "False Deferred: a01: " + why);
@@ -292,6 +292,17 @@ TEST_F(Deferred, ANodeWhosePodsDidNotEndNamesThemAndTheTimeout) {
   EXPECT_THAT(shown("a01"),
               AllOf(StartsWith("Pending: its workloads did not end within idleTimeout (1h0m0s); retry not before "),
                     EndsWith("waits for jobs/job-1")));
+  EXPECT_EQ(next("a01"), "kubectl get pods --all-namespaces --field-selector spec.nodeName=a01")
+      << "a retry would wait for the pod again";
+}
+
+TEST_F(Deferred, ANodeThatAPersonUncordonedWhileItsPodRunsLeadsToThePod) {
+  fleet_->cordon("a01", false);
+  tick(20);
+  ASSERT_TRUE(deferral_of(fleet_->node("a01")).has_value());
+  EXPECT_THAT(shown("a01"), AllOf(StartsWith("Pending: someone uncordoned it during the drain; retry not before "),
+                                  EndsWith("; the retry cordons it again; waits for jobs/job-1")));
+  EXPECT_EQ(next("a01"), "kubectl get pods --all-namespaces --field-selector spec.nodeName=a01");
 }
 
 TEST_F(Deferred, AStartTriesADeferredNodeNow) {
