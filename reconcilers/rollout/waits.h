@@ -16,7 +16,7 @@ class RolloutView;
 // group asks and its time has come.
 struct Waits {
   // Per group: the canary that the other nodes wait for, the end of its soak, the full budget and the nodes that hold
-  // it, or the busy nodes that wait for their workloads before this one. Empty: some node can start, or no node asks.
+  // it, or the busy nodes whose pods must end before this group's. Empty: some node can start, or no node asks.
   std::string message;
   std::map<std::string, std::string> of_group;  // The same by product; groups that wait for nothing are left out.
   bool some_start = false;                      // Some node can start, or will when its canary has soaked.

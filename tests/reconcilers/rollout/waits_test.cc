@@ -226,7 +226,8 @@ TEST_F(Waits, HalfOfTheSlotsWaitForWorkloadsAndABusyNodeNamesWhoDoes) {
   tick(20);
   EXPECT_EQ(
       shown("a02"),
-      "Pending: pods use these nodes, and a01 holds 1 of 1 slot of policy default for nodes that wait for workloads");
+      "Pending: pods use these nodes: they start when their own pods end, or those of a01; policy default lets 1 node "
+      "wait for its pods at a time");
 }
 
 TEST_F(Waits, ASoakAfterAnAbortAndAStartIsNamedThoughNoSharingRolloutIsThere) {
