@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 #include <variant>
 
@@ -151,7 +153,25 @@ class StepText {
 std::string change_step(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
   const Step* step = pass.step_of(node, a);
   if (step == nullptr) return "the operator decides about the node once it has read all that it needs";
-  return StepText(pass.index(), node, a, *step).text(blocking_pods_of(pass.world(), node.meta.name));
+  return StepText(pass.index(), node, a, *step).text(blocking_pods_of(pass.world(), node.meta.name)) +
+         deadline_text(pass, node, a);
+}
+
+std::string deadline_text(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
+  constexpr Duration kUsual = std::chrono::minutes(2);
+  const Step* step = a.change == nullptr || a.change->failed ? nullptr : pass.step_of(node, a);
+  if (step == nullptr || step->done || !step->verifying_since || a.matches()) return {};
+  const bool waits = step->row == StepRow::none || step->row == StepRow::c8 || step->row == StepRow::c9;
+  if (!waits) return {};
+  // Its pods serve: missing labels only make it wait, and other counts of devices can end its change as verified.
+  const bool serves = node.ready && a.pods_ready;
+  if (serves && (!a.labels_missing.empty() || a.verified.shortfall || a.verified.surplus)) return {};
+  const Duration timeout = pass.index().policy(pass.world(), a.policy.view()).rollout.verify_timeout;
+  const WallTime end = *step->verifying_since + std::chrono::ceil<WallTime::duration>(timeout);
+  const bool is_late = pass.now() - *step->verifying_since >= std::min(kUsual, timeout / 2);
+  if (!is_late || end <= pass.now()) return {};
+  return fmt::format("; if this lasts, the change fails at {} at the latest (verifyTimeout {})", k8s::format_time(end),
+                     k8s::format_go_duration(timeout));
 }
 
 std::vector<NodeStep> steps_to(ReadingPass& pass, std::string_view policy, std::string_view id, std::size_t most) {

@@ -26,6 +26,7 @@ class ReadingPass {
   ReadingPass& operator=(const ReadingPass&) = delete;
 
   [[nodiscard]] const World& world() const { return snapshot_.world; }
+  [[nodiscard]] WallTime now() const { return snapshot_.now; }
   [[nodiscard]] const Index& index() const { return pass_.index; }
   [[nodiscard]] const PlannerSettings& settings() const { return snapshot_.settings; }
   // Null: no node belongs to such a rollout.

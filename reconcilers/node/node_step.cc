@@ -215,8 +215,9 @@ bool ChangeStep::wait_for_node() {
 }
 
 bool ChangeStep::c7_list_older() {
-  expired_ = ages_.held_for(verifying_timer(name(), change_), rollout_.verify_timeout,
-                            deadline_start(pods_came(view_, rollout_), input_.released));
+  const WallTime since = deadline_start(pods_came(view_, rollout_), input_.released);
+  out_.verifying_since = since;
+  expired_ = ages_.held_for(verifying_timer(name(), change_), rollout_.verify_timeout, since);
   if (!facts_.taint.empty() && !facts_.pods_ready) {
     finding(Severity::warning, kTaintNotTolerated,
             fmt::format("mid-change to {}, and the new pods cannot start: the node has the taint {}. Remove the taint, "

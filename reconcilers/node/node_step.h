@@ -188,9 +188,12 @@ enum class StepRow : std::uint8_t {
 struct Step {
   StepRow row = StepRow::none;
   std::string last_wait_for;  // Of C9: what the last pods wait for while the node is Ready; empty: nothing.
-  Plan plan;                  // Actions, findings, timers, the time of the next look, whether consumers must be listed.
-  bool evicts = false;        // Evict its consumers now, as far as their jobs allow (drain.h).
-  bool done = false;          // The change ends: pods that the kubelet has rejected meanwhile can be removed.
+  // From C7 on: when verifyTimeout began, by the times in the cluster. An operator that has seen all of the change
+  // began to count no later.
+  std::optional<WallTime> verifying_since{};
+  Plan plan;            // Actions, findings, timers, the time of the next look, whether consumers must be listed.
+  bool evicts = false;  // Evict its consumers now, as far as their jobs allow (drain.h).
+  bool done = false;    // The change ends: pods that the kubelet has rejected meanwhile can be removed.
 };
 
 // The node has a change (facts.change).

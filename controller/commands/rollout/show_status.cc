@@ -19,6 +19,7 @@
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/screen.h"
 #include "reconcilers/cluster/paused_config_maps.h"
+#include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -91,6 +92,15 @@ Json empty_document(const RolloutCall& call) {
           {"failed", Json::array()},        {"incomplete", call.incomplete}};
 }
 
+// The status of a rollout names no deadline of the nodes in a change that it lists.
+void note_deadlines(ReadingPass& pass, std::vector<RolloutFacts::NodeRow>& nodes) {
+  for (RolloutFacts::NodeRow& row : nodes) {
+    const Node* node = pass.world().nodes.find(row.name);
+    const NodeAssessment* a = pass.index().find(row.name);
+    if (node != nullptr && a != nullptr) row.message += deadline_text(pass, *node, *a);
+  }
+}
+
 // The table names the state of a node as `status` does: a SharingRollout says Waiting of each node that waits. Its
 // reason and its message say for what.
 void name_states(ReadingPass& pass, std::vector<RolloutFacts::NodeRow>& rows) {
@@ -123,6 +133,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   shown["next"] = outlook.next;
   note_uncounted(pass.index(), facts.nodes);
   if (daemonset_of(rollout.config_map).empty()) name_states(pass, facts.nodes);
+  if (!has_stopped(call)) note_deadlines(pass, facts.nodes);
   if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
 }
 

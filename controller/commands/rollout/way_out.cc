@@ -236,6 +236,21 @@ std::vector<std::string> of_failures(const ReadingPass& pass, const RolloutFacts
   return out;
 }
 
+// Beside nodes that are about to fail although they are Ready: an earlier profile, while it can still be restored
+// without a failure. Nothing for templates of DaemonSets, and nothing without such a profile: the nodes might recover.
+std::vector<std::string> of_late_nodes(ReadingPass& pass, const RolloutFacts& facts,
+                                       const std::vector<NodeStep>& steps) {
+  if (facts.went_wrong() || facts.failed > 0 || !daemonset_of(facts.rollout->config_map).empty()) return {};
+  const bool is_late = std::ranges::any_of(steps, [&](const NodeStep& step) {
+    const Node* node = pass.world().nodes.find(step.node);
+    const NodeAssessment* a = pass.index().find(step.node);
+    return node != nullptr && a != nullptr && node->ready && !deadline_text(pass, *node, *a).empty();
+  });
+  const std::string command = is_late ? go_back_command(pass, *facts.rollout) : std::string();
+  if (!command.contains("--dry-run")) return {};
+  return {command + ", if the new profile is the cause"};
+}
+
 // hold_text() of the first few of those nodes.
 std::vector<std::string> hold_texts(const World& world, const std::vector<std::string>& names) {
   std::vector<std::string> out;
@@ -317,8 +332,10 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
     if (!listed) commands.add(step.node, look_at(pass, step.node, {}, {}));
   }
   std::ranges::move(commands.lines(kMostOfNodes), std::back_inserter(out));
-  if (!outlook.stop.is_set() && facts.advances())
+  if (!outlook.stop.is_set() && facts.advances()) {
     std::ranges::move(of_busy_nodes(pass, facts), std::back_inserter(out));
+    std::ranges::move(of_late_nodes(pass, facts, steps), std::back_inserter(out));
+  }
   std::ranges::move(of_failures(pass, facts), std::back_inserter(out));
   return out;
 }

@@ -297,6 +297,34 @@ TEST_F(RolloutCommand, StatusOfAFailedCanaryNamesThePodTheUndoAndOneRetry) {
           last);
 }
 
+// Before it fails: until when that can last, and how to go back.
+TEST_F(RolloutCommand, StatusOfANodeThatIsLateNamesItsDeadlineAndTheUndo) {
+  FleetRecord before = record_with_gpu_1("v1-0");
+  const std::string earlier = "version: v1\n";
+  const std::string revision = revision_of(parse_profile(earlier).profile);
+  before.verified["gpu-operator/mps-config/any"] = revision;
+  before.texts[revision] = earlier;
+  record(print_head({before}));
+  (void)plugin_pod();
+  test::ChangeWords change;
+  change.to = target();
+  change.pods["plugin"] = {"replaced"};
+  merge("/api/v1/nodes/gpu-1", Json{{"metadata", {{"annotations", test::write_change(change)}}}}.dump());
+  rollout("r", "Progressing", target());
+  const std::string deadline = "; if this lasts, the change fails at ";
+  const std::string undo = "  next: gpu-sharing-operator rollout undo r --dry-run";
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), testing::AllOf(HasSubstr("gpu-1"), Not(HasSubstr(deadline)), Not(HasSubstr(undo))));
+  sim.clock.run_for(std::chrono::minutes(3));
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), testing::AllOf(HasSubstr(deadline), HasSubstr(" at the latest (verifyTimeout 10m0s)"),
+                                        HasSubstr(undo + "  # to go back, if the new profile is the cause\n")));
+  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}})");
+  (void)run(Verb::status);
+  EXPECT_THAT(out.str(), testing::AllOf(HasSubstr(deadline), Not(HasSubstr(undo))))
+      << "the profile is not why a node is NotReady";
+}
+
 TEST_F(RolloutCommand, StatusOfAFailedFirstProfileNamesTheConfigMapBecauseNothingCanBeUndone) {
   rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "MaxFailures");
   record_gpu_1("v1-0");

@@ -89,6 +89,28 @@ TEST(ChangeStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
             "annotation gpusharing.dev/hold is set: the operator waits until this ends");
 }
 
+// The operator counts from when the first pods went, and a command from the newest pod: it names a time at which the
+// operator has given up.
+TEST(ChangeStep, ANodeThatDoesNotShowItsProfileForLongSaysWhenItsChangeFails) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  fleet.crash_pods("a01", true);
+  fleet.edit("any", "ts-8");
+  EXPECT_THAT(steps_of(fleet, 20).back(), Not(HasSubstr("the change fails at"))) << "it takes no longer than usual";
+  for (int i = 0; i < 150; ++i) (void)fleet.tick();
+  const std::string said = shown_to_people(fleet).message;
+  const std::string before = "; if this lasts, the change fails at ";
+  ASSERT_THAT(said, AllOf(HasSubstr("CrashLoopBackOff"), HasSubstr(before),
+                          testing::EndsWith(" at the latest (verifyTimeout 10m0s)")));
+  const std::string rest = said.substr(said.find(before) + before.size());
+  const auto end = k8s::parse_rfc3339(rest.substr(0, rest.find(' ')));
+  ASSERT_TRUE(end.has_value()) << rest;
+  EXPECT_GT(*end, fleet.now + std::chrono::minutes(5));
+  for (int i = 0; i < 700 && fleet.now < *end; ++i) (void)fleet.tick();
+  EXPECT_EQ(shown_to_people(fleet).state, "Failed");
+}
+
 constexpr const char* kPaused =
     "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
     "spec: {rollout: {paused: true}}\n";
