@@ -45,6 +45,15 @@ bool has_unread_nodes(const RolloutCall& call) {
   return !call.world.unsynced_namespaces.empty();
 }
 
+// The status of a rollout names no deadline of the nodes in a change that it lists.
+void note_deadlines(ReadingPass& pass, std::vector<RolloutFacts::NodeRow>& nodes) {
+  for (RolloutFacts::NodeRow& row : nodes) {
+    const Node* node = pass.world().nodes.find(row.name);
+    const NodeAssessment* a = pass.index().find(row.name);
+    if (node != nullptr && a != nullptr) row.message += deadline_text(pass, *node, *a);
+  }
+}
+
 // What keeps policies from a rollout, of those that have none among `under_way`. A rollout that is named answers for
 // itself.
 std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
@@ -92,15 +101,6 @@ Json empty_document(const RolloutCall& call) {
           {"failed", Json::array()},        {"incomplete", call.incomplete}};
 }
 
-// The status of a rollout names no deadline of the nodes in a change that it lists.
-void note_deadlines(ReadingPass& pass, std::vector<RolloutFacts::NodeRow>& nodes) {
-  for (RolloutFacts::NodeRow& row : nodes) {
-    const Node* node = pass.world().nodes.find(row.name);
-    const NodeAssessment* a = pass.index().find(row.name);
-    if (node != nullptr && a != nullptr) row.message += deadline_text(pass, *node, *a);
-  }
-}
-
 // The table names the state of a node as `status` does: a SharingRollout says Waiting of each node that waits. Its
 // reason and its message say for what.
 void name_states(ReadingPass& pass, std::vector<RolloutFacts::NodeRow>& rows) {
@@ -128,12 +128,12 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   outlook.held = holds_on(pass, facts);
   Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
   shown["estimatedCompletion"] = estimate;
+  if (!has_stopped(call)) note_deadlines(pass, facts.nodes);  // For people.
   shown["inProgress"] = Json::array();
   for (const NodeStep& step : steps) shown["inProgress"].push_back({{"name", step.node}, {"step", step.step}});
   shown["next"] = outlook.next;
   note_uncounted(pass.index(), facts.nodes);
   if (daemonset_of(rollout.config_map).empty()) name_states(pass, facts.nodes);
-  if (!has_stopped(call)) note_deadlines(pass, facts.nodes);
   if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
 }
 
