@@ -274,7 +274,9 @@ asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, Audit
     co_return 2;
   }
   const k8s::ObjectKey lease{settings.operator_namespace, audit.lease_name};
-  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete, &view.operator_lease);
+  OperatorPresence found = co_await find_operator(client, clock, lease, &view.incomplete);
+  view.no_operator = std::move(found.none);
+  view.operator_lease = std::move(found.running);
   note_record_elsewhere(view.no_operator, settings, &view.world, &view.incomplete);
   co_return audit_view(view, settings, clock->now(), audit.form, *out);
 }

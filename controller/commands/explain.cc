@@ -321,7 +321,9 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
   }
   ClusterView view;
   const k8s::ObjectKey lease{question.settings.operator_namespace, lease_name};
-  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete, &view.operator_lease);
+  OperatorPresence found = co_await find_operator(client, clock, lease, &view.incomplete);
+  view.no_operator = std::move(found.none);
+  view.operator_lease = std::move(found.running);
   const k8s::Result<void> read = co_await read_cluster(client, clock, question.settings, &view);
   if (!read && target.pod && read.error().reason == k8s::Reason::forbidden) {
     view.incomplete.push_back("nodes not checked: " + read.error().message);

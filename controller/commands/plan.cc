@@ -150,7 +150,8 @@ boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock,
   const k8s::Result<void> read = co_await read_cluster(client, clock, options.settings, &view);
   if (!read) co_return refuse(*err, read.error().message);
   const k8s::ObjectKey lease{options.settings.operator_namespace, options.lease_name};
-  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete);
+  OperatorPresence found = co_await find_operator(client, clock, lease, &view.incomplete);
+  view.no_operator = std::move(found.none);
   note_record_elsewhere(view.no_operator, options.settings, &view.world, &view.incomplete);
   if (view.no_operator) print_line(*err, "{}", view.no_operator->text());
   for (const std::string& missing : view.incomplete) print_line(*err, "incomplete: {}", missing);

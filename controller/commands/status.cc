@@ -264,9 +264,8 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
     co_return 2;
   }
   settings = settings_of_operator(world, settings);
-  std::string running;
-  const std::optional<NoOperator> none = co_await find_no_operator(client, clock, lease, &incomplete, &running);
-  note_record_elsewhere(none, settings, &world, &incomplete);
+  const OperatorPresence found = co_await find_operator(client, clock, lease, &incomplete);
+  note_record_elsewhere(found.none, settings, &world, &incomplete);
   FleetIndex index;
   const k8s::WallTime now = clock->now();
   const bool assumed = assume_baseline(world, index, settings, now);
@@ -275,8 +274,8 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
     *err << kCommand << ": " << unknown << "\n";
     co_return 2;
   }
-  const FleetStatus fleet{world, index, settings, now,     incomplete, kai_findings(world, index, settings, now),
-                          none,  only,  false,    assumed, running};
+  const FleetStatus fleet{world,      index, settings, now,     incomplete,   kai_findings(world, index, settings, now),
+                          found.none, only,  false,    assumed, found.running};
   const bool trouble = print_status(fleet, form, screen_of_stdout().columns, *out);
   co_return exit_status_of(fleet, trouble);
 }

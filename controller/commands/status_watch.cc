@@ -114,23 +114,19 @@ class FleetView {
     for (;;) {
       const k8s::ObjectKey lease = watch_.lease;
       std::vector<std::string> unread;
-      std::string running;
-      k8s::Error failure;
-      failure.reason = k8s::Reason::not_found;
-      std::optional<NoOperator> none =
-          co_await find_no_operator(watch_.client, watch_.clock, lease, &unread, &running, &failure);
-      lease_unanswered_ = is_no_answer(failure);
+      OperatorPresence found = co_await find_operator(watch_.client, watch_.clock, lease, &unread);
+      lease_unanswered_ = found.unread && is_no_answer(*found.unread);
       if (lease_unanswered_) {  // What was known stays.
-        note_outage(failure);
+        note_outage(*found.unread);
         unread = lease_unread_;
-        none = no_operator_;
-        running = operator_lease_;
+        found.none = no_operator_;
+        found.running = operator_lease_;
       }
       if (outage_.is_on()) wake_->notify();  // A watch that is open again says so by no change.
-      const bool changed = !lease_known_ || none.has_value() != no_operator_.has_value() || unread != lease_unread_ ||
-                           running != operator_lease_;
-      operator_lease_ = std::move(running);
-      no_operator_ = std::move(none);
+      const bool changed = !lease_known_ || found.none.has_value() != no_operator_.has_value() ||
+                           unread != lease_unread_ || found.running != operator_lease_;
+      operator_lease_ = std::move(found.running);
+      no_operator_ = std::move(found.none);
       lease_unread_ = std::move(unread);
       lease_known_ = true;
       if (changed) wake_->notify();

@@ -334,7 +334,9 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
   }
   settings = settings_of_operator(view.world, settings);
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
-  view.no_operator = co_await find_no_operator(client, clock, lease, &view.incomplete, &view.operator_lease);
+  OperatorPresence found = co_await find_operator(client, clock, lease, &view.incomplete);
+  view.no_operator = std::move(found.none);
+  view.operator_lease = std::move(found.running);
   note_record_elsewhere(view.no_operator, settings, &view.world, &view.incomplete);
   Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}, {}};
   bundle.archive.add("version.txt", fmt::format("gpu-sharing-operator {}\ntaken {}\n", version(),

@@ -105,30 +105,34 @@ std::optional<NoOperator> no_operator_among(const std::vector<std::string>& leas
                     true};
 }
 
-asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,
-                                                            k8s::ObjectKey lease, std::vector<std::string>* incomplete,
-                                                            std::string* running, k8s::Error* failure) {
-  if (running != nullptr) running->clear();
+asio::awaitable<OperatorPresence> find_operator(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey lease,
+                                                std::vector<std::string>* incomplete) {
+  OperatorPresence out;
   const k8s::MonoTime end = clock->monotonic() + kGlance;
   LeaseRenewals renewals;
   for (;;) {
     const k8s::CallOptions call;
     const k8s::Result<std::string> read = co_await client->get(resources::leases, lease, call);
     if (!read && read.error().reason != k8s::Reason::not_found) {
-      if (failure != nullptr) *failure = read.error();
+      out.unread = read.error();
       append_unique(*incomplete,
                     fmt::format("whether an operator runs is unknown: Lease {} was not read: {}", k8s::to_string(lease),
                                 explain_error(read.error(), "get", resources::leases, lease.ns)));
-      co_return std::nullopt;
+      co_return out;
     }
-    if (!read) co_return NoOperator{lease, fmt::format("Lease {} does not exist", k8s::to_string(lease)), false};
+    if (!read) {
+      out.none = NoOperator{lease, fmt::format("Lease {} does not exist", k8s::to_string(lease)), false};
+      co_return out;
+    }
     renewals.see(*read, clock->monotonic());
     if (renewals.renewed() || looks_fresh(renewals.last(), clock->now())) {
-      if (running != nullptr) *running = k8s::to_string(lease);
-      co_return std::nullopt;
+      out.running = k8s::to_string(lease);
+      co_return out;
     }
-    if (!renewals.last().problem.empty() || clock->monotonic() >= end)
-      co_return NoOperator{lease, renewals.why(), true};
+    if (!renewals.last().problem.empty() || clock->monotonic() >= end) {
+      out.none = NoOperator{lease, renewals.why(), true};
+      co_return out;
+    }
     co_await clock->sleep_for(kPoll);
   }
 }

@@ -8,6 +8,7 @@
 
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
+#include "k8sclient/value/error.h"
 #include "k8sclient/value/object.h"
 
 namespace gso {
@@ -65,15 +66,17 @@ struct NoOperator {
 [[nodiscard]] std::optional<NoOperator> no_operator_among(const std::vector<std::string>& leases,
                                                           const k8s::ObjectKey& lease);
 
-// nullopt if an operator renews the Lease, or if the Lease cannot be read: then `incomplete` gets a line that says so,
-// with the missing rule. Takes no time if the Lease looks fresh by this machine's clock; otherwise, as clocks differ,
-// it is watched for five seconds: leaders renew every two seconds unless they are configured otherwise.
-// `running`, unless it is null: the Lease that an operator renews, "namespace/name"; empty: none does, or that is
-// unknown. `failure`, unless it is null, gets the error of a Lease that cannot be read.
-boost::asio::awaitable<std::optional<NoOperator>> find_no_operator(k8s::Reader* client, k8s::Clock* clock,
-                                                                   k8s::ObjectKey lease,
-                                                                   std::vector<std::string>* incomplete,
-                                                                   std::string* running = nullptr,
-                                                                   k8s::Error* failure = nullptr);
+// Whether an operator is at work, one of three answers.
+struct OperatorPresence {
+  std::optional<NoOperator> none{};    // No operator renews the Lease.
+  std::string running{};               // The Lease that an operator renews, "namespace/name".
+  std::optional<k8s::Error> unread{};  // The Lease cannot be read: whether an operator runs is unknown.
+};
+
+// If the Lease cannot be read, `incomplete` gets a line that says so, with the missing rule. Takes no time if the Lease
+// looks fresh by this machine's clock; otherwise, as clocks differ, it is watched for five seconds: leaders renew every
+// two seconds unless they are configured otherwise.
+boost::asio::awaitable<OperatorPresence> find_operator(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey lease,
+                                                       std::vector<std::string>* incomplete);
 
 }  // namespace gso

@@ -81,7 +81,9 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   if (!read) co_return call.refuse(read.error().message);
   call.settings = settings_of_operator(call.world, settings);
   const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
-  call.no_operator = co_await find_no_operator(client, clock, lease, &call.incomplete, &call.operator_lease);
+  OperatorPresence found = co_await find_operator(client, clock, lease, &call.incomplete);
+  call.no_operator = std::move(found.none);
+  call.operator_lease = std::move(found.running);
   // A verb that writes says itself what it needs of the record.
   if (rollout.verb == Verb::status) note_record_elsewhere(call.no_operator, settings, &call.world, &call.incomplete);
   for (const std::string& missing : call.incomplete) print_line(*err, "incomplete: {}", missing);

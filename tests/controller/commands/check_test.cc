@@ -99,8 +99,9 @@ class CheckCommand : public OurCluster {
   }
   std::string said_of_none() {
     const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
-    const auto none = sim.run(find_no_operator(&client, &sim.clock, lease, &incomplete));
-    return none ? none->text() : "";
+    const OperatorPresence found = sim.run(find_operator(&client, &sim.clock, lease, &incomplete));
+    EXPECT_EQ(found.none.has_value() + !found.running.empty() + found.unread.has_value(), 1) << "it has one answer";
+    return found.none ? found.none->text() : "";
   }
 
   std::ostringstream out;
