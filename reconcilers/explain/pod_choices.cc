@@ -181,7 +181,9 @@ PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAs
   if (const std::string budget = blocked.reason == kPdbRefuses ? budget_in(blocked.message) : ""; !budget.empty())
     out.command += fmt::format(" --field-selector metadata.name={}", budget);
   out.owners = by_owners(blocked, stay);
-  if (blocked.reason == kRenameStrandsPods) return out;
+  // Another write than an eviction is forbidden: the pods do not keep the node.
+  const bool of_write = blocked.reason == kForbidden && !blocked.message.contains(kNotAllowedToEvict);
+  if (blocked.reason == kRenameStrandsPods || of_write) return out;
   if (mode == WorkloadMode::evict && blocked.reason == kForbidden)
     out.decisions.push_back(
         {"whoever installs the operator lets it evict pods: chart value eviction.enabled=true (helm upgrade)", {}});

@@ -93,8 +93,8 @@ std::optional<BlockedBy> refused_evictions(const Pass& pass, const std::string& 
   if (listing == pass.s.consumers.end()) return std::nullopt;
   const Answered forbidden = answered(use, listing->second.forbidden, 1);
   if (!forbidden.answers.empty()) {
-    return BlockedBy{kForbidden, fmt::format("the operator is not allowed to evict {}: {}", forbidden.use.names(),
-                                             forbidden.answers.front())};
+    return BlockedBy{kForbidden,
+                     fmt::format("{} {}: {}", kNotAllowedToEvict, forbidden.use.names(), forbidden.answers.front())};
   }
   const Answered held = answered(use, listing->second.refused, kAnswers);
   if (held.answers.empty()) return std::nullopt;

@@ -14,6 +14,8 @@ namespace gso {
 
 // The switch that lets the operator evict pods without a controller, as messages name it.
 inline constexpr std::string_view kEvictBarePodsField = "spec.rollout.evictBarePods";
+// Begins what is said of pods whose eviction the API server forbids; other writes can be forbidden, too.
+inline constexpr std::string_view kNotAllowedToEvict = "the operator is not allowed to evict";
 // Pods that the operator never evicts, as messages name them.
 inline constexpr std::string_view kPodsOfDaemonSets = "pods of DaemonSets or static pods";
 

@@ -179,7 +179,9 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
                      "the pod's disruption budget. The disruption budget web needs 2 healthy pods and has 2 currently"),
             budgets + " --field-selector metadata.name=web" + scale +
                 "PodDisruptionBudget web changes it, so that a pod can be evicted; gpu-1\n" + interrupt);
-  EXPECT_EQ(next_for("Forbidden"), "  next: " + upgrade_chart("--set eviction.enabled=true; gpu-1\n") + interrupt);
+  const std::string allow = "  next: " + upgrade_chart("--set eviction.enabled=true; gpu-1\n");
+  EXPECT_EQ(next_for("Forbidden", "the operator is not allowed to evict team/job: forbidden"), allow + interrupt);
+  EXPECT_EQ(next_for("Forbidden"), allow) << "of a write that concerns no pod";
   const std::string bare =
       "waits for team/nb; team/nb has no controller that would create it again after an eviction, so the operator "
       "waits for it. Delete it with kubectl, or set spec.rollout.evictBarePods: true in policy default";
