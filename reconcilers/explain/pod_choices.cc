@@ -87,6 +87,11 @@ std::string by_owners(const BlockedBy& blocked, const ReportedStay& stay) {
   return "the owners of the pods end them, or delete them";
 }
 
+// The API server forbids another write than an eviction: the pods do not keep the node.
+bool is_of_another_write(const BlockedBy& blocked) {
+  return blocked.reason == kForbidden && !blocked.message.contains(kNotAllowedToEvict);
+}
+
 // Nothing is listed, and the policy evicts already: what the operator reports of the pods is all that is known.
 std::vector<PodDecision> by_evicting_more(const SharingPolicy& policy, bool has_object, std::string_view reason,
                                           const ReportedStay& stay) {
@@ -181,9 +186,7 @@ PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAs
   if (const std::string budget = blocked.reason == kPdbRefuses ? budget_in(blocked.message) : ""; !budget.empty())
     out.command += fmt::format(" --field-selector metadata.name={}", budget);
   out.owners = by_owners(blocked, stay);
-  // Another write than an eviction is forbidden: the pods do not keep the node.
-  const bool of_write = blocked.reason == kForbidden && !blocked.message.contains(kNotAllowedToEvict);
-  if (blocked.reason == kRenameStrandsPods || of_write) return out;
+  if (blocked.reason == kRenameStrandsPods || is_of_another_write(blocked)) return out;
   if (mode == WorkloadMode::evict && blocked.reason == kForbidden)
     out.decisions.push_back(
         {"whoever installs the operator lets it evict pods: chart value eviction.enabled=true (helm upgrade)", {}});
@@ -213,7 +216,8 @@ PodChoices pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment
   if (blocking_pods_of(pass.world(), name).empty() && !(deferred && listed)) return {};
   // How the server answers evictions, only the operator knows.
   const std::optional<BlockedBy> refused = refusal_of(pass.world(), name);
-  const bool is_refused = refused && (!listed || listed->reason == kWaitingForWorkloads);
+  const bool is_refused =
+      refused && !is_of_another_write(*refused) && (!listed || listed->reason == kWaitingForWorkloads);
   const PodAdvice advice = advice_on_pods(
       pass, node, a, is_refused ? *refused : listed.value_or(BlockedBy{kWaitingForWorkloads, std::string()}));
   PodChoices out;

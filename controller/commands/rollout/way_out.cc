@@ -190,7 +190,8 @@ std::vector<std::string> of_busy_nodes(const ReadingPass& pass, const RolloutFac
     const Node* node = pass.world().nodes.find(row.name);
     const NodeAssessment* a = pass.index().find(row.name);
     if (node == nullptr || a == nullptr || !is_about_pods(row.reason)) continue;
-    for (const PodDecision& decision : advice_on_pods(pass, *node, *a, {row.reason, row.message}).decisions) {
+    const PodAdvice advice = advice_on_pods(pass, *node, *a, {row.reason, row.message});
+    for (const PodDecision& decision : advice.decisions) {
       std::string command = decision.next();
       if (!command.empty() && std::ranges::find(out, command) == out.end()) out.push_back(std::move(command));
     }
