@@ -216,8 +216,8 @@ PodChoices pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment
   if (blocking_pods_of(pass.world(), name).empty() && !(deferred && listed)) return {};
   // How the server answers evictions, only the operator knows.
   const std::optional<BlockedBy> refused = refusal_of(pass.world(), name);
-  const bool is_refused =
-      refused && !is_of_another_write(*refused) && (!listed || listed->reason == kWaitingForWorkloads);
+  const bool plain = listed ? listed->reason == kWaitingForWorkloads : !pass.has_listed(name);
+  const bool is_refused = plain && refused && !is_of_another_write(*refused);
   const PodAdvice advice = advice_on_pods(
       pass, node, a, is_refused ? *refused : listed.value_or(BlockedBy{kWaitingForWorkloads, std::string()}));
   PodChoices out;

@@ -244,6 +244,20 @@ TEST(PodChoices, UnderEvictTheyAreAboutWhatRefusesTheEviction) {
 }
 
 // The command has listed the pods itself. How the server has answered evictions, only the operator knows.
+TEST(PodChoices, ABudgetThatRefusesIsNamedThoughTheListingDoesNotShowIt) {
+  FleetModel fleet(one_node("mps-4"));
+  fleet.policy(kEvicting);
+  fleet.protect("job", "The disruption budget web needs 2 healthy pods and has 2 currently");
+  drain(fleet, HasSubstr("a PodDisruptionBudget prevents the eviction of jobs/job"));
+  for (auto& [node, listing] : fleet.consumers) listing.refused.clear();
+  const NodeExplanation said = explained(fleet);
+  EXPECT_EQ(said.next, "kubectl get poddisruptionbudgets --all-namespaces --field-selector metadata.name=web");
+  EXPECT_THAT(said.options,
+              ElementsAre(HasSubstr("nobody acts"), HasSubstr("whoever owns PodDisruptionBudget web changes it"),
+                          HasSubstr("workloads: Interrupt")));
+}
+
+// The same.
 TEST(AuditOfADrain, WarnsOfAnEvictionThatABudgetRefuses) {
   FleetModel fleet(one_node("mps-4"));
   fleet.policy(kEvicting);
