@@ -152,8 +152,9 @@ std::string pods_hold(const std::vector<std::string>& draining) {
                      draining.front());
 }
 
-// A full budget. Slots of nodes that the operator is changing are free when the changes end, so no person has to act
-// before. nullopt: only such nodes hold slots; a change that makes no progress has a finding of its own rollout.
+// A full budget: its message names the nodes that are out of service. Slots of nodes that the operator is changing are
+// free when the changes end, so no person has to act before. nullopt: only such nodes hold slots; a change that makes
+// no progress has a finding of its own rollout.
 std::optional<std::string> full_budget_text(const RolloutView& rollout, const std::string& message) {
   std::set<std::string> holders;
   const UnservedNodes unserved(rollout.pass);
@@ -161,16 +162,14 @@ std::optional<std::string> full_budget_text(const RolloutView& rollout, const st
     if (group.pending.empty()) continue;
     holders.merge(holders_of_full_budgets(rollout.pass, unserved, rollout.key, rollout.profile_rollout, product));
   }
+  const World& world = rollout.pass.s.world;
   std::vector<std::string> changing;
-  std::vector<std::string> out_of_service;
   for (const std::string& name : holders) {
-    const NodeAssessment* a = rollout.pass.index.find(name);
-    (a != nullptr && a->in_change() ? changing : out_of_service).push_back(name);
+    if (slot_hold(world, rollout.pass.index, name) == SlotHold::in_change) changing.push_back(name);
   }
   if (changing.empty()) return message;
-  if (out_of_service.empty()) return std::nullopt;
-  return fmt::format("{}. Out of service: {}. In change by the operator, which ends by itself: {}", message,
-                     first_names(out_of_service), first_names(changing));
+  if (changing.size() == holders.size()) return std::nullopt;
+  return fmt::format("{}. In change by the operator, which ends by itself: {}", message, first_names(changing));
 }
 
 // No gate is closed, and no node makes progress.

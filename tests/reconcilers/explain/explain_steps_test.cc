@@ -22,6 +22,7 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -505,8 +506,8 @@ TEST(AuditOfChange, SlotsOfNodesInAChangeAreNoWarningAndAreNamedApartFromNodesTh
   EXPECT_THAT(shown_to_people(fleet, "a03").message, HasSubstr("a01 holds 1 of 1 slot of the cluster"));
   EXPECT_THAT(full_budgets(), ElementsAre());
   fleet.set_ready("a02", false);
-  EXPECT_THAT(full_budgets(),
-              ElementsAre(HasSubstr("Out of service: a02. In change by the operator, which ends by itself: a01")));
+  EXPECT_THAT(full_budgets(), ElementsAre(EndsWith("out of service: a02 (NotReady). In change by the operator, which "
+                                                   "ends by itself: a01")));
 }
 
 }  // namespace

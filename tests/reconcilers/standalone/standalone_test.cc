@@ -1,6 +1,11 @@
 // Standalone MPS daemons: a new template of their DaemonSet is rolled node by node, clients first.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/standalone_daemons.h"
 #include "reconcilers/model/node_write.h"
 #include "reconcilers/node/assess.h"
@@ -8,6 +13,20 @@
 
 namespace gso::test {
 namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+
+// What an audit reports of budgets that are full.
+std::vector<std::string> full_budgets(FleetModel& fleet) {
+  fleet.index.refresh(fleet.world, fleet.settings);
+  std::vector<std::string> out;
+  const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
+  for (const Finding& finding : audit(snapshot, fleet.index).findings) {
+    if (finding.reason == kBudgetExhausted) out.push_back(finding.message);
+  }
+  return out;
+}
 
 TEST_F(StandaloneMps, RollANewTemplateNodeByNodeAndLeaveNothingBehind) {
   begin(3);
@@ -222,6 +241,11 @@ TEST_F(StandaloneMps, UseTheSlotsOfChangesOfProfilesAlsoWithoutAPlugin) {
   fleet->edit("any", "ts-4");
   run(200s);
   for (const char* node : {"n02", "n03"}) EXPECT_EQ(fleet->restarts(node, "plugin"), 0) << node;
+  EXPECT_THAT(full_budgets(*fleet), ElementsAre()) << "the operator's own change of n01 ends by itself";
+  fleet->set_ready("n02", false);
+  EXPECT_THAT(full_budgets(*fleet), ElementsAre(EndsWith("out of service: n02 (NotReady). In change by the operator, "
+                                                         "which ends by itself: n01")));
+  fleet->set_ready("n02", true);
   fleet->release("n01");
   run(400s);
   for (const char* node : {"n02", "n03"}) EXPECT_EQ(fleet->restarts(node, "plugin"), 1) << node;
