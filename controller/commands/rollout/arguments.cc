@@ -41,8 +41,9 @@ constexpr VerbText kVerbs[] = {
 };
 
 void add_diff(CLI::App& app, RolloutOptions& rollout) {
-  app.add_option("-f,--file", rollout.file,
-                 "ConfigMap or profile to compare with, - for stdin; by default what the cluster has now")
+  app.add_option(
+         "-f,--file", rollout.file,
+         "ConfigMap, SharingPolicy or profile to compare with, - for stdin; by default what the cluster has now")
       ->type_name("FILE");
   app.add_option("--key", rollout.key,
                  "Key that a profile is for, else the ConfigMap's only key, else the plugin's default key")

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "controller/commands/rollout/edited_text.h"
+#include "controller/commands/rollout/policy_preview.h"
 #include "controller/commands/rollout/quota_changes.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/shared/output_form.h"
@@ -187,6 +188,7 @@ struct Outcome {
   std::vector<std::string> left_alone;             // Drift from before the operator.
   std::map<std::string, NodeConsumers> consumers;  // Of nodes that are not changed while pods use them.
   std::optional<FirstStarts> first;                // `start`: which nodes come first.
+  std::optional<PolicyPreview> policy;             // The file is a SharingPolicy.
   std::set<std::string> given;                     // The profiles of the file, as "configmap/key".
   std::vector<NodeDifference> without_file;        // What would change without it.
   bool unrecorded = false;                         // No record exists: the present state was taken as the baseline.
@@ -213,8 +215,16 @@ void print_errors(const RolloutCall& call) {
   }
 }
 
-// Puts the given text into the world. Errors: the text is neither a ConfigMap nor a profile.
+// Puts the given text into the world. Errors: the text is no ConfigMap, SharingPolicy or profile.
 k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
+  if (const std::optional<std::string> json = policy_in(call.input)) {
+    k8s::Result<PolicyPreview> given = apply_policy(call, *json, now);
+    if (!given) return std::unexpected(given.error());
+    out.invalid = given->invalid;
+    out.invalid_keys = {"SharingPolicy " + given->policy};
+    out.policy = *std::move(given);
+    return {};
+  }
   FleetIndex index;
   index.refresh(call.world, call.settings);
   const k8s::Result<EditedText> given = read_edited_text(call, index.installations());
@@ -264,8 +274,11 @@ void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) {
     const std::size_t columns = screen_of_stdout().columns;
     std::ostringstream text;
+    if (found.policy) print_selection(*found.policy, call.world.policies_served, text);
     print_text(found.nodes, !found.invalid.empty(), found.first ? &*found.first : nullptr, columns, text);
     if (found.first) print_order(*found.first, text);
+    if (found.policy) print_order(found.policy->order, text);
+    if (found.policy) print_waves(*found.policy, text);
     const auto others =
         std::ranges::count_if(found.without_file, [&](const NodeDifference& d) { return found.is_of_others(d); });
     if (others > 0)
@@ -282,8 +295,9 @@ void print(const RolloutCall& call, const Outcome& found) {
     *call.out << wrapped_prose(text.str(), columns);
     if (!found.invalid.empty()) {
       print_errors(call);
-      print_line(*call.out, "invalid: {}: no pod would be restarted with this profile",
-                 fmt::join(found.invalid_keys, ", "));
+      print_line(*call.out, "invalid: {}: {}", fmt::join(found.invalid_keys, ", "),
+                 found.policy ? "the API server or the operator refuses it, so nothing would change"
+                              : "no pod would be restarted with this profile");
     }
     return;
   }
@@ -295,6 +309,7 @@ void print(const RolloutCall& call, const Outcome& found) {
   for (const NodeDifference& difference : found.nodes) document["nodes"].push_back(to_json(difference));
   for (const RevisionChange& change : found.changes) document["changes"].push_back(to_json(change));
   for (const DroppedKey& dropped : found.dropped) document["findings"].push_back(to_json(dropped));
+  if (found.policy) document["policy"] = preview_json(*found.policy);
   print_document(document, OutputForm::json, *call.out);
 }
 
@@ -371,6 +386,7 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
   std::vector<std::string> incomplete;
   found.quotas = co_await quota_changes(call->client, found.offers, &incomplete);
   for (const std::string& missing : incomplete) print_line(*call->err, "incomplete: {}", missing);
+  if (found.policy) add_changes(*call, found.nodes, found.consumers, now, *found.policy);
   print(*call, found);
   co_return found.wrong() ? kWrongText : 0;
 }

@@ -90,11 +90,12 @@ k8s::Result<EditedText> read_edited_text(const RolloutCall& call,
   const k8s::Result<std::string> json = yaml_to_json(call.input);
   if (!json) return std::unexpected(json.error());
   const Json document = Json::parse(*json, nullptr, false);
-  if (!document.is_object()) return k8s::fail(k8s::Reason::invalid, "the input is neither a ConfigMap nor a profile");
+  if (!document.is_object())
+    return k8s::fail(k8s::Reason::invalid, "the input is no ConfigMap, SharingPolicy or profile");
   const auto said = document.find("kind");
   const std::string kind = said != document.end() && said->is_string() ? said->get<std::string>() : std::string();
   if (!kind.empty() && kind != "ConfigMap")
-    return k8s::fail(k8s::Reason::invalid, fmt::format("kind {} is neither a ConfigMap nor a profile", kind));
+    return k8s::fail(k8s::Reason::invalid, fmt::format("kind {} is no ConfigMap, SharingPolicy or profile", kind));
   k8s::Result<EditedText> out = kind.empty() ? read_profile(call, installations) : read_config_map(call.world, *json);
   if (!out) return out;
   for (const GivenText& map : out->maps) {

@@ -96,7 +96,7 @@ TEST_F(RolloutCommand, DiffOfATextThatNoPluginTakesEndsWithOne) {
       1);
   EXPECT_THAT(out.str(), HasSubstr("invalid: key any: "));
   EXPECT_EQ(run_with(options, "kind: Secret\nmetadata: {name: x}\n"), 2);
-  EXPECT_THAT(err.str(), HasSubstr("kind Secret is neither a ConfigMap nor a profile"));
+  EXPECT_THAT(err.str(), HasSubstr("kind Secret is no ConfigMap, SharingPolicy or profile"));
 }
 
 TEST_F(RolloutCommand, DiffOfAnUnknownKeyIsUsageAndNamesTheKeysThereAre) {
@@ -127,6 +127,89 @@ TEST_F(RolloutCommand, DiffOfAFileLeavesOutNodesThatChangeForAnotherKey) {
   EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
   EXPECT_THAT(out.str(), testing::StartsWith("No node would change.\n1 node changes without this file and is not "
                                              "listed. See: gpu-sharing-operator diff\n"));
+}
+
+// A policy of that spec that is about to be created.
+std::string policy_file(const std::string& spec) {
+  return "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: team}\nspec: " + spec + "\n";
+}
+
+TEST_F(RolloutCommand, DiffOfAPolicyNamesTheNodesThatItTakesOverAlsoWhereNoneChanges) {
+  record_gpu_1(target());
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, policy_file("{priority: 5}")), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("SharingPolicy team (new) selects 1 GPU node, and governs it\n"
+                                             "  1 node would leave policy default: gpu-1\n"
+                                             "No node would change.\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("Waves: ")));
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/team")["code"], 404) << "it only reads";
+  EXPECT_EQ(run_with(options, policy_file("{nodeSelector: {matchLabels: {pool: none}}}")), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("SharingPolicy team (new) selects 0 GPU nodes, and governs 0 nodes\n"
+                                             "  no GPU node has the labels that spec.nodeSelector asks for: "));
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("team", R"({"priority":5})"));
+  EXPECT_EQ(run_with(options, policy_file("{nodeSelector: {matchLabels: {pool: none}}}")), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              testing::StartsWith("SharingPolicy team (changed) selects 0 GPU nodes, and governs 0 nodes\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\n  1 node would return to policy default: gpu-1\n"));
+}
+
+// A node that another policy keeps is named with the reason.
+TEST_F(RolloutCommand, DiffOfAPolicySaysWhoGovernsItsNodesInstead) {
+  record_gpu_1(target());
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("other", R"({"priority":9})"));
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, policy_file("{priority: 5}")), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("SharingPolicy team (new) selects 1 GPU node, and governs 0 nodes\n"
+                                             "  1 of the selected nodes is governed by policy other: its priority is "
+                                             "higher\n"));
+}
+
+TEST_F(RolloutCommand, DiffOfAPolicyShowsProfilesWavesAndWhatHappensToPods) {
+  record_gpu_1(target());
+  merge("/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-device-plugin-daemonset",
+        R"({"spec":{"template":{"spec":{"containers":[
+          {"name":"nvidia-device-plugin","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1"},
+          {"name":"config-manager","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1","command":["config-manager"],
+           "env":[{"name":"DEFAULT_CONFIG","value":"any"},{"name":"CONFIG_FILE_SRCDIR","value":"/available-configs"},
+                  {"name":"NODE_LABEL","value":"nvidia.com/device-plugin.config"}],
+           "volumeMounts":[{"name":"plugin-config","mountPath":"/available-configs"}]}]}}}})");
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"whole":"version: v1\n"}})");
+  post("/api/v1/namespaces/gpu-operator/pods",
+       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"job"},"spec":{"nodeName":"gpu-1",
+    "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"3"},"requests":{"nvidia.com/gpu":"3"}}}]}})");
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, policy_file("{profile: {configMapKey: whole}}")), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 +team +mps-config/whole .*gpu-operator/job"));
+  EXPECT_THAT(out.str(), HasSubstr("\n1 node would change"));
+  EXPECT_THAT(out.str(), HasSubstr("\nWaves: first a canary of 1 node of each GPU product, which must show the profile "
+                                   "for 1m0s; then at most 1 node at once (maxUnavailable 10% of 1 node; "
+                                   "maxUnavailablePerGroup 25%; --cluster-max-unavailable 10% of 1 node)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\nPods: none is evicted: each node waits up to 1h0m0s until its pods have ended "));
+  EXPECT_EQ(run_with(options, policy_file("{profile: {configMapKey: whole}, rollout: {workloads: Evict}}")), 0);
+  EXPECT_THAT(out.str(), HasSubstr("\nWould wait for pods on gpu-1, although spec.rollout.workloads is Evict: "))
+      << err.str();
+  options.json = true;
+  EXPECT_EQ(run_with(options, policy_file("{profile: {configMapKey: whole}, rollout: {workloads: Evict}}")), 0);
+  const Json document = Json::parse(out.str());
+  EXPECT_EQ(document["nodes"][0]["profile"], "mps-config/whole");
+  EXPECT_EQ(document["policy"]["new"], true);
+  EXPECT_EQ(document["policy"]["joins"]["default"][0], "gpu-1");
+  EXPECT_EQ(document["policy"]["evicted"][0]["pods"][0], "gpu-operator/job");
+}
+
+TEST_F(RolloutCommand, DiffOfAPolicyThatIsRefusedEndsWithOne) {
+  record_gpu_1(target());
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, policy_file("{nodeSelector: {matchlabels: {pool: a}}}")), 1);
+  EXPECT_THAT(out.str(), HasSubstr("[SelectorInvalid]"));
+  EXPECT_THAT(out.str(),
+              HasSubstr("\ninvalid: SharingPolicy team: the API server or the operator refuses it, so nothing "
+                        "would change\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("selects")));
 }
 
 TEST_F(RolloutCommand, DiffReportsAnInvalidTextOnceHoweverManyNodesItConcerns) {

@@ -1,0 +1,59 @@
+// What a SharingPolicy that is about to be created or edited would do: for `diff --file`.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/commands/rollout/verbs.h"
+#include "k8sclient/value/error.h"
+#include "reconcilers/explain/first_starts.h"
+#include "reconcilers/explain/what_if.h"
+
+namespace gso {
+
+// Pods that the change of a node would break, under `workloads: Evict`.
+struct EvictedPods {
+  std::string node;
+  std::vector<std::string> pods;  // "namespace/name"
+  std::string why_not;            // Why the operator evicts too few of them, and waits; empty: it evicts enough.
+};
+
+struct PolicyPreview {
+  using NodesOf = std::map<std::string, std::vector<std::string>>;  // By policy.
+
+  std::string policy;
+  std::string invalid;        // The first error for which it is refused. The world is unchanged then.
+  bool is_new = false;        // No policy of that name exists.
+  std::int64_t selected = 0;  // GPU nodes.
+  std::int64_t governed = 0;  // Those that no other policy governs instead.
+  NodesOf joins;              // By the policy that governs them now.
+  NodesOf leaves;             // By the policy that governs them then.
+  std::string overlap;        // Which selected nodes other policies govern, and why.
+  std::string waves;          // Canary and budgets; empty: none of its nodes would change.
+  std::string workloads;  // What happens to the pods that block changes; empty: there are none, or some are evicted.
+  std::vector<EvictedPods> evicted;
+  FirstStarts order;  // Which of its nodes start first, and what the others wait for.
+};
+
+// The SharingPolicy of the text as JSON; nullopt: it is something else.
+[[nodiscard]] std::optional<std::string> policy_in(std::string_view text);
+// Puts the policy into call.world, as `kubectl apply` would. Errors (`invalid`): it cannot be read.
+[[nodiscard]] k8s::Result<PolicyPreview> apply_policy(RolloutCall& call, const std::string& json, k8s::WallTime now);
+// Adds what the changes of its nodes mean. `nodes`: all that would change; `consumers`: of these nodes, as just listed.
+// call.world is changed: the nodes that start first are in their change then.
+void add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
+                 const std::map<std::string, NodeConsumers>& consumers, k8s::WallTime now, PolicyPreview& preview);
+
+// For people, line by line: which nodes it selects, before the table of changes.
+void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& out);
+// And after it: waves and pods. The order is printed by `diff`.
+void print_waves(const PolicyPreview& preview, std::ostream& out);
+[[nodiscard]] nlohmann::ordered_json preview_json(const PolicyPreview& preview);
+
+}  // namespace gso
