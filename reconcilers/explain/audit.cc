@@ -85,8 +85,7 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
   // Something else is at work there, which ends by itself or which a finding of its own names.
   const bool explained = !a.holder.empty() || a.loads_by_itself() || a.phase == Phase::following_daemonset;
   out.findings.push_back({explained ? Severity::warning : Severity::error, ref, std::string(kNoneAllocatable),
-                          "the node is Ready and should serve GPUs, but none is allocatable. Look further: "
-                          "`gpu-sharing-operator explain NODE`"});
+                          "the node is Ready and should serve GPUs, but none is allocatable"});
 }
 
 // A Ready node that a change of the operator keeps from pods: it is cordoned for the change, or restarts its pods.
@@ -99,8 +98,13 @@ bool is_in_change_of_operator(const Node& node, const NodeAssessment* a) {
 
 // Names a node whose GPUs cannot be used, because no other finding would. `operator_runs`: one renews its Lease, as far
 // as that is known.
-Finding mid_change(const Node& node, const PlannerSettings& settings, bool operator_runs) {
+Finding mid_change(const Node& node, const NodeAssessment* a, const PlannerSettings& settings, bool operator_runs) {
   const bool observes = settings.rollouts == PolicyMode::observe;
+  if (operator_runs && !observes && a != nullptr && a->is_held())
+    return {Severity::warning, node_ref(node.meta.name), std::string(kHeldMidChange),
+            fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until whoever set that removes it: "
+                        "`{}`",
+                        describe_holder(a->holder, node), lift_hold_command(node))};
   if (operator_runs && !observes)
     return {Severity::info, node_ref(node.meta.name), std::string(kInChange),
             "in change by the operator: its GPUs can be used again when the change ends"};
@@ -171,13 +175,24 @@ void name_policy_commands(const World& world, std::vector<AuditProblem>& problem
   }
 }
 
+// The ConfigMap with the mistake, or that is missing; nullopt: the problem is another one.
+std::optional<ObjectKey> config_map_to_correct(const FleetIndex& index, const AuditProblem& problem) {
+  if (problem.reason == kDefaultInvalid) {
+    const auto node = std::ranges::find(problem.objects, "Node", &ObjectRef::kind);
+    const NodeAssessment* a = node == problem.objects.end() ? nullptr : index.assessment(node->name);
+    return a == nullptr ? std::nullopt : std::optional(index.impl().installation_of(*a).config_map_key());
+  }
+  if (problem.reason != kConfigInvalid && problem.reason != kConfigMapMissing) return std::nullopt;
+  const auto config_map = std::ranges::find(problem.objects, "ConfigMap", &ObjectRef::kind);
+  return config_map == problem.objects.end() ? std::nullopt
+                                             : std::optional(ObjectKey{config_map->ns, config_map->name});
+}
+
 // The command that corrects the ConfigMap, for problems about its invalid profiles, or creates it.
 void name_correct_commands(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
   for (AuditProblem& problem : problems) {
-    if (problem.reason != kConfigInvalid && problem.reason != kConfigMapMissing) continue;
-    const auto config_map = std::ranges::find(problem.objects, "ConfigMap", &ObjectRef::kind);
-    if (config_map != problem.objects.end())
-      problem.command = correct_key_command(world, index.impl(), {config_map->ns, config_map->name});
+    if (const std::optional<ObjectKey> config_map = config_map_to_correct(index, problem))
+      problem.command = correct_key_command(world, index.impl(), *config_map);
   }
 }
 
@@ -256,7 +271,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
     const GpuCount count = gpus_of(snapshot.world, snapshot.settings, index.impl(), *node, a);
     charge(index, *node, a, count, lost);
     if (count.lost + count.cordoned > 0 && is_in_change_of_operator(*node, a))
-      out.findings.push_back(mid_change(*node, snapshot.settings, operator_runs));
+      out.findings.push_back(mid_change(*node, a, snapshot.settings, operator_runs));
     out.gpus.total += count.total;
     out.gpus.lost += count.lost + count.cordoned;
     out.gpus.mig_slices += count.mig_slices;

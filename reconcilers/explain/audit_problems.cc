@@ -122,8 +122,8 @@ std::string state_of(const Pod& pod) {
 // Of several findings about one node the one that has its GPUs and its pods: the most severe, and among equal ones that
 // of the outage itself. Those of cordons have their own.
 std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Finding>& findings) {
-  static constexpr std::array kOutages{kVerificationFailed, kNoneAllocatable, kNodeNotReady,    kLeftMidChange,
-                                       kInChange,           kDrift,           kPreexistingDrift};
+  static constexpr std::array kOutages{kVerificationFailed, kNoneAllocatable, kNodeNotReady, kLeftMidChange,
+                                       kHeldMidChange,      kInChange,        kDrift,        kPreexistingDrift};
   const auto is_outage = [](const Finding& finding) {
     return std::ranges::find(kOutages, finding.reason) != kOutages.end();
   };
@@ -141,6 +141,7 @@ std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Find
 
 std::string command_for(const Finding& finding) {
   const ObjectRef& object = finding.object;
+  if (finding.reason == kNodeNotReady) return fmt::format("kubectl describe node {}", object.name);
   if (object.kind == "Node") return fmt::format("gpu-sharing-operator explain {}", object.name);
   if (finding.reason == kCrdsGone) return std::string(kInstallCrds);
   if (object.kind == "SharingRollout") return "gpu-sharing-operator rollout status";

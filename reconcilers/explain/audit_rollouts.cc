@@ -153,8 +153,8 @@ std::string pods_hold(const std::vector<std::string>& draining) {
 }
 
 // A full budget: its message names the nodes that are out of service. Slots of nodes that the operator is changing are
-// free when the changes end, so no person has to act before. nullopt: only such nodes hold slots; a change that makes
-// no progress has a finding of its own rollout.
+// free when the changes end, so no person has to act before, except on holds. nullopt: only such nodes hold slots; a
+// change that makes no progress has a finding of its own rollout.
 std::optional<std::string> full_budget_text(const RolloutView& rollout, const std::string& message) {
   std::set<std::string> holders;
   const UnservedNodes unserved(rollout.pass);
@@ -163,13 +163,18 @@ std::optional<std::string> full_budget_text(const RolloutView& rollout, const st
     holders.merge(holders_of_full_budgets(rollout.pass, unserved, rollout.key, rollout.profile_rollout, product));
   }
   const World& world = rollout.pass.s.world;
+  std::vector<std::string> held;
   std::vector<std::string> changing;
   for (const std::string& name : holders) {
-    if (slot_hold(world, rollout.pass.index, name) == SlotHold::in_change) changing.push_back(name);
+    if (slot_hold(world, rollout.pass.index, name) != SlotHold::in_change) continue;
+    const NodeAssessment* a = rollout.pass.index.find(name);
+    (a != nullptr && a->is_held() ? held : changing).push_back(name);
   }
-  if (changing.empty()) return message;
-  if (changing.size() == holders.size()) return std::nullopt;
-  return fmt::format("{}. In change by the operator, which ends by itself: {}", message, first_names(changing));
+  if (changing.size() == holders.size() && !changing.empty()) return std::nullopt;
+  std::string out = message;
+  if (!held.empty()) out += ". Held mid-change by a person: " + first_names(held);
+  if (!changing.empty()) out += ". In change by the operator, which ends by itself: " + first_names(changing);
+  return out;
 }
 
 // No gate is closed, and no node makes progress.

@@ -14,6 +14,7 @@ namespace gso {
 // Checks of the key that a plugin loads where no label names one (checks/chain.cc).
 inline constexpr std::string_view kDefaultKeyNotFound = "DefaultKeyNotFound";
 inline constexpr std::string_view kDefaultMissing = "DefaultMissing";
+inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 
 inline constexpr std::string_view kRolloutStatusCommand = "gpu-sharing-operator rollout status";
 

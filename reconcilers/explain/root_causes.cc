@@ -165,9 +165,8 @@ void drop_second_reports(std::vector<Finding>& findings) {
 
 std::string_view not_ready_text(bool differs) {
   return differs ? "the node is NotReady: no new pod gets its GPUs, what its profile should show is not there or not "
-                   "known, and it uses 1 slot of maxUnavailable. Look further: `kubectl describe node NODE`"
-                 : "the node is NotReady: no new pod gets its GPUs, and it uses 1 slot of maxUnavailable. Look "
-                   "further: `kubectl describe node NODE`";
+                   "known, and it uses 1 slot of maxUnavailable"
+                 : "the node is NotReady: no new pod gets its GPUs, and it uses 1 slot of maxUnavailable";
 }
 
 void keep_root_causes(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {

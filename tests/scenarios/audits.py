@@ -1,5 +1,5 @@
 """What `audit` reports about a fleet: nodes that serve nothing, and rollouts that have stopped."""
-from scenario import INVALID, Cluster, expect, expect_that, fleet, mps, scenario, ts
+from scenario import CONFIG_LABEL, INVALID, Cluster, expect, expect_that, fleet, mps, scenario, ts
 
 
 def audited(c, reason, severity):
@@ -254,6 +254,19 @@ def an_audit_proposes_an_undo_only_where_an_earlier_profile_is_on_record():
         expect_texts(problems[0]["message"], "key any: ", "lose them at the next restart of their pods")
         expect_texts(commands[0], "kubectl edit configmap mps-config --namespace gpu-operator")
         expect_that(("rollout undo" in commands[0]) == undone, "an undo: %s" % undone, commands[0])
+
+
+@scenario
+def an_audit_of_an_invalid_default_beside_a_label_names_the_command_that_corrects_it():
+    """A node has a label with a valid key, and the default key is edited to an invalid text: the command edits the ConfigMap."""
+    c = fleet(2, ts(4), more={"other": ts(6)})
+    c.set_label("n02", CONFIG_LABEL, "other")
+    c.wait("30m")
+    c.edit(any=INVALID)
+    c.after("2m")
+    commands = [p["command"] for p in c.audited_problems() if p["reason"] == "DefaultInvalid"]
+    expect("problems", len(commands), 1)
+    expect_texts(commands[0], "kubectl edit configmap mps-config --namespace gpu-operator")
 
 
 @scenario

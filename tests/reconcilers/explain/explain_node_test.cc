@@ -378,6 +378,8 @@ TEST(Audit, ANotReadyNodeIsAWarning) {
   manifests.replace(manifests.find(ready), ready.size(), R"(type: Ready, status: "Unknown")");
   const Audit out = audited(manifests);
   EXPECT_EQ(severity_of(out, "NodeNotReady", "gpu-1"), Severity::warning);
+  EXPECT_THAT(out.problems, Contains(testing::AllOf(Field(&AuditProblem::reason, "NodeNotReady"),
+                                                    Field(&AuditProblem::command, "kubectl describe node gpu-1"))));
   EXPECT_EQ(severity_of(out, "NoneAllocatable", "gpu-1"), std::nullopt) << "the kubelet reports nothing there";
 }
 

@@ -460,6 +460,19 @@ TEST(AuditOfChange, ANodeInAChangeIsNamedForInformationAndLeftMidChangeIsAWarnin
   EXPECT_THAT(losses(fleet, true), ElementsAre("warning LeftMidChange 2"));
 }
 
+// Its change does not end before that person acts.
+TEST(AuditOfChange, ANodeThatAPersonHoldsInItsChangeIsAWarning) {
+  FleetModel fleet(one_node("mps-4"));
+  fleet.settings.settle = Duration::zero();
+  fleet.settle();
+  fleet.hold_pods("a01", true);
+  fleet.edit("any", "mps-8");
+  for (int i = 0; i < 15; ++i) (void)fleet.tick();
+  fleet.annotate("a01", kHoldAnnotation, "true");
+  EXPECT_THAT(losses(fleet, true), ElementsAre("warning HeldMidChange 2"));
+  EXPECT_THAT(losses(fleet, false), ElementsAre("warning LeftMidChange 2"));
+}
+
 // The operator's cordon of a failed node is part of its failure.
 TEST(AuditOfChange, AFailedNodeIsReportedOnce) {
   FleetModel fleet(one_node("mps-4"));
@@ -508,6 +521,9 @@ TEST(AuditOfChange, SlotsOfNodesInAChangeAreNoWarningAndAreNamedApartFromNodesTh
   fleet.set_ready("a02", false);
   EXPECT_THAT(full_budgets(), ElementsAre(EndsWith("out of service: a02 (NotReady). In change by the operator, which "
                                                    "ends by itself: a01")));
+  fleet.set_ready("a02", true);
+  fleet.annotate("a01", kHoldAnnotation, "true");
+  EXPECT_THAT(full_budgets(), ElementsAre(EndsWith(". Held mid-change by a person: a01")));
 }
 
 }  // namespace
