@@ -24,6 +24,7 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/root_causes.h"
+#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/foreign_text.h"
@@ -98,16 +99,21 @@ bool is_in_change_of_operator(const Node& node, const NodeAssessment* a) {
 
 // Names a node whose GPUs cannot be used, because no other finding would. `operator_runs`: one renews its Lease, as far
 // as that is known.
-Finding mid_change(const Node& node, const NodeAssessment* a, const PlannerSettings& settings, bool operator_runs) {
-  const bool observes = settings.rollouts == PolicyMode::observe;
+Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessment* a, bool operator_runs) {
+  const bool observes = pass.settings().rollouts == PolicyMode::observe;
   if (operator_runs && !observes && a != nullptr && a->is_held())
     return {Severity::warning, node_ref(node.meta.name), std::string(kHeldMidChange),
             fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until whoever set that removes it: "
                         "`{}`",
                         describe_holder(a->holder, node), lift_hold_command(node))};
-  if (operator_runs && !observes)
+  if (operator_runs && !observes) {
+    // A refused eviction is a finding of its own.
+    const bool refused = refusal_of(pass.world(), node.meta.name).has_value();
+    const std::string pods = refused ? std::string() : blocking_pods_of(pass.world(), node.meta.name);
     return {Severity::info, node_ref(node.meta.name), std::string(kInChange),
-            "in change by the operator: its GPUs can be used again when the change ends"};
+            fmt::format("in change by the operator{}: its GPUs can be used again when the change ends",
+                        pods.empty() ? "" : fmt::format(" ({})", pods))};
+  }
   const bool cordoned = node.unschedulable && is_cordoned_by_operator(node);
   return {Severity::warning, node_ref(node.meta.name), std::string(kLeftMidChange),
           fmt::format("left mid-change by the operator: {} an operator runs{}",
@@ -271,7 +277,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
     const GpuCount count = gpus_of(snapshot.world, snapshot.settings, index.impl(), *node, a);
     charge(index, *node, a, count, lost);
     if (count.lost + count.cordoned > 0 && is_in_change_of_operator(*node, a))
-      out.findings.push_back(mid_change(*node, a, snapshot.settings, operator_runs));
+      out.findings.push_back(mid_change(pass, *node, a, operator_runs));
     out.gpus.total += count.total;
     out.gpus.lost += count.lost + count.cordoned;
     out.gpus.mig_slices += count.mig_slices;

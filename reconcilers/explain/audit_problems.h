@@ -13,8 +13,8 @@
 
 namespace gso {
 
-// The findings about a node whose GPUs cannot be used because of a change of the operator: one that is in progress, and
-// one that no operator continues, and one that a person holds.
+// The findings about a node whose GPUs cannot be used because of a change of the operator: one that is in progress,
+// one that no operator continues, or that a person holds.
 inline constexpr std::string_view kInChange = "InChange";
 inline constexpr std::string_view kLeftMidChange = "LeftMidChange";
 inline constexpr std::string_view kHeldMidChange = "HeldMidChange";

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/audit_problems.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/node.h"
@@ -22,7 +21,6 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
-using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -429,101 +427,6 @@ TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) 
       "spec: {profile: {inline: {strategy: mps, replicas: 2}}}\n");
   EXPECT_EQ(explained().shown.state, "Blocked(MIGEnabled)");
   EXPECT_EQ(explained().next, "kubectl edit sharingpolicies.gpusharing.dev team");
-}
-
-// What an audit says of nodes whose GPUs no pod can get: reason and severity, with the GPUs.
-std::vector<std::string> losses(FleetModel& fleet, bool operator_runs) {
-  fleet.index.refresh(fleet.world, fleet.settings);
-  const Audit found =
-      audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index, operator_runs);
-  std::vector<std::string> out;
-  for (const AuditProblem& problem : found.problems) {
-    if (problem.gpus_lost == 0 && problem.reason != kCordoned) continue;
-    out.push_back(std::string(to_string(problem.severity)) + " " + problem.reason + " " +
-                  std::to_string(problem.gpus_lost));
-  }
-  return out;
-}
-
-// The heading of an audit counts the GPUs of a node in a change, so a problem names the node.
-TEST(AuditOfChange, ANodeInAChangeIsNamedForInformationAndLeftMidChangeIsAWarning) {
-  FleetModel fleet(one_node("mps-4"));
-  fleet.settings.settle = Duration::zero();
-  fleet.settle();
-  fleet.hold_pods("a01", true);
-  fleet.edit("any", "mps-8");
-  for (int i = 0; i < 15; ++i) (void)fleet.tick();
-  ASSERT_TRUE(fleet.node("a01").unschedulable) << "MPS: its pods would lose their GPU";
-  EXPECT_THAT(losses(fleet, true), ElementsAre("info InChange 2"));
-  EXPECT_THAT(losses(fleet, false), ElementsAre("warning LeftMidChange 2"));
-  fleet.settings.rollouts = PolicyMode::observe;
-  EXPECT_THAT(losses(fleet, true), ElementsAre("warning LeftMidChange 2"));
-}
-
-// Its change does not end before that person acts.
-TEST(AuditOfChange, ANodeThatAPersonHoldsInItsChangeIsAWarning) {
-  FleetModel fleet(one_node("mps-4"));
-  fleet.settings.settle = Duration::zero();
-  fleet.settle();
-  fleet.hold_pods("a01", true);
-  fleet.edit("any", "mps-8");
-  for (int i = 0; i < 15; ++i) (void)fleet.tick();
-  fleet.annotate("a01", kHoldAnnotation, "true");
-  EXPECT_THAT(losses(fleet, true), ElementsAre("warning HeldMidChange 2"));
-  EXPECT_THAT(losses(fleet, false), ElementsAre("warning LeftMidChange 2"));
-}
-
-// The operator's cordon of a failed node is part of its failure.
-TEST(AuditOfChange, AFailedNodeIsReportedOnce) {
-  FleetModel fleet(one_node("mps-4"));
-  fleet.settings.settle = Duration::zero();
-  fleet.settings.rollout.verify_timeout = std::chrono::minutes(1);
-  fleet.settle();
-  fleet.crash_pods("a01", true);
-  fleet.edit("any", "mps-8");
-  for (int i = 0; i < 200 && shown_to_people(fleet).state != "Failed"; ++i) (void)fleet.tick();
-  ASSERT_EQ(shown_to_people(fleet).state, "Failed") << shown_to_people(fleet).message;
-  ASSERT_TRUE(fleet.node("a01").unschedulable);
-  EXPECT_THAT(losses(fleet, true), ElementsAre("error VerificationFailed 2"));
-}
-
-// The operator's own changes end by themselves: nobody is sent to return those nodes to service.
-TEST(AuditOfChange, SlotsOfNodesInAChangeAreNoWarningAndAreNamedApartFromNodesThatAreOutOfService) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "ts-4"}, {"other", "ts-4"}};
-  spec.nodes = alike_nodes(4, "NVIDIA-A100-SXM4-40GB", "a");
-  spec.nodes[0].labels = {{"nvidia.com/device-plugin.config", "other"}};
-  FleetModel fleet(std::move(spec));
-  fleet.settings.settle = Duration::zero();
-  ASSERT_TRUE(fleet.settle());
-  fleet.policy(
-      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
-      "spec: {rollout: {maxUnavailable: 100%, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}}}\n");
-  ASSERT_TRUE(fleet.settle());
-  fleet.settings.cluster_max_unavailable = {1, false};
-  fleet.hold_pods("a01", true);
-  fleet.edit("other", "ts-8");
-  for (int i = 0; i < 8; ++i) (void)fleet.tick();
-  fleet.edit("any", "ts-8");
-  for (int i = 0; i < 8; ++i) (void)fleet.tick();
-  const auto full_budgets = [&] {
-    fleet.index.refresh(fleet.world, fleet.settings);
-    std::vector<std::string> out;
-    for (const Finding& finding :
-         audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index).findings) {
-      if (finding.reason == kBudgetExhausted) out.push_back(finding.message);
-    }
-    return out;
-  };
-  EXPECT_EQ(shown_to_people(fleet, "a03").state, "Pending");
-  EXPECT_THAT(shown_to_people(fleet, "a03").message, HasSubstr("a01 holds 1 of 1 slot of the cluster"));
-  EXPECT_THAT(full_budgets(), ElementsAre());
-  fleet.set_ready("a02", false);
-  EXPECT_THAT(full_budgets(), ElementsAre(EndsWith("out of service: a02 (NotReady). In change by the operator, which "
-                                                   "ends by itself: a01")));
-  fleet.set_ready("a02", true);
-  fleet.annotate("a01", kHoldAnnotation, "true");
-  EXPECT_THAT(full_budgets(), ElementsAre(EndsWith(". Held mid-change by a person: a01")));
 }
 
 }  // namespace
