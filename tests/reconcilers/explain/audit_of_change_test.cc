@@ -9,6 +9,7 @@
 
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/audit_problems.h"
+#include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/model/labels.h"
