@@ -10,6 +10,7 @@
 #include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/document_starts.h"
+#include "reconcilers/lint/helm_values.h"
 #include "reconcilers/lint/object_collector.h"
 #include "reconcilers/lint/object_kind.h"
 #include "reconcilers/lint/object_rules.h"
@@ -204,6 +205,10 @@ class Linter {
       (void)check_kind(value, add("Profile").diagnostics);
       return;
     }
+    if (const std::vector<ChartProfiles> charts = chart_profiles(value); !charts.empty()) {
+      helm_values(charts);
+      return;
+    }
     if (documents_.empty() && empty_first_) {
       // The plugin reads only the first document: the empty one, not the profile after it.
       LintedDocument& nothing = add("Profile");
@@ -352,20 +357,35 @@ class Linter {
     }
     for (const ConfigMapEntry& entry : entries) {
       index_ = index;  // All keys belong to one document of the file.
-      key_of(entry, name);
+      key_of(entry, name, entry.binary ? "binaryData" : "data");
     }
     index_ = index + 1;
   }
 
-  void key_of(const ConfigMapEntry& entry, const std::string& name) {
+  // They are one document of the file, with all profiles in them.
+  void helm_values(const std::vector<ChartProfiles>& charts) {
+    const int index = index_;
+    for (const ChartProfiles& chart : charts) {
+      index_ = index;
+      add("HelmValues").diagnostics = chart.diagnostics;
+      for (const ConfigMapEntry& entry : entries_of(chart.config_map)) {
+        index_ = index;
+        key_of(entry, chart.config_map_name, chart.path);
+      }
+    }
+    index_ = index + 1;
+  }
+
+  // `parent`: the path of the mapping that has the key.
+  void key_of(const ConfigMapEntry& entry, const std::string& name, std::string_view parent) {
     const DocumentMember& member = *entry.member;
     LintedDocument& linted = add("Profile");
     linted.name = name;
     linted.key = member.key;
     if (!member.value.is_string()) {
       linted.diagnostics.push_back(
-          {Diagnostic::Severity::error, "WrongType", (entry.binary ? "binaryData." : "data.") + member.key,
-           member.value.at.line, member.value.at.column,
+          {Diagnostic::Severity::error, "WrongType", fmt::format("{}.{}", parent, member.key), member.value.at.line,
+           member.value.at.column,
            fmt::format("a ConfigMap value must be a string, but this is {}; begin it with \"|\"",
                        kind_name(member.value.kind))});
       return;

@@ -37,9 +37,12 @@ std::string resource_of(bool renamed) {
 std::optional<Slices> slices_of(const LintedDocument& document) {
   if (!document.profile || document.profile->strategy() != Strategy::mps) return std::nullopt;
   const Profile& profile = *document.profile;
-  const std::string where = document.key.empty() ? fmt::format("the profile {}", document.source)
-                                                 : fmt::format("key {} of ConfigMap {}", shown_value(document.key),
-                                                               shown_value(document.name));
+  // The values of a chart need not name the ConfigMap.
+  const std::string where =
+      document.key.empty() ? fmt::format("the profile {}", document.source)
+      : document.name.empty()
+          ? fmt::format("key {} in {}", shown_value(document.key), document.source)
+          : fmt::format("key {} of ConfigMap {}", shown_value(document.key), shown_value(document.name));
   return Slices{where, document.key, resource_of(profile.mps->rename_by_default), profile.plugin_replicas(kGpuResource),
                 profile.mps->fail_requests_greater_than_one == false};
 }

@@ -1,0 +1,90 @@
+// Helm values that hold profiles: their keys are judged like those of a ConfigMap.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reconcilers/lint/lint.h"
+#include "tests/reconcilers/lint/linted.h"
+
+namespace gso {
+namespace {
+
+using namespace lint_test;
+
+const std::string kOne = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 1}]}}";
+const std::string kFour = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}";
+
+// The profile as a literal block below its key.
+std::string key(const std::string& name, const std::string& profile, const std::string& indent) {
+  const std::size_t line = profile.find('\n');
+  return indent + name + ": |-\n" + indent + "  " + profile.substr(0, line) + "\n" + indent + "  " +
+         profile.substr(line + 1) + "\n";
+}
+
+TEST(LintHelmValues, KeysOfTheMapAreProfilesAtTheirPlaceInTheFile) {
+  const auto documents = lint("image: {tag: v0.20.0}\nconfig:\n  default: four\n  map:\n" + key("four", kFour, "    ") +
+                              key("one", kOne, "    ") + "gfd: {enabled: true}\n");
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_EQ(documents[0].kind, "HelmValues");
+  EXPECT_EQ(codes(documents[0], true), Codes{"HelmValues"});
+  EXPECT_NE(documents[0].diagnostics[0].message.find("2 profiles here (four, one)"), std::string::npos)
+      << documents[0].diagnostics[0].message;
+  EXPECT_EQ(documents[1].key, "four");
+  EXPECT_EQ(codes(documents[1]), Codes{});
+  EXPECT_EQ(documents[2].key, "one");
+  EXPECT_EQ(codes(documents[2]), Codes{"ReplicasBelowMinimum"});
+  ASSERT_TRUE(documents[2].placement.has_value());
+  // "one: |-" is the eighth line of the file, and the number stands in the second line below it.
+  EXPECT_EQ(documents[2].placement->line_before + documents[2].diagnostics[0].line, 10);
+  for (const LintedDocument& each : documents) EXPECT_EQ(each.source, "f.yaml#0");
+}
+
+TEST(LintHelmValues, EachChartAndSubchartHasItsOwnPlace) {
+  const std::vector<std::pair<std::string, Codes>> table{
+      {"config:\n  map:\n" + key("a", kFour, "    "), {}},
+      {"nvidia-device-plugin:\n  config:\n    map:\n" + key("a", kFour, "      "), {}},
+      {"config:\n  name: mine\n  map:\n" + key("a", kFour, "    "), {"HelmValuesRefused"}},
+      {"config:\n  name: ''\n  map:\n" + key("a", kFour, "    "), {}},
+      {"config:\n  default: b\n  map:\n" + key("a", kFour, "    "), {"HelmValuesIncomplete"}},
+      {"config:\n  map:\n" + key("a b", kFour, "    "), {"KeyRefused"}},
+      {"config:\n  map:\n    old: null\n" + key("a", kFour, "    "), {}},
+      {"devicePlugin:\n  config:\n    name: c\n    create: true\n    data:\n" + key("a", kFour, "      "), {}},
+      {"devicePlugin:\n  config:\n    name: c\n    data:\n" + key("a", kFour, "      "), {"HelmValuesIncomplete"}},
+      {"gpu-operator:\n  devicePlugin:\n    config:\n      create: true\n      data:\n" + key("a", kFour, "        "),
+       {}},
+  };
+  for (const auto& [values, expected] : table) {
+    SCOPED_TRACE(values);
+    const auto documents = lint(values);
+    ASSERT_EQ(documents.size(), 2u);
+    EXPECT_EQ(documents[0].kind, "HelmValues");
+    EXPECT_EQ(codes(documents[0]), expected);
+    EXPECT_EQ(documents[1].kind, "Profile");
+  }
+}
+
+TEST(LintHelmValues, AProfileWithoutItsBlockIsNoText) {
+  const auto documents = lint("config:\n  map:\n    any:\n      version: v1\n      sharing: {}\n");
+  ASSERT_EQ(documents.size(), 2u);
+  ASSERT_EQ(codes(documents[1]), Codes{"WrongType"});
+  EXPECT_EQ(documents[1].diagnostics[0].path, "config.map.any");
+}
+
+TEST(LintHelmValues, OtherValuesAndProfilesAreReadAsBefore) {
+  const std::vector<std::string> texts{"replicaCount: 2\nimage: {tag: v1}\n", "config: {map: {}}\n",
+                                       "config: {map: {a: text}}\n", "config: {log-level: debug}\n",
+                                       "config: {map: {a: 'sharing:'}}\nsharing: {}\n"};
+  for (const std::string& text : texts) {
+    SCOPED_TRACE(text);
+    const auto documents = lint(text);
+    ASSERT_EQ(documents.size(), 1u);
+    EXPECT_EQ(documents[0].kind, "Profile");
+    EXPECT_FALSE(codes(documents[0]).empty());
+    EXPECT_EQ(codes(documents[0])[0], "UnknownField");
+  }
+}
+
+}  // namespace
+}  // namespace gso
