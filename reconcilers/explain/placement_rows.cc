@@ -12,6 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/slice_resource.h"
+#include "reconcilers/profile/resource_name.h"
 
 namespace gso {
 namespace {
@@ -94,11 +95,17 @@ std::string not_served(const AskedPod& /*asked*/, const Candidates& at) {
         "once the scheduler has found no node for the pod",
         *gigabytes);
   }
+  if (const std::string_view meant = meant_resource(at.best.resource); !meant.empty()) {
+    return fmt::format("no node that the pod selects offers {}: no device plugin serves that name; did you mean {}?",
+                       at.best.resource, meant);
+  }
   return fmt::format("no node that the pod selects offers {}: no device plugin serves it, or it has another name",
                      at.best.resource);
 }
 
-Cure show_status(const AskedPod& /*asked*/, const Candidates& at) {
+Cure show_status(const AskedPod& asked, const Candidates& at) {
+  if (const std::string_view meant = meant_resource(at.best.resource); !meant.empty())
+    return ask_for(asked, std::string(meant), asked_of(asked, at), at.best.resource);
   if (!at.best.nobody_cuts) return shown_by("gpu-sharing-operator status");
   return shown_by("gpu-sharing-operator status",
                   {fmt::format("the pod's owner requests what the nodes offer, {} for example", kGpuResource),

@@ -10,6 +10,7 @@
 
 #include "k8sclient/value/selectors.h"
 #include "reconcilers/cluster/manifest_object.h"
+#include "reconcilers/lint/field_check.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/go_text.h"
@@ -23,6 +24,10 @@ constexpr std::array<std::string_view, 2> kTemplate{"spec", "template"};
 constexpr std::array<std::string_view, 4> kOfCronJob{"spec", "jobTemplate", "spec", "template"};
 constexpr std::array<std::string_view, 1> kOfPodTemplate{"template"};
 
+constexpr std::array<std::string_view, 1> kReplicas{"replicas"};
+constexpr std::array<std::string_view, 4> kOfJob{"backoffLimit", "completions", "parallelism",
+                                                 "ttlSecondsAfterFinished"};
+
 constexpr std::array<std::string_view, 3> kAnyRestart{"Always", "OnFailure", "Never"};
 constexpr std::array<std::string_view, 1> kAlways{"Always"};
 constexpr std::array<std::string_view, 2> kEnds{"OnFailure", "Never"};
@@ -34,18 +39,31 @@ constexpr std::size_t kLongestCronJob = 52;
 constexpr auto kRules = std::to_array<ObjectRules>({
     {.kind = "Pod", .restart_policy = kAnyRestart},
     {.kind = "PodTemplate", .pods_at = kOfPodTemplate, .restart_policy = kAnyRestart},
-    {.kind = "ReplicationController", .pods_at = kTemplate, .restart_policy = kAlways},
-    {.kind = "Deployment", .pods_at = kTemplate, .restart_policy = kAlways, .needs_selector = true},
-    {.kind = "ReplicaSet", .pods_at = kTemplate, .restart_policy = kAlways, .needs_selector = true},
+    {.kind = "ReplicationController", .pods_at = kTemplate, .restart_policy = kAlways, .counts = kReplicas},
+    {.kind = "Deployment",
+     .pods_at = kTemplate,
+     .restart_policy = kAlways,
+     .counts = kReplicas,
+     .needs_selector = true},
+    {.kind = "ReplicaSet",
+     .pods_at = kTemplate,
+     .restart_policy = kAlways,
+     .counts = kReplicas,
+     .needs_selector = true},
     {.kind = "DaemonSet", .pods_at = kTemplate, .restart_policy = kAlways, .needs_selector = true},
     {.kind = "StatefulSet",
      .longest_name = kLongestLabel,
      .pods_at = kTemplate,
      .restart_policy = kAlways,
+     .counts = kReplicas,
      .needs_selector = true,
      .name_is_label = true},
-    {.kind = "Job", .pods_at = kTemplate, .restart_policy = kEnds},
-    {.kind = "CronJob", .longest_name = kLongestCronJob, .pods_at = kOfCronJob, .restart_policy = kEnds},
+    {.kind = "Job", .pods_at = kTemplate, .restart_policy = kEnds, .counts = kOfJob},
+    {.kind = "CronJob",
+     .longest_name = kLongestCronJob,
+     .pods_at = kOfCronJob,
+     .restart_policy = kEnds,
+     .counts = kOfJob},
     {.kind = "ConfigMap"},
     {.kind = "ControllerRevision"},
     {.kind = "Node", .namespaced = false},
@@ -68,12 +86,26 @@ std::string text_of(Words path) {
   return out;
 }
 
+// Numbers of a workload's spec that the API server refuses below 0.
+class CountsCheck : private FieldCheck {
+ public:
+  CountsCheck(std::string path, std::vector<Diagnostic>& diagnostics) : FieldCheck(diagnostics) {
+    path_ = std::move(path);
+  }
+
+  void run(const DocumentValue& spec, Words fields) {
+    constexpr std::int64_t kMost = 2'147'483'647;
+    for (const std::string_view field : fields) integer(spec, field, 0, kMost);
+  }
+};
+
 class WorkloadCheck {
  public:
   WorkloadCheck(const DocumentValue& object, const ObjectRules& rules, std::vector<Diagnostic>& diagnostics)
       : object_(object), rules_(rules), diagnostics_(diagnostics) {}
 
   void run() {
+    counts();
     const std::string path = text_of(rules_.pods_at);
     const DocumentValue* pods = find_at(object_, rules_.pods_at);
     if (pods == nullptr || !pods->is_object()) {
@@ -91,6 +123,13 @@ class WorkloadCheck {
  private:
   void error(std::string code, std::string path, Position at, std::string message) {
     diagnostics_.push_back({Severity::error, std::move(code), std::move(path), at.line, at.column, std::move(message)});
+  }
+
+  // Beside the template.
+  void counts() {
+    const Words at = rules_.pods_at.first(rules_.pods_at.size() - 1);
+    if (const DocumentValue* spec = find_at(object_, at); spec != nullptr && !rules_.counts.empty())
+      CountsCheck(text_of(at), diagnostics_).run(*spec, rules_.counts);
   }
 
   void selector(const DocumentValue* metadata) {

@@ -21,8 +21,9 @@ struct ObjectRules {
   std::size_t longest_name = 253;
   std::span<const std::string_view> pods_at = {};         // Path of its template of pods: "spec", "template".
   std::span<const std::string_view> restart_policy = {};  // What its pods can have; not empty if it describes pods.
-  bool needs_selector = false;                            // spec.selector, which must fit the labels of the template.
-  bool name_is_label = false;                             // Without a '.': its pods get it as their host name.
+  std::span<const std::string_view> counts = {};  // Fields beside the template that the API server refuses below 0.
+  bool needs_selector = false;                    // spec.selector, which must fit the labels of the template.
+  bool name_is_label = false;                     // Without a '.': its pods get it as their host name.
 };
 
 // Null: lint does not know the kind, or it says nothing about it here.

@@ -14,6 +14,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/slice_resource.h"
 #include "reconcilers/profile/go_numbers.h"
+#include "reconcilers/profile/resource_name.h"
 
 namespace gso {
 namespace {
@@ -56,6 +57,8 @@ class GpuPodCheck {
         pipe_directory(*spec, containers->items[i], path);
         slices(*spec, containers->items[i], path);
         several(*spec, containers->items[i], path);
+        misspelt_resources(containers->items[i], path);
+        visible_devices(containers->items[i], path);
         check_extended_resources(containers->items[i], path, found_);
       }
     }
@@ -201,6 +204,42 @@ class GpuPodCheck {
                           "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "
                           "for 1",
                           *count, shown_value(limit.key)));
+    }
+  }
+
+  void misspelt_resources(const DocumentValue& container, const std::string& path) {
+    const DocumentValue* limits = find_path(container, {"resources", "limits"});
+    for (const std::string_view list : {"limits", "requests"}) {
+      const DocumentValue* amounts = find_path(container, {"resources", list});
+      for (std::size_t i = 0; amounts != nullptr && i < amounts->members.size(); ++i) {
+        const DocumentMember& amount = amounts->members[i];
+        const std::string_view meant = meant_resource(amount.key);
+        const bool reported = list == "requests" && limits != nullptr && limits->find(amount.key) != nullptr;
+        if (meant.empty() || reported) continue;
+        warning("ResourceMisspelt", fmt::format("{}.resources.{}[{}]", path, list, amount.key), amount.key_at,
+                fmt::format("no device plugin offers {}, so the pod stays Pending; did you mean \"{}\"?",
+                            shown_value(amount.key), meant));
+      }
+    }
+  }
+
+  // The kubelet adds the plugin's variables before the pod's own, and the last one of a name counts.
+  void visible_devices(const DocumentValue& container, const std::string& path) {
+    constexpr std::string_view kVariable = "NVIDIA_VISIBLE_DEVICES";
+    const DocumentMember* requested = nullptr;
+    const DocumentValue* limits = find_path(container, {"resources", "limits"});
+    for (std::size_t i = 0; limits != nullptr && i < limits->members.size(); ++i) {
+      const DocumentMember& limit = limits->members[i];
+      if (limit.key.starts_with("nvidia.com/") && limit.value.text != "0") requested = &limit;
+    }
+    const DocumentValue* env = find_path(container, {"env"});
+    for (std::size_t i = 0; requested != nullptr && env != nullptr && i < env->items.size(); ++i) {
+      const DocumentValue* value = env->items[i].find("value");
+      if (env->items[i].string_at("name") != kVariable || value == nullptr || value->text != "all") continue;
+      warning("VisibleDevicesSet", fmt::format("{}.env[{}].value", path, i), value->at,
+              fmt::format("{} is \"all\", which replaces what the device plugin sets for {}: the container can use "
+                          "every GPU of its node, those of other pods too; remove the variable",
+                          kVariable, shown_value(requested->key)));
     }
   }
 

@@ -114,6 +114,9 @@ status: {conditions: [{type: Ready, status: "True"}]}
       {"renamed, of a Job", cluster(kRenaming, "", shared), pod(ask, "", kOfJob), "Renamed"},
       {"more than any node has", plain, pod(R"("nvidia.com/gpu":"9")", "", kOfDeployment), "TooFew"},
       {"a resource that nobody serves", plain, pod(R"("nvidia.com/mig-1g.5gb":"1")"), "NotServed"},
+      {"a misspelt resource", plain, pod(R"("nvidia.com/gpus":"1")"), "NotServed"},
+      {"a misspelt resource, of a Deployment", plain, pod(R"("nvidia.com/gpus":"1")", "", kOfDeployment), "NotServed",
+       R"({"spec":{"template":{"spec":{"containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":"1","nvidia.com/gpus":null}}}]}}}})"},
       {"allocatable is gone", cluster(kSliced, "", R"(nvidia.com/gpu: "0")"), pod(ask), "NoneAllocatable"},
       {"another zone", plain, selects("topology.kubernetes.io/zone", "b"), "NotSelected"},
       {"a node that is gone", plain, selects("kubernetes.io/hostname", "gone"), "NotSelected"},
@@ -249,6 +252,15 @@ TEST(ExplainPod, APodOnANodeThatIsNotReadyIsNotCleared) {
     EXPECT_TRUE(out.hindered());
     EXPECT_EQ(changes_of(out.causes.front().command), "");
   }
+}
+
+TEST(ExplainPod, AMisspeltResourceIsNamedWithTheRightOne) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpus":"1")"));
+  ASSERT_FALSE(out.causes.empty());
+  EXPECT_EQ(out.causes[0].text,
+            "no node that the pod selects offers nvidia.com/gpus: no device plugin serves that name; did you mean "
+            "nvidia.com/gpu?");
 }
 
 TEST(ExplainPod, AYoungPodOfAnotherSchedulerIsWaitedFor) {

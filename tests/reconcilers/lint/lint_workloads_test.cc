@@ -68,6 +68,7 @@ TEST(LintWorkloads, AmountsThatTheApiServerRefusesAreErrors) {
 
 TEST(LintWorkloads, PodsOfTheGuidesAreCheckedAsTheyStandThere) {
   const std::string pipe = ", env: [{name: CUDA_MPS_PIPE_DIRECTORY, value: ";
+  const std::string all = ", env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]";
   const std::string sound = "hostIPC: true, securityContext: {runAsUser: 1000}, ";
   const std::vector<std::pair<std::string, Codes>> table{
       // KAI's guide to MPS.
@@ -101,6 +102,15 @@ TEST(LintWorkloads, PodsOfTheGuidesAreCheckedAsTheyStandThere) {
        {"SeveralReplicas"}},
       {pod("", "nodeSelector: {nvidia.com/gpu.sharing-strategy: mps}, ", asks("nvidia.com/gpu: 1")), {}},
       {pod("", "nodeSelector: {nvidia.com/gpu.sharing-strategy: none}, ", asks("nvidia.com/gpu: 2")), {}},
+      // Every GPU of the node, whatever was requested.
+      {pod("", "", asks("nvidia.com/gpu: 1") + all), {"VisibleDevicesSet"}},
+      {pod("", "", asks("nvidia.com/gpu.shared: 1") + all), {"VisibleDevicesSet"}},
+      {pod("", "", asks("nvidia.com/gpu: 0") + all), {}},
+      {pod("", "", asks("cpu: 1") + all), {}},
+      {pod("", "", asks("nvidia.com/gpu: 1") + ", env: [{name: NVIDIA_VISIBLE_DEVICES, value: void}]"), {}},
+      // One warning, whether the request is written as well or not.
+      {pod("", "", ", resources: {limits: {nvidia.com/gpus: 1}, requests: {nvidia.com/gpus: 1}}"),
+       {"ResourceMisspelt"}},
   };
   for (const auto& [text, expected] : table) EXPECT_EQ(codes(lint(text)[0]), expected) << text;
 }
@@ -139,6 +149,28 @@ TEST(LintWorkloads, MisspeltNamesAreReportedWithTheRightOnes) {
   EXPECT_EQ(node("labels: {nvidia.com/device-plugin.configs: a}"), Codes{"LabelMisspelt"});
   EXPECT_EQ(node("labels: {nvidia.com/device-plugin.config: a, nos.nebuly.ai/gpu-partitioning: mps}"), Codes{});
   EXPECT_EQ(node("annotations: {gpusharing.dev/hodl: 'true'}"), Codes{"AnnotationMisspelt"});
+}
+
+TEST(LintWorkloads, NegativeNumbersOfWorkloadsAreRefused) {
+  const std::string containers = "spec: {restartPolicy: Never, containers: [{name: c, image: i}]}";
+  const auto job = [&](const std::string& fields) {
+    return codes(lint("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {" + fields + "template: {" +
+                      containers + "}}\n")[0]);
+  };
+  EXPECT_EQ(job("backoffLimit: 0, parallelism: 2, "), Codes{});
+  EXPECT_EQ(job("backoffLimit: null, "), Codes{});
+  for (const char* field : {"backoffLimit", "parallelism", "completions", "ttlSecondsAfterFinished"})
+    EXPECT_EQ(job(std::string(field) + ": -1, "), Codes{"OutOfRange"}) << field;
+  const auto documents = lint(
+      "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec: {jobTemplate: {spec: "
+      "{backoffLimit: -1, template: {" +
+      containers + "}}}}\n");
+  ASSERT_EQ(codes(documents[0]), Codes{"OutOfRange"});
+  EXPECT_EQ(documents[0].diagnostics[0].path, "spec.jobTemplate.spec.backoffLimit");
+  EXPECT_EQ(codes(lint("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: -1, selector: "
+                       "{matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, "
+                       "image: i}]}}}\n")[0]),
+            Codes{"OutOfRange"});
 }
 
 TEST(LintWorkloads, ThePodsOfEveryWorkloadAreChecked) {
