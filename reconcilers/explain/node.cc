@@ -176,6 +176,21 @@ void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
   }
 }
 
+// What a restart of its pods does to the node's GPUs; empty: nothing.
+std::string loss_note(const Node& node, const NodeAssessment& a) {
+  const bool serves = node.ready && serves_gpus(node);
+  if (!a.would_break.empty()) {
+    const bool lost = node.ready && !serves && !a.in_change();
+    return fmt::format("the node {}: {}",
+                       lost ? "has lost its GPUs (none is allocatable), and its pods cannot start"
+                            : "will lose its GPUs at the next restart",
+                       a.would_break.view());
+  }
+  // With a label that a policy has not written yet, the pods still load another key.
+  if (a.profile == nullptr || a.profile->valid || a.label || !serves || a.in_change()) return {};
+  return fmt::format("the node will lose its GPUs at the next restart: key {} is invalid", shown_value(a.key.view()));
+}
+
 void add_notes(ReadingPass& pass, const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
                NodeExplanation& out) {
   const bool in_change = a != nullptr && a->in_change();
@@ -217,13 +232,8 @@ void add_notes(ReadingPass& pass, const FleetIndex::Impl& index, const Node& nod
     for (const Interned& loser : a->losers) names.push_back(loser.view());
     out.notes.push_back(fmt::format("overridden policies that also select the node: {}", fmt::join(names, ", ")));
   }
-  if (!a->would_break.empty() && out.shown.state != kUnknown) {
-    const bool lost = node.ready && !serves_gpus(node) && !a->in_change();
-    out.notes.push_back(fmt::format("the node {}: {}",
-                                    lost ? "has lost its GPUs (none is allocatable), and its pods cannot start"
-                                         : "will lose its GPUs at the next restart",
-                                    a->would_break.view()));
-  }
+  if (std::string loss = loss_note(node, *a); !loss.empty() && out.shown.state != kUnknown)
+    out.notes.push_back(std::move(loss));
   if (a->phase == Phase::pending) {
     out.notes.push_back(fmt::format("Change: {}; {}", words(a->cause), words(a->transition)));
   }

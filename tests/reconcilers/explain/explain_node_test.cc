@@ -251,6 +251,41 @@ TEST(ExplainNode, TheDefaultThatNodesHaveLoadedIsSetAgain) {
   EXPECT_THAT(out.notes, Contains(HasSubstr("the node will lose its GPUs at the next restart")));
 }
 
+// Which nodes would lose their GPUs: those whose plugin would load what is wrong.
+TEST(ExplainNode, ARestartThatWouldLoseTheGpusIsNotedOnTheNodesThatLoadTheFaultyKey) {
+  const std::string resources = "\n    sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: ";
+  const std::string keys =
+      "data:\n  good: |\n    version: v1" + resources + "4}]}}\n  bad: |\n    version: v1" + resources + "1}]}}\n";
+  const std::string faulty = "    sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 1}]}}";
+  const std::string all = R"(nvidia.com/gpu: "8")";
+  const auto labelled = [](const std::string& key) { return ", nvidia.com/device-plugin.config: " + key; };
+  const std::string gone = "{name: DEFAULT_CONFIG, value: gone}";
+  const std::string any = "{name: DEFAULT_CONFIG, value: any}";
+  const struct {
+    const char* name;
+    std::string manifests;
+    std::string noted;  // Empty: nothing is.
+  } table[] = {
+      {"the default is valid", cluster(kSliced, "", all), ""},
+      {"the default is invalid", cluster(faulty, "", all), "key any is invalid"},
+      {"the default is invalid, and the node has another key", cluster(faulty, labelled("good"), all), ""},
+      {"the node's own key is invalid", cluster(kSliced, labelled("bad"), all), "key bad is invalid"},
+      {"the default is missing", with(cluster(kSliced, "", all), any, gone), "the default key \"gone\" is not"},
+      {"the default is missing, and the node has another key", with(cluster(kSliced, labelled("good"), all), any, gone),
+       ""},
+      {"the node serves nothing", cluster(faulty, "", R"(nvidia.com/gpu: "0")"), ""},
+  };
+  for (const auto& c : table) {
+    SCOPED_TRACE(c.name);
+    const NodeExplanation out = Explained(with(c.manifests, "data:\n", keys)).node("gpu-1");
+    if (c.noted.empty()) {
+      EXPECT_THAT(out.notes, Not(Contains(HasSubstr("lose its GPUs"))));
+    } else {
+      EXPECT_THAT(out.notes, Contains(HasSubstr("the node will lose its GPUs at the next restart: " + c.noted)));
+    }
+  }
+}
+
 TEST(ExplainNode, AKeyThatIsNotThereIsNotLinted) {
   const NodeExplanation invalid = Explained(cluster("    sharing: [", "", R"(nvidia.com/gpu: "2")")).node("gpu-1");
   EXPECT_EQ(invalid.next, "kubectl edit configmap plugin-config --namespace gpu-operator")
