@@ -146,7 +146,15 @@ std::string field_advice(std::string_view key, std::span<const std::string_view>
   if (const auto near = nearest_word(key, fields); !near.empty()) {
     return fmt::format("did you mean \"{}\"?", near);
   }
-  for (const Place& place : places()) {
+  const auto& all = places();
+  const auto here = std::ranges::find(all, fields.data(), [](const Place& place) { return place.fields.data(); });
+  // The form of a SharingPolicy's inline profile.
+  if (key == "strategy" && fields.data() == kSharingFields.data())
+    return "the strategy is the name of a section: write timeSlicing or mps, with resources below it";
+  // What is nested deeper comes first: a section is left out more often than written too much.
+  std::vector<Place> in_order(here == all.end() ? all.begin() : here, all.end());
+  in_order.insert(in_order.end(), all.begin(), here == all.end() ? all.begin() : here);
+  for (const Place& place : in_order) {
     if (std::find(place.fields.begin(), place.fields.end(), key) != place.fields.end()) {
       return fmt::format("it belongs under {}", place.where);
     }

@@ -252,7 +252,7 @@ void YamlStream::syntax_error(const Builder& builder) {
   const yaml_parser_t& p = parser_->parser;
   const std::string problem = p.problem != nullptr ? p.problem : "cannot be read";
   if (p.error == YAML_READER_ERROR) {
-    fail("SyntaxError", place_of(text_, p.problem_offset), problem);
+    fail("SyntaxError", place_of(text_, p.problem_offset), explain_refused_character(text_, problem));
     return;
   }
   YamlProblem found;

@@ -164,7 +164,60 @@ void blame_line_before(std::string_view text, std::size_t problem, const std::fu
   }
 }
 
+// Where it begins outside quotes and comments, as far as the line shows.
+std::size_t find_bare(std::string_view line, std::string_view wanted) {
+  const auto found = line.find(wanted);
+  return found == std::string_view::npos || line.substr(0, found).find_first_of("#\"'") != std::string_view::npos
+             ? std::string_view::npos
+             : found;
+}
+
+// "{{ .Values.x }}", "{{- if …}}"
+std::size_t find_template(std::string_view line) {
+  const auto open = find_bare(line, "{{");
+  const bool is_template = open != std::string_view::npos && line.find("}}", open) != std::string_view::npos &&
+                           line.find_first_of(" -.$", open) == open + 2;
+  return is_template ? open : std::string_view::npos;
+}
+
+// Something that is no YAML, in one of the lines that the error is about.
+void blame_what_is_no_yaml(std::string_view text, const YamlProblem& found, YamlError& error) {
+  for (const int number : {error.cause.line, error.at.line, found.context_at.line}) {
+    if (number < 1) continue;
+    const std::size_t begin = offset_of(text, {number, 1});
+    const std::string_view line = line_at(text, begin);
+    if (const auto blank = find_bare(line, "\u00a0"); blank != std::string_view::npos) {
+      error = {"SyntaxError",
+               place_of(text, begin + blank),
+               "the blank here is a no-break space (U+00A0), which YAML reads as a letter; type a space",
+               {},
+               ""};
+      return;
+    }
+    if (const auto open = find_template(line); open != std::string_view::npos) {
+      error = {"SyntaxError",
+               place_of(text, begin + open),
+               "{{ … }} is part of a template, and no YAML; render it first: `helm template RELEASE CHART | "
+               "gpu-sharing-operator lint -`",
+               {},
+               ""};
+      return;
+    }
+  }
+}
+
 }  // namespace
+
+std::string explain_refused_character(std::string_view text, std::string problem) {
+  const auto zero = [&](std::size_t at) { return at < text.size() && text[at] == '\0'; };
+  const bool little = !zero(0) && zero(1) && !zero(2) && zero(3);
+  const bool big = zero(0) && !zero(1) && zero(2) && !zero(3);
+  if (!little && !big) return problem;
+  return fmt::format(
+      "every second byte is zero: the text is UTF-16 without a byte order mark; save it as UTF-8, for example by "
+      "`iconv --from-code UTF-16{} --to-code UTF-8`",
+      little ? "LE" : "BE");
+}
 
 YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
                                const std::function<Position(Position)>& shown) {
@@ -197,6 +250,7 @@ YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
   } else if (found.problem == "found character that cannot start any token" && rest.starts_with('\t')) {
     error.message = "a tab cannot indent a line; use spaces";
   }
+  blame_what_is_no_yaml(text, found, error);
   return error;
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "reconcilers/profile/yaml_node.h"
@@ -22,5 +23,8 @@ struct YamlProblem {
 // `shown` converts a place as libyaml counts it into the place that an editor shows.
 [[nodiscard]] YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
                                              const std::function<Position(Position)>& shown);
+
+// The message for a text whose characters libyaml refuses, for `problem`.
+[[nodiscard]] std::string explain_refused_character(std::string_view text, std::string problem);
 
 }  // namespace gso

@@ -411,6 +411,35 @@ TEST(LintDocuments, AMissingColonOrSpaceIsReportedWhereItIsMissing) {
   }
 }
 
+TEST(LintDocuments, WhatIsNoYamlIsNamedWhereItIs) {
+  struct Case {
+    std::string text;
+    Position at;
+    std::string says;
+  };
+  const Case table[] = {
+      // Copied from a web page.
+      {"sharing:\n  mps:\n    resources:\n    -\u00a0name: nvidia.com/gpu\n      replicas: 4\n",
+       {4, 6},
+       "no-break space"},
+      {"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-configs\n", {4, 9}, "helm template"},
+      {std::string("a\0:\0 \0b\0", 8), {1, 2}, "iconv --from-code UTF-16LE"},
+      {std::string("\0a\0:\0 \0b", 8), {1, 1}, "iconv --from-code UTF-16BE"},
+      // Neither is at fault in quotes.
+      {"a: '\u00a0'\nb: [\n", {2, 5}, "did not find"},
+      {"a: '{{ x }}'\nb: [\n", {2, 5}, "did not find"},
+  };
+  for (const Case& c : table) {
+    const auto documents = lint(c.text);
+    ASSERT_FALSE(documents.empty() || documents[0].diagnostics.empty()) << c.text;
+    const Diagnostic& first = documents[0].diagnostics[0];
+    EXPECT_EQ(first.code, "SyntaxError") << c.text;
+    EXPECT_EQ(first.line, c.at.line) << c.text;
+    EXPECT_EQ(first.column, c.at.column) << c.text;
+    EXPECT_NE(first.message.find(c.says), std::string::npos) << first.message;
+  }
+}
+
 // The two lines under a diagnostic of a text: the source line, and the caret.
 std::string shown(const std::string& text) {
   const std::string report = lint_report(lint(text)[0], text);

@@ -226,6 +226,8 @@ TEST(ProfileValues, MisspeltFieldsGetTheNearestOrTheRightPlace) {
                                                                {"time-slicing", "did you mean \"timeSlicing\"?"},
                                                                {"msp", "did you mean \"mps\"?"},
                                                                {"replicas", "it belongs under an entry of"},
+                                                               {"resources", "it belongs under sharing.timeSlicing or"},
+                                                               {"strategy", "the strategy is the name of a section"},
                                                                {"maxClients", "known fields: timeSlicing, mps"}};
   for (const auto& [key, advice] : cases) {
     EXPECT_TRUE(field_advice(key, kSharingFields).starts_with(advice))
