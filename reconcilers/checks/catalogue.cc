@@ -117,7 +117,7 @@ CodeSection ignored_section() {
           {
               {{"UnknownField"},
                warning,
-               "no such field; in a SharingPolicy the API server drops it",
+               "no such field; in a SharingPolicy, or below a container's `resources`, the API server drops it",
                "correct the name or the place that the message suggests"},
               {{"WrongCase"}, warning, "the name is case-sensitive", "write it as the message says"},
               {{"UnusualCase"}, info, "accepted in spite of its upper and lower case", "write it in the usual case"},
@@ -199,7 +199,8 @@ CodeSection objects_section() {
           {{"HelmValues"},
            info,
            "Helm values with profiles, of the device plugin's chart (`config.map`) or the GPU Operator's "
-           "(`devicePlugin.config.data`): these are checked, and no other value",
+           "(`devicePlugin.config.data`), in a values file, a HelmRelease or an Application: these are checked, and no "
+           "other value",
            "no action needed"},
           {{"HelmValuesRefused"},
            error,

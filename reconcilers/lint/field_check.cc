@@ -43,7 +43,9 @@ void FieldCheck::integer(const DocumentValue& parent, std::string_view name, std
   member(parent, name, [&](const DocumentValue& value) {
     const auto number = value.kind == DocumentValue::Kind::number ? parse_go_int(value.text, 10) : std::nullopt;
     if (!number || *number < least || *number > most) {
-      error("OutOfRange", value.at, fmt::format("expected a whole number from {} to {}", least, most));
+      const bool quoted = value.is_string() && parse_go_int(value.text, 10);
+      error("OutOfRange", value.at,
+            fmt::format("expected a whole number from {} to {}{}", least, most, quoted ? ", without quotes" : ""));
     }
   });
 }

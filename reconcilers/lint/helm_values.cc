@@ -2,6 +2,7 @@
 #include "reconcilers/lint/helm_values.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -62,7 +63,7 @@ class ConfigValues {
     for (const DocumentMember& member : keys_.members) names.push_back(shown_value(member.key));
     add(Severity::info, "HelmValues", map_path_, keys_.at,
         fmt::format("these are values of the {} chart: {} here ({}) {} checked like {} of a ConfigMap, and no other "
-                    "value of the file is checked",
+                    "value is checked",
                     chart_ == Chart::device_plugin ? "device plugin's" : "GPU Operator's",
                     counted(names.size(), "profile"), first_names(names), names.size() == 1 ? "is" : "are",
                     names.size() == 1 ? "a key" : "keys"));
@@ -122,7 +123,7 @@ class ConfigValues {
   ChartProfiles found_;
 };
 
-// `before`: the name of the subchart, with its dot.
+// `before`: the path of the values, with its dot.
 void add_values(const DocumentValue& values, const std::string& before, std::vector<ChartProfiles>& out) {
   if (const DocumentValue* config = values.find("config"))
     ConfigValues(*config, before + "config", Chart::device_plugin).add_to(out);
@@ -131,14 +132,42 @@ void add_values(const DocumentValue& values, const std::string& before, std::vec
   if (config != nullptr) ConfigValues(*config, before + "devicePlugin.config", Chart::gpu_operator).add_to(out);
 }
 
+void add_with_subcharts(const DocumentValue& values, const std::string& before, std::vector<ChartProfiles>& out) {
+  add_values(values, before, out);
+  for (const DocumentMember& member : values.members)
+    add_values(member.value, fmt::format("{}{}.", before, member.key), out);
+}
+
+void add_at(const DocumentValue* values, std::string_view path, std::vector<ChartProfiles>& out) {
+  if (values != nullptr) add_with_subcharts(*values, fmt::format("{}.", path), out);
+}
+
+// Of an Application of Argo CD.
+void add_source(const DocumentValue& source, const std::string& path, std::vector<ChartProfiles>& out) {
+  const DocumentValue* helm = source.find("helm");
+  if (helm != nullptr) add_at(helm->find("valuesObject"), path + ".helm.valuesObject", out);
+}
+
 }  // namespace
 
 std::vector<ChartProfiles> chart_profiles(const DocumentValue& document) {
   std::vector<ChartProfiles> out;
   // A profile, be it with fields that the plugin does not know.
-  if (document.find("sharing") != nullptr || document.find("flags") != nullptr) return out;
-  add_values(document, "", out);
-  for (const DocumentMember& member : document.members) add_values(member.value, member.key + ".", out);
+  if (document.find("sharing") == nullptr && document.find("flags") == nullptr) add_with_subcharts(document, "", out);
+  return out;
+}
+
+std::vector<ChartProfiles> release_profiles(const DocumentValue& object) {
+  std::vector<ChartProfiles> out;
+  const std::string_view kind = object.string_at("kind");
+  const DocumentValue* spec = object.find("spec");
+  if (spec == nullptr) return out;
+  if (kind == "HelmRelease") add_at(spec->find("values"), "spec.values", out);
+  if (kind != "Application") return out;
+  if (const DocumentValue* source = spec->find("source")) add_source(*source, "spec.source", out);
+  const DocumentValue* sources = spec->find("sources");
+  for (std::size_t i = 0; sources != nullptr && i < sources->items.size(); ++i)
+    add_source(sources->items[i], fmt::format("spec.sources[{}]", i), out);
   return out;
 }
 

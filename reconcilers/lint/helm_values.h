@@ -17,7 +17,9 @@ struct ChartProfiles {
   std::vector<Diagnostic> diagnostics;  // About the values; an info says what is checked.
 };
 
-// Empty: the document has no such values.
+// Of a values file. Empty: it has no such values.
 [[nodiscard]] std::vector<ChartProfiles> chart_profiles(const DocumentValue& document);
+// Of an object that installs a chart with values: Flux' HelmRelease, Argo CD's Application.
+[[nodiscard]] std::vector<ChartProfiles> release_profiles(const DocumentValue& object);
 
 }  // namespace gso

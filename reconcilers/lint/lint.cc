@@ -16,6 +16,7 @@
 #include "reconcilers/lint/object_rules.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/json_text.h"
 #include "reconcilers/profile/profile_document.h"
 #include "reconcilers/profile/yaml_node.h"
@@ -206,7 +207,7 @@ class Linter {
       return;
     }
     if (const std::vector<ChartProfiles> charts = chart_profiles(value); !charts.empty()) {
-      helm_values(charts);
+      helm_values(charts, "HelmValues", "");
       return;
     }
     if (documents_.empty() && empty_first_) {
@@ -294,6 +295,11 @@ class Linter {
       config_map(value, only, std::move(head));
       return;
     }
+    if (const std::vector<ChartProfiles> charts = release_profiles(value); !charts.empty()) {
+      const DocumentValue* metadata = value.find("metadata");
+      helm_values(charts, kind, metadata != nullptr ? metadata->string_at("name") : std::string_view());
+      return;
+    }
     const ObjectRules* rules = other ? nullptr : find_object_rules(kind);
     const bool served = head.empty();
     LintedDocument& linted = named(value, kind);
@@ -362,12 +368,14 @@ class Linter {
     index_ = index + 1;
   }
 
-  // They are one document of the file, with all profiles in them.
-  void helm_values(const std::vector<ChartProfiles>& charts) {
+  // They are one document of the file, with all profiles in them. `name`: of the object that has the values.
+  void helm_values(const std::vector<ChartProfiles>& charts, std::string_view kind, std::string_view name) {
     const int index = index_;
     for (const ChartProfiles& chart : charts) {
       index_ = index;
-      add("HelmValues").diagnostics = chart.diagnostics;
+      LintedDocument& whole = add(std::string(kind));
+      whole.name = name;
+      whole.diagnostics = chart.diagnostics;
       for (const ConfigMapEntry& entry : entries_of(chart.config_map)) {
         index_ = index;
         key_of(entry, chart.config_map_name, chart.path);
@@ -383,11 +391,13 @@ class Linter {
     linted.name = name;
     linted.key = member.key;
     if (!member.value.is_string()) {
+      const bool is_field = find_field(kConfigFields, member.key) != kConfigFields.end();
       linted.diagnostics.push_back(
           {Diagnostic::Severity::error, "WrongType", fmt::format("{}.{}", parent, member.key), member.value.at.line,
            member.value.at.column,
-           fmt::format("a ConfigMap value must be a string, but this is {}; begin it with \"|\"",
-                       kind_name(member.value.kind))});
+           fmt::format("a ConfigMap value must be a string, but this is {}; {}", kind_name(member.value.kind),
+                       is_field ? "if it is part of the profile above, indent it deeper than the profile's key"
+                                : "begin it with \"|\"")});
       return;
     }
     if (!entry.readable) {

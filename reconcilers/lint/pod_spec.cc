@@ -199,8 +199,24 @@ class PodSpecCheck : private FieldCheck {
     object(container, "securityContext", [this](const DocumentValue& v) { user(v); });
     object(container, "resources", [this](const DocumentValue& v) {
       check_case_of_fields(v, kResourceFields, path_, diagnostics_);
+      resource_fields(v);
       for (const std::string_view field : {"limits", "requests"}) object(v, field, [](const DocumentValue&) {});
     });
+  }
+
+  // A misspelt list of resources is dropped: the container gets none of them.
+  void resource_fields(const DocumentValue& resources) {
+    for (const DocumentMember& member : resources.members) {
+      const bool known = std::ranges::any_of(
+          kResourceFields, [&](std::string_view field) { return within_edits(member.key, field, 0, ""); });
+      if (known) continue;  // Or in another case, which is reported.
+      const std::string_view near = nearest_word(member.key, kResourceFields);
+      diagnostics_.push_back({Severity::warning, "UnknownField", fmt::format("{}.{}", path_, member.key),
+                              member.key_at.line, member.key_at.column,
+                              near.empty()
+                                  ? "the API server knows no such field; resources belong under limits"
+                                  : fmt::format("the API server knows no such field; did you mean \"{}\"?", near)});
+    }
   }
 
   void image(const DocumentValue& container) {

@@ -411,6 +411,17 @@ TEST(LintDocuments, AMissingColonOrSpaceIsReportedWhereItIsMissing) {
   }
 }
 
+TEST(LintDocuments, AProfileThatIsNotIndentedBelowItsKeyIsExplained) {
+  const auto documents = lint(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: |\n  version: v1\n  sharing:\n"
+      "    timeSlicing: {}\n");
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_EQ(documents[1].key, "sharing");
+  ASSERT_EQ(codes(documents[1]), Codes{"WrongType"});
+  EXPECT_NE(documents[1].diagnostics[0].message.find("indent it deeper than the profile's key"), std::string::npos)
+      << documents[1].diagnostics[0].message;
+}
+
 TEST(LintDocuments, WhatIsNoYamlIsNamedWhereItIs) {
   struct Case {
     std::string text;

@@ -65,6 +65,34 @@ TEST(LintHelmValues, EachChartAndSubchartHasItsOwnPlace) {
   }
 }
 
+TEST(LintHelmValues, ReleasesInAClusterHaveValuesToo) {
+  const std::vector<std::string> releases{
+      "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: nvdp}\nspec:\n  values:\n    "
+      "config:\n"
+      "      map:\n" +
+          key("one", kOne, "        "),
+      "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: nvdp}\nspec:\n  source:\n    helm:\n"
+      "      valuesObject:\n        config:\n          map:\n" +
+          key("one", kOne, "            "),
+      "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: nvdp}\nspec:\n  sources:\n  - helm:\n"
+      "      valuesObject:\n        gpu-operator:\n          devicePlugin:\n            config:\n"
+      "              create: true\n              data:\n" +
+          key("one", kOne, "                ")};
+  for (const std::string& text : releases) {
+    SCOPED_TRACE(text);
+    const auto documents = lint(text);
+    ASSERT_EQ(documents.size(), 2u);
+    EXPECT_EQ(documents[0].name, "nvdp");
+    EXPECT_EQ(codes(documents[0], true), Codes{"HelmValues"});
+    EXPECT_EQ(documents[1].key, "one");
+    EXPECT_EQ(codes(documents[1]), Codes{"ReplicasBelowMinimum"});
+  }
+  EXPECT_EQ(codes(lint("apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: a}\nspec: {values: "
+                       "{replicas: 1}}\n")[0],
+                  true),
+            Codes{"NotChecked"});
+}
+
 TEST(LintHelmValues, AProfileWithoutItsBlockIsNoText) {
   const auto documents = lint("config:\n  map:\n    any:\n      version: v1\n      sharing: {}\n");
   ASSERT_EQ(documents.size(), 2u);

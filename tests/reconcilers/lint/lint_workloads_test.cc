@@ -108,6 +108,11 @@ TEST(LintWorkloads, PodsOfTheGuidesAreCheckedAsTheyStandThere) {
       {pod("", "", asks("nvidia.com/gpu: 0") + all), {}},
       {pod("", "", asks("cpu: 1") + all), {}},
       {pod("", "", asks("nvidia.com/gpu: 1") + ", env: [{name: NVIDIA_VISIBLE_DEVICES, value: void}]"), {}},
+      // What the API server drops.
+      {pod("", "", ", resources: {limit: {nvidia.com/gpu: 1}}"), {"UnknownField"}},
+      {pod("", "", ", resources: {nvidia.com/gpu: 1}"), {"UnknownField"}},
+      {pod("", "", ", resources: {Limits: {nvidia.com/gpu: 1}}"), {"WrongCase"}},
+      {pod("", "", ", resources: {limits: {cpu: 1}, requests: {cpu: 1}, claims: []}"), {}},
       // One warning, whether the request is written as well or not.
       {pod("", "", ", resources: {limits: {nvidia.com/gpus: 1}, requests: {nvidia.com/gpus: 1}}"),
        {"ResourceMisspelt"}},
