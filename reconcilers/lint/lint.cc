@@ -384,6 +384,13 @@ class Linter {
     index_ = index + 1;
   }
 
+  // Of a text whose lines were joined, the first error is the one to correct.
+  static void blame_folding(std::vector<Diagnostic>& diagnostics) {
+    const auto error = std::ranges::find(diagnostics, std::string_view("SyntaxError"), &Diagnostic::code);
+    if (error != diagnostics.end())
+      error->message += "; the value begins with \">\", which joins its lines: begin it with \"|\"";
+  }
+
   // `parent`: the path of the mapping that has the key.
   void key_of(const ConfigMapEntry& entry, const std::string& name, std::string_view parent) {
     const DocumentMember& member = *entry.member;
@@ -408,6 +415,7 @@ class Linter {
       return;
     }
     profile(parse_profile(entry.text), linted);
+    if (member.value.folded_block) blame_folding(linted.diagnostics);
     linted.value = entry.text;
     linted.placement = std::nullopt;
     if (member.value.literal_block && !entry.binary) {

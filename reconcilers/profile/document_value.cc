@@ -148,6 +148,7 @@ class Converter {
     DocumentValue value;
     value.at = node.at;
     value.literal_block = node.literal;
+    value.folded_block = node.folded;
     const auto resolved = resolve_scalar(node);
     if (!resolved) {
       error("ValueContradictsTag", node.at,

@@ -17,6 +17,7 @@ struct DocumentValue {
   enum class Kind { null, boolean, number, string, array, object } kind = Kind::null;
   bool boolean = false;
   bool literal_block = false;  // String from a literal block scalar.
+  bool folded_block = false;   // String from a folded block scalar.
   Position at;
   std::string text;                     // String: its value. Number: the JSON literal.
   std::vector<DocumentValue> items;     // Array.

@@ -127,6 +127,7 @@ struct YamlStream::Builder {
     node.tag = text_of(data.tag);
     node.implicit = data.plain_implicit != 0;
     node.literal = data.style == YAML_LITERAL_SCALAR_STYLE;
+    node.folded = data.style == YAML_FOLDED_SCALAR_STYLE;
   }
 
   void collection(YamlNode::Kind kind, const yaml_event_t& event, const yaml_char_t* anchor, bool flow) {

@@ -18,6 +18,7 @@ struct YamlNode {
   enum class Kind { scalar, sequence, mapping, alias } kind = Kind::scalar;
   bool implicit = false;             // Scalar: the value's look decides its type (plain, no tag).
   bool literal = false;              // Scalar: a literal block ("|"), whose lines are in the text unchanged.
+  bool folded = false;               // Scalar: a folded block (">"), whose lines are joined.
   Position at;                       // In the text as it was given.
   Position in_text;                  // As libyaml counts: from the text's own first line, all breaks of YAML 1.1.
   std::string tag;                   // Long form: tag:yaml.org,2002:int. Tags of collections are not kept (upstream).

@@ -422,6 +422,18 @@ TEST(LintDocuments, AProfileThatIsNotIndentedBelowItsKeyIsExplained) {
       << documents[1].diagnostics[0].message;
 }
 
+TEST(LintDocuments, AFoldedProfileIsNamedAsTheCauseOfItsError) {
+  const std::string head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: ";
+  const std::string rest = "\n    version: v1\n    sharing:\n      mps: null\n";
+  const auto folded = lint(head + ">-" + rest);
+  ASSERT_EQ(folded.size(), 1u);
+  ASSERT_FALSE(folded[0].diagnostics.empty());
+  EXPECT_EQ(folded[0].diagnostics[0].code, "SyntaxError");
+  EXPECT_NE(folded[0].diagnostics[0].message.find("joins its lines: begin it with \"|\""), std::string::npos)
+      << folded[0].diagnostics[0].message;
+  EXPECT_TRUE(lint(head + "|-" + rest)[0].valid());
+}
+
 TEST(LintDocuments, WhatIsNoYamlIsNamedWhereItIs) {
   struct Case {
     std::string text;
