@@ -92,6 +92,8 @@ const Codes& other_words() {
                             "ReplicaSet",
                             "StatefulSet",
                             "SharingRollout",
+                            "HelmRelease",
+                            "Application",
                             "ReplicationController"};
   return kWords;
 }
