@@ -186,7 +186,8 @@ void blame_what_is_no_yaml(std::string_view text, const YamlProblem& found, Yaml
     if (number < 1) continue;
     const std::size_t begin = offset_of(text, {number, 1});
     const std::string_view line = line_at(text, begin);
-    if (const auto blank = find_bare(line, "\u00a0"); blank != std::string_view::npos) {
+    const bool near = number == error.cause.line || number == error.at.line;
+    if (const auto blank = find_bare(line, "\u00a0"); near && blank != std::string_view::npos) {
       error = {"SyntaxError",
                place_of(text, begin + blank),
                "the blank here is a no-break space (U+00A0), which YAML reads as a letter; type a space",
