@@ -99,7 +99,10 @@ TEST(CommandLine, ThePluginProposesCommandsUnderItsOwnName) {
     return Outcome{code, out.str(), err.str()};
   };
   const std::string cluster =
-      "apiVersion: v1\nkind: Node\nmetadata: {name: node-a, labels: {nvidia.com/gpu.count: '1'}}\n---\n"
+      "apiVersion: v1\nkind: Node\nmetadata: {name: node-a, labels: {nvidia.com/gpu.count: '1'}}\n"
+      "status: {conditions: [{type: Ready, status: 'True'}]}\n---\n"
+      "apiVersion: v1\nkind: Node\nmetadata: {name: node-b, labels: {nvidia.com/gpu.count: '1', "
+      "nvidia.com/device-plugin.config: other}}\nstatus: {conditions: [{type: Ready, status: 'True'}]}\n---\n"
       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config, namespace: gpu-sharing-operator}\n"
       "data: {any: 'version: v2'}\n---\n"
       "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: p, namespace: gpu-sharing-operator}\n"
@@ -108,7 +111,7 @@ TEST(CommandLine, ThePluginProposesCommandsUnderItsOwnName) {
       "mountPath: /c}]}], volumes: [{name: v, configMap: {name: mps-config}}]}}}\n";
   const Outcome audit = plugin({"audit", "-f", "-"}, cluster);
   EXPECT_THAT(audit.out, HasSubstr("--namespace gpu-sharing-operator\n")) << "a namespace is no command";
-  EXPECT_THAT(audit.out, HasSubstr("kubectl gpu-sharing explain node-a\n"));
+  EXPECT_THAT(audit.out, HasSubstr("kubectl gpu-sharing explain node-b\n"));
   EXPECT_THAT(audit.out, Not(HasSubstr("gpu-sharing-operator explain")));
   std::ostringstream behind;
   CalledAsStream(behind, "kubectl gpu-sharing", {"rollout"})

@@ -181,18 +181,20 @@ TEST_F(RolloutCommand, DiffOfAPolicyShowsProfilesWavesAndWhatHappensToPods) {
     "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"3"},"requests":{"nvidia.com/gpu":"3"}}}]}})");
   options.verb = Verb::diff;
   options.file = "-";
-  EXPECT_EQ(run_with(options, policy_file("{profile: {configMapKey: whole}}")), 0) << err.str();
+  EXPECT_EQ(run_with(options, policy_file("{priority: 5, profile: {configMapKey: whole}}")), 0) << err.str();
   EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 +team +mps-config/whole .*gpu-operator/job"));
   EXPECT_THAT(out.str(), HasSubstr("\n1 node would change"));
   EXPECT_THAT(out.str(), HasSubstr("\nWaves: first a canary of 1 node of each GPU product, which must show the profile "
                                    "for 1m0s; then at most 1 node at once (maxUnavailable 10% of 1 node; "
                                    "maxUnavailablePerGroup 25%; --cluster-max-unavailable 10% of 1 node)\n"));
   EXPECT_THAT(out.str(), HasSubstr("\nPods: none is evicted: each node waits up to 1h0m0s until its pods have ended "));
-  EXPECT_EQ(run_with(options, policy_file("{profile: {configMapKey: whole}, rollout: {workloads: Evict}}")), 0);
+  EXPECT_EQ(
+      run_with(options, policy_file("{priority: 5, profile: {configMapKey: whole}, rollout: {workloads: Evict}}")), 0);
   EXPECT_THAT(out.str(), HasSubstr("\nWould wait for pods on gpu-1, although spec.rollout.workloads is Evict: "))
       << err.str();
   options.json = true;
-  EXPECT_EQ(run_with(options, policy_file("{profile: {configMapKey: whole}, rollout: {workloads: Evict}}")), 0);
+  EXPECT_EQ(
+      run_with(options, policy_file("{priority: 5, profile: {configMapKey: whole}, rollout: {workloads: Evict}}")), 0);
   const Json document = Json::parse(out.str());
   EXPECT_EQ(document["nodes"][0]["profile"], "mps-config/whole");
   EXPECT_EQ(document["policy"]["new"], true);
