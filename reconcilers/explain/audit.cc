@@ -181,6 +181,16 @@ void name_policy_commands(const World& world, std::vector<AuditProblem>& problem
   }
 }
 
+// What shows a rollout, also where no SharingRollout of it exists yet and the problem is one of its policy. `messages`:
+// of the findings about rollouts.
+void name_rollout_commands(const World& world, const std::set<std::string>& messages,
+                           std::vector<AuditProblem>& problems) {
+  if (!world.policies_served) return;  // `rollout status` has nothing to show: name_policy_commands().
+  for (AuditProblem& problem : problems) {
+    if (messages.contains(problem.message)) problem.command = kRolloutStatusCommand;
+  }
+}
+
 // The ConfigMap with the mistake, or that is missing; nullopt: the problem is another one.
 std::optional<ObjectKey> config_map_to_correct(const FleetIndex& index, const AuditProblem& problem) {
   if (problem.reason == kDefaultInvalid) {
@@ -286,7 +296,11 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   }
   std::ranges::sort(out.uncounted);
   std::ranges::move(neighbours(snapshot.world, index), std::back_inserter(out.findings));
-  std::ranges::move(waiting_rollouts(pass), std::back_inserter(out.findings));
+  std::set<std::string> of_rollouts;
+  for (Finding& finding : waiting_rollouts(pass)) {
+    of_rollouts.insert(shown_message(finding.message));
+    out.findings.push_back(std::move(finding));
+  }
   add_unused_profiles(snapshot.world, index, out);
   keep_root_causes(snapshot.world, index, out.findings);
   warn_of_restarts(out.findings);
@@ -303,6 +317,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   name_correct_commands(snapshot.world, index, out.problems);
   name_default_commands(snapshot.world, index, out.problems);
   name_policy_commands(snapshot.world, out.problems);
+  name_rollout_commands(snapshot.world, of_rollouts, out.problems);
   return out;
 }
 

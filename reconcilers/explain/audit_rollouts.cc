@@ -44,12 +44,21 @@ std::string to_resume(const RolloutView& rollout) {
   return to_run(rollout.pass.s.world, command);
 }
 
-// The other way out after failures: back, where there is something to go back to.
+// Shows what a return to the profile before it would change. Without the CRDs `rollout undo` does not work.
+std::string undo_command(const RolloutView& rollout) {
+  const World& world = rollout.pass.s.world;
+  if (!world.policies_served)
+    return correct_key_command(world, rollout.pass.index, config_map_key(rollout.key.config_map));
+  return fmt::format("gpu-sharing-operator rollout undo {}--dry-run",
+                     rollout.object == nullptr ? std::string() : rollout.object->meta.name + " ");
+}
+
+// The other way out after failures or an abort: back, where there is something to go back to.
 std::string correction_of(const RolloutView& rollout) {
   const World& world = rollout.pass.s.world;
   if (owns_key(rollout.policy, rollout.key)) return fmt::format("change spec.profile of policy {}", rollout.key.policy);
   if (has_earlier_text(world, rollout.pass.index, rollout.key.config_map, rollout.key.key))
-    return "restore the profile before it";
+    return fmt::format("restore the profile before it, after a look: `{}`", undo_command(rollout));
   return fmt::format("correct the profile, because no earlier one is on record: `{}`",
                      correct_key_command(world, rollout.pass.index, config_map_key(rollout.key.config_map)));
 }
@@ -68,9 +77,9 @@ std::string way_out_of(const RolloutView& rollout, const GateState& gate) {
     case Gate::undone: {
       const bool paused = pause_of_rollout(rollout).by != PausedBy::nobody;
       return fmt::format(
-          "{}{}Or restore the profile that the other nodes run",
-          world.policies_served ? "" : fmt::format("Before that, install the CRDs (`{}`). ", kInstallCrds),
-          paused ? fmt::format("Then, because it is paused as well, {}. ", to_resume(rollout)) : "");
+          "{}{}Or {}", world.policies_served ? "" : fmt::format("Before that, install the CRDs (`{}`). ", kInstallCrds),
+          paused ? fmt::format("Then, because it is paused as well, {}. ", to_resume(rollout)) : "",
+          correction_of(rollout));
     }
     case Gate::paused:
       return selector_problem(rollout.policy).empty() ? "To continue, " + to_resume(rollout) : std::string();

@@ -86,7 +86,7 @@ def an_audit_names_a_failed_canary_and_the_rollout_that_it_stops():
 
 @scenario
 def an_audit_names_a_rollout_that_was_aborted_half_way():
-    """A rollout over six nodes is aborted after some of them: `audit` ends with 1 and names the command to go on."""
+    """A rollout over six nodes is aborted after some of them: `audit` ends with 1 and names the commands to go on and to go back."""
     c = fleet(6, ts(4))
     c.edit(any=ts(8))
     for _ in range(4):
@@ -95,9 +95,10 @@ def an_audit_names_a_rollout_that_was_aborted_half_way():
     for _ in range(2):
         c.after("2m")
     status, found = c.audit()
-    stopped = [f["message"] for f in found if f["reason"] == "Aborted" and f["severity"] == "error"]
+    stopped = [f for f in found if f["reason"] == "Aborted" and f["severity"] == "error"]
     expect("status and stopped rollouts", (status, len(stopped)), (1, 1))
-    expect_that("rollout start default" in stopped[0], "the command to go on", stopped)
+    back = "Or restore the profile before it, after a look: `gpu-sharing-operator rollout undo %s --dry-run`"
+    expect_texts(stopped[0]["message"], "rollout start default", back % stopped[0]["object"]["name"])
 
 
 @scenario
@@ -110,6 +111,19 @@ def an_audit_warns_of_a_paused_rollout_that_nodes_wait_for():
     paused = [f for f in found if f["reason"] == "Paused"]
     expect("status and severities", (status, [f["severity"] for f in paused]), (0, ["warning"]))
     expect_that("rollout resume policy/default" in paused[0]["message"], "the command to go on", paused)
+
+
+@scenario
+def an_audit_of_a_pause_shows_the_rollout_where_no_sharingrollout_exists_yet():
+    """The policy or the ConfigMap is paused before the edit: the problem is one of the policy, and its command is `rollout status`."""
+    by_policy, by_config_map = fleet(3, ts(4), rollout={"paused": True}), fleet(3, ts(4))
+    pause_config_map(by_config_map)
+    for c in (by_policy, by_config_map):
+        c.edit(any=ts(8))
+        c.after("2m")
+        paused = [p for p in c.audited_problems() if p["reason"] == "Paused"]
+        expect("objects", [[o["kind"] for o in p["objects"]] for p in paused], [["SharingPolicy"]])
+        expect("commands", [p["command"] for p in paused], ["gpu-sharing-operator rollout status"])
 
 
 def said_about(c, reason):

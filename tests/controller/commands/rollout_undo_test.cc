@@ -251,6 +251,17 @@ TEST_F(Undo, NeverWritesTheTextOfOneKeyIntoAnother) {
   EXPECT_EQ(text(), "version: v1 # good\n");
 }
 
+// `audit` proposes it there.
+TEST_F(Undo, OfAnAbortedRolloutGoesBackToTheLastVerifiedText) {
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"aborted":true}})");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", R"({"status":{"phase":"Failed"}})");
+  EXPECT_EQ(run(Verb::undo, "r"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("version: v1 # good\n"));
+  options.dry_run = true;
+  (void)run(Verb::undo, "r");
+  EXPECT_THAT(out.str(), testing::StartsWith("Would restore v1-1 (verified last) as key any of ConfigMap "));
+}
+
 TEST_F(Undo, OfARevisionThatSeveralKeysHaveHadAsksForAName) {
   rollout("other", "Completed", "v1-1", "other");
   options.to_revision = "v1-1";
