@@ -223,18 +223,27 @@ std::string contested_text(std::string_view label, std::string_view node) {
 
 namespace {
 
+// Without the node's name, so that equal findings of many nodes are one. The NodeFeature comes first: as long as it
+// exists, NFD lists its labels again.
+std::string left_to_nfd(const std::string& key) {
+  return fmt::format(
+      "Annotation {0} still lists the label for Node Feature Discovery, so the operator does not write it. Install GPU "
+      "Feature Discovery; or delete what it left, the NodeFeature nvidia-features-for-NODE (`kubectl delete "
+      "nodefeatures.nfd.k8s-sigs.io --all-namespaces --field-selector metadata.name=nvidia-features-for-NODE`), and "
+      "then {1} from annotation {0} (`kubectl edit node NODE`)",
+      kFeatureLabels, key);
+}
+
 // The first label that no component corrects; empty: none.
 std::string label_left_behind(const Node& node, const NodeAssessment& a, bool verifies) {
   for (const auto& [key, value] : a.expectation->labels) {
     const auto actual = node.meta.labels.get(key);
     if (!actual || *actual == value || (!verifies && !nfd_owns(node, key))) continue;
-    return fmt::format(
-        "label {} is {}, and what the node serves needs {}: no GPU Feature Discovery runs there. {}", key,
-        shown_value(*actual), value,
-        nfd_owns(node, key)
-            ? "Node Feature Discovery's annotation still lists the label, so the operator does not write "
-              "it: install GPU Feature Discovery, or delete its NodeFeature and the annotation's entry"
-            : "The operator only verifies labels of this node: correct or remove the label");
+    return fmt::format("label {} is {}, and what the node serves needs {}: no GPU Feature Discovery runs there. {}",
+                       key, shown_value(*actual), value,
+                       nfd_owns(node, key)
+                           ? left_to_nfd(key)
+                           : "The operator only verifies labels of this node: correct or remove the label");
   }
   return {};
 }

@@ -190,6 +190,13 @@ TEST_F(LabelsWithoutGfd, ThatNfdStillListsAndThatDoNotFitWhatIsServedAreNamed) {
   fleet->label("n01", kReplicas, "8");
   EXPECT_TRUE(fleet->settle());
   EXPECT_TRUE(reasons().contains("LabelsLeftBehind"));
+  EXPECT_THAT(
+      fleet->plan().findings,
+      testing::Contains(testing::Field(
+          &Finding::message, AllOf(HasSubstr("`kubectl delete nodefeatures.nfd.k8s-sigs.io --all-namespaces "
+                                             "--field-selector metadata.name=nvidia-features-for-NODE`"),
+                                   HasSubstr("nvidia.com/gpu.replicas from annotation "
+                                             "nfd.node.kubernetes.io/feature-labels (`kubectl edit node NODE`)")))));
   EXPECT_EQ(fleet->label_of("n01", kReplicas), "8");
   fleet->annotate("n01", kFeatureLabels, "nvidia.com/gpu.sharing-strategy");
   EXPECT_TRUE(fleet->settle());
