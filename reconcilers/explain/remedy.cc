@@ -403,7 +403,10 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
     return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");
   if (adoptable || !a->matches())
     return chooser.fill("kubectl get pods --namespace {namespace} --field-selector spec.nodeName={node} -o wide");
-  return {};
+  // The node serves its own key, and the next start of its plugin begins with the default.
+  const bool wrong_default =
+      a->setup != nullptr && std::ranges::find(*a->setup, kDefaultInvalid, &Diagnostic::code) != a->setup->end();
+  return wrong_default ? correct_key_command(world, index, index.installation_of(*a).config_map_key()) : std::string();
 }
 
 }  // namespace gso

@@ -1,6 +1,8 @@
 // See root_causes.h.
 #include "reconcilers/explain/root_causes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -161,6 +163,35 @@ void drop_second_reports(std::vector<Finding>& findings) {
   });
 }
 
+// The key that a ConfigInvalid of a ConfigMap is about. `head`: what its message has before the error, "gpu-operator/c
+// key any", or "key any (no node runs it now)".
+std::string_view key_in(std::string_view head) {
+  constexpr std::string_view kBefore = "key ";
+  const std::size_t at = head.rfind(kBefore);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = head.substr(at + kBefore.size());
+  return rest.substr(0, rest.find(' '));
+}
+
+// An invalid key that is the default is reported for the nodes with a label as well: its error is printed once.
+void refer_to_invalid_keys(std::vector<Finding>& findings) {
+  for (const Finding& invalid : findings) {
+    if (invalid.reason != kConfigInvalid || invalid.object.kind != "ConfigMap") continue;
+    const std::size_t error_at = invalid.message.find(": ");
+    if (error_at == std::string::npos) continue;
+    const std::string_view error = std::string_view(invalid.message).substr(error_at);
+    const std::string key =
+        fmt::format("key \"{}\" of ConfigMap {}/{} ", key_in(std::string_view(invalid.message).substr(0, error_at)),
+                    invalid.object.ns, invalid.object.name);
+    for (Finding& finding : findings) {
+      const bool is_same = finding.message.contains(key) && finding.message.ends_with(error);
+      if (finding.reason != kDefaultInvalid || !is_same) continue;
+      finding.message.resize(finding.message.size() - error.size());
+      finding.message += "; ConfigInvalid names the error";
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view not_ready_text(bool differs) {
@@ -176,6 +207,7 @@ void keep_root_causes(const World& world, const FleetIndex& index, std::vector<F
   drop_explained_outages(index, findings);
   drop_drift_of_outages(findings);
   drop_second_reports(findings);
+  refer_to_invalid_keys(findings);
 }
 
 }  // namespace gso

@@ -272,15 +272,16 @@ def an_audit_proposes_an_undo_only_where_an_earlier_profile_is_on_record():
 
 @scenario
 def an_audit_of_an_invalid_default_beside_a_label_names_the_command_that_corrects_it():
-    """A node has a label with a valid key, and the default key is edited to an invalid text: the command edits the ConfigMap."""
+    """A node has a label with a valid key, and the default key is edited to an invalid text: the command edits the ConfigMap, and the error is printed once."""
     c = fleet(2, ts(4), more={"other": ts(6)})
     c.set_label("n02", CONFIG_LABEL, "other")
     c.wait("30m")
     c.edit(any=INVALID)
     c.after("2m")
-    commands = [p["command"] for p in c.audited_problems() if p["reason"] == "DefaultInvalid"]
-    expect("problems", len(commands), 1)
-    expect_texts(commands[0], "kubectl edit configmap mps-config --namespace gpu-operator")
+    problems = {p["reason"]: p for p in c.audited_problems()}
+    expect_texts(problems["DefaultInvalid"]["command"], "kubectl edit configmap mps-config --namespace gpu-operator")
+    errors = [reason for reason, p in problems.items() if "replicas is 1" in p["message"]]
+    expect("problems that print the error", errors, ["ConfigInvalid"])
 
 
 @scenario

@@ -16,6 +16,7 @@ namespace gso {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 std::vector<AuditProblem> problems(const std::string& manifests) {
@@ -84,6 +85,22 @@ TEST(RootCauses, MpsOnMigIsTheOutageOfANodeWhosePodsDoNotRun) {
     EXPECT_EQ(findings.back().severity, runs ? Severity::warning : Severity::error);
     EXPECT_EQ(findings.back().message, runs ? "why" : "why; none of the node's GPUs is allocatable");
   }
+}
+
+TEST(RootCauses, TheErrorOfAnInvalidDefaultKeyIsPrintedOnce) {
+  constexpr const char* kInvalidDefault =
+      R"(    sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 1}]}}
+  other: |
+    version: v1
+    sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}})";
+  const auto found =
+      problems(replaced(cluster(kInvalidDefault, ", nvidia.com/device-plugin.config: other", R"(nvidia.com/gpu: "8")"),
+                        "v0.17.1", "v0.18.2"));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].reason, "ConfigInvalid");
+  EXPECT_THAT(found[0].message, HasSubstr("replicas is 1"));
+  EXPECT_EQ(found[1].reason, "DefaultInvalid");
+  EXPECT_THAT(found[1].message, EndsWith(" even on a labelled node; ConfigInvalid names the error"));
 }
 
 TEST(RootCauses, AnOutageThatNothingExplainsIsAProblemOfItsOwn) {
