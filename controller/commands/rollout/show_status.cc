@@ -21,6 +21,7 @@
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/shown_state.h"
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
@@ -112,6 +113,13 @@ void name_states(ReadingPass& pass, std::vector<RolloutFacts::NodeRow>& rows) {
   }
 }
 
+// The wait of a policy that is gone is printed after its rollouts, with the command that ends it: once is enough.
+void leave_to_wait(const RolloutCall& call, const ReadingPass& pass, std::string_view policy,
+                   std::vector<std::string>& next) {
+  const bool prints_waits = call.options.name.empty() || policy_of(call.options.name);
+  if (prints_waits) std::erase(next, gone_policy_command(pass.world(), pass.settings(), policy));
+}
+
 // `failures`: failures_behind() of it.
 void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& reported, std::string failures,
                   Json& document) {
@@ -134,6 +142,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   shown["next"] = outlook.next;
   note_uncounted(pass.index(), facts.nodes);
   if (daemonset_of(rollout.config_map).empty()) name_states(pass, facts.nodes);
+  leave_to_wait(call, pass, rollout.policy, outlook.next);
   if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
 }
 

@@ -60,6 +60,9 @@ std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts
   const World& world = pass.world();
   const SharingRollout& rollout = *facts.rollout;
   const std::string command = "gpu-sharing-operator rollout";
+  // As every stop of a policy without an object.
+  if (facts.phase == "AwaitingApproval" && policy_is_gone(world, pass.index(), rollout.policy))
+    return {gone_policy_command(world, pass.settings(), rollout.policy)};
   if (facts.phase == "AwaitingApproval")
     return {"gpu-sharing-operator diff", fmt::format("{} approve {}", command, rollout.meta.name)};
   const SharingPolicy* policy = world.policies.find(rollout.policy);

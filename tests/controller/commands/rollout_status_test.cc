@@ -374,6 +374,22 @@ TEST_F(RolloutCommand, StatusNamesAPolicyThatIsGoneAndStillStopsItsNodes) {
   EXPECT_THAT(out.str(), Not(HasSubstr("PolicyGone")));
 }
 
+// One stop has one way out, that of the policy, and it is printed once.
+TEST_F(RolloutCommand, StatusOfARolloutThatAwaitsTheApprovalOfAPolicyThatIsGoneNamesOneWayOut) {
+  FleetRecord kept = edit_behind_pods_of({"gpu-1"});
+  kept.policies["research"] = gone_policy("research", R"({"priority":10,"mode":"Approve"})", sim.clock.now());
+  record(print_head({kept}));
+  rollout("r", "AwaitingApproval", target(), "any", "version: v1\n", "research", "AwaitingApproval");
+  const std::string forget = "  next: kubectl annotate configmap --namespace gpu-sharing-operator ";
+  for (const char* name : {"", "policy/research", "r"}) {
+    EXPECT_EQ(run(Verb::status, name), 0) << err.str();
+    const std::string said = out.str();
+    EXPECT_THAT(said, testing::AllOf(HasSubstr("r: AwaitingApproval\n"), HasSubstr(forget))) << name;
+    EXPECT_EQ(said.find(forget), said.rfind(forget)) << said;
+    EXPECT_THAT(said, testing::AllOf(Not(HasSubstr("rollout approve")), Not(HasSubstr("next: gpu-sharing-operator"))));
+  }
+}
+
 // The stops outlive the CRDs: what still holds nodes is named with what ends it, although no rollout can be shown.
 TEST_F(OurClusterWithoutCrds, StatusNamesThePoliciesAndConfigMapsThatAreStillStopped) {
   FleetRecord kept;
