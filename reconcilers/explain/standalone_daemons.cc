@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/standalone/daemon_nodes.h"
 
 namespace gso {
@@ -21,7 +20,25 @@ void count(const DaemonNode& node, DaemonProgress& out) {
   }
 }
 
+// Of a node that needs a change of its daemon, or is in one.
+Phase phase_of_change(const DaemonNode& node) {
+  if (!node.holder.empty()) return Phase::held;
+  if (!node.in_change()) return Phase::pending;
+  if (node.has_failed()) return Phase::failed;
+  return node.is_outdated() && !node.pod->meta.deletion_timestamp ? Phase::draining : Phase::restarting;
+}
+
 }  // namespace
+
+std::map<std::string, Phase> daemon_phases(const World& world, const FleetIndex::Impl& index,
+                                           const RolloutKey& rollout) {
+  std::map<std::string, Phase> out;
+  for (const DaemonNode& node : read_daemon_nodes(world, index)) {
+    const bool changes = node.in_change() || node.is_outdated();
+    if (changes && node.rollout() == rollout) out.emplace(node.name(), phase_of_change(node));
+  }
+  return out;
+}
 
 std::vector<DaemonProgress> daemon_progress(const World& world, const FleetIndex& index) {
   const std::vector<DaemonNode> nodes = read_daemon_nodes(world, index.impl());

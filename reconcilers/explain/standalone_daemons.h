@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/node/phase.h"
 
 namespace gso {
 
@@ -23,5 +26,10 @@ struct DaemonProgress {
 };
 // Sorted by DaemonSet; those without a node are included. `index` is up to date with `world`.
 [[nodiscard]] std::vector<DaemonProgress> daemon_progress(const World& world, const FleetIndex& index);
+
+// Where the nodes of such a rollout are in the change of their daemon, by name, in the words for changes of profiles.
+// Without the nodes that need none.
+[[nodiscard]] std::map<std::string, Phase> daemon_phases(const World& world, const FleetIndex::Impl& index,
+                                                         const RolloutKey& rollout);
 
 }  // namespace gso

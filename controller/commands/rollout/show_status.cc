@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
@@ -21,12 +22,14 @@
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/shown_state.h"
+#include "reconcilers/explain/standalone_daemons.h"
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -102,14 +105,41 @@ Json empty_document(const RolloutCall& call) {
           {"failed", Json::array()},        {"incomplete", call.incomplete}};
 }
 
-// The table names the state of a node as `status` does: a SharingRollout says Waiting of each node that waits. Its
-// reason and its message say for what.
-void name_states(ReadingPass& pass, std::vector<RolloutFacts::NodeRow>& rows) {
+// What changes the row of a failed node: nobody tries it again as long as that lasts.
+void name_obstacle(const ReadingPass& pass, const ShownState& shown, RolloutFacts::NodeRow& row) {
+  const NodeAssessment* a = pass.index().find(row.name);
+  if (a != nullptr) row.reason = shown_reason(*a);
+  if (shown.message.empty() || shown.message == row.message) return;
+  row.message =
+      row.message.empty() ? shown.message : fmt::format("{}; its change failed: {}", shown.message, row.message);
+}
+
+// Of the template of DaemonSets: `status` has no state of a node for that.
+void name_daemon_states(const ReadingPass& pass, const SharingRollout& rollout,
+                        std::vector<RolloutFacts::NodeRow>& rows) {
+  const std::map<std::string, Phase> phases =
+      daemon_phases(pass.world(), pass.index(), {rollout.policy, rollout.config_map, rollout.key});
+  for (RolloutFacts::NodeRow& row : rows) {
+    const auto phase = phases.find(row.name);
+    if (row.state == "Waiting" && phase != phases.end()) row.state = to_string(phase->second);
+  }
+}
+
+// The table names the state of a node as `status` does: a SharingRollout says Waiting of each node that waits, and
+// Failed of each that failed, although something else blocks it by now. The reason and the message of one that waits
+// say for what.
+void name_states(ReadingPass& pass, const SharingRollout& rollout, std::vector<RolloutFacts::NodeRow>& rows) {
+  if (!daemonset_of(rollout.config_map).empty()) return name_daemon_states(pass, rollout, rows);
   for (RolloutFacts::NodeRow& row : rows) {
     const Node* node = pass.world().nodes.find(row.name);
-    if (node == nullptr || row.state != "Waiting") continue;
-    const std::string state = shown_state(pass, *node).state;
-    row.state = state.substr(0, state.find('('));
+    const bool failed = row.state == to_string(Phase::failed);
+    if (node == nullptr || (row.state != "Waiting" && !failed)) continue;
+    const ShownState shown = shown_state(pass, *node);
+    const std::string state = shown.state.substr(0, shown.state.find('('));
+    const bool is_kept = state == to_string(Phase::blocked) || state == to_string(Phase::held);
+    if (failed && !is_kept) continue;
+    row.state = state;
+    if (failed) name_obstacle(pass, shown, row);
   }
 }
 
@@ -141,7 +171,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   for (const NodeStep& step : steps) shown["inProgress"].push_back({{"name", step.node}, {"step", step.step}});
   shown["next"] = outlook.next;
   note_uncounted(pass.index(), facts.nodes);
-  if (daemonset_of(rollout.config_map).empty()) name_states(pass, facts.nodes);
+  name_states(pass, rollout, facts.nodes);
   leave_to_wait(call, pass, rollout.policy, outlook.next);
   if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
 }

@@ -275,6 +275,20 @@ TEST_F(RolloutCommand, ANodeHasTheStateThatTheTableOfStatusShows) {
   EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["nodes"][0]["state"], "Waiting") << "as the object has it";
 }
 
+// A SharingRollout says Failed of it as long as no operator has looked again.
+TEST_F(RolloutCommand, ANodeThatFailedAndIsBlockedByNowIsBlocked) {
+  record_gpu_1(target());
+  rollout("r", "Progressing", target());
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+        R"({"status":{"nodes":[{"name":"gpu-1","state":"Failed","reason":"VerificationFailed","message":"no GPU"}]}})");
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\n  gpu-1 +Failed +VerificationFailed +no GPU\n"));
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"any":"version: v7\n"}})");
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(),
+              testing::ContainsRegex("\n  gpu-1 +Blocked +ConfigInvalid +.*any.*; its change failed: no GPU\n"));
+}
+
 TEST_F(RolloutCommand, APolicyThatSoaksWithoutARolloutSaysWhatItWaitsFor) {
   const char* path = "/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status";
   const Json condition{{"type", "Progressing"},

@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/standalone_daemons.h"
 #include "reconcilers/model/node_write.h"
+#include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/node/assess.h"
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
@@ -54,9 +56,14 @@ TEST_F(StandaloneMps, ShowHowFarTheyAre) {
   EXPECT_EQ(shown[0].total, 3);
   EXPECT_EQ(shown[0].updated, 2);
   EXPECT_EQ(shown[0].in_progress, std::vector<std::string>{"n01"});
+  const RolloutKey rollout{"default", daemonset_subject(shown[0].daemonset), ""};
+  using Phases = std::map<std::string, Phase>;
+  EXPECT_EQ(daemon_phases(fleet->world, fleet->index.impl(), rollout), (Phases{{"n01", Phase::draining}}));
   fleet->cordon("n01", false);
   run(30s);
   EXPECT_EQ(daemon_progress(fleet->world, fleet->index)[0].deferred, std::vector<std::string>{"n01"});
+  EXPECT_EQ(daemon_phases(fleet->world, fleet->index.impl(), rollout), (Phases{{"n01", Phase::pending}}));
+  EXPECT_EQ(daemon_phases(fleet->world, fleet->index.impl(), {"another", rollout.config_map, ""}), Phases());
 }
 
 TEST_F(StandaloneMps, LetTheCanarySoakBeforeTheOthers) {
