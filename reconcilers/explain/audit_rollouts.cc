@@ -25,7 +25,6 @@
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
-#include "reconcilers/rollout/unserved_nodes.h"
 
 namespace gso {
 
@@ -165,12 +164,7 @@ std::string pods_hold(const std::vector<std::string>& draining) {
 // free when the changes end, so no person has to act before, except on holds. nullopt: only such nodes hold slots; a
 // change that makes no progress has a finding of its own rollout.
 std::optional<std::string> full_budget_text(const RolloutView& rollout, const std::string& message) {
-  std::set<std::string> holders;
-  const UnservedNodes unserved(rollout.pass);
-  for (const auto& [product, group] : rollout.profile_rollout.groups) {
-    if (group.pending.empty()) continue;
-    holders.merge(holders_of_full_budgets(rollout.pass, unserved, rollout.key, rollout.profile_rollout, product));
-  }
+  const std::set<std::string> holders = holders_of_awaited_slots(rollout.pass, rollout.key, rollout.profile_rollout);
   const World& world = rollout.pass.s.world;
   std::vector<std::string> held;
   std::vector<std::string> changing;

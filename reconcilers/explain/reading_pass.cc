@@ -118,6 +118,12 @@ bool ReadingPass::holds_awaited_slot(const std::string& node) {
   });
 }
 
+std::set<std::string> ReadingPass::holders_awaited_by(const RolloutKey& key) const {
+  const auto rollout = pass_.index.profile_rollouts.find(key);
+  if (!pass_.index.record || rollout == pass_.index.profile_rollouts.end()) return {};
+  return holders_of_awaited_slots(pass_, key, rollout->second);
+}
+
 std::string ReadingPass::why_not_repaired(const std::string& node, const NodeAssessment& a) {
   if (!pass_.index.record || !pass_.index.nodes_in(Bucket::repairable).contains(node)) return {};
   const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,8 @@ class ReadingPass {
   [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);
   // The node holds a slot of a full budget that other nodes wait for, and is not in a change.
   [[nodiscard]] bool holds_awaited_slot(const std::string& node);
+  // The nodes that hold the slots of the full budgets that nodes of the rollout wait for. Empty: all budgets have room.
+  [[nodiscard]] std::set<std::string> holders_awaited_by(const RolloutKey& key) const;
   // Why a drifting node is not repaired, although it could be: what stops its rollout, or a full budget. Empty:
   // nothing.
   [[nodiscard]] std::string why_not_repaired(const std::string& node, const NodeAssessment& assessment);

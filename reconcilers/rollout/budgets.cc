@@ -192,4 +192,14 @@ std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNo
   return out;
 }
 
+std::set<std::string> holders_of_awaited_slots(const Pass& pass, const RolloutKey& key,
+                                               const ProfileRollout& profile_rollout) {
+  const UnservedNodes unserved(pass);
+  std::set<std::string> out;
+  for (const auto& [product, group] : profile_rollout.groups) {
+    if (!group.pending.empty()) out.merge(holders_of_full_budgets(pass, unserved, key, profile_rollout, product));
+  }
+  return out;
+}
+
 }  // namespace gso

@@ -65,5 +65,8 @@ struct SlotsTaken {
                                                             const RolloutKey& key,
                                                             const ProfileRollout& profile_rollout,
                                                             const std::string& product);
+// The same of all groups of the rollout whose nodes wait to start.
+[[nodiscard]] std::set<std::string> holders_of_awaited_slots(const Pass& pass, const RolloutKey& key,
+                                                             const ProfileRollout& profile_rollout);
 
 }  // namespace gso

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <ranges>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -96,14 +97,18 @@ std::vector<std::string> raise_budgets(const ReadingPass& pass, std::string_view
   return out;
 }
 
-// The nodes that the message names as holders of the slots of a full budget (rollout/budgets.h): the first few.
-std::vector<std::string> holders_in(std::string_view message) {
-  constexpr std::string_view kBefore = "no slot is free: ";
-  const std::size_t begin = message.find(kBefore);
+using Names = std::vector<std::string>;
+
+// How the operator's messages about full budgets begin (rollout/budgets.h).
+constexpr std::string_view kNoSlot = "no slot is free: ";
+
+// The nodes that the status of a template's rollout names as holders of the slots of a full budget: the first few.
+Names holders_in(std::string_view message) {
+  const std::size_t begin = message.find(kNoSlot);
   if (begin == std::string_view::npos) return {};
-  const std::string_view rest = message.substr(begin + kBefore.size());
+  const std::string_view rest = message.substr(begin + kNoSlot.size());
   const std::size_t end = rest.find(" hold");
-  std::vector<std::string> names;
+  Names names;
   if (end == std::string_view::npos) return names;
   const std::string_view named = rest.substr(0, std::min(end, rest.find(" and ")));
   for (const auto& name : std::views::split(named, std::string_view(", ")))
@@ -111,27 +116,52 @@ std::vector<std::string> holders_in(std::string_view message) {
   return names;
 }
 
+// The nodes that hold the slots of the full budgets that the rollout waits for; empty also if its status says that it
+// waits for something else.
+Names holders_for(const ReadingPass& pass, const RolloutFacts& facts) {
+  const SharingRollout& rollout = *facts.rollout;
+  if (facts.reason != kBudgetExhausted && !facts.message.contains(kNoSlot)) return {};
+  if (!daemonset_of(rollout.config_map).empty()) return holders_in(facts.message);
+  const std::set<std::string> names = pass.holders_awaited_by({rollout.policy, rollout.config_map, rollout.key});
+  return {names.begin(), names.end()};
+}
+
+// The same of all rollouts of the policy.
+Names holders_for(const ReadingPass& pass, std::string_view policy) {
+  std::set<std::string> names;
+  for (const auto& [key, rollout] : pass.index().profile_rollouts) {
+    if (key.policy == policy) names.merge(pass.holders_awaited_by(key));
+  }
+  return {names.begin(), names.end()};
+}
+
+// "kubectl get nodes a01 a02  # COMMENT; and 3 more": the first few nodes.
+std::string command_for_first(std::string_view command, const Names& nodes, std::string_view comment) {
+  const std::size_t shown = std::min(nodes.size(), kMostNames);
+  const std::string more = shown < nodes.size() ? fmt::format("; and {} more", nodes.size() - shown) : std::string();
+  return fmt::format("{} {}  # {}{}", command, fmt::join(nodes | std::views::take(shown), " "), comment, more);
+}
+
 // For whoever keeps holders of the slots out of service. Nothing about a node that the operator changes: its slot is
 // free when its change ends.
-std::vector<std::string> of_holders_out_of_service(const ReadingPass& pass, std::string_view message) {
-  std::map<SlotHold, std::vector<std::string>> by_hold;
-  for (const std::string& name : holders_in(message))
-    by_hold[slot_hold(pass.world(), pass.index(), name)].push_back(name);
-  std::vector<std::string> out;
-  const std::vector<std::string>& cordoned = by_hold[SlotHold::cordoned];
+Names of_holders_out_of_service(const ReadingPass& pass, const Names& holders) {
+  std::map<SlotHold, Names> by_hold;
+  for (const std::string& name : holders) by_hold[slot_hold(pass.world(), pass.index(), name)].push_back(name);
+  Names out;
+  const Names& cordoned = by_hold[SlotHold::cordoned];
   if (!cordoned.empty()) {
-    out.push_back(
-        fmt::format("kubectl get nodes {}  # cordoned by somebody: whoever did can return {} with kubectl uncordon",
-                    fmt::join(cordoned, " "), cordoned.size() == 1 ? "it" : "them"));
+    out.push_back(command_for_first("kubectl get nodes", cordoned,
+                                    fmt::format("cordoned by somebody: whoever did can return {} with kubectl uncordon",
+                                                cordoned.size() == 1 ? "it" : "them")));
   }
-  const std::vector<std::string>& not_ready = by_hold[SlotHold::not_ready];
+  const Names& not_ready = by_hold[SlotHold::not_ready];
   if (!not_ready.empty()) {
-    const bool one = not_ready.size() == 1;
-    out.push_back(fmt::format("kubectl describe nodes {}  # NotReady: {} until {} Ready", fmt::join(not_ready, " "),
-                              one ? "it holds a slot" : "they hold slots", one ? "it is" : "they are"));
+    out.push_back(command_for_first("kubectl describe nodes", not_ready,
+                                    not_ready.size() == 1 ? "NotReady: it holds a slot until it is Ready"
+                                                          : "NotReady: they hold slots until they are Ready"));
   }
   for (const SlotHold hold : {SlotHold::unreadable, SlotHold::cordoned_by_operator, SlotHold::no_gpus}) {
-    for (const std::string& name : by_hold[hold])
+    for (const std::string& name : by_hold[hold] | std::views::take(kMostNames))
       out.push_back(fmt::format("gpu-sharing-operator explain {}  # it holds a slot: {}", name, describe(hold)));
   }
   return out;
@@ -139,31 +169,30 @@ std::vector<std::string> of_holders_out_of_service(const ReadingPass& pass, std:
 
 // No node of the rollout is in progress: those that hold the slots are out of service for another cause, or in a change
 // of another rollout. To return the first to service is the first way out, to raise the budget the second.
-std::vector<std::string> of_exhausted_budgets(const ReadingPass& pass, std::string_view message,
-                                              std::string_view policy) {
-  const std::vector<std::string> holders = holders_in(message);
+Names of_exhausted_budgets(const ReadingPass& pass, const Names& holders, std::string_view message,
+                           std::string_view policy) {
   const auto changes = [&](const std::string& name) {
     return slot_hold(pass.world(), pass.index(), name) == SlotHold::in_change;
   };
   // All are in a change: the rollout continues by itself.
   if (!holders.empty() && std::ranges::all_of(holders, changes)) return {};
-  std::vector<std::string> out = of_holders_out_of_service(pass, message);
+  Names out = of_holders_out_of_service(pass, holders);
   std::ranges::move(raise_budgets(pass, message, policy), std::back_inserter(out));
   return out;
 }
 
-// The policies of other rollouts whose nodes hold the slots that the message names.
-std::vector<std::string> of_other_holders(const ReadingPass& pass, std::string_view message, std::string_view policy) {
-  std::map<std::string, std::vector<std::string>> holders;
-  for (const std::string& name : holders_in(message)) {
+// The policies of other rollouts whose nodes hold the slots.
+Names of_other_holders(const ReadingPass& pass, const Names& holders, std::string_view policy) {
+  std::map<std::string, Names> by_policy;
+  for (const std::string& name : holders) {
     const NodeAssessment* a = pass.index().find(name);
     const SlotHold hold = slot_hold(pass.world(), pass.index(), name);
     const bool by_rollout = hold == SlotHold::in_change || hold == SlotHold::failed || hold == SlotHold::none;
     if (a != nullptr && by_rollout && !a->policy.empty() && a->policy != policy)
-      holders[std::string(a->policy.view())].push_back(name);
+      by_policy[std::string(a->policy.view())].push_back(name);
   }
-  std::vector<std::string> out;
-  for (const auto& [other, nodes] : holders) {
+  Names out;
+  for (const auto& [other, nodes] : by_policy) {
     out.push_back(fmt::format("gpu-sharing-operator rollout status policy/{}  # {} {} the slots", other,
                               first_names(nodes), nodes.size() == 1 ? "holds" : "hold"));
   }
@@ -175,11 +204,12 @@ std::vector<std::string> of_other_holders(const ReadingPass& pass, std::string_v
 std::vector<std::string> of_full_budgets(const ReadingPass& pass, const RolloutFacts& facts,
                                          const std::vector<NodeStep>& steps) {
   const std::string& policy = facts.rollout->policy;
-  if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(pass, facts.message, policy);
+  const Names holders = holders_for(pass, facts);
+  if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(pass, holders, facts.message, policy);
   const auto makes_progress = [](const NodeStep& step) { return step.phase != Phase::draining && step.ready; };
   if (std::ranges::any_of(steps, makes_progress)) return {};
-  std::vector<std::string> out = of_holders_out_of_service(pass, facts.message);
-  std::ranges::move(of_other_holders(pass, facts.message, policy), std::back_inserter(out));
+  Names out = of_holders_out_of_service(pass, holders);
+  std::ranges::move(of_other_holders(pass, holders, policy), std::back_inserter(out));
   if (steps.empty() && out.empty()) return out;
   std::ranges::move(raise_budgets(pass, facts.message, policy), std::back_inserter(out));
   return out;
@@ -385,7 +415,8 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
   if (wait.reason == reason_of(Gate::max_failures)) return {retry_command(wait.policy)};
   if (wait.reason == reason_of(Gate::approval))
     return {"gpu-sharing-operator diff", fmt::format("{} approve policy/{}", command, wait.policy)};
-  if (wait.reason == kBudgetExhausted) return of_exhausted_budgets(pass, wait.message, wait.policy);
+  if (wait.reason == kBudgetExhausted)
+    return of_exhausted_budgets(pass, holders_for(pass, wait.policy), wait.message, wait.policy);
   if (wait.reason == reason_of(Gate::paused) && wait.paused)
     return {fmt::format("{} resume policy/{}", command, wait.policy)};
   const SharingPolicy* policy = world.policies.find(wait.policy);

@@ -87,6 +87,14 @@ class RolloutCommand : public OurCluster {
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
           nlohmann::json{{"status", status}}.dump());
   }
+  // Another node with two GPUs. `ready`: "True", "Unknown".
+  void post_node(const std::string& name, const std::string& ready) {
+    post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":")" + name +
+                              R"(","labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}},
+        "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"},
+                  "conditions":[{"type":"Ready","status":")" +
+                              ready + R"("}]}})");
+  }
   // The nodes have loaded a profile, which is edited after their pods' start: they need a change. What the operator has
   // recorded before.
   FleetRecord edit_behind_pods_of(const std::vector<std::string>& nodes) {
