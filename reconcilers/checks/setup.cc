@@ -107,7 +107,8 @@ std::string Setup::identity() const {
   out << &installation << &plugin << gfd << mps << other_gfd << other_mps << standalone << config_map_exists;
   add_profile(*this, out);
   add_start(*this, out);
-  out << label_mode << mps_signal_fixed << labelled << by_label << (by_label && key.key == plugin.default_key);
+  out << label_mode << mps_signal_fixed << labelled << label_left << by_label
+      << (by_label && key.key == plugin.default_key);
   out << hardware.product << hardware.count << hardware.compute_major << hardware.compute_minor << hardware.mig_enabled;
   out << hardware.mig_names.size();
   for (const std::string_view name : hardware.mig_names) out << name;

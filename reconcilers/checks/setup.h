@@ -53,6 +53,7 @@ struct Setup {
   PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
   bool mps_signal_fixed = false;  // PlannerSettings::mps_signal_fixed.
   bool labelled = false;          // The node has a value for the plugin's node label.
+  bool label_left = false;        // It names a key that the operator generated, and no policy wants one there.
   Hardware hardware = {};
   std::string_view autoscaler = {};  // The autoscaler that created the node; empty: none is known.
   std::optional<std::string_view> mps_capable = std::nullopt;  // The node's label nvidia.com/mps.capable.

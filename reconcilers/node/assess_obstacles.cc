@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/release.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
@@ -32,6 +33,8 @@ void Assessor::describe_setup() {
                        .mps_signal_fixed = context_.settings.mps_signal_fixed});
   describe_node(node_, facts_, context_.strays, *setup_);
   setup_->standalone = find_standalone(context_.standalone, node_);
+  const bool policy_has_key = policy_ != nullptr && (policy_->inline_profile || policy_->config_map_key);
+  setup_->label_left = is_managed_key(label_now()) && effective_.key == label_now() && !policy_has_key;
 }
 
 NodeSetup Assessor::setup() const {

@@ -294,8 +294,35 @@ TEST(PreflightCache, TwoKeysOfOneTextHaveAnswersOfTheirOwn) {
   gso::Setup first = workshop.by_label("a").setup(mps(4));
   first.hardware.written_down = nullptr;
   const PreflightCache::Answer kept = cache.check(first);  // Held, as by a node.
-  EXPECT_NE(message("b").find(" to b and label the other nodes"), std::string::npos) << message("b");
-  EXPECT_NE(message("a").find(" to a and label the other nodes"), std::string::npos) << message("a");
+  EXPECT_NE(message("b").find(" make b the default key "), std::string::npos) << message("b");
+  EXPECT_NE(message("a").find(" make a the default key "), std::string::npos) << message("a");
+}
+
+// Regression: the advice named the operator's own key, which it deletes when no policy has it, as the default key of
+// all nodes: typed as printed, it left them without GPUs.
+TEST(Chain, MpsByLabelProposesNoGeneratedKeyAndNamesWhatAnotherDefaultDoes) {
+  constexpr std::string_view kOfAll = "all nodes without a label nvidia.com/device-plugin.config would then run it";
+  Workshop workshop("v0.20.0");
+  const auto message = [&](const std::string& key, bool left) {
+    gso::Setup setup = workshop.by_label(key).setup(mps(4));
+    setup.label_left = left;
+    for (const Diagnostic& d : run_preflight(setup)) {
+      if (d.code == "MPSByLabelUnsupported") return d.message;
+    }
+    return std::string();
+  };
+  const std::string own = message("mps-4", false);
+  EXPECT_NE(own.find(kOfAll), std::string::npos) << own;
+  EXPECT_NE(own.find(": set fixes.mpsSignal of the operator's chart"), std::string::npos) << own;
+  const std::string generated = message("gso-fresh-863976a492", false);
+  EXPECT_EQ(generated.find("gso-"), std::string::npos) << generated;
+  EXPECT_NE(generated.find("set fixes.mpsSignal of the operator's chart"), std::string::npos) << generated;
+  EXPECT_NE(generated.find("a key of your own of ConfigMap gpu-operator/mps-config"), std::string::npos) << generated;
+  EXPECT_NE(generated.find("name that by configMapKey"), std::string::npos) << generated;
+  EXPECT_NE(generated.find(kOfAll), std::string::npos) << generated;
+  const std::string left = message("gso-fresh-863976a492", true);
+  EXPECT_TRUE(left.ends_with("Remove the label")) << left;
+  EXPECT_EQ(left.find("default"), std::string::npos) << left;
 }
 
 TEST(PreflightCache, AlikeSetupsShareAnAnswerAndADifferenceInAnythingThatIsReadMakesAnother) {
@@ -304,7 +331,7 @@ TEST(PreflightCache, AlikeSetupsShareAnAnswerAndADifferenceInAnythingThatIsReadM
   const gso::Setup setup = workshop.setup(mps(4));
   const PreflightCache::Answer answer = cache.check(setup);
   EXPECT_EQ(cache.check(workshop.setup(mps(4))), answer);
-  std::vector<gso::Setup> others(7, setup);
+  std::vector<gso::Setup> others(8, setup);
   others[0].profile = workshop.profiles.compile(mps(8));
   others[1].hardware.compute_major = 7;
   others[2].hardware.mig_enabled = true;
@@ -312,6 +339,7 @@ TEST(PreflightCache, AlikeSetupsShareAnAnswerAndADifferenceInAnythingThatIsReadM
   others[4].autoscaler = "Karpenter";
   others[5].mps_capable = "true";
   others[6].nfd_serves = true;
+  others[7].label_left = true;
   std::set<PreflightCache::Answer> answers{answer};
   for (const gso::Setup& other : others) EXPECT_TRUE(answers.insert(cache.check(other)).second);
 }
