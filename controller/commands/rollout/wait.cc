@@ -12,6 +12,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/rollout_view.h"
 
@@ -33,7 +34,9 @@ std::string with_reason(const RolloutFacts& facts) {
 // Nodes by what they mean for the wait.
 struct Nodes {
   std::set<std::string> moving, failed, blocked, held;
-  std::string holder;             // Who holds the first of `held`, for people.
+  std::set<std::string> drifting;    // Have loaded their target, and do not show it: the operator repairs them.
+  std::set<std::string> left_alone;  // The same, and the operator repairs them only on request.
+  std::string holder;                // Who holds the first of `held`, for people.
   bool held_for_a_while = false;  // One of `held` is in something that ends by itself: a driver upgrade, a MIG change.
   std::string invalid;            // The first node without a valid profile, with the reason.
   std::int64_t total = 0;
@@ -46,6 +49,19 @@ std::string holder_text(const World& world, const std::string& name, const NodeA
 
 bool ends_by_itself(std::string_view holder) {
   return holder == kDriverUpgrade || holder == kMigChange || holder == kStandaloneMpsChange;
+}
+
+void add_held(const World& world, const std::string& name, const NodeAssessment& a, Nodes& out) {
+  if (out.held.empty()) out.holder = holder_text(world, name, a);
+  out.held_for_a_while = out.held_for_a_while || ends_by_itself(a.holder);
+  out.held.insert(name);
+}
+
+// A node that has loaded its target.
+void add_loaded(const World& world, const std::string& name, const NodeAssessment& a, Nodes& out) {
+  if (!drifts(a)) return;
+  if (!a.holder.empty()) return add_held(world, name, a, out);
+  (baseline_excuse(a).empty() ? out.drifting : out.left_alone).insert(name);
 }
 
 // `fits`: of an assessment.
@@ -74,12 +90,12 @@ Nodes nodes_of(const World& world, const FleetIndex& index, Fits fits) {
           out.invalid = fmt::format("node {}: {}", name, a.message);
         break;
       case Phase::held:
-        if (out.held.empty()) out.holder = holder_text(world, name, a);
-        out.held_for_a_while = out.held_for_a_while || ends_by_itself(a.holder);
-        out.held.insert(name);
+        add_held(world, name, a, out);
+        break;
+      case Phase::up_to_date:
+        add_loaded(world, name, a, out);
         break;
       case Phase::unmanaged:
-      case Phase::up_to_date:
         break;
     }
   }
@@ -90,15 +106,27 @@ std::string listed(const std::set<std::string>& nodes) {
   return first_names({nodes.begin(), nodes.end()});
 }
 
+std::size_t count_not_up_to_date(const Nodes& nodes) {
+  return nodes.moving.size() + nodes.failed.size() + nodes.blocked.size() + nodes.drifting.size();
+}
+
 // "4 of 12 nodes are not up to date: a01, a02, a03; failed: a04"
 std::string not_up_to_date(const Nodes& nodes) {
   std::vector<std::string> parts;
   if (!nodes.moving.empty()) parts.push_back(listed(nodes.moving));
   if (!nodes.failed.empty()) parts.push_back("failed: " + listed(nodes.failed));
   if (!nodes.blocked.empty()) parts.push_back("blocked: " + listed(nodes.blocked));
-  return fmt::format("{} of {} nodes are not up to date: {}",
-                     nodes.moving.size() + nodes.failed.size() + nodes.blocked.size(), nodes.total,
+  if (!nodes.drifting.empty()) parts.push_back("drifting: " + listed(nodes.drifting));
+  return fmt::format("{} of {} nodes are not up to date: {}", count_not_up_to_date(nodes), nodes.total,
                      fmt::join(parts, "; "));
+}
+
+// "; a01 drifts, and the operator repairs that only on request": nobody waits for such nodes.
+std::string left_alone_text(const Nodes& nodes) {
+  return nodes.left_alone.empty()
+             ? std::string()
+             : fmt::format("; {} {}, and the operator repairs that only on request", listed(nodes.left_alone),
+                           nodes.left_alone.size() == 1 ? "drifts" : "drift");
 }
 
 // "10 of 11 nodes are up to date; t4-01 is held (annotation gpusharing.dev/hold is set)"
@@ -108,7 +136,9 @@ std::string all_done(const Nodes& nodes) {
                                ? std::string()
                                : fmt::format("; {} {} held ({}{})", listed(nodes.held), one ? "is" : "are",
                                              one ? "" : *nodes.held.begin() + ": ", nodes.holder);
-  return fmt::format("{} of {} nodes are up to date{}", nodes.total - std::ssize(nodes.held), nodes.total, held);
+  return fmt::format("{} of {} nodes are up to date{}{}",
+                     nodes.total - std::ssize(nodes.held) - std::ssize(nodes.left_alone), nodes.total, held,
+                     left_alone_text(nodes));
 }
 
 Nodes nodes_of_rollout(const World& world, const FleetIndex& index, const SharingRollout& rollout) {
@@ -121,7 +151,7 @@ bool waits_for_holders_alone(const FleetIndex& index, const SharingRollout& roll
   const auto& rollouts = index.impl().profile_rollouts;
   const auto present = rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
   return present != rollouts.end() && target_of(present->second) == rollout.to_revision && !nodes.held.empty() &&
-         !nodes.held_for_a_while && nodes.moving.empty() && nodes.failed.empty() && nodes.blocked.empty();
+         !nodes.held_for_a_while && count_not_up_to_date(nodes) == 0;
 }
 
 // What stops the rollout until a person acts; empty: nothing, or a retry of it is requested.
@@ -131,18 +161,33 @@ std::string stop_text(ReadingPass& pass, const RolloutFacts& facts) {
   return failures.empty() ? std::string() : fmt::format("{}; {}: {}", with_reason(facts), kMaxFailures, failures);
 }
 
+// Since it was Completed, its nodes can drift, and be in the change that repairs that.
+WaitState state_of_completed(const World& world, const FleetIndex& index, const SharingRollout& rollout) {
+  const std::string completed = fmt::format("rollout {} is Completed", rollout.meta.name);
+  const auto& rollouts = index.impl().profile_rollouts;
+  const auto present = rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
+  if (present == rollouts.end() || target_of(present->second) != rollout.to_revision) return {Is::complete, completed};
+  Nodes nodes = nodes_of_rollout(world, index, rollout);
+  // Others wait for a change of their own, and not for the end of this rollout.
+  std::erase_if(nodes.moving, [&](const std::string& name) { return !index.assessment(name)->in_change(); });
+  if (nodes.drifting.empty() && nodes.moving.empty()) return {Is::complete, completed + left_alone_text(nodes)};
+  nodes.failed.clear();
+  nodes.blocked.clear();
+  return {Is::waiting, fmt::format("{}; now {}", completed, not_up_to_date(nodes))};
+}
+
 WaitState state_of_rollout(ReadingPass& pass, const FleetIndex& index, const std::string& name) {
   const World& world = pass.world();
   const SharingRollout* rollout = world.rollouts.find(name);
   if (rollout == nullptr) return {Is::stopped, fmt::format("rollout {} does not exist any more", name)};
   const RolloutFacts facts = facts_of(*rollout);
-  if (facts.phase == "Completed") return {Is::complete, fmt::format("rollout {} is Completed", name)};
+  if (facts.phase == "Completed") return state_of_completed(world, index, *rollout);
   if (facts.finished()) return {Is::stopped, with_reason(facts)};
   if (std::string stop = stop_text(pass, facts); !stop.empty()) return {Is::stopped, std::move(stop)};
   const Nodes nodes = nodes_of_rollout(world, index, *rollout);
   if (waits_for_holders_alone(index, *rollout, nodes))
     return {Is::complete, fmt::format("rollout {}: {}", name, all_done(nodes))};
-  const bool settled = nodes.moving.empty() && nodes.failed.empty() && nodes.blocked.empty();
+  const bool settled = count_not_up_to_date(nodes) == 0;
   return {Is::waiting, with_reason(facts) + (settled ? "" : "; " + not_up_to_date(nodes))};
 }
 
@@ -198,6 +243,7 @@ WaitState wait_state(ReadingPass& pass, const FleetIndex& index, const std::stri
   if (!unfinished.empty()) return {Is::waiting, rollouts};
   if (!nodes.failed.empty()) return {Is::stopped, fmt::format("failed: {}", listed(nodes.failed))};
   if (!nodes.blocked.empty()) return {Is::stopped, fmt::format("blocked: {}", listed(nodes.blocked))};
+  if (!nodes.drifting.empty()) return {Is::waiting, not_up_to_date(nodes)};
   return {Is::complete, all_done(nodes)};
 }
 

@@ -15,7 +15,8 @@ namespace gso {
 struct WaitState {
   enum class Is {
     waiting,
-    complete,  // Every node that is meant runs its target, or is held by somebody.
+    complete,  // Every node that is meant shows its target, or is held by somebody, or drifted before the operator
+               // came.
     stopped,   // The revision failed, or a person ended its rollout: nothing continues by itself.
   } is = Is::waiting;
   std::string why;  // One line.

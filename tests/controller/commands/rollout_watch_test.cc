@@ -60,6 +60,16 @@ class RolloutWatch : public RolloutCommand {
           Json{{"status", {{"phase", phase}, {"conditions", Json::array({condition})}}}}.dump());
     sim.clock.run_for(2s);
   }
+  // The plugin's pod on gpu-1 is Ready.
+  void serve_gpu_1() {
+    (void)plugin_pod();
+    merge("/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
+          R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[
+              {"name":"nvidia-device-plugin","ready":true,"restartCount":0,"image":"i","imageID":"i","state":{"running":
+              {"startedAt":")" +
+              k8s::format_time(sim.clock.now()) + R"("}}}]}})");
+    sim.clock.run_for(2s);
+  }
   int result() {
     EXPECT_TRUE(sim.clock.run_until([&] { return *ended; }, 1min));
     return code.value_or(-1);
@@ -169,9 +179,44 @@ TEST_F(RolloutWatch, DoesNotEndInTheSettleWindow) {
 
 TEST_F(RolloutWatch, ACompleteFleetEndsItAtOnce) {
   record_gpu_1(target());
+  serve_gpu_1();
   wait_for("policy/default");
   EXPECT_EQ(result(), 0) << out.str();
   EXPECT_THAT(out.str(), HasSubstr("1 of 1 nodes are up to date\n"));
+}
+
+// Regression: a pipeline went on over a node that did not show what its rollout had made of it.
+TEST_F(RolloutWatch, WaitsForTheRepairOfANodeThatDriftsAlsoAfterItsRollout) {
+  record_gpu_1(target());  // And no pod of the plugin runs on it.
+  rollout("r", "Completed", target(), "any", "version: v1\n", "default", "Completed");
+  options.timeout = 1min;
+  for (const auto& [name, begins] :
+       {std::pair{"", ""}, {"policy/default", ""}, {"r", "rollout r is Completed; now "}}) {
+    err.str("");
+    wait_for(name);
+    EXPECT_FALSE(*ended) << out.str();
+    sim.clock.run_for(2min);
+    EXPECT_EQ(result(), 3) << name;
+    EXPECT_THAT(err.str(),
+                HasSubstr(std::string(": ") + begins + "1 of 1 nodes are not up to date: drifting: gpu-1\n"));
+  }
+  serve_gpu_1();
+  wait_for("r");
+  EXPECT_EQ(result(), 0);
+  EXPECT_THAT(out.str(), testing::EndsWith("rollout r is Completed\n"));
+}
+
+TEST_F(RolloutWatch, DriftFromBeforeTheOperatorIsNamedAndNotWaitedFor) {
+  FleetRecord kept = record_with_gpu_1(target());
+  const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
+  MachineRecord gpu_1 = *kept.machines.find(machine_id(uid));
+  gpu_1.drift = true;
+  kept.machines.set(machine_id(uid), gpu_1);
+  record(print_head({kept}));
+  wait_for();
+  EXPECT_EQ(result(), 0) << out.str();
+  EXPECT_THAT(out.str(), HasSubstr("0 of 1 nodes are up to date; gpu-1 drifts, and the operator repairs that only on "
+                                   "request\n"));
 }
 
 // Whoever holds a node decides when it is changed: a pipeline does not wait for them.
