@@ -31,6 +31,7 @@
 #include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 
@@ -239,12 +240,17 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   if (const std::string note = state_note(node->shown.state, assumed, view.operator_lease); !note.empty())
     node->notes.emplace(node->notes.begin(), note);
   if (assumed) node->notes.push_back(assumed_baseline_text(view.operator_lease));
-  if ((assumed || view.no_operator) && needs_operator(node->next))
+  const NodeAssessment* a = index.assessment(node->node);
+  const bool in_change = a != nullptr && a->in_change();
+  const bool lifts_hold = in_change && a->is_held() && node->shown.state == kHeld;
+  if ((assumed || view.no_operator) && (needs_operator(node->next) || lifts_hold))
     node->next = behind_an_operator(view, !assumed, node->next);
   print(*node, view, question.form, out);
   const bool wrong =
       std::ranges::any_of(node->findings, [](const Finding& f) { return f.severity == Severity::error; });
-  if (wrong || node->shown.state == "Failed" || node->shown.state.starts_with("Blocked")) return 1;
+  // Nobody ends the change, and no pod gets the node's GPUs before its end.
+  const bool left_mid_change = in_change && view.no_operator && (view.no_operator->was_running || !assumed);
+  if (wrong || left_mid_change || node->shown.state == "Failed" || node->shown.state.starts_with("Blocked")) return 1;
   const bool unread = node->shown.state == kUnknown || !unread_decisions(view.world, question.settings).empty();
   return unread ? 2 : 0;
 }
@@ -418,8 +424,9 @@ Command make_explain_command() {
     add_connection(app, settings);
     app.footer(
         "Reads only; the operator need not be installed. Exit status: 0 no problem found; 1 the node is Failed or\n"
-        "Blocked or has an error, or the pod cannot run; 2 the object does not exist, or the cluster or the ConfigMap\n"
-        "of the node's device plugin cannot be read. With `pod NAME`, --namespace is the pod's namespace.");
+        "Blocked or has an error, no operator runs that ends its change, or the pod cannot run; 2 the object does not\n"
+        "exist, or the cluster or the ConfigMap of the node's device plugin cannot be read. With `pod NAME`,\n"
+        "--namespace is the pod's namespace.");
   };
   const auto check = [explain](const Options& options) -> k8s::Result<void> {
     if (names_a_pod_alone(explain->what)) explain->pod_namespace = options.namespace_;

@@ -34,8 +34,8 @@ struct ExplainTarget {
 // `pod NAME`: --namespace is the pod's then, as with kubectl, not the operator's.
 [[nodiscard]] bool names_a_pod_alone(const std::vector<std::string>& what);
 
-// Exit status: 0 nothing is wrong, 1 the node is Failed or Blocked or has an error, or the pod cannot run; 2 there is
-// no such object, or the cluster cannot be read.
+// Exit status: 0 nothing is wrong, 1 the node is Failed or Blocked or has an error, no operator runs that ends its
+// change, or the pod cannot run; 2 there is no such object, or the cluster cannot be read.
 [[nodiscard]] int run_explain(const ExplainOptions& explain, const Options& options, std::istream& in,
                               std::ostream& out, std::ostream& err);
 

@@ -101,11 +101,15 @@ bool is_in_change_of_operator(const Node& node, const NodeAssessment* a) {
 // as that is known.
 Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessment* a, bool operator_runs) {
   const bool observes = pass.settings().rollouts == PolicyMode::observe;
-  if (operator_runs && !observes && a != nullptr && a->is_held())
+  const std::string_view in_enforce = observes ? " with a max-mode other than Observe" : "";
+  if (a != nullptr && a->is_held()) {
+    const bool continues = operator_runs && !observes;
     return {Severity::warning, node_ref(node.meta.name), std::string(kHeldMidChange),
-            fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until whoever set that removes it: "
-                        "`{}`",
-                        describe_holder(a->holder, node), lift_hold_command(node))};
+            fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until {}whoever set that removes "
+                        "it: `{}`",
+                        describe_holder(a->holder, node),
+                        continues ? "" : fmt::format("{}{} and ", kOperatorRuns, in_enforce), lift_hold_command(node))};
+  }
   if (operator_runs && !observes) {
     // A refused eviction is a finding of its own.
     const bool refused = refusal_of(pass.world(), node.meta.name).has_value();
@@ -115,10 +119,10 @@ Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessme
                         pods.empty() ? "" : fmt::format(" ({})", pods))};
   }
   const bool cordoned = node.unschedulable && is_cordoned_by_operator(node);
-  return {Severity::warning, node_ref(node.meta.name), std::string(kLeftMidChange),
-          fmt::format("left mid-change by the operator: {} an operator runs{}",
-                      cordoned ? "the node stays cordoned until" : "the change continues once",
-                      observes ? " with a max-mode other than Observe" : "")};
+  return {
+      Severity::warning, node_ref(node.meta.name), std::string(kLeftMidChange),
+      fmt::format("left mid-change by the operator: {} {}{}",
+                  cordoned ? "the node stays cordoned until" : "the change continues once", kOperatorRuns, in_enforce)};
 }
 
 // `hami`: the device plugins of HAMi.

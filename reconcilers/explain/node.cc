@@ -417,7 +417,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   out.next = next_step(snapshot.world, index.impl(), snapshot.settings, *node, a, out.shown.state);
   add_choices(pass, *node, a, out);
   out.next = command_here(snapshot.world, std::move(out.next));
-  if (out.shown.state == kHeld) out.remedy = hold_remedy(*node);
+  if (out.shown.state == kHeld && a != nullptr) out.remedy = hold_remedy(*node, *a);
   return out;
 }
 

@@ -342,7 +342,10 @@ std::string hold_text(const Node& node) {
                      shown_value(marks.get(kHoldAnnotation).value_or("")), lift_hold_command(node));
 }
 
-std::string hold_remedy(const Node& node) {
+std::string hold_remedy(const Node& node, const NodeAssessment& a) {
+  if (a.in_change())
+    return "the change of the node waits for the end of the hold, and no new pod gets its GPUs before: whoever set the "
+           "hold removes it";
   return "no action needed: whoever set the hold removes it when the operator is allowed to change the node: " +
          lift_hold_command(node);
 }
@@ -377,7 +380,8 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
   // A hold is lifted last: the obstacle remains without it.
   const std::string_view shown = shown_reason(*a);
   const std::string_view reason = shown.empty() && a->is_held() ? a->holder : shown;
-  if (reason == kHeld) return {};  // Whoever set the hold decides when it ends: hold_remedy().
+  // Whoever set the hold decides when it ends: hold_remedy(). Mid-change the node serves nobody until then.
+  if (reason == kHeld) return a->in_change() ? lift_hold_command(node) : std::string();
   if (std::string command = obstacle_command(world, index, settings, node, *a, reason); !command.empty())
     return command;
   const bool adoptable = state == kPreexistingDrift || state == kUnproven;

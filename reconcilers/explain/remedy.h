@@ -61,8 +61,9 @@ struct ServingObstacle {
 // "gpu-1 by annotation gpusharing.dev/hold=kernel-debug: whoever set it can lift it with kubectl annotate node …": who
 // set it meant it, so the command is for nobody else. Empty: it has none.
 [[nodiscard]] std::string hold_text(const Node& node);
-// Why the hold of the node stays, and the command of whoever set it: it is no step for anyone else.
-[[nodiscard]] std::string hold_remedy(const Node& node);
+// Why the hold of the node stays, and the command of whoever set it: it is no step for anyone else, unless the node is
+// mid-change, where its GPUs cannot be used before the hold ends.
+[[nodiscard]] std::string hold_remedy(const Node& node, const NodeAssessment& assessment);
 
 // Its plugin finds no default key: the setting that holds it is wrong, and not the ConfigMap.
 [[nodiscard]] bool misses_default(const NodeAssessment& assessment);

@@ -154,12 +154,34 @@ std::set<std::string> nodes_with(const std::vector<Finding>& findings, std::stri
 // left in mode Observe is left mid-change: once is enough.
 void drop_second_reports(std::vector<Finding>& findings) {
   const std::set<std::string> failed = nodes_with(findings, kVerificationFailed);
-  const std::set<std::string> left = nodes_with(findings, kLeftMidChange);
+  std::set<std::string> left = nodes_with(findings, kLeftMidChange);
+  for (const Finding& finding : findings) {
+    if (finding.reason == kHeldMidChange && finding.message.contains(kOperatorRuns)) left.insert(finding.object.name);
+  }
   std::erase_if(findings, [&](const Finding& finding) {
     if (!is_about_node(finding)) return false;
     const bool of_failure = finding.reason == kCordoned && finding.message.starts_with(kCordonOfFailure);
     return (of_failure && failed.contains(finding.object.name)) ||
            (finding.reason == kObserve && left.contains(finding.object.name));
+  });
+}
+
+// A rollout that starts no node because a person holds one in its change: that node's finding has the command, and says
+// who waits for it.
+void join_held_changes(std::vector<Finding>& findings) {
+  std::set<std::string> joined;  // Messages of the rollouts.
+  for (Finding& held : findings) {
+    if (held.reason != kHeldMidChange) continue;
+    const std::string because = fmt::format("): {}: ", held.object.name);
+    const auto rollout = std::ranges::find_if(findings, [&](const Finding& finding) {
+      return finding.reason == kHeld && !is_about_node(finding) && finding.message.contains(because);
+    });
+    if (rollout == findings.end()) continue;
+    held.message += fmt::format(". Until then {}", rollout->message.substr(0, rollout->message.find(because) + 1));
+    joined.insert(rollout->message);
+  }
+  std::erase_if(findings, [&](const Finding& finding) {
+    return finding.reason == kHeld && !is_about_node(finding) && joined.contains(finding.message);
   });
 }
 
@@ -207,6 +229,7 @@ void keep_root_causes(const World& world, const FleetIndex& index, std::vector<F
   drop_explained_outages(index, findings);
   drop_drift_of_outages(findings);
   drop_second_reports(findings);
+  join_held_changes(findings);
   refer_to_invalid_keys(findings);
 }
 

@@ -1,6 +1,6 @@
 """The command that `explain` and `audit` propose next: it must work in the cluster at hand."""
 from cluster.program import ask
-from scenario import Cluster, expect, expect_that, mps, scenario, ts
+from scenario import Cluster, expect, expect_that, fleet, mps, scenario, ts
 
 
 def next_step(c, node):
@@ -78,3 +78,29 @@ def a_node_that_is_not_ready_is_one_problem():
     c.wait("1h")
     about = [p["reason"] for p in c.audited_problems() if any(o["name"] == "n02" for o in p["objects"]) and p["severity"] != "info"]
     expect("problems of the node", about, ["NodeNotReady"])
+
+
+@scenario
+def a_hold_in_the_middle_of_a_change_is_lifted_next_and_an_operator_comes_first():
+    """A person holds a node in its change: `explain` names the command that lifts the hold; with a dead operator, the operator comes first and the exit status is 1."""
+    c = fleet(1, mps(4))
+    c.edit(any=mps(8))
+    for _ in range(40):
+        if c.in_progress():
+            break
+        c.after("10s")
+    expect("in a change", c.in_progress(), ["n01"])
+    c.annotate("Node", "n01", "gpusharing.dev/hold", "true")
+    expect("next", next_step(c, "n01"), "kubectl annotate node n01 gpusharing.dev/hold-")
+    leases = [{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": ns, "name": name},
+               "spec": {"holderIdentity": "h", "leaseDurationSeconds": 15, "renewTime": renewed}}
+              for ns, name, renewed in (("gpu-sharing-operator", "gpu-sharing-operator", "2026-01-01T00:00:00.000000Z"),
+                                        ("kube-node-lease", "n01", "2026-01-01T02:00:00.000000Z"))]
+    objects = c.manifests()
+    objects["items"] += leases
+    done = ask(["explain", "n01", "-f", "-"], objects)
+    expect("exit status", done.returncode, 1)
+    step = [line for line in done.stdout.splitlines() if line.startswith("next: ")][0]
+    expect("next", step, "next: kubectl get pods --namespace gpu-sharing-operator  # no operator runs; once one does: "
+                         "kubectl annotate node n01 gpusharing.dev/hold-")
+    expect_that("no action needed: whoever" not in done.stdout, "no word that nothing is needed", done.stdout)

@@ -224,6 +224,31 @@ def an_audit_warns_that_held_nodes_do_not_run_their_profile():
     expect_texts(message, "3 of 6 nodes wait for it (n04, n05, n06)", "gpusharing.dev/hold is set")
 
 
+def held_canary():
+    """Four nodes under a new profile, and a person holds n01 in its change: its GPUs serve nobody, and the others wait."""
+    c = fleet(4, mps(4))
+    c.edit(any=mps(8))
+    for _ in range(40):
+        if c.in_progress():
+            break
+        c.after("10s")
+    expect("in a change", c.in_progress(), ["n01"])
+    c.annotate("Node", "n01", "gpusharing.dev/hold", "true")
+    c.after("2m")
+    return c
+
+
+@scenario
+def an_audit_of_a_held_canary_is_one_warning_with_the_command():
+    """A person holds the canary in its change: `audit` warns once, with the command that lifts the hold and the nodes that wait."""
+    c = held_canary()
+    _, found = c.audit()
+    warnings = [f for f in found if f["severity"] == "warning"]
+    expect("warnings", [f["reason"] for f in warnings], ["HeldMidChange"])
+    expect_texts(warnings[0]["message"], "`kubectl annotate node n01 gpusharing.dev/hold-`. Until then the rollout of key any ",
+                 "starts no node, and 3 of 4 nodes wait for it (n02, n03, n04)")
+
+
 @scenario
 def an_audit_says_for_information_that_nodes_wait_for_an_approval_or_a_window():
     """An edit waits for an approval, or for a window in years: `audit` says so, and neither is a warning."""

@@ -87,7 +87,20 @@ TEST(AuditOfChange, ANodeThatAPersonHoldsInItsChangeIsAWarning) {
   for (int i = 0; i < 15; ++i) (void)fleet.tick();
   fleet.annotate("a01", kHoldAnnotation, "true");
   EXPECT_THAT(losses(fleet, true), ElementsAre("warning HeldMidChange 2"));
-  EXPECT_THAT(losses(fleet, false), ElementsAre("warning LeftMidChange 2"));
+  EXPECT_THAT(losses(fleet, false), ElementsAre("warning HeldMidChange 2")) << "an operator alone would not end it";
+  const auto message = [&](bool operator_runs) {
+    fleet.index.refresh(fleet.world, fleet.settings);
+    std::string out;
+    for (const AuditProblem& problem :
+         audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index, operator_runs)
+             .problems) {
+      if (problem.reason == kHeldMidChange) out = problem.message;
+    }
+    return out;
+  };
+  constexpr const char* kLifts = "whoever set that removes it: `kubectl annotate node a01 gpusharing.dev/hold-`";
+  EXPECT_THAT(message(true), HasSubstr(std::string("gets its GPUs until ") + kLifts));
+  EXPECT_THAT(message(false), HasSubstr(std::string("gets its GPUs until an operator runs and ") + kLifts));
 }
 
 // The operator's cordon of a failed node is part of its failure.
