@@ -115,11 +115,9 @@ class Finder {
 
   [[nodiscard]] static std::string full_room(const std::vector<std::string>& draining, std::int64_t most,
                                              const std::string& whose) {
-    return fmt::format(
-        "pods use these nodes: they start when their own pods end, or those of {}{}; {} lets {} wait for {} pods at a "
-        "time",
-        draining.size() == 1 ? "" : "one of ", first_names(draining), whose, counted(most, "node"),
-        most == 1 ? "its" : "their");
+    return fmt::format("{}they start when their own pods end, or those of {}{}; {} lets {} wait for {} pods at a time",
+                       kPodsUse, draining.size() == 1 ? "" : "one of ", first_names(draining), whose,
+                       counted(most, "node"), most == 1 ? "its" : "their");
   }
 
   // One text per group, unless all groups wait for the same.

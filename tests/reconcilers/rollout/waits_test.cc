@@ -230,6 +230,24 @@ TEST_F(Waits, HalfOfTheSlotsWaitForWorkloadsAndABusyNodeNamesWhoDoes) {
       "wait for its pods at a time");
 }
 
+// Another group of the rollout has a node that waits for something else.
+TEST_F(Waits, ABusyNodeNamesWhoWaitsForPodsBesideAnotherGroupToo) {
+  FleetModel& fleet = start("maxUnavailable: 2, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}", "mps-4", 2);
+  NodeSpec other;
+  other.name = "t01";
+  other.product = "NVIDIA-T4";
+  fleet.add_node(other);
+  ASSERT_TRUE(fleet.settle());
+  fleet.annotate("t01", kHoldAnnotation, "true");
+  for (const char* node : {"a01", "a02"}) fleet.use(node, std::string("job-") + node, "nvidia.com/gpu", 1);
+  fleet.edit("any", "mps-8");
+  tick(20);
+  EXPECT_EQ(
+      shown("a02"),
+      "Pending: pods use these nodes: they start when their own pods end, or those of a01; policy default lets 1 node "
+      "wait for its pods at a time");
+}
+
 TEST_F(Waits, ASoakAfterAnAbortAndAStartIsNamedThoughNoSharingRolloutIsThere) {
   const std::string spec = "maxUnavailable: 1, canary: {nodesPerGroup: 1, soak: 1h}";
   FleetModel& fleet = start(spec);
