@@ -19,7 +19,8 @@ std::string spec_command(const World& world, std::string_view reason, const Shar
                          const PlannerSettings& settings) {
   if (reason == reason_of(Gate::outside_window)) {
     return fmt::format(
-        "kubectl edit sharingpolicies {}  # spec.rollout.maintenanceWindows, to start nodes sooner; otherwise wait",
+        "kubectl edit sharingpolicies.gpusharing.dev {}  # spec.rollout.maintenanceWindows, to start nodes sooner; "
+        "otherwise wait",
         policy.meta.name);
   }
   if (reason != reason_of(Gate::observe)) return {};

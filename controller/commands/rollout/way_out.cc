@@ -79,25 +79,36 @@ std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts
   return resume.empty() ? std::vector<std::string>() : std::vector{with_revision(rollout, resume)};
 }
 
-// Raises each budget that has no slot left, for whoever decides that: the operator's message names the setting in
-// parentheses (rollout/budgets.h). Raising one of them alone changes nothing.
-std::vector<std::string> raise_budgets(const ReadingPass& pass, std::string_view message, std::string_view policy) {
-  std::vector<std::string> out;
+using Names = std::vector<std::string>;
+
+// Raises the budgets that have no slot left, for whoever decides that: the operator's message names each setting in
+// parentheses (rollout/budgets.h). One line for all of them, because raising one of several alone changes nothing.
+Names raise_budgets(const ReadingPass& pass, std::string_view message, std::string_view policy) {
   constexpr std::pair<std::string_view, std::string_view> kSettings[] = {
       {"maxUnavailable", "max-unavailable"}, {"maxUnavailablePerGroup", "max-unavailable-per-group"}};
+  Names fields;
+  Names values;
   for (const auto& [field, value] : kSettings) {
     if (!message.contains(fmt::format("({})", field))) continue;
-    // The operator reads the value when it creates that policy, and never again.
-    const std::string chart =
-        policy == kDefaultPolicy ? fmt::format("; the chart value config.{} is for a new cluster only", value) : "";
-    out.push_back(fmt::format("kubectl edit sharingpolicies {}  # to raise spec.rollout.{}{}", policy, field, chart));
+    fields.push_back(fmt::format("spec.rollout.{}", field));
+    values.push_back(fmt::format("config.{}", value));
   }
-  if (message.contains("(--cluster-max-unavailable)"))
-    out.push_back(upgrade_chart_command(pass.world(), pass.settings(), "and a higher config.cluster-max-unavailable"));
-  return out;
+  constexpr std::string_view kOfCluster = "config.cluster-max-unavailable";
+  const bool cluster = message.contains("(--cluster-max-unavailable)");
+  if (fields.empty())
+    return cluster
+               ? Names{upgrade_chart_command(pass.world(), pass.settings(), fmt::format("and a higher {}", kOfCluster))}
+               : Names();
+  std::string out =
+      fmt::format("kubectl edit sharingpolicies.gpusharing.dev {}  # to raise {}", policy, fmt::join(fields, " and "));
+  // The operator reads those values when it creates that policy, and never again.
+  if (policy == kDefaultPolicy)
+    out += fmt::format("; the chart value{} {} {} for a new cluster only", values.size() == 1 ? "" : "s",
+                       fmt::join(values, " and "), values.size() == 1 ? "is" : "are");
+  if (cluster) out += fmt::format("; raise the chart value {} with helm upgrade as well", kOfCluster);
+  if (fields.size() + (cluster ? 1 : 0) > 1) out += ": all of these budgets are full, and one alone frees no slot";
+  return {std::move(out)};
 }
-
-using Names = std::vector<std::string>;
 
 // How the operator's messages about full budgets begin (rollout/budgets.h).
 constexpr std::string_view kNoSlot = "no slot is free: ";
@@ -167,18 +178,23 @@ Names of_holders_out_of_service(const ReadingPass& pass, const Names& holders) {
   return out;
 }
 
+// The ways out of full budgets: what returns the nodes that hold the slots to service comes before anything else, and
+// to raise the budgets is the last one.
+struct FullBudgets {
+  Names holders;
+  Names raises;
+};
+
 // No node of the rollout is in progress: those that hold the slots are out of service for another cause, or in a change
-// of another rollout. To return the first to service is the first way out, to raise the budget the second.
-Names of_exhausted_budgets(const ReadingPass& pass, const Names& holders, std::string_view message,
-                           std::string_view policy) {
+// of another rollout.
+FullBudgets of_exhausted_budgets(const ReadingPass& pass, const Names& holders, std::string_view message,
+                                 std::string_view policy) {
   const auto changes = [&](const std::string& name) {
     return slot_hold(pass.world(), pass.index(), name) == SlotHold::in_change;
   };
   // All are in a change: the rollout continues by itself.
   if (!holders.empty() && std::ranges::all_of(holders, changes)) return {};
-  Names out = of_holders_out_of_service(pass, holders);
-  std::ranges::move(raise_budgets(pass, message, policy), std::back_inserter(out));
-  return out;
+  return {of_holders_out_of_service(pass, holders), raise_budgets(pass, message, policy)};
 }
 
 // The policies of other rollouts whose nodes hold the slots.
@@ -201,17 +217,15 @@ Names of_other_holders(const ReadingPass& pass, const Names& holders, std::strin
 
 // Not while a node of the rollout makes progress: a wave that uses its budget is no trouble. A node that waits for its
 // workloads, or for its kubelet, can keep its slot for long; so can the nodes of another rollout.
-std::vector<std::string> of_full_budgets(const ReadingPass& pass, const RolloutFacts& facts,
-                                         const std::vector<NodeStep>& steps) {
+FullBudgets of_full_budgets(const ReadingPass& pass, const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
   const std::string& policy = facts.rollout->policy;
   const Names holders = holders_for(pass, facts);
   if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(pass, holders, facts.message, policy);
   const auto makes_progress = [](const NodeStep& step) { return step.phase != Phase::draining && step.ready; };
   if (std::ranges::any_of(steps, makes_progress)) return {};
-  Names out = of_holders_out_of_service(pass, holders);
-  std::ranges::move(of_other_holders(pass, holders, policy), std::back_inserter(out));
-  if (steps.empty() && out.empty()) return out;
-  std::ranges::move(raise_budgets(pass, facts.message, policy), std::back_inserter(out));
+  FullBudgets out{of_holders_out_of_service(pass, holders), {}};
+  std::ranges::move(of_other_holders(pass, holders, policy), std::back_inserter(out.holders));
+  if (!steps.empty() || !out.holders.empty()) out.raises = raise_budgets(pass, facts.message, policy);
   return out;
 }
 
@@ -333,8 +347,10 @@ class NodeCommands {
       const bool named = command.nodes.size() == 1 &&
                          (command.text.ends_with(first) || command.text.contains(fmt::format(" node {} ", first)) ||
                           command.text.contains(fmt::format("spec.nodeName={} ", first)));
-      const std::string_view mark = command.text.contains("  # ") ? "; " : "  # ";
-      const std::string comment = named ? std::string() : fmt::format("{}{}", mark, first_names(command.nodes));
+      const std::string names = first_names(command.nodes);
+      const std::string comment = named                           ? std::string()
+                                  : command.text.contains("  # ") ? fmt::format(" ({})", names)
+                                                                  : fmt::format("  # {}", names);
       if (out.size() < most) out.push_back(command.text + comment);
     }
     return out;
@@ -357,7 +373,8 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
   // What the status says of the time before the stop is not what ends it.
   std::vector<std::string> out = outlook.stop.is_set() ? std::vector{with_revision(*facts.rollout, outlook.stop.resume)}
                                                        : of_the_stop(pass, facts);
-  if (!outlook.stop.is_set()) std::ranges::move(of_full_budgets(pass, facts, steps), std::back_inserter(out));
+  FullBudgets full = outlook.stop.is_set() ? FullBudgets() : of_full_budgets(pass, facts, steps);
+  std::ranges::move(full.holders, std::back_inserter(out));
   NodeCommands commands;
   for (const RolloutFacts::NodeRow& row : facts.nodes)
     commands.add(row.name, look_at(pass, row.name, row.reason, row.message));
@@ -371,6 +388,7 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
     std::ranges::move(of_late_nodes(pass, facts, steps), std::back_inserter(out));
   }
   std::ranges::move(of_failures(pass, facts), std::back_inserter(out));
+  std::ranges::move(full.raises, std::back_inserter(out));
   return out;
 }
 
@@ -415,8 +433,11 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
   if (wait.reason == reason_of(Gate::max_failures)) return {retry_command(wait.policy)};
   if (wait.reason == reason_of(Gate::approval))
     return {"gpu-sharing-operator diff", fmt::format("{} approve policy/{}", command, wait.policy)};
-  if (wait.reason == kBudgetExhausted)
-    return of_exhausted_budgets(pass, holders_for(pass, wait.policy), wait.message, wait.policy);
+  if (wait.reason == kBudgetExhausted) {
+    FullBudgets full = of_exhausted_budgets(pass, holders_for(pass, wait.policy), wait.message, wait.policy);
+    std::ranges::move(full.raises, std::back_inserter(full.holders));
+    return std::move(full.holders);
+  }
   if (wait.reason == reason_of(Gate::paused) && wait.paused)
     return {fmt::format("{} resume policy/{}", command, wait.policy)};
   const SharingPolicy* policy = world.policies.find(wait.policy);

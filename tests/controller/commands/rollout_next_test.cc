@@ -36,7 +36,8 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
       {"True", "RollingOut", 0, "a01, a02 wait to start",
        "  to stop it: gpu-sharing-operator rollout pause policy/default\n"},
       {"False", "OutsideWindow", 0, "the next maintenance window opens at 22:00",
-       "  next: kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; "
+       "  next: kubectl edit sharingpolicies.gpusharing.dev default  # spec.rollout.maintenanceWindows, to start nodes "
+       "sooner; "
        "otherwise "
        "wait\n"},
       {"False", "Observe", 0, "the policy's mode is Observe: nothing is changed",
@@ -52,10 +53,9 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
       {"False", "BudgetExhausted", 0,
        "no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
        "(--cluster-max-unavailable): a01 holds 1 of 1 slot",
-       "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.maxUnavailable; the chart value "
-       "config.max-unavailable is for a new cluster only\n"
-       "  next: " +
-           upgrade_chart("and a higher config.cluster-max-unavailable\n")},
+       "  next: kubectl edit sharingpolicies.gpusharing.dev default  # to raise spec.rollout.maxUnavailable; the chart "
+       "value config.max-unavailable is for a new cluster only; raise the chart value config.cluster-max-unavailable "
+       "with helm upgrade as well: all of these budgets are full, and one alone frees no slot\n"},
   };
   for (const auto& row : rows) {
     const Json condition{{"type", "Progressing"},
@@ -109,7 +109,8 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
       {"Failed", "Aborted", "  next: gpu-sharing-operator rollout start default\n"},
       {"Paused", "ConfigInvalid", "  next: gpu-sharing-operator audit\n"},
       {"Progressing", "OutsideWindow",
-       "  next: kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; "
+       "  next: kubectl edit sharingpolicies.gpusharing.dev default  # spec.rollout.maintenanceWindows, to start nodes "
+       "sooner; "
        "otherwise "
        "wait\n"},
       {"Paused", "Observe",
@@ -173,13 +174,13 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
   const std::string budgets = "  next: kubectl get poddisruptionbudgets --all-namespaces";
   const std::string scale = "  # the owners of the pods scale the workload up, or whoever owns ";
   EXPECT_EQ(next_for("PDBRefuses"),
-            budgets + scale + "its PodDisruptionBudget changes it, so that a pod can be evicted; gpu-1\n" + interrupt);
+            budgets + scale + "its PodDisruptionBudget changes it, so that a pod can be evicted (gpu-1)\n" + interrupt);
   EXPECT_EQ(next_for("PDBRefuses",
                      "a PodDisruptionBudget prevents the eviction of team/web-1: Cannot evict pod as it would violate "
                      "the pod's disruption budget. The disruption budget web needs 2 healthy pods and has 2 currently"),
             budgets + " --field-selector metadata.name=web" + scale +
-                "PodDisruptionBudget web changes it, so that a pod can be evicted; gpu-1\n" + interrupt);
-  const std::string allow = "  next: " + upgrade_chart("--set eviction.enabled=true; gpu-1\n");
+                "PodDisruptionBudget web changes it, so that a pod can be evicted (gpu-1)\n" + interrupt);
+  const std::string allow = "  next: " + upgrade_chart("--set eviction.enabled=true (gpu-1)\n");
   EXPECT_EQ(next_for("Forbidden", "the operator is not allowed to evict team/job: forbidden"), allow + interrupt);
   EXPECT_EQ(next_for("Forbidden"), allow) << "of a write that concerns no pod";
   const std::string bare =
@@ -394,7 +395,7 @@ TEST_F(RolloutCommand, StatusPrintsACommandOnceForAllNodesThatItIsFor) {
   EXPECT_THAT(out.str(),
               HasSubstr("  next: kubectl get poddisruptionbudgets --all-namespaces  # the owners of the pods scale the "
                         "workload up, or whoever owns its PodDisruptionBudget changes it, so that a pod can be "
-                        "evicted; gpu-1, gpu-2\n"));
+                        "evicted (gpu-1, gpu-2)\n"));
   const std::string said = out.str();
   const std::string decision = "spec.rollout.workloads: Interrupt: ";
   EXPECT_NE(said.find(decision), std::string::npos);
@@ -404,7 +405,7 @@ TEST_F(RolloutCommand, StatusPrintsACommandOnceForAllNodesThatItIsFor) {
 // The row "an idle node does not move" of docs/runbooks.md: which budget is full, also the cluster's, who holds it, and
 // the setting to raise.
 TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRaise) {
-  const std::string edit = "  next: kubectl edit sharingpolicies default  # to raise spec.rollout.";
+  const std::string edit = "  next: kubectl edit sharingpolicies.gpusharing.dev default  # to raise spec.rollout.";
   const std::string of_policy =
       edit + "maxUnavailable; the chart value config.max-unavailable is for a new cluster only\n";
   const std::string of_group =
@@ -420,7 +421,15 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
       {"no slot is free: a01 and 7 more hold 8 of 8 slots of the cluster (--cluster-max-unavailable)", of_cluster},
       {"no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
        "(--cluster-max-unavailable): a01, t04 hold 2 of 2 slots",
-       of_policy + of_cluster},
+       edit + "maxUnavailable; the chart value config.max-unavailable is for a new cluster only; raise the chart value "
+              "config.cluster-max-unavailable with helm upgrade as well: all of these budgets are full, and one alone "
+              "frees no slot\n"},
+      {"no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: group A100 "
+       "(maxUnavailablePerGroup): a01 holds 1 of 1 slot",
+       edit +
+           "maxUnavailable and spec.rollout.maxUnavailablePerGroup; the chart values config.max-unavailable and "
+           "config.max-unavailable-per-group are for a new cluster only: all of these budgets are full, and one alone "
+           "frees no slot\n"},
       {"waits for the canary a01", ""},
   };
   const auto next_for = [&](const char* reason, const char* message) {
@@ -468,6 +477,26 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
   EXPECT_EQ(
       next_for("RollingOut", "no slot is free: gpu-1 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)"),
       "  next: gpu-sharing-operator rollout status policy/research  # gpu-1 holds the slots\n" + of_cluster);
+}
+
+// The node that holds the slot is what stands in the way: a higher budget is the last thing to try.
+TEST_F(RolloutCommand, StatusOfAFullBudgetNamesTheWayOutOfItsHolderFirst) {
+  rollout("r", "Progressing", "v1-2");
+  const Json condition{{"type", "Ready"},
+                       {"status", "False"},
+                       {"reason", "BudgetExhausted"},
+                       {"message", "no slot is free: gpu-1 holds 1 of 1 slot of policy default (maxUnavailable)"},
+                       {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
+  const Json node{{"name", "gpu-1"}, {"state", "Restarting"}, {"reason", "NodesNotReady"}, {"message", "NotReady"}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+        Json{{"status", {{"conditions", Json::array({condition})}, {"nodes", Json::array({node})}}}}.dump());
+  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}})");
+  (void)run(Verb::status, "r");
+  const std::size_t holder = out.str().find("  next: kubectl describe node gpu-1");
+  const std::size_t raise = out.str().find("to raise spec.rollout.maxUnavailable");
+  ASSERT_NE(holder, std::string::npos) << out.str();
+  ASSERT_NE(raise, std::string::npos) << out.str();
+  EXPECT_LT(holder, raise) << out.str();
 }
 
 // An uncordon would defer the change of such a node.

@@ -192,7 +192,8 @@ TEST_F(RolloutCommand, AChangeThatHasNoRolloutYetSaysWhatItWaitsFor) {
   EXPECT_EQ(out.str(),
             "No rollout is in progress.\n"
             "policy default waits: OutsideWindow: key any: the next maintenance window opens at 22:00\n"
-            "  next: kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; "
+            "  next: kubectl edit sharingpolicies.gpusharing.dev default  # spec.rollout.maintenanceWindows, to start "
+            "nodes sooner; "
             "otherwise wait\n"
             "policy default waits: Held (gpu-1 and 2 more): carries a hold\n");
   EXPECT_EQ(run(Verb::status, "policy/default"), 0) << err.str();

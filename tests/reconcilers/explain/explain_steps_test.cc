@@ -189,7 +189,8 @@ TEST(ExplainNode, ANodeThatWaitsForAPersonNamesTheCommandOfThatPerson) {
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
       "spec: {rollout: {maintenanceWindows: [{cron: \"0 0 29 2 *\", duration: 1h}]}}\n");
   EXPECT_EQ(explained(fleet).next,
-            "kubectl edit sharingpolicies default  # spec.rollout.maintenanceWindows, to start nodes sooner; otherwise "
+            "kubectl edit sharingpolicies.gpusharing.dev default  # spec.rollout.maintenanceWindows, to start nodes "
+            "sooner; otherwise "
             "wait");
 }
 
