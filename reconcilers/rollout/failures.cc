@@ -95,7 +95,7 @@ std::string failures_that_stop(const RolloutView& rollout) {
 std::string failed_nodes_text(const RolloutView& rollout) {
   std::set<std::string> failed = rollout.failed();
   for (const auto& [machine, name] : counted_failures(rollout)) failed.insert(name);
-  return fmt::format("nodes failed to verify: {} (retry: `rollout start {}`)",
+  return fmt::format("nodes failed to verify: {} (retry: `gpu-sharing-operator rollout start {}`)",
                      first_names({failed.begin(), failed.end()}), rollout.key.policy);
 }
 

@@ -43,7 +43,7 @@ void report_changes(Pass& pass, const PolicySum& sum, const Json& before, const 
   if (!newly_false(before, after, "ConfigValid").empty()) {
     for (std::size_t i = 0; i < sum.invalid.size(); ++i) {
       pass.event(sum.invalid_objects[i], true, kConfigInvalid, "Refuse",
-                 sum.invalid[i] + ". No pod will be restarted with it");
+                 sum.invalid[i] + ". The operator restarts no pod with it");
     }
   }
   if (const std::string waits = newly_false(before, after, "Progressing"); waits.starts_with(kObserve)) {

@@ -83,7 +83,8 @@ void note_uncounted(const Index& index, std::vector<RolloutFacts::NodeRow>& node
     if (row.state != to_string(Phase::failed) || a == nullptr || a->change == nullptr || is_counted(*a->change))
       continue;
     row.message += row.message.empty() ? "" : "; ";
-    row.message += "not counted for maxFailures: it served no GPU before its change";
+    row.message +=
+        "not counted for maxFailures: it was out of service (cordoned, failed or without GPUs) before its change";
   }
 }
 

@@ -50,8 +50,8 @@ void read_ready(const Json& status, RolloutFacts& out) {
     if (!condition.is_object()) continue;
     if (text_at(condition, "type") == kCurrentCondition)
       out.earlier_attempt = text_at(condition, "reason") == reason_of(Gate::new_attempt);
-    if (text_at(condition, "type") == "Progressing" && text_at(condition, "reason") == reason_of(Gate::paused))
-      out.paused_since = text_at(condition, "lastTransitionTime");
+    if (text_at(condition, "type") == "Progressing" && text_at(condition, "status") == "False")
+      out.stopped_since = text_at(condition, "lastTransitionTime");
     if (text_at(condition, "type") != "Ready") continue;
     out.reason = text_at(condition, "reason");
     out.message = text_at(condition, "message");
@@ -305,11 +305,15 @@ std::string foretell(const RolloutFacts& facts, const std::string& estimate, con
   return end && *end > now ? ", ETA " + about(*end - now) : std::string();
 }
 
-// Since when a paused rollout has started no node. Who set the switch is in no status.
-std::string since_pause(const RolloutFacts& facts, k8s::WallTime now) {
-  const auto since = k8s::parse_rfc3339(facts.paused_since);
-  if (!since || *since > now || facts.shown_phase() != reason_of(Gate::paused)) return {};
-  return fmt::format("; no node starts since {} ({} ago)", facts.paused_since, about(now - *since));
+// Since when a rollout that is paused or has stopped has started no node. Who set the switch is in no status. A
+// condition keeps its time when its reason changes: where nodes have failed, it can be that of the failure before the
+// pause.
+std::string since_stop(const RolloutFacts& facts, k8s::WallTime now) {
+  const auto since = k8s::parse_rfc3339(facts.stopped_since);
+  const std::string phase = facts.shown_phase();
+  const bool paused = phase == reason_of(Gate::paused);
+  if (!since || *since > now || (!paused && phase != kStopped) || (paused && facts.failed > 0)) return {};
+  return fmt::format("; no node starts since {} ({} ago)", facts.stopped_since, about(now - *since));
 }
 
 }  // namespace
@@ -332,7 +336,7 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   const std::string_view applies = outlook.has_operator ? "the operator applies it" : "an operator applies it";
   print_line(out, "{}: {}", rollout.meta.name,
              outlook.stop.is_set() ? fmt::format("{} (recorded; {})", outlook.stop.phase, applies)
-                                   : facts.phase_text() + since_pause(facts, now));
+                                   : facts.phase_text() + since_stop(facts, now));
   print_line(out, "  {} {} to {} under policy {}", facts.finished() ? "Rollout of" : "Rolling out",
              describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
   const std::string& since = outlook.since_completion;

@@ -28,7 +28,7 @@ struct RolloutFacts {
   std::string message;
   std::int64_t wave = 0, total = 0, updated = 0, in_progress = 0, pending = 0, blocked = 0, failed = 0;
   std::string started_at, completed_at;
-  std::string paused_since;  // When a rollout that is paused last started nodes; empty: that is not known.
+  std::string stopped_since;  // Since when the operator says that no node starts; empty: it does not.
   struct NodeRow {
     std::string name, state, reason, message;
   };

@@ -479,7 +479,7 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
       "  next: gpu-sharing-operator rollout status policy/research  # gpu-1 holds the slots\n" + of_cluster);
 }
 
-// The node that holds the slot is what stands in the way: a higher budget is the last thing to try.
+// The node that holds the slot is what the rollout waits for: a higher budget is the last thing to try.
 TEST_F(RolloutCommand, StatusOfAFullBudgetNamesTheWayOutOfItsHolderFirst) {
   rollout("r", "Progressing", "v1-2");
   const Json condition{{"type", "Ready"},

@@ -1,4 +1,5 @@
 // `rollout status`: what it says about rollouts and waiting policies, and its exit status.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,19 +66,31 @@ TEST_F(RolloutCommand, ARolloutIsCalledPausedOnlyIfAPersonPausedIt) {
   }
 }
 
-TEST_F(RolloutCommand, StatusShowsSinceWhenAPausedRolloutStartsNoNode) {
-  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "Paused");
-  Json status = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["status"];
-  const std::string since = k8s::format_time(sim.clock.now());
-  status["conditions"].push_back({{"type", "Progressing"},
-                                  {"status", "False"},
-                                  {"reason", "Paused"},
-                                  {"message", "it is so"},
-                                  {"lastTransitionTime", since}});
-  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", status}}.dump());
-  sim.clock.run_for(std::chrono::minutes(5));
-  (void)run(Verb::status, "r");
-  EXPECT_THAT(out.str(), testing::StartsWith("r: Paused; no node starts since " + since + " (5m ago)\n"));
+// The condition of a rollout that failures stopped and a person paused later keeps the time of the failures.
+TEST_F(RolloutCommand, StatusShowsSinceWhenAStoppedRolloutStartsNoNode) {
+  const struct {
+    const char* reason;
+    int failed;
+    const char* shown;  // With the time as {}.
+  } rows[] = {{"Paused", 0, "r: Paused; no node starts since {} (5m ago)\n"},
+              {"Paused", 1, "r: Paused\n"},
+              {"MaxFailures", 1, "r: Stopped (MaxFailures); no node starts since {} (5m ago)\n"}};
+  for (const auto& row : rows) {
+    rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", row.reason);
+    Json status = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["status"];
+    const std::string since = k8s::format_time(sim.clock.now());
+    status["conditions"].push_back({{"type", "Progressing"},
+                                    {"status", "False"},
+                                    {"reason", row.reason},
+                                    {"message", "it is so"},
+                                    {"lastTransitionTime", since}});
+    status["counts"]["failed"] = row.failed;
+    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", status}}.dump());
+    sim.clock.run_for(std::chrono::minutes(5));
+    (void)run(Verb::status, "r");
+    EXPECT_THAT(out.str(), HasSubstr(fmt::format(fmt::runtime(row.shown), since)));
+    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+  }
 }
 
 TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) {
@@ -120,8 +133,8 @@ TEST_F(RolloutCommand, ANodeThatFailedAndIsLeftAfterItsRolloutIsNamedWithExitSta
   const std::string said =
       "policy default: 1 node failed, and is not tried again\n"
       "  NODE    STATE    REASON               MESSAGE\n"
-      "  gpu-1   Failed   VerificationFailed   no GPU after 10m; not counted for maxFailures: it served no GPU before "
-      "its change\n"
+      "  gpu-1   Failed   VerificationFailed   no GPU after 10m; not counted for maxFailures: it was out of service "
+      "(cordoned, failed or without GPUs) before its change\n"
       "  next: gpu-sharing-operator explain gpu-1\n"
       "  next: gpu-sharing-operator rollout start default  # retries all failed nodes, once the cause is fixed\n";
   EXPECT_EQ(run(Verb::status), 1) << err.str();
@@ -169,7 +182,8 @@ TEST_F(RolloutCommand, AFailedNodeThatDoesNotCountSaysSoBesideItsMessage) {
         Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
   fail("gpu-1", false);
   (void)run(Verb::status);
-  EXPECT_THAT(out.str(), HasSubstr("  no GPU; not counted for maxFailures: it served no GPU before its change\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  no GPU; not counted for maxFailures: it was out of service (cordoned, failed or "
+                                   "without GPUs) before its change\n"));
   fail("gpu-1");
   (void)run(Verb::status);
   EXPECT_THAT(out.str(), HasSubstr("  no GPU\n"));
