@@ -110,8 +110,13 @@ std::vector<PodDecision> by_evicting(const ReadingPass& pass, const std::string&
   const bool frees = !pass.has_listed(node) || pass.eviction_outlook(node, a, policy.rollout.evict_bare_pods).frees;
   if (frees) {
     if (evicts) return {};
-    return {has_object ? by_policy(policy.meta.name, {{"workloads", "Evict"}}, std::string(kEvictsPods))
-                       : by_flag("Evict", kEvictsPods)};
+    if (!has_object) return {by_flag("Evict", kEvictsPods)};
+    // Only a listing shows which pods have no controller.
+    const bool all_evicted = pass.has_listed(node) || policy.rollout.evict_bare_pods;
+    return {
+        by_policy(policy.meta.name, {{"workloads", "Evict"}},
+                  fmt::format("{}{}", kEvictsPods,
+                              all_evicted ? "" : "; for pods without a controller set evictBarePods: true as well"))};
   }
   const EvictionOutlook with_bare = pass.eviction_outlook(node, a, true);
   if (!with_bare.frees) {

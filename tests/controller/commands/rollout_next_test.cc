@@ -167,7 +167,7 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
             idle + edit +
                 "workloads: Evict: the operator evicts the pods, with their grace period and within "
                 "PodDisruptionBudgets (it needs the chart value eviction.enabled=true, which whoever installs the "
-                "operator sets)\n" +
+                "operator sets); for pods without a controller set evictBarePods: true as well\n" +
                 interrupt);
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"workloads":"Evict"}}})");
   EXPECT_EQ(next_for("WaitingForWorkloads"), idle) << "they are being evicted";
