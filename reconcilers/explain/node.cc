@@ -13,6 +13,7 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/cordon.h"
+#include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/pod_choices.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -281,6 +282,18 @@ std::string decision_about(ReadingPass& pass, const NodeAssessment& a) {
   return command.empty() ? std::string(kRolloutStatusCommand) : command;
 }
 
+// A retry of a failed node fails again before its cause is fixed: a look at the cause comes first.
+std::string after_the_cause(const World& world, const FleetIndex::Impl& index, const Node& node,
+                            const NodeAssessment& a, std::string retry) {
+  if (a.phase != Phase::failed || !retry.starts_with("gpu-sharing-operator rollout start ")) return retry;
+  const std::string cause = writer_log_command(index, node, a);
+  if (cause.empty()) return retry;
+  const std::string config_map = k8s::to_string(index.installation_of(a).config_map_key());
+  const bool returns = world.policies_served && has_earlier_text(world, index, config_map, std::string(a.key.view()));
+  return fmt::format("{}  # why the node does not show its profile; once the cause is fixed: {}{}", cause, retry,
+                     returns ? "; or to go back: gpu-sharing-operator rollout undo --dry-run" : "");
+}
+
 // What can be decided about a node in a rollout, and the command to begin with. The retry of a deferred node would only
 // wait again for the pods that still block it.
 void add_choices(ReadingPass& pass, const Node& node, const NodeAssessment* a, NodeExplanation& out) {
@@ -416,6 +429,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   }
   out.next = next_step(snapshot.world, index.impl(), snapshot.settings, *node, a, out.shown.state);
   add_choices(pass, *node, a, out);
+  if (a != nullptr) out.next = after_the_cause(snapshot.world, index.impl(), *node, *a, std::move(out.next));
   out.next = command_here(snapshot.world, std::move(out.next));
   if (out.shown.state == kHeld && a != nullptr) out.remedy = hold_remedy(*node, *a);
   return out;

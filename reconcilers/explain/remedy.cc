@@ -244,6 +244,18 @@ std::string failed_pod_command(const FleetIndex::Impl& index, const Node& node, 
   });
 }
 
+std::string writer_log_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  if (a.matches() || a.expectation == nullptr) return {};
+  const bool label = std::ranges::any_of(a.expectation->labels, [&](const auto& expected) {
+    return node.meta.labels.get(expected.first).value_or("") != expected.second;
+  });
+  const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
+  const std::vector<const Pod*>& writers = pods.of(label ? Component::gfd : Component::plugin);
+  if (writers.empty()) return {};
+  const Pod& pod = *writers.front();
+  return fmt::format("kubectl logs {} --namespace {} --all-containers", pod.meta.name, pod.meta.ns.view());
+}
+
 std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
                               const Node& node, const NodeAssessment& a, std::string_view reason) {
   if (reason == kForbidden) return upgrade_chart_command(world, settings, "--set eviction.enabled=true");

@@ -46,6 +46,10 @@ struct ServingObstacle {
 // For a node that failed: how its container ended, or else the first of its pods that is not Ready. Empty: all serve.
 [[nodiscard]] std::string failed_pod_command(const FleetIndex::Impl& index, const Node& node,
                                              const NodeAssessment& assessment);
+// For a node that failed although its pods serve: the log of the pod that writes what differs, GPU Feature Discovery
+// for labels and else the plugin. Empty: nothing differs now, or there is no such pod.
+[[nodiscard]] std::string writer_log_command(const FleetIndex::Impl& index, const Node& node,
+                                             const NodeAssessment& assessment);
 // The command of a reason for which a node is Blocked, completed for the node. Empty: it has none.
 [[nodiscard]] std::string command_of_reason(const World& world, const FleetIndex::Impl& index,
                                             const PlannerSettings& settings, const Node& node,

@@ -110,6 +110,23 @@ TEST(ChangeStep, ANodeThatDoesNotShowItsProfileForLongSaysWhenItsChangeFails) {
   EXPECT_EQ(shown_to_people(fleet).state, "Failed");
 }
 
+// All its pods serve: a retry alone would fail again.
+TEST(ExplainNode, AFailedNodeBeginsWithThePodThatWritesWhatDiffers) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settings.settle = Duration::zero();
+  fleet.settings.rollout.verify_timeout = std::chrono::minutes(1);
+  fleet.settle();
+  fleet.stick_labels("a01", true);
+  fleet.edit("any", "ts-8");
+  for (int i = 0; i < 200 && shown_to_people(fleet).state != "Failed"; ++i) (void)fleet.tick();
+  ASSERT_EQ(shown_to_people(fleet).state, "Failed") << shown_to_people(fleet).message;
+  fleet.index.refresh(fleet.world, fleet.settings);
+  const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
+  const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
+  EXPECT_THAT(out.next, AllOf(testing::StartsWith("kubectl logs gfd-a01"),
+                              HasSubstr("once the cause is fixed: gpu-sharing-operator rollout start default")));
+}
+
 constexpr const char* kPaused =
     "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
     "spec: {rollout: {paused: true}}\n";
