@@ -12,6 +12,7 @@
 #include "reconcilers/model/node_write.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/out_of_reach.h"
 
 namespace gso {
@@ -100,20 +101,41 @@ class Rehearsal {
   bool replaced_ = false;
 };
 
+// Of a rollout that starts no node yet, although nothing that lasts stops it.
+std::string short_wait_of(const ReadingPass& pass, const NodeAssessment& a, const std::string& settling) {
+  if (!settling.empty()) return "settling: " + settling;
+  const RolloutView* rollout = pass.rollout(pass.index().rollout_key_of(a));
+  const Gate gate = rollout == nullptr ? Gate::open : rollout->gate().gate;
+  if (gate == Gate::settling || gate == Gate::key_not_projected)
+    return "settling: the profile has just changed, and nodes start once it stays the same and the kubelets have it";
+  return "not yet decided";
+}
+
+// `settling`: when the nodes of its policy start at the earliest, where that is known.
 std::string why_it_waits(ReadingPass& pass, const Node& node, const NodeAssessment& a,
-                         const std::map<std::string, NodeConsumers>& consumers) {
+                         const std::map<std::string, NodeConsumers>& consumers, const std::string& settling) {
   if (std::string why = node_out_of_reach(a, node).why; !why.empty()) return why;
   if (const Stop* stop = pass.stop_of(a)) return stop->reason + ": " + stop->message;
   if (std::string group = pass.wait_of(a); !group.empty()) return group;
   const auto listed = consumers.find(node.meta.name);
   return listed != consumers.end() && !listed->second.pods.empty() ? "pods use its GPUs: idle nodes start first"
-                                                                   : "nodes before it in the queue";
+                                                                   : short_wait_of(pass, a, settling);
+}
+
+// Before the short waits count as over.
+std::string settling_of(const World& world, const PlannerSettings& settings, WallTime now, std::string_view policy) {
+  FleetIndex index;
+  index.refresh(world, settings);
+  const std::map<std::string, std::string> all = ReadingPass(world, index, settings, now).settling();
+  const auto found = all.find(std::string(policy));
+  return found == all.end() ? std::string() : found->second;
 }
 
 }  // namespace
 
 FirstStarts first_starts(World& world, const PlannerSettings& settings, WallTime now,
                          const std::map<std::string, NodeConsumers>& consumers, std::string_view policy) {
+  const std::string settling = settling_of(world, settings, now, policy);
   Rehearsal rehearsal(world, settings, now, consumers);
   const std::set<std::string> started = rehearsal.run();
   FleetIndex index;
@@ -126,7 +148,8 @@ FirstStarts first_starts(World& world, const PlannerSettings& settings, WallTime
     const NodeAssessment& a = *index.assessment(name);
     if (a.policy != policy) continue;
     if (started.contains(name)) out.nodes.insert(name);
-    if (a.phase == Phase::pending) out.waits.emplace(name, why_it_waits(pass, *world.nodes.find(name), a, consumers));
+    if (a.phase == Phase::pending)
+      out.waits.emplace(name, why_it_waits(pass, *world.nodes.find(name), a, consumers, settling));
   }
   return out;
 }
