@@ -154,16 +154,11 @@ StatusCondition ready_of(const PolicySum& sum) {
   return {"Ready", false, std::string(kDrift), "nodes do not show the profile that they run: " + shown};
 }
 
-namespace {
-
-// Why `winner` comes before `loser`, by the order of policies_in_order().
 std::string_view why_it_governs(const SharingPolicy& winner, const SharingPolicy& loser) {
   if (winner.priority > loser.priority) return "its priority is higher";
   if (winner.meta.creation_timestamp < loser.meta.creation_timestamp) return "it is older";
   return "priority and age are equal, and its name sorts first";
 }
-
-}  // namespace
 
 std::string overlap_text(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy) {
   const std::string& name = policy.meta.name;

@@ -191,6 +191,7 @@ struct Outcome {
   std::optional<PolicyPreview> policy;             // The file is a SharingPolicy.
   std::set<std::string> given;                     // The profiles of the file, as "configmap/key".
   std::vector<NodeDifference> without_file;        // What would change without it.
+  std::int64_t unlisted = 0;                       // Of these, those that change all the same, and are left out.
   bool unrecorded = false;                         // No record exists: the present state was taken as the baseline.
   ProfileCache texts;                              // Of revisions, those that are replaced included.
   std::vector<RevisionChange> changes;
@@ -199,8 +200,10 @@ struct Outcome {
     const bool blocked = std::ranges::any_of(nodes, [](const auto& node) { return node.blocked == kConfigInvalid; });
     return blocked || !invalid.empty() || !dropped.empty();
   }
-  // The node changes in the same way without the file, whose profiles are others.
+  // The node changes in the same way without the file, whose profiles are others. What a policy of the file lets start
+  // is its own, because it can also be its order and its stops that differ.
   [[nodiscard]] bool is_of_others(const NodeDifference& d) const {
+    if (policy && invalid.empty()) return d.policy != policy->policy && is_same_change(d, without_file);
     return !given.contains(d.profile) && std::ranges::any_of(without_file, [&](const NodeDifference& other) {
       return other.node == d.node && other.profile == d.profile && other.to == d.to;
     });
@@ -208,20 +211,29 @@ struct Outcome {
 };
 
 // As `lint` says it: file, line and column, with the line and a caret.
-void print_errors(const RolloutCall& call) {
+void print_findings(const RolloutCall& call, const std::set<Severity>& severities) {
   for (LintedDocument& document : lint_text(call.options.file, call.input, KaiPodRules())) {
-    std::erase_if(document.diagnostics, [](const Diagnostic& d) { return d.severity != Severity::error; });
-    if (!document.valid()) *call.out << lint_report(document, call.input);
+    std::erase_if(document.diagnostics, [&](const Diagnostic& d) { return !severities.contains(d.severity); });
+    if (!document.diagnostics.empty()) *call.out << lint_report(document, call.input);
   }
+}
+
+// A policy that is refused changes nothing: only why it is refused is said.
+void print_refused(const RolloutCall& call, const Outcome& found) {
+  print_findings(call, {Severity::error, Severity::warning});
+  print_line(*call.out, "invalid: {}: {} refuses it, so nothing would change", fmt::join(found.invalid_keys, ", "),
+             found.policy->refused_by);
 }
 
 // Puts the given text into the world. Errors: the text is no ConfigMap, SharingPolicy or profile.
 k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
+  const k8s::Result<void> readable = check_file(call);
+  if (!readable) return readable;
   if (const std::optional<std::string> json = policy_in(call.input)) {
     k8s::Result<PolicyPreview> given = apply_policy(call, *json, now);
     if (!given) return std::unexpected(given.error());
     out.invalid = given->invalid;
-    out.invalid_keys = {"SharingPolicy " + given->policy};
+    out.invalid_keys = {given->policy.empty() ? std::string("SharingPolicy") : "SharingPolicy " + given->policy};
     out.policy = *std::move(given);
     return {};
   }
@@ -272,16 +284,17 @@ void print_order(const FirstStarts& first, std::ostream& out) {
 
 void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) {
+    if (found.policy && !found.invalid.empty()) return print_refused(call, found);
+    if (found.policy) print_findings(call, {Severity::warning});
     const std::size_t columns = screen_of_stdout().columns;
     std::ostringstream text;
     if (found.policy) print_selection(*found.policy, call.world.policies_served, text);
+    if (found.policy) print_as_now(*found.policy, text);
     print_text(found.nodes, !found.invalid.empty(), found.first ? &*found.first : nullptr, columns, text);
     if (found.first) print_order(*found.first, text);
     if (found.policy) print_order(found.policy->order, text);
     if (found.policy) print_waves(*found.policy, text);
-    const auto others =
-        std::ranges::count_if(found.without_file, [&](const NodeDifference& d) { return found.is_of_others(d); });
-    if (others > 0)
+    if (const std::int64_t others = found.unlisted; others > 0)
       print_line(text, "{} without this file and {} not listed. See: gpu-sharing-operator diff",
                  others == 1 ? "1 node changes" : fmt::format("{} nodes change", others), others == 1 ? "is" : "are");
     for (const RevisionChange& change : found.changes) print_line(text, "{}", shown_message(describe(change)));
@@ -294,10 +307,9 @@ void print(const RolloutCall& call, const Outcome& found) {
     for (const DroppedKey& dropped : found.dropped) print_line(text, "error KeyInUse: {}", text_of(dropped));
     *call.out << wrapped_prose(text.str(), columns);
     if (!found.invalid.empty()) {
-      print_errors(call);
-      print_line(*call.out, "invalid: {}: {}", fmt::join(found.invalid_keys, ", "),
-                 found.policy ? "the API server or the operator refuses it, so nothing would change"
-                              : "no pod would be restarted with this profile");
+      print_findings(call, {Severity::error});
+      print_line(*call.out, "invalid: {}: no pod would be restarted with this profile",
+                 fmt::join(found.invalid_keys, ", "));
     }
     return;
   }
@@ -322,6 +334,9 @@ namespace {
 asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::string policy, Outcome* found) {
   const k8s::WallTime now = call->clock->now();
   found->nodes = differences(call->world, call->settings, now);
+  if (found->policy && found->invalid.empty()) compare_changes(found->without_file, found->nodes, *found->policy);
+  found->unlisted = std::ranges::count_if(
+      found->nodes, [&](const NodeDifference& d) { return d.blocked.empty() && found->is_of_others(d); });
   std::erase_if(found->nodes, [&](const NodeDifference& d) {
     return (!policy.empty() && d.policy != policy) || found->is_of_others(d);
   });

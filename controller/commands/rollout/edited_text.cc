@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "controller/commands/rollout/policy_preview.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
 
@@ -83,7 +86,35 @@ k8s::Result<EditedText> read_profile(const RolloutCall& call, const std::vector<
   return out;
 }
 
+// Those with content. One that cannot be read counts as well.
+int documents_in(const std::string& text) {
+  YamlStream stream(text);
+  int out = 0;
+  while (const std::optional<YamlDocument> document = stream.next()) {
+    const YamlNode* root = document->root;
+    const bool is_empty = root == nullptr || (root->kind == YamlNode::Kind::scalar && root->value.empty());
+    out += is_empty ? 0 : 1;
+  }
+  return out + (stream.error() ? 1 : 0);
+}
+
 }  // namespace
+
+k8s::Result<void> check_file(const RolloutCall& call) {
+  const std::string file = call.options.file == "-" ? "the input" : call.options.file;
+  if (const int documents = documents_in(call.input); documents > 1) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("{} has {} documents, and diff compares one: give each a file "
+                                                       "of its own",
+                                                       file, documents));
+  }
+  if (!call.options.key.empty() && policy_in(call.input)) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("--key goes with a profile, and {} is a SharingPolicy: leave --key out, and write "
+                                 "spec.profile.configMapKey",
+                                 file));
+  }
+  return {};
+}
 
 k8s::Result<EditedText> read_edited_text(const RolloutCall& call,
                                          const std::vector<PluginInstallation>& installations) {

@@ -17,6 +17,9 @@ struct EditedText {
   std::string invalid;          // Of a text that no plugin would take: each key and its first error.
   std::vector<std::string> invalid_keys;
 };
+// Errors (`invalid`): the file has several documents, and only the first would be read; or --key goes with a
+// SharingPolicy, which has no key.
+[[nodiscard]] k8s::Result<void> check_file(const RolloutCall& call);
 // call.input. Errors (`invalid`): it is neither a ConfigMap that a device plugin mounts nor a profile, or its key is
 // unknown.
 [[nodiscard]] k8s::Result<EditedText> read_edited_text(const RolloutCall& call,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <utility>
 
 #include "controller/commands/shared/print_line.h"
@@ -14,6 +15,8 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
@@ -26,21 +29,69 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// As `lint` says it; empty: valid.
-std::string first_error(const RolloutCall& call) {
+// The CRD's schema does not contain the grammar of labels, nor which labels sharing changes.
+bool is_left_to_operator(const Diagnostic& error) {
+  const bool grammar = error.code == "SelectorInvalid" && error.message.find("is not a label") != std::string::npos;
+  return grammar || error.code == kSelectorOnSharingLabel;
+}
+
+// `invalid`, as `lint` says it, and `refused_by`.
+void note_errors(const RolloutCall& call, PolicyPreview& preview) {
   for (const LintedDocument& document : lint_text(call.options.file, call.input, KaiPodRules())) {
     for (const Diagnostic& found : document.diagnostics) {
       if (found.severity != Severity::error) continue;
-      return found.path.empty() ? found.message : fmt::format("{}: {}", found.path, found.message);
+      if (preview.invalid.empty())
+        preview.invalid = found.path.empty() ? found.message : fmt::format("{}: {}", found.path, found.message);
+      // What the API server refuses never reaches the operator.
+      if (preview.refused_by.empty() || !is_left_to_operator(found))
+        preview.refused_by = is_left_to_operator(found) ? "the operator" : "the API server";
     }
   }
-  return {};
+}
+
+// metadata.name, also of a policy with errors.
+std::string name_in(const std::string& json) {
+  const Json document = Json::parse(json, nullptr, false);
+  if (!document.is_object() || !document.contains("metadata") || !document["metadata"].is_object()) return {};
+  const Json& meta = document["metadata"];
+  return meta.contains("name") && meta["name"].is_string() ? meta["name"].get<std::string>() : std::string();
 }
 
 std::map<std::string, std::string> governing_policies(const FleetIndex& index) {
   std::map<std::string, std::string> out;
   for (const std::string& name : index.node_names())
     out.emplace(name, std::string(index.assessment(name)->policy.view()));
+  return out;
+}
+
+std::string why_other_governs(const World& world, const FleetIndex::Impl& index, const std::string& governs,
+                              const SharingPolicy& policy) {
+  if (policy.meta.deletion_timestamp) return fmt::format("policy {} is being deleted", policy.meta.name);
+  const SharingPolicy& other = index.policy(world, governs);
+  const std::string order(why_it_governs(other, policy));
+  if (!index.held_policies.contains(governs)) return order;
+  const std::string stops = stops_of(other);
+  return fmt::format("it is deleted, but its stop is still in effect{}, and {}",
+                     stops.empty() ? std::string() : fmt::format(" ({})", stops), order);
+}
+
+// Which policies govern selected nodes instead, how many, and why. overlap_text() is silent where the policy is
+// `default`.
+std::string other_governors_text(const World& world, const FleetIndex& index, const SharingPolicy& policy) {
+  std::map<std::string, std::int64_t> others;
+  for (const auto& [name, governs] : governing_policies(index)) {
+    if (governs != policy.meta.name && policy_selects(policy, *world.nodes.find(name))) ++others[governs];
+  }
+  std::string out;
+  for (const auto& [governs, count] : others) {
+    if (!out.empty()) out += "; ";
+    if (governs.empty()) {
+      out += fmt::format("{} of the selected nodes {} governed by no policy", count, count == 1 ? "is" : "are");
+      continue;
+    }
+    out += fmt::format("{} of the selected nodes {} governed by policy {}: {}", count, count == 1 ? "is" : "are",
+                       governs, why_other_governs(world, index.impl(), governs, policy));
+  }
   return out;
 }
 
@@ -58,8 +109,34 @@ void keep_identity(const SharingPolicy* present, k8s::WallTime now, SharingPolic
   next.status_json = present->status_json;
 }
 
-std::string waves_of(const RolloutSpec& rollout, std::int64_t governed, const PlannerSettings& settings,
-                     std::int64_t cluster) {
+// "25% = 2 of 8 nodes"; "2 of 8 nodes".
+std::string budget_text(const IntOrPercent& most, std::int64_t nodes) {
+  const std::string of = fmt::format("of {}", counted(nodes, "node"));
+  return most.percent ? fmt::format("{} = {} {}", most.to_string(), most.of(nodes), of)
+                      : fmt::format("{} {}", most.to_string(), of);
+}
+
+// The sizes of its groups: nodes of one GPU product with one profile.
+std::vector<std::int64_t> group_sizes(const FleetIndex::Impl& index, std::string_view policy) {
+  std::vector<std::int64_t> out;
+  for (const auto& [key, rollout] : index.profile_rollouts) {
+    if (key.policy != policy) continue;
+    for (const auto& [product, group] : rollout.groups) {
+      if (group.tally.total > 0) out.push_back(group.tally.total);
+    }
+  }
+  return out;
+}
+
+std::string group_budgets_text(const IntOrPercent& most, const std::vector<std::int64_t>& groups) {
+  std::string out;
+  for (const std::int64_t nodes : std::set<std::int64_t>(groups.begin(), groups.end()))
+    out += (out.empty() ? "" : ", ") + budget_text(most, nodes);
+  return out.empty() ? most.to_string() : out;
+}
+
+std::string waves_of(const RolloutSpec& rollout, std::int64_t governed, const std::vector<std::int64_t>& groups,
+                     const PlannerSettings& settings, std::int64_t cluster) {
   if (rollout.mechanism == Mechanism::daemonset_restart)
     return "the DaemonSets replace the pods at their own pace (spec.rollout.mechanism: DaemonSetRestart)";
   const std::string canary =
@@ -67,13 +144,15 @@ std::string waves_of(const RolloutSpec& rollout, std::int64_t governed, const Pl
           ? fmt::format("first a canary of {} of each GPU product, which must show the profile for {}; then ",
                         counted(rollout.canary_nodes_per_group, "node"), k8s::format_go_duration(rollout.canary_soak))
           : std::string();
-  const std::int64_t most =
-      std::min(rollout.max_unavailable.of(governed), settings.cluster_max_unavailable.of(cluster));
+  std::int64_t in_groups = 0;
+  for (const std::int64_t nodes : groups) in_groups += std::min(nodes, rollout.max_unavailable_per_group.of(nodes));
+  std::int64_t most = std::min(rollout.max_unavailable.of(governed), settings.cluster_max_unavailable.of(cluster));
+  if (!groups.empty()) most = std::min(most, in_groups);
   return fmt::format(
-      "{}at most {} at once (maxUnavailable {} of {}; maxUnavailablePerGroup {}; --cluster-max-unavailable {} of {})",
-      canary, counted(most, "node"), rollout.max_unavailable.to_string(), counted(governed, "node"),
-      rollout.max_unavailable_per_group.to_string(), settings.cluster_max_unavailable.to_string(),
-      counted(cluster, "node"));
+      "{}at most {} at once (maxUnavailable {}; maxUnavailablePerGroup {}; --cluster-max-unavailable {})", canary,
+      counted(most, "node"), budget_text(rollout.max_unavailable, governed),
+      group_budgets_text(rollout.max_unavailable_per_group, groups),
+      budget_text(settings.cluster_max_unavailable, cluster));
 }
 
 void add_evictions(const RolloutCall& call, const std::vector<NodeDifference>& nodes,
@@ -109,6 +188,19 @@ void print_nodes(const PolicyPreview::NodesOf& nodes, std::string_view does, std
     print_line(out, "  {} {} policy {}: {}", counted(names.size(), "node"), does, policy, first_names(names));
 }
 
+// What is under way and stands still because of the file.
+void print_stopped(const PolicyPreview& preview, std::ostream& out) {
+  if (preview.new_stops.empty()) return;
+  std::vector<std::string> waiting;
+  for (const auto& [node, why] : preview.order.waits) waiting.push_back(node);
+  if (!waiting.empty() && preview.order.nodes.empty())
+    print_line(out, "Would stop ({}): {} that {} to start: {}", preview.new_stops, counted(waiting.size(), "node"),
+               waiting.size() == 1 ? "waits" : "wait", first_names(waiting));
+  if (!preview.in_change.empty())
+    print_line(out, "Would stop ({}): {} in a change, except where pods are being replaced already: {}",
+               preview.new_stops, counted(preview.in_change.size(), "node"), first_names(preview.in_change));
+}
+
 Json nodes_json(const PolicyPreview::NodesOf& nodes) {
   Json out = Json::object();
   for (const auto& [policy, names] : nodes) out[policy] = names;
@@ -127,21 +219,22 @@ std::optional<std::string> policy_in(std::string_view text) {
 
 k8s::Result<PolicyPreview> apply_policy(RolloutCall& call, const std::string& json, k8s::WallTime now) {
   PolicyPreview out;
-  out.invalid = first_error(call);
+  note_errors(call, out);
+  out.policy = name_in(json);
+  const SharingPolicy* present = call.world.policies.find(out.policy);
+  out.is_new = present == nullptr;
+  if (!out.invalid.empty()) return out;
   k8s::Result<SharingPolicy> read = project_sharing_policy(json);
-  if (!read && out.invalid.empty()) return std::unexpected(read.error());
-  if (!out.invalid.empty()) {
-    if (read) out.policy = read->meta.name;
-    return out;
-  }
+  if (!read) return std::unexpected(read.error());
   SharingPolicy next = *std::move(read);
-  out.policy = next.meta.name;
   FleetIndex index;
   index.refresh(call.world, call.settings);
   const std::map<std::string, std::string> before = governing_policies(index);
-  const SharingPolicy* present = call.world.policies.find(out.policy);
-  out.is_new = present == nullptr;
   keep_identity(present, now, next);
+  if (present != nullptr) {
+    out.fields = policy_field_changes(*present, next);
+    out.new_stops = added_stops(*present, next, call.settings);
+  }
   call.world.policies.apply(std::move(next));
   index.note_everything_changed();
   index.refresh(call.world, call.settings);
@@ -154,20 +247,42 @@ k8s::Result<PolicyPreview> apply_policy(RolloutCall& call, const std::string& js
     if (has && had != governs) out.joins[had].push_back(name);
     if (!has && had == out.policy) out.leaves[governs].push_back(name);
   }
-  out.overlap = overlap_text(call.world, index.impl(), policy);
+  out.overlap = other_governors_text(call.world, index, policy);
   return out;
+}
+
+bool is_same_change(const NodeDifference& d, const std::vector<NodeDifference>& others) {
+  return std::ranges::any_of(others, [&](const NodeDifference& other) {
+    return other.node == d.node && other.policy == d.policy && other.profile == d.profile && other.to == d.to &&
+           other.blocked == d.blocked && other.leaves == d.leaves;
+  });
+}
+
+void compare_changes(const std::vector<NodeDifference>& without, const std::vector<NodeDifference>& with,
+                     PolicyPreview& preview) {
+  const auto changes = [](const NodeDifference& d) { return d.blocked.empty() && !d.leaves; };
+  for (const NodeDifference& d : with) {
+    if (d.policy != preview.policy || !changes(d)) continue;
+    ++preview.changing;
+    if (is_same_change(d, without)) ++preview.as_now;
+    if (d.in_progress) preview.in_change.push_back(d.node);
+  }
+  for (const NodeDifference& d : without) {
+    const bool goes_on =
+        std::ranges::any_of(with, [&](const NodeDifference& other) { return other.node == d.node && changes(other); });
+    if (changes(d) && !goes_on) preview.no_longer.push_back(d.node);
+  }
 }
 
 void add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
                  const std::map<std::string, NodeConsumers>& consumers, k8s::WallTime now, PolicyPreview& preview) {
-  const bool some = std::ranges::any_of(
-      nodes, [&](const NodeDifference& d) { return d.policy == preview.policy && d.blocked.empty(); });
   const SharingPolicy* policy = call.world.policies.find(preview.policy);
-  if (!some || policy == nullptr || !preview.invalid.empty()) return;
+  if (preview.changing == 0 || policy == nullptr || !preview.invalid.empty()) return;
   {
     FleetIndex index;
     index.refresh(call.world, call.settings);
-    preview.waves = waves_of(policy->rollout, preview.governed, call.settings, index.impl().cluster.total);
+    preview.waves = waves_of(policy->rollout, preview.governed, group_sizes(index.impl(), preview.policy),
+                             call.settings, index.impl().cluster.total);
     add_evictions(call, nodes, consumers, now, index, *policy, preview);
   }
   preview.order = first_starts(call.world, call.settings, now, consumers, preview.policy);
@@ -176,10 +291,15 @@ void add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
 void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& out) {
   if (!preview.invalid.empty()) return;
   print_line(out, "SharingPolicy {} ({}) selects {}, and governs {}", preview.policy,
-             preview.is_new ? "new" : "changed", counted(preview.selected, "GPU node"),
+             preview.is_new           ? "new"
+             : preview.fields.empty() ? "unchanged"
+                                      : "changed",
+             counted(preview.selected, "GPU node"),
              preview.governed == preview.selected && preview.governed > 0
                  ? preview.governed == 1 ? std::string("it") : "all of them"
                  : counted(preview.governed, "node"));
+  for (const PolicyFieldChange& field : preview.fields)
+    print_line(out, "  {} {} -> {}", field.field, shown_message(field.before), shown_message(field.after));
   if (preview.selected == 0)
     print_line(out, "  no GPU node has the labels that spec.nodeSelector asks for: `kubectl get nodes --show-labels`");
   print_nodes(preview.joins, "would leave", out);
@@ -190,7 +310,21 @@ void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& 
                kInstallCrds);
 }
 
+void print_as_now(const PolicyPreview& preview, std::ostream& out) {
+  const bool all = preview.as_now > 0 && preview.as_now == preview.changing && preview.no_longer.empty();
+  if (!all || !preview.new_stops.empty() || !preview.joins.empty()) return;
+  print_line(out, "No node would change in another way than now; {} {} changing or waiting",
+             counted(preview.as_now, "node"), preview.as_now == 1 ? "is" : "are");
+}
+
 void print_waves(const PolicyPreview& preview, std::ostream& out) {
+  if (preview.as_now > 0 && preview.as_now < preview.changing)
+    print_line(out, "{} of them {} or {} without the file as well", preview.as_now,
+               preview.as_now == 1 ? "changes" : "change", preview.as_now == 1 ? "waits" : "wait");
+  if (!preview.no_longer.empty())
+    print_line(out, "{} would no longer change: {}", counted(preview.no_longer.size(), "node"),
+               first_names(preview.no_longer));
+  print_stopped(preview, out);
   if (!preview.waves.empty()) print_line(out, "Waves: {}", preview.waves);
   if (!preview.workloads.empty()) print_line(out, "Pods: {}", preview.workloads);
   for (const EvictedPods& evicted : preview.evicted) {
@@ -207,12 +341,20 @@ Json preview_json(const PolicyPreview& preview) {
   Json evicted = Json::array();
   for (const EvictedPods& of_node : preview.evicted)
     evicted.push_back({{"node", of_node.node}, {"pods", of_node.pods}, {"whyNot", of_node.why_not}});
+  Json fields = Json::array();
+  for (const PolicyFieldChange& field : preview.fields)
+    fields.push_back({{"field", field.field}, {"before", field.before}, {"after", field.after}});
   return {{"name", preview.policy},
           {"new", preview.is_new},
+          {"fields", std::move(fields)},
           {"selected", preview.selected},
           {"governed", preview.governed},
           {"joins", nodes_json(preview.joins)},
           {"leaves", nodes_json(preview.leaves)},
+          {"changing", preview.changing},
+          {"asNow", preview.as_now},
+          {"noLonger", preview.no_longer},
+          {"newStops", preview.new_stops},
           {"overlap", preview.overlap},
           {"waves", preview.waves},
           {"workloads", preview.workloads},

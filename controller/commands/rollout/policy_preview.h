@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "controller/commands/rollout/policy_edit.h"
 #include "controller/commands/rollout/verbs.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/explain/first_starts.h"
@@ -28,23 +29,37 @@ struct PolicyPreview {
   using NodesOf = std::map<std::string, std::vector<std::string>>;  // By policy.
 
   std::string policy;
-  std::string invalid;        // The first error for which it is refused. The world is unchanged then.
-  bool is_new = false;        // No policy of that name exists.
-  std::int64_t selected = 0;  // GPU nodes.
-  std::int64_t governed = 0;  // Those that no other policy governs instead.
-  NodesOf joins;              // By the policy that governs them now.
-  NodesOf leaves;             // By the policy that governs them then.
-  std::string overlap;        // Which selected nodes other policies govern, and why.
-  std::string waves;          // Canary and budgets; empty: none of its nodes would change.
+  std::string invalid;                    // The first error for which it is refused. The world is unchanged then.
+  std::string refused_by;                 // Who refuses it then: "the API server", "the operator".
+  bool is_new = false;                    // No policy of that name exists.
+  std::vector<PolicyFieldChange> fields;  // That differ from the present object; none of a new one.
+  std::string new_stops;                  // That the present object does not have: added_stops().
+  std::int64_t selected = 0;              // GPU nodes.
+  std::int64_t governed = 0;              // Those that no other policy governs instead.
+  NodesOf joins;                          // By the policy that governs them now.
+  NodesOf leaves;                         // By the policy that governs them then.
+  // Of the nodes that change or wait for a change, with the file: how many there are of this policy, and how many of
+  // these do the same without it. And those that would change without the file alone, of all policies.
+  std::int64_t changing = 0;
+  std::int64_t as_now = 0;
+  std::vector<std::string> no_longer;
+  std::string overlap;    // Which selected nodes other policies govern, and why.
+  std::string waves;      // Canary and budgets; empty: none of its nodes would change.
   std::string workloads;  // What happens to the pods that block changes; empty: there are none, or some are evicted.
   std::vector<EvictedPods> evicted;
-  FirstStarts order;  // Which of its nodes start first, and what the others wait for.
+  std::vector<std::string> in_change;  // Its nodes that are in a change now.
+  FirstStarts order;                   // Which of its nodes start first, and what the others wait for.
 };
 
 // The SharingPolicy of the text as JSON; nullopt: it is something else.
 [[nodiscard]] std::optional<std::string> policy_in(std::string_view text);
 // Puts the policy into call.world, as `kubectl apply` would. Errors (`invalid`): it cannot be read.
 [[nodiscard]] k8s::Result<PolicyPreview> apply_policy(RolloutCall& call, const std::string& json, k8s::WallTime now);
+// Compares the changes with those without the file. `with`: of all nodes of the world with the policy.
+void compare_changes(const std::vector<NodeDifference>& without, const std::vector<NodeDifference>& with,
+                     PolicyPreview& preview);
+// One of the others is the same change of the same node, under the same policy.
+[[nodiscard]] bool is_same_change(const NodeDifference& d, const std::vector<NodeDifference>& others);
 // Adds what the changes of its nodes mean. `nodes`: all that would change; `consumers`: of these nodes, as just listed.
 // call.world is changed: the nodes that start first are in their change then.
 void add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
@@ -52,7 +67,9 @@ void add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
 
 // For people, line by line: which nodes it selects, before the table of changes.
 void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& out);
-// And after it: waves and pods. The order is printed by `diff`.
+// Of changes that are the same as now, before the table.
+void print_as_now(const PolicyPreview& preview, std::ostream& out);
+// And after it: what ends, waves and pods. The order is printed by `diff`.
 void print_waves(const PolicyPreview& preview, std::ostream& out);
 [[nodiscard]] nlohmann::ordered_json preview_json(const PolicyPreview& preview);
 

@@ -130,9 +130,19 @@ TEST_F(RolloutCommand, DiffOfAFileLeavesOutNodesThatChangeForAnotherKey) {
 }
 
 // A policy of that spec that is about to be created.
-std::string policy_file(const std::string& spec) {
-  return "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: team}\nspec: " + spec + "\n";
+std::string policy_file(const std::string& spec, const std::string& name = "team") {
+  return "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: " + name + "}\nspec: " + spec +
+         "\n";
 }
+// A patch of the plugin's DaemonSet: its pods follow the node's label.
+constexpr const char* kFollowsLabels = R"({"spec":{"template":{"spec":{"containers":[
+    {"name":"nvidia-device-plugin","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1"},
+    {"name":"config-manager","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1","command":["config-manager"],
+     "env":[{"name":"DEFAULT_CONFIG","value":"any"},{"name":"CONFIG_FILE_SRCDIR","value":"/available-configs"},
+            {"name":"NODE_LABEL","value":"nvidia.com/device-plugin.config"}],
+     "volumeMounts":[{"name":"plugin-config","mountPath":"/available-configs"}]}]}}}})";
+constexpr const char* kPluginDaemonSet =
+    "/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-device-plugin-daemonset";
 
 TEST_F(RolloutCommand, DiffOfAPolicyNamesTheNodesThatItTakesOverAlsoWhereNoneChanges) {
   record_gpu_1(target());
@@ -168,13 +178,7 @@ TEST_F(RolloutCommand, DiffOfAPolicySaysWhoGovernsItsNodesInstead) {
 
 TEST_F(RolloutCommand, DiffOfAPolicyShowsProfilesWavesAndWhatHappensToPods) {
   record_gpu_1(target());
-  merge("/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-device-plugin-daemonset",
-        R"({"spec":{"template":{"spec":{"containers":[
-          {"name":"nvidia-device-plugin","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1"},
-          {"name":"config-manager","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1","command":["config-manager"],
-           "env":[{"name":"DEFAULT_CONFIG","value":"any"},{"name":"CONFIG_FILE_SRCDIR","value":"/available-configs"},
-                  {"name":"NODE_LABEL","value":"nvidia.com/device-plugin.config"}],
-           "volumeMounts":[{"name":"plugin-config","mountPath":"/available-configs"}]}]}}}})");
+  merge(kPluginDaemonSet, kFollowsLabels);
   merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"whole":"version: v1\n"}})");
   post("/api/v1/namespaces/gpu-operator/pods",
        R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"job"},"spec":{"nodeName":"gpu-1",
@@ -185,8 +189,9 @@ TEST_F(RolloutCommand, DiffOfAPolicyShowsProfilesWavesAndWhatHappensToPods) {
   EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 +team +mps-config/whole .*gpu-operator/job"));
   EXPECT_THAT(out.str(), HasSubstr("\n1 node would change"));
   EXPECT_THAT(out.str(), HasSubstr("\nWaves: first a canary of 1 node of each GPU product, which must show the profile "
-                                   "for 1m0s; then at most 1 node at once (maxUnavailable 10% of 1 node; "
-                                   "maxUnavailablePerGroup 25%; --cluster-max-unavailable 10% of 1 node)\n"));
+                                   "for 1m0s; then at most 1 node at once (maxUnavailable 10% = 1 of 1 node; "
+                                   "maxUnavailablePerGroup 25% = 1 of 1 node; --cluster-max-unavailable 10% = 1 of 1 "
+                                   "node)\n"));
   EXPECT_THAT(out.str(), HasSubstr("\nPods: none is evicted: each node waits up to 1h0m0s until its pods have ended "));
   EXPECT_EQ(
       run_with(options, policy_file("{priority: 5, profile: {configMapKey: whole}, rollout: {workloads: Evict}}")), 0);
@@ -209,9 +214,141 @@ TEST_F(RolloutCommand, DiffOfAPolicyThatIsRefusedEndsWithOne) {
   EXPECT_EQ(run_with(options, policy_file("{nodeSelector: {matchlabels: {pool: a}}}")), 1);
   EXPECT_THAT(out.str(), HasSubstr("[SelectorInvalid]"));
   EXPECT_THAT(out.str(),
-              HasSubstr("\ninvalid: SharingPolicy team: the API server or the operator refuses it, so nothing "
-                        "would change\n"));
+              HasSubstr("\ninvalid: SharingPolicy team: the API server refuses it, so nothing would change\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("selects")));
+  EXPECT_THAT(out.str(), Not(HasSubstr("No node would change")));
+  EXPECT_EQ(run_with(options, policy_file("{nodeSelector: {matchLabels: {nvidia.com/gpu.sharing-strategy: mps}}}")), 1);
+  EXPECT_THAT(out.str(),
+              HasSubstr("\ninvalid: SharingPolicy team: the operator refuses it, so nothing would change\n"));
+}
+
+// It cannot be read as a policy, but it has a name, and is new or not.
+TEST_F(RolloutCommand, DiffOfAPolicyWithSeveralErrorsNamesIt) {
+  record_gpu_1(target());
+  options.verb = Verb::diff;
+  options.file = "-";
+  const std::string wrong = "{priority: high, mode: Sometimes}";
+  EXPECT_EQ(run_with(options, policy_file(wrong)), 1);
+  EXPECT_THAT(out.str(),
+              HasSubstr("\ninvalid: SharingPolicy team: the API server refuses it, so nothing would change\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("No node would change")));
+  options.json = true;
+  EXPECT_EQ(run_with(options, policy_file(wrong)), 1);
+  EXPECT_EQ(Json::parse(out.str())["policy"]["new"], true);
+  EXPECT_EQ(run_with(options, policy_file(wrong, "default")), 1);
+  EXPECT_EQ(Json::parse(out.str())["policy"]["new"], false);
+  EXPECT_EQ(Json::parse(out.str())["policy"]["name"], "default");
+}
+
+TEST_F(RolloutCommand, DiffOfAPolicyShowsTheWarningsOfLintAboveThePreview) {
+  record_gpu_1(target());
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, policy_file("{priority: 5, rollout: {workloadz: Evict}}")), 0) << err.str();
+  const std::string text = out.str();
+  const std::size_t warning = text.find("[UnknownField]");
+  ASSERT_NE(warning, std::string::npos) << text;
+  EXPECT_LT(warning, text.find("SharingPolicy team (new)")) << text;
+}
+
+// Of an edited policy also its order and its stops count: nodes that wait or change already are its own.
+TEST_F(RolloutCommand, DiffOfAnEditedPolicyKeepsTheNodesThatChangeAlready) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, policy_file("{}", "default")), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              testing::StartsWith("SharingPolicy default (unchanged) selects 1 GPU node, and governs it\n"
+                                  "No node would change in another way than now; 1 node is changing or waiting\n"
+                                  "NODE "));
+  EXPECT_THAT(out.str(), HasSubstr("\nWaves: first a canary of 1 node of each GPU product, "));
+  EXPECT_THAT(out.str(), Not(HasSubstr("No node would change.")));
+  EXPECT_THAT(out.str(), Not(HasSubstr("without this file")));
+  EXPECT_THAT(out.str(), Not(HasSubstr("queue")));
+  const std::string wider = R"({rollout: {maxUnavailable: "100%", canary: {nodesPerGroup: 0}}})";
+  EXPECT_EQ(run_with(options, policy_file(wider, "default")), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("SharingPolicy default (changed) selects 1 GPU node, and governs it\n"
+                                             "  spec.rollout.maxUnavailable 10% -> 100%\n"
+                                             "  spec.rollout.canary.nodesPerGroup 1 -> 0\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\nWaves: at most 1 node at once (maxUnavailable 100% = 1 of 1 node; "));
+}
+
+TEST_F(RolloutCommand, DiffOfAPolicyThatStopsWhatIsUnderWaySaysSo) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, policy_file("{mode: Observe}", "default")), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("\n  spec.mode Enforce -> Observe\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\nWould wait: gpu-1 ("));
+  EXPECT_THAT(out.str(), HasSubstr("\nWould stop (mode Observe): 1 node that waits to start: gpu-1\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("No node would change")));
+  EXPECT_EQ(run_with(options, policy_file("{rollout: {paused: true}}", "default")), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("\n  spec.rollout.paused false -> true\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\nWould stop (paused): 1 node that waits to start: gpu-1\n"));
+  options.json = true;
+  EXPECT_EQ(run_with(options, policy_file("{mode: Observe}", "default")), 0) << err.str();
+  const Json policy = Json::parse(out.str())["policy"];
+  EXPECT_EQ(policy["newStops"], "mode Observe");
+  EXPECT_EQ(policy["asNow"], 1);
+  EXPECT_EQ(policy["fields"][0], (Json{{"field", "spec.mode"}, {"before", "Enforce"}, {"after", "Observe"}}));
+}
+
+TEST_F(RolloutCommand, DiffOfAPolicyThatDropsAWaitingNodeSaysThatItNoLongerChanges) {
+  record_gpu_1(target());
+  merge(kPluginDaemonSet, kFollowsLabels);
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"whole":"version: v1\n"}})");
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       policy("team", R"({"priority":5,"profile":{"configMapKey":"whole"}})"));
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, policy_file("{priority: 5, profile: {configMapKey: whole}, nodeSelector: {matchLabels: "
+                                          "{pool: none}}}")),
+            0)
+      << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("\n  spec.nodeSelector all nodes -> pool=none\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\n  1 node would return to policy default: gpu-1\nNo node would change.\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\n1 node would no longer change: gpu-1\n"));
+}
+
+TEST_F(RolloutCommand, DiffOfTheDefaultPolicySaysWhyOthersGovernItsNodes) {
+  record_gpu_1(target());
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("team", R"({"priority":5})"));
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, policy_file("{}", "default")), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              testing::StartsWith("SharingPolicy default (unchanged) selects 1 GPU node, and governs 0 nodes\n"
+                                  "  1 of the selected nodes is governed by policy team: its priority is higher\n"));
+}
+
+TEST_F(RolloutCommand, DiffOfSeveralDocumentsOrOfAPolicyWithAKeyIsUsage) {
+  record_gpu_1(target());
+  options.verb = Verb::diff;
+  options.file = "-";
+  EXPECT_EQ(run_with(options, policy_file("{}") + "---\n" + policy_file("{}", "other")), 2) << out.str();
+  EXPECT_EQ(err.str(),
+            "gpu-sharing-operator diff: the input has 2 documents, and diff compares one: give each a file of its "
+            "own\n");
+  EXPECT_EQ(run_with(options, "---\n" + policy_file("{}") + "---\n"), 0) << err.str();
+  options.key = "any";
+  EXPECT_EQ(run_with(options, policy_file("{}")), 2) << out.str();
+  EXPECT_EQ(err.str(),
+            "gpu-sharing-operator diff: --key goes with a profile, and the input is a SharingPolicy: leave --key out, "
+            "and write spec.profile.configMapKey\n");
+}
+
+// A node that is blocked changes neither with nor without the file.
+TEST_F(RolloutCommand, DiffOfAFileCountsOnlyNodesThatChangeWithoutIt) {
+  record_gpu_1(target());
+  merge(
+      "/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+      R"({"data":{"slices":"version: v1\n","any":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 0}\n"}})");
+  options.verb = Verb::diff;
+  options.file = "-";
+  options.key = "slices";
+  EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("No node would change.\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("without this file")));
 }
 
 TEST_F(RolloutCommand, DiffReportsAnInvalidTextOnceHoweverManyNodesItConcerns) {
