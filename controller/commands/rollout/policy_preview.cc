@@ -312,15 +312,18 @@ void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& 
 
 void print_as_now(const PolicyPreview& preview, std::ostream& out) {
   const bool all = preview.as_now > 0 && preview.as_now == preview.changing && preview.no_longer.empty();
-  if (!all || !preview.new_stops.empty() || !preview.joins.empty()) return;
-  print_line(out, "No node would change in another way than now; {} {} changing or waiting",
-             counted(preview.as_now, "node"), preview.as_now == 1 ? "is" : "are");
+  if (!all || !preview.joins.empty()) return;
+  // An edit can still start, order or stop these nodes in another way.
+  print_line(out, "No node would {} than now; {} {} changing or waiting{}",
+             preview.fields.empty() ? "change in another way" : "get another profile", counted(preview.as_now, "node"),
+             preview.as_now == 1 ? "is" : "are", preview.fields.empty() ? "" : ", in the order below");
 }
 
 void print_waves(const PolicyPreview& preview, std::ostream& out) {
   if (preview.as_now > 0 && preview.as_now < preview.changing)
-    print_line(out, "{} of them {} or {} without the file as well", preview.as_now,
-               preview.as_now == 1 ? "changes" : "change", preview.as_now == 1 ? "waits" : "wait");
+    print_line(out, "{} of these {} {} or {} without the file as well", preview.as_now,
+               counted(preview.changing, "node"), preview.as_now == 1 ? "changes" : "change",
+               preview.as_now == 1 ? "waits" : "wait");
   if (!preview.no_longer.empty())
     print_line(out, "{} would no longer change: {}", counted(preview.no_longer.size(), "node"),
                first_names(preview.no_longer));

@@ -269,7 +269,9 @@ TEST_F(RolloutCommand, DiffOfAnEditedPolicyKeepsTheNodesThatChangeAlready) {
   EXPECT_EQ(run_with(options, policy_file(wider, "default")), 0) << err.str();
   EXPECT_THAT(out.str(), testing::StartsWith("SharingPolicy default (changed) selects 1 GPU node, and governs it\n"
                                              "  spec.rollout.maxUnavailable 10% -> 100%\n"
-                                             "  spec.rollout.canary.nodesPerGroup 1 -> 0\n"));
+                                             "  spec.rollout.canary.nodesPerGroup 1 -> 0\n"
+                                             "No node would get another profile than now; 1 node is changing or "
+                                             "waiting, in the order below\nNODE "));
   EXPECT_THAT(out.str(), HasSubstr("\nWaves: at most 1 node at once (maxUnavailable 100% = 1 of 1 node; "));
 }
 
