@@ -121,7 +121,7 @@ std::string not_up_to_date(const Nodes& nodes) {
                      fmt::join(parts, "; "));
 }
 
-// "; a01 drifts, and the operator repairs that only on request": nobody waits for such nodes.
+// "; a01 drifts, and the operator repairs that only on request": a wait does not last for such nodes.
 std::string left_alone_text(const Nodes& nodes) {
   return nodes.left_alone.empty()
              ? std::string()
