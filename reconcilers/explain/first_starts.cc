@@ -102,7 +102,7 @@ class Rehearsal {
 };
 
 // Of a rollout that starts no node yet, although nothing that lasts stops it.
-std::string short_wait_of(const ReadingPass& pass, const NodeAssessment& a, const std::string& settling) {
+std::string short_wait_of(ReadingPass& pass, const NodeAssessment& a, const std::string& settling) {
   if (!settling.empty()) return "settling: " + settling;
   const RolloutView* rollout = pass.rollout(pass.index().rollout_key_of(a));
   const Gate gate = rollout == nullptr ? Gate::open : rollout->gate().gate;
