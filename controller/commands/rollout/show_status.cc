@@ -28,7 +28,9 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"
@@ -237,6 +239,40 @@ void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const s
   }
 }
 
+// Nodes that have loaded their profile and do not show it, of the rollouts, or of the policy or all: no rollout in
+// progress names them. Not those that somebody holds, and not drift that the operator leaves alone.
+std::vector<std::string> drifting_nodes(const RolloutCall& call, const ReadingPass& pass,
+                                        const std::vector<RolloutFacts>& shown) {
+  const std::optional<std::string> policy = policy_of(call.options.name);
+  const bool names_rollout = !call.options.name.empty() && !policy;
+  const auto is_of_shown = [&](const NodeAssessment& a) {
+    return std::ranges::any_of(shown, [&](const RolloutFacts& facts) {
+      const SharingRollout& rollout = *facts.rollout;
+      return pass.index().is_of(a, {rollout.policy, rollout.config_map, rollout.key});
+    });
+  };
+  std::vector<std::string> out;
+  for (const std::string& name : pass.index().nodes_in(Bucket::drifting)) {
+    const NodeAssessment* a = pass.index().find(name);
+    const bool repaired = a != nullptr && drifts(*a) && a->holder.empty() && baseline_excuse(*a).empty();
+    if (!repaired || (policy && a->policy.view() != *policy) || (names_rollout && !is_of_shown(*a))) continue;
+    out.push_back(name);
+  }
+  return out;
+}
+
+void print_drifting(const RolloutCall& call, const ReadingPass& pass, const std::vector<RolloutFacts>& shown) {
+  if (has_unread_nodes(call) || !std::ranges::all_of(shown, &RolloutFacts::finished)) return;
+  const std::vector<std::string> nodes = drifting_nodes(call, pass, shown);
+  for (std::size_t i = 0; i < std::min(nodes.size(), kMostListedSteps); ++i) {
+    print_line(*call.out, "node {} does not show its profile: {}", nodes[i], drift_text(*pass.index().find(nodes[i])));
+    print_line(*call.out, "  next: gpu-sharing-operator explain {}", nodes[i]);
+  }
+  if (nodes.size() > kMostListedSteps)
+    print_line(*call.out, "{} drift as well\n  next: gpu-sharing-operator audit",
+               counted(nodes.size() - kMostListedSteps, "further node"));
+}
+
 // Failed nodes are left, and nothing goes on: as --wait judges it.
 bool ends_failed(const RolloutCall& call, ReadingPass& pass, const FleetIndex& index,
                  const std::vector<LeftFailed>& failed) {
@@ -294,6 +330,7 @@ int show_status(RolloutCall& call) {
   for (std::size_t i = 0; i < waiting.size(); ++i)
     print_waiting(waiting[i], outlooks[i], !has_stopped(call), *call.out);
   for (const LeftFailed& of_policy : failed) print_left_failed(of_policy, *call.out);
+  print_drifting(call, pass, shown);
   print_idle_pauses(call, index, shown, waiting);
   return exit_status;
 }

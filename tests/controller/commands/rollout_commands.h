@@ -133,6 +133,16 @@ class RolloutCommand : public OurCluster {
              R"(","containers":[{"name":"nvidia-device-plugin","image":"i"}]}})");
     return get("/api/v1/namespaces/gpu-operator/pods/" + name)["metadata"]["uid"];
   }
+  // The plugin's pod on gpu-1 is Ready.
+  void serve_gpu_1() {
+    (void)plugin_pod();
+    merge("/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
+          R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[
+              {"name":"nvidia-device-plugin","ready":true,"restartCount":0,"image":"i","imageID":"i","state":{"running":
+              {"startedAt":")" +
+              k8s::format_time(sim.clock.now()) + R"("}}}]}})");
+    sim.clock.run_for(std::chrono::seconds(2));
+  }
   // What the operator has recorded, as text of its record.
   void record(const std::string& text) {
     const nlohmann::json state{{"apiVersion", "v1"},

@@ -173,6 +173,24 @@ TEST_F(RolloutCommand, ACompletedRolloutSaysWhichOfItsNodesAreNotUpToDateNow) {
   EXPECT_THAT(status_of_nodes(), Not(HasSubstr("; now ")));
 }
 
+// Regression: all that it said was that no rollout is in progress.
+TEST_F(RolloutCommand, ANodeThatDriftsAfterItsRolloutIsNamedWithTheNextStep) {
+  record_gpu_1(target());  // And no pod of the plugin runs on it.
+  const std::string said =
+      "node gpu-1 does not show its profile: a pod of the plugin, GFD or MPS is missing or not Ready\n"
+      "  next: gpu-sharing-operator explain gpu-1\n";
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_EQ(out.str(), "No rollout is in progress.\n" + said);
+  rollout("r", "Completed", target(), "any", "version: v1\n", "default", "Completed");
+  for (const char* name : {"r", "policy/default"}) {
+    EXPECT_EQ(run(Verb::status, name), 0) << err.str();
+    EXPECT_THAT(out.str(), testing::EndsWith(said)) << name;
+  }
+  serve_gpu_1();
+  EXPECT_EQ(run(Verb::status, "r"), 0) << err.str();
+  EXPECT_THAT(out.str(), Not(HasSubstr("explain gpu-1")));
+}
+
 // While the rollout goes on, its table says why the failure does not stop it.
 TEST_F(RolloutCommand, AFailedNodeThatDoesNotCountSaysSoBesideItsMessage) {
   record_gpu_1("v1-0");

@@ -177,6 +177,7 @@ TEST_F(UnseenChange, ARequestedRetryOfFailedNodesIsShown) {
 
 TEST_F(UnseenChange, APauseThatStopsNoNodeIsShown) {
   record_gpu_1(target());
+  serve_gpu_1();
   ASSERT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();
   EXPECT_EQ(run(Verb::status), 0) << err.str();
   EXPECT_EQ(out.str(),
@@ -190,6 +191,7 @@ TEST_F(UnseenChange, APauseThatStopsNoNodeIsShown) {
 
 TEST_F(UnseenChange, APauseOfTheConfigMapThatStopsNoNodeIsShownBesideThatOfAPolicy) {
   record_gpu_1(target());
+  serve_gpu_1();
   merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
         R"({"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}})");
   ASSERT_EQ(run(Verb::pause, "policy/default"), 0) << err.str();

@@ -60,16 +60,6 @@ class RolloutWatch : public RolloutCommand {
           Json{{"status", {{"phase", phase}, {"conditions", Json::array({condition})}}}}.dump());
     sim.clock.run_for(2s);
   }
-  // The plugin's pod on gpu-1 is Ready.
-  void serve_gpu_1() {
-    (void)plugin_pod();
-    merge("/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
-          R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[
-              {"name":"nvidia-device-plugin","ready":true,"restartCount":0,"image":"i","imageID":"i","state":{"running":
-              {"startedAt":")" +
-              k8s::format_time(sim.clock.now()) + R"("}}}]}})");
-    sim.clock.run_for(2s);
-  }
   int result() {
     EXPECT_TRUE(sim.clock.run_until([&] { return *ended; }, 1min));
     return code.value_or(-1);
