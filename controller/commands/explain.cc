@@ -392,6 +392,7 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
     if (!files) return usage(files.error().message);
     k8s::Result<ClusterView> view = view_of(*files, question.now);
     if (!view) return usage(view.error().message);
+    view->no_operator = no_operator_among(view->leases, {question.settings.operator_namespace, options.lease_name});
     if (target->pod) question.pod_json = pod_in(*files, target->key);
     if (target->pod && question.pod_json.empty())
       return usage(fmt::format("pod {} not found in {}; a pod is named NAMESPACE/POD", k8s::to_string(target->key),
