@@ -46,6 +46,11 @@ ApiClient::ApiClient(Transport* transport, Clock* clock, ClientOptions options)
       reads_(std::make_shared<RequestLane>(clock, lane_settings(options_.most_reads, options_.longest_pause))),
       writes_(std::make_shared<RequestLane>(clock, lane_settings(options_.most_writes, options_.longest_pause))) {}
 
+ApiClient::~ApiClient() {
+  reads_->close();
+  writes_->close();
+}
+
 Duration ApiClient::backoff(int attempt) {
   Duration delay = options_.first_backoff;
   for (int i = 0; i < attempt && delay < options_.last_backoff; ++i) delay *= 2;

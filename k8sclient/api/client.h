@@ -63,6 +63,9 @@ struct ClientOptions {
 class ApiClient final : public Reader, public Writer {
  public:
   ApiClient(Transport* transport, Clock* clock, ClientOptions options);
+  ~ApiClient() override;
+  ApiClient(const ApiClient&) = delete;
+  ApiClient& operator=(const ApiClient&) = delete;
 
   boost::asio::awaitable<Result<std::string>> get(Gvr gvr, ObjectKey key, CallOptions options = {}) override;
   boost::asio::awaitable<Result<std::string>> get_path(std::string path, CallOptions options = {}) override;

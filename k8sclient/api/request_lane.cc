@@ -28,7 +28,13 @@ void RequestLane::grant_next() {
   }
 }
 
+void RequestLane::close() {
+  closed_ = true;
+  line_.clear();
+}
+
 void RequestLane::leave(Place& place) {
+  if (closed_) return;
   if (place.waits_) std::erase(line_, &place);
   if (place.granted_) --open_;
   grant_next();

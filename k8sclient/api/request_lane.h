@@ -25,7 +25,7 @@ namespace k8s {
 
 class RequestLane {
  public:
-  // `clock` must outlive the lane and every place in it. Made with make_shared: its places keep it.
+  // `clock` must live until close(). Made with make_shared: its places keep it.
   RequestLane(Clock* clock, AdaptiveLimitSettings settings) : clock_(clock), limit_(settings) {}
   RequestLane(const RequestLane&) = delete;
   RequestLane& operator=(const RequestLane&) = delete;
@@ -56,6 +56,10 @@ class RequestLane {
   // wait; nothing was sent then. `cancelled` when the waiting coroutine is cancelled. Call once for each place.
   boost::asio::awaitable<Result<void>> enter(std::shared_ptr<Place> place, MonoTime deadline);
 
+  // Nobody gets a turn any more, and the places that are left may go after the clock: an io_context destroys suspended
+  // requests after everything that they use.
+  void close();
+
   [[nodiscard]] std::size_t limit() const { return limit_.limit(); }
   [[nodiscard]] std::size_t open() const { return open_; }
   [[nodiscard]] std::size_t waiting() const { return line_.size(); }
@@ -68,6 +72,7 @@ class RequestLane {
   AdaptiveLimit limit_;
   std::size_t open_ = 0;
   std::deque<Place*> line_;
+  bool closed_ = false;
 };
 
 }  // namespace k8s

@@ -84,6 +84,22 @@ TEST_F(RequestLaneTest, ARefusalHoldsBackTheLaneForAsLongAsTheServerAsksAndNoOth
   EXPECT_EQ(clock.monotonic() - begun, 5s);
 }
 
+// The places of requests that are suspended at the end of the program go after the client, and after the clock.
+TEST_F(RequestLaneTest, AfterTheEndOfTheClientNoPlaceAsksForTheTimeOrGivesATurn) {
+  auto lane = std::make_shared<RequestLane>(&clock, AdaptiveLimitSettings{.start = 1, .most = 1});
+  auto first = std::make_shared<RequestLane::Place>(lane);
+  auto second = std::make_shared<RequestLane::Place>(lane);
+  begin(lane->enter(first, clock.monotonic() + 1min));
+  begin(lane->enter(second, clock.monotonic() + 1min));
+  run(0ms);
+  ASSERT_EQ(lane->open(), 1U);
+  ASSERT_EQ(lane->waiting(), 1U);
+  lane->close();
+  first.reset();
+  EXPECT_EQ(lane->waiting(), 0U);
+  EXPECT_EQ(ended, 1) << "the second one gets no turn";
+}
+
 // No other request comes that would look whether the pause is over.
 TEST_F(RequestLaneTest, WhatWasInLineBeforeAPauseIsSentAtItsEnd) {
   Answer refusal = Answer::retry_after(429, "2");
