@@ -114,7 +114,7 @@ columns_are_shown() {
 
 fields_are_explained() {
   kubectl explain sharingpolicy.spec.rollout.maxUnavailable | grep -F 'percentage'
-  kubectl explain sharingrollout.spec.aborted | grep -F 'Ends the rollout'
+  kubectl explain sharingrollout.spec.aborted | grep -F 'Ends this rollout'
 }
 
 check "the CRDs are established and structural" crds_are_established
