@@ -40,10 +40,8 @@ constexpr BlockedReason kBlockedReasons[] = {
     {kMigEnabled, "MPS does not work where MIG is enabled or `migStrategy` is mixed", "use time-slicing on that node"},
     {kMpsByLabelUnsupported, "from device plugin v0.18.2 on, an MPS profile selected by label is never loaded",
      "set the chart's `fixes.mpsSignal` (plugin v0.20.0 or later), or make a key of your own (no `gso-…`) with the "
-     "profile "
-     "the default (`devicePlugin.config.default`): all nodes without a label would then run it, so label those that "
-     "need "
-     "another profile first"},
+     "profile the default (`devicePlugin.config.default`): all nodes without a label would then run it, so label those "
+     "that need another profile first"},
     {kDriverUpgrade, "the driver manager has paused the node's operands, or a driver upgrade has failed there",
      "wait until it is finished; after a failed one repair the driver's pod, or remove the label "
      "`nvidia.com/gpu-driver-upgrade-state`",

@@ -136,10 +136,8 @@ class Neighbours {
     if (!has_image(daemonset, "dcgm-exporter") || !runs_mps_on_nodes_of(daemonset)) return;
     add(Severity::info, daemonset_ref(daemonset.meta.key()), "MetricsNotAttributed",
         "under MPS, DCGM exporter cannot attribute the metrics of a GPU to the pods that share it (all of them are "
-        "clients "
-        "of one server process): dashboards and chargeback by pod are empty or wrong there. Use metrics of the GPU, or "
-        "of "
-        "the applications");
+        "clients of one server process): dashboards and chargeback by pod are empty or wrong there. Use metrics of the "
+        "GPU, or of the applications");
   }
 
   // HAMi gives out the same GPUs by a device plugin and a scheduler of its own.

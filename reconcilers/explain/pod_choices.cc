@@ -146,8 +146,7 @@ PodAdvice advice_on_deferred(const ReadingPass& pass, const Node& node, const No
   out.command = command_of_reason(pass.world(), pass.index(), pass.settings(), node, a, kWaitingForWorkloads);
   out.owners = fmt::format(
       "the change waits for these pods. The operator retries it at the time in the node's message{}; once the pods "
-      "have "
-      "ended, at once with gpu-sharing-operator rollout start {}",
+      "have ended, at once with gpu-sharing-operator rollout start {}",
       by_person ? ", and cordons the node again" : "", a.policy.view());
   if (by_person)
     out.owners +=

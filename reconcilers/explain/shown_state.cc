@@ -48,9 +48,8 @@ std::string state_note(std::string_view state, bool assumed, std::string_view op
   if (state == kPreexistingDrift && assumed && !operator_lease.empty())
     return fmt::format(
         "PreexistingDrift: the node does not show what its profile must produce, and {}. Once it is allowed to act, it "
-        "records "
-        "the fleet first, reports such nodes, and changes them only on request: gpu-sharing-operator rollout start "
-        "POLICY --adopt",
+        "records the fleet first, reports such nodes, and changes them only on request: gpu-sharing-operator rollout "
+        "start POLICY --adopt",
         unrecorded_operator_text(operator_lease));
   if (state == kPreexistingDrift && assumed)
     return "PreexistingDrift: the node does not show what its profile must produce. If you install the operator now, "

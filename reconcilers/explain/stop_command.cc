@@ -32,8 +32,7 @@ std::string spec_command(const World& world, std::string_view reason, const Shar
   }
   return fmt::format(
       "kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Enforce\"}}}}'  # after a look "
-      "at "
-      "`gpu-sharing-operator diff`: starts the change",
+      "at `gpu-sharing-operator diff`: starts the change",
       policy.meta.name);
 }
 

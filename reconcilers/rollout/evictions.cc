@@ -230,8 +230,7 @@ std::string returning_text(const NodeUse& pods) {
   const bool one = pods.waiting.size() == 1;
   return fmt::format(
       "{} {} {}, and would be created there again after an eviction, so the operator waits for {}. Remove the "
-      "toleration "
-      "for node.kubernetes.io/unschedulable from {} controller, or stop the workload",
+      "toleration for node.kubernetes.io/unschedulable from {} controller, or stop the workload",
       pods.names(), one ? "was" : "were", kCreatedAfterCordon, one ? "it" : "them", one ? "its" : "their");
 }
 

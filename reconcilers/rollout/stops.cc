@@ -266,8 +266,7 @@ std::string gone_crds_text(const Pass& pass) {
   const bool of_operator = pass.s.settings.options_text.has_value();
   return fmt::format(
       "The SharingPolicy/SharingRollout CRDs are not installed in this cluster{}: the last known specs of these "
-      "policies "
-      "apply: {}. Install the CRDs again: {}{}",
+      "policies apply: {}. Install the CRDs again: {}{}",
       of_operator ? "" : ", or the files that were read contain neither the CRDs nor a SharingPolicy", names,
       kInstallCrds,
       of_operator

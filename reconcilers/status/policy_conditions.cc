@@ -27,8 +27,7 @@ std::string preexisting_drift_text(std::string_view nodes, std::string_view poli
 std::string unproven_text(std::string_view nodes, std::string_view policy) {
   return fmt::format(
       "the operator's record was lost during the rollout, and the pods of these nodes might be older than the text: "
-      "{}. "
-      "To roll them out: `rollout start {} --adopt`",
+      "{}. To roll them out: `rollout start {} --adopt`",
       nodes, policy);
 }
 

@@ -207,8 +207,7 @@ std::string ended_and_paused(const SharingRollout& rollout) {
   if (!rollout.paused || !(rollout.aborted || is_undone(rollout))) return {};
   return fmt::format(
       "{0} is {1} and paused: first `gpu-sharing-operator rollout start {2}`, then `gpu-sharing-operator rollout "
-      "resume "
-      "{0}`",
+      "resume {0}`",
       rollout.meta.name, rollout.aborted ? "aborted" : "undone", rollout.policy);
 }
 
