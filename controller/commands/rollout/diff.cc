@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "controller/commands/rollout/edited_text.h"
+#include "controller/commands/rollout/policy_edit.h"
 #include "controller/commands/rollout/policy_preview.h"
 #include "controller/commands/rollout/quota_changes.h"
 #include "controller/commands/rollout/verbs.h"
@@ -162,9 +163,7 @@ Json to_json(const NodeDifference& d) {
           {"transition", to_string(d.transition)},
           {"restarts", names_of(d.restarts)},
           {"cordon", d.cordons},
-          {"workloads", d.workloads == WorkloadMode::evict       ? "Evict"
-                        : d.workloads == WorkloadMode::interrupt ? "Interrupt"
-                                                                 : "WaitForIdle"},
+          {"workloads", workloads_name(d.workloads)},
           {"inTheWay", d.blocked_by_pods},
           {"inProgress", d.in_progress},
           {"leaves", d.leaves},

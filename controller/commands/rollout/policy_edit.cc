@@ -26,11 +26,6 @@ std::string text_of(const std::optional<bool>& value) {
   return value ? text_of(*value) : std::string(kUnset);
 }
 
-std::string_view name_of(WorkloadMode mode) {
-  if (mode == WorkloadMode::evict) return "Evict";
-  return mode == WorkloadMode::interrupt ? "Interrupt" : "WaitForIdle";
-}
-
 std::string windows_of(const RolloutSpec& rollout) {
   std::string out;
   for (const MaintenanceWindow& window : rollout.windows)
@@ -60,7 +55,7 @@ void add_rollout(const RolloutSpec& rollout, Fields& out) {
   add("maxUnavailablePerGroup", rollout.max_unavailable_per_group.to_string());
   add("canary.nodesPerGroup", std::to_string(rollout.canary_nodes_per_group));
   add("canary.soak", k8s::format_go_duration(rollout.canary_soak));
-  add("workloads", std::string(name_of(rollout.workloads)));
+  add("workloads", std::string(workloads_name(rollout.workloads)));
   add("cordon", text_of(rollout.cordon));
   add("evictBarePods", text_of(rollout.evict_bare_pods));
   add("idleTimeout", k8s::format_go_duration(rollout.idle_timeout));
@@ -92,6 +87,11 @@ Fields fields_of(const SharingPolicy& policy) {
 }
 
 }  // namespace
+
+std::string_view workloads_name(WorkloadMode mode) {
+  if (mode == WorkloadMode::evict) return "Evict";
+  return mode == WorkloadMode::interrupt ? "Interrupt" : "WaitForIdle";
+}
 
 std::vector<PolicyFieldChange> policy_field_changes(const SharingPolicy& before, const SharingPolicy& after) {
   const Fields had = fields_of(before);

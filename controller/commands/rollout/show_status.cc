@@ -240,7 +240,7 @@ void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const s
 }
 
 // Nodes that have loaded their profile and do not show it, of the rollouts, or of the policy or all: no rollout in
-// progress names them. Not those that somebody holds, and not drift that the operator leaves alone.
+// progress names them. Without those that are held or NotReady, and without drift that the operator leaves alone.
 std::vector<std::string> drifting_nodes(const RolloutCall& call, const ReadingPass& pass,
                                         const std::vector<RolloutFacts>& shown) {
   const std::optional<std::string> policy = policy_of(call.options.name);
@@ -254,8 +254,7 @@ std::vector<std::string> drifting_nodes(const RolloutCall& call, const ReadingPa
   std::vector<std::string> out;
   for (const std::string& name : pass.index().nodes_in(Bucket::drifting)) {
     const NodeAssessment* a = pass.index().find(name);
-    const bool repaired = a != nullptr && drifts(*a) && a->holder.empty() && baseline_excuse(*a).empty();
-    if (!repaired || (policy && a->policy.view() != *policy) || (names_rollout && !is_of_shown(*a))) continue;
+    if (a == nullptr || (policy && a->policy.view() != *policy) || (names_rollout && !is_of_shown(*a))) continue;
     out.push_back(name);
   }
   return out;

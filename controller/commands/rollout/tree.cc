@@ -111,9 +111,7 @@ class Tree {
                            rollout.to_revision, rollout.policy));
     if (!facts.message.empty()) line(one_line(fmt::format("  {}: {}", facts.reason, facts.message)));
     const std::string changed = since_completion(facts, index_.impl());
-    line(fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}",
-                     progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
-                     facts.pending, facts.blocked, facts.failed, changed.empty() ? "" : "; " + changed));
+    line(fmt::format("  {}{}", counts_text(facts), changed.empty() ? "" : "; " + changed));
     if (!facts.finished()) line(facts.wave == 0 ? "  canary" : fmt::format("  wave {}", facts.wave));
     daemonset_of(rollout.config_map).empty() ? add_nodes(rollout) : add_daemons(facts);
   }

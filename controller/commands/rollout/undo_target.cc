@@ -155,9 +155,7 @@ class UndoChoice {
 
   // It goes to what its policy's nodes should run at present.
   [[nodiscard]] bool is_present(const SharingRollout& rollout) const {
-    const auto& profile_rollouts = index_.impl().profile_rollouts;
-    const auto profile_rollout = profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
-    return profile_rollout != profile_rollouts.end() && target_of(profile_rollout->second) == rollout.to_revision;
+    return present_rollout(rollout, index_.impl()) != nullptr;
   }
 
   // The one under way, else that to the present revision, else the newest.

@@ -153,29 +153,36 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   return out;
 }
 
+const ProfileRollout* present_rollout(const SharingRollout& rollout, const FleetIndex::Impl& index) {
+  const auto found = index.profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
+  const bool present = found != index.profile_rollouts.end() && target_of(found->second) == rollout.to_revision;
+  return present ? &found->second : nullptr;
+}
+
+std::string counts_text(const RolloutFacts& facts) {
+  return fmt::format("{} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed",
+                     progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
+                     facts.pending, facts.blocked, facts.failed);
+}
+
 RolloutFacts with_present_counts(RolloutFacts facts, const FleetIndex::Impl& index) {
-  const SharingRollout& rollout = *facts.rollout;
-  const auto nodes = index.profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
-  if (facts.finished() || nodes == index.profile_rollouts.end() || target_of(nodes->second) != rollout.to_revision)
-    return facts;
-  const Tally& tally = nodes->second.tally;
+  const ProfileRollout* nodes = facts.finished() ? nullptr : present_rollout(*facts.rollout, index);
+  if (nodes == nullptr) return facts;
+  const Tally& tally = nodes->tally;
   facts.total = tally.total;
   facts.updated = tally.settled;
   facts.in_progress = tally.moving();
   facts.pending = tally.of(Phase::pending);
   facts.blocked = tally.blocked();
-  facts.failed = std::ssize(failed_on(index, nodes->second, rollout.to_revision));
+  facts.failed = std::ssize(failed_on(index, *nodes, facts.rollout->to_revision));
   return facts;
 }
 
 std::string since_completion(const RolloutFacts& facts, const FleetIndex::Impl& index) {
-  const SharingRollout& rollout = *facts.rollout;
-  const auto nodes = index.profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
-  if (facts.phase != "Completed" || nodes == index.profile_rollouts.end() ||
-      target_of(nodes->second) != rollout.to_revision)
-    return {};
-  const Tally& tally = nodes->second.tally;
-  const std::int64_t failed = std::ssize(failed_on(index, nodes->second, rollout.to_revision));
+  const ProfileRollout* nodes = facts.phase == "Completed" ? present_rollout(*facts.rollout, index) : nullptr;
+  if (nodes == nullptr) return {};
+  const Tally& tally = nodes->tally;
+  const std::int64_t failed = std::ssize(failed_on(index, *nodes, facts.rollout->to_revision));
   const bool as_then = tally.settled == facts.updated && tally.total == facts.total && failed == facts.failed;
   if (as_then || tally.settled == tally.total) return {};
   std::string out = fmt::format("now {}/{} up to date", tally.settled, tally.total);
@@ -339,9 +346,7 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   print_line(out, "  {} {} to {} under policy {}", facts.finished() ? "Rollout of" : "Rolling out",
              describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
   const std::string& since = outlook.since_completion;
-  out << fmt::format("  {} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed{}{}{}\n",
-                     progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
-                     facts.pending, facts.blocked, facts.failed, outlook.nodes_unread ? ", as last reported" : "",
+  out << fmt::format("  {}{}{}{}\n", counts_text(facts), outlook.nodes_unread ? ", as last reported" : "",
                      facts.finished()  ? ""
                      : facts.wave == 0 ? "; canary"
                                        : fmt::format("; wave {}", facts.wave),

@@ -50,6 +50,10 @@ struct RolloutFacts {
   [[nodiscard]] bool is_stopped() const;
 };
 [[nodiscard]] RolloutFacts facts_of(const SharingRollout& rollout);
+// The nodes of its policy, ConfigMap and key; null: there are none, or they should run another revision.
+[[nodiscard]] const ProfileRollout* present_rollout(const SharingRollout& rollout, const FleetIndex::Impl& index);
+// "[####----] 7/12 up to date, 1 in progress, 4 pending, 0 blocked, 0 failed": progress_bar() and the counts.
+[[nodiscard]] std::string counts_text(const RolloutFacts& facts);
 // With the counts of the nodes as they are now, by which their names are shown beside it: the status can be older. As
 // it is, where the rollout has ended, or its revision is not what its nodes should run.
 [[nodiscard]] RolloutFacts with_present_counts(RolloutFacts facts, const FleetIndex::Impl& index);

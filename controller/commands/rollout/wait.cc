@@ -148,10 +148,8 @@ Nodes nodes_of_rollout(const World& world, const FleetIndex& index, const Sharin
 
 // The rollout is not Completed because of nodes that somebody holds until they decide otherwise, and of no others.
 bool waits_for_holders_alone(const FleetIndex& index, const SharingRollout& rollout, const Nodes& nodes) {
-  const auto& rollouts = index.impl().profile_rollouts;
-  const auto present = rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
-  return present != rollouts.end() && target_of(present->second) == rollout.to_revision && !nodes.held.empty() &&
-         !nodes.held_for_a_while && count_not_up_to_date(nodes) == 0;
+  return present_rollout(rollout, index.impl()) != nullptr && !nodes.held.empty() && !nodes.held_for_a_while &&
+         count_not_up_to_date(nodes) == 0;
 }
 
 // What stops the rollout until a person acts; empty: nothing, or a retry of it is requested.
@@ -164,9 +162,7 @@ std::string stop_text(ReadingPass& pass, const RolloutFacts& facts) {
 // Since it was Completed, its nodes can drift, and be in the change that repairs that.
 WaitState state_of_completed(const World& world, const FleetIndex& index, const SharingRollout& rollout) {
   const std::string completed = fmt::format("rollout {} is Completed", rollout.meta.name);
-  const auto& rollouts = index.impl().profile_rollouts;
-  const auto present = rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
-  if (present == rollouts.end() || target_of(present->second) != rollout.to_revision) return {Is::complete, completed};
+  if (present_rollout(rollout, index.impl()) == nullptr) return {Is::complete, completed};
   Nodes nodes = nodes_of_rollout(world, index, rollout);
   // Others wait for a change of their own, and not for the end of this rollout.
   std::erase_if(nodes.moving, [&](const std::string& name) { return !index.assessment(name)->in_change(); });
