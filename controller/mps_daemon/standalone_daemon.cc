@@ -223,9 +223,9 @@ class Daemon {
     co_return k8s::fail(k8s::Reason::cancelled, "the daemon ended, or is to stop");
   }
 
-  // `quit` waits for clients that are connected, idle ones as well. At its time limit the daemon ends their servers and
-  // itself, a moment after the limit; it has also been seen to go on waiting (both with r580). So it is killed some
-  // time after stop_timeout, or at a second signal, which ends its servers. Then the GPUs get their compute mode again,
+  // `quit` waits for clients that are connected, idle ones as well. A moment after its time limit the daemon ends their
+  // servers and itself, or it keeps waiting: drivers of r580 did the one or the other. So it is killed kAfterQuitLimit
+  // after stop_timeout, or at a second signal, which ends its servers. Then the GPUs get their compute mode again,
   // whatever signals come.
   asio::awaitable<bool> stop_daemon() {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(settings_.stop_timeout);
