@@ -1,6 +1,6 @@
 """The command that `explain` and `audit` propose next: it must work in the cluster at hand."""
 from cluster.program import ask
-from scenario import Cluster, expect, expect_that, fleet, mps, scenario, ts
+from scenario import Cluster, expect, expect_that, fleet, held_canary, mps, scenario, ts
 
 
 def next_step(c, node):
@@ -83,14 +83,7 @@ def a_node_that_is_not_ready_is_one_problem():
 @scenario
 def a_hold_in_the_middle_of_a_change_is_lifted_next_and_an_operator_comes_first():
     """A person holds a node in its change: `explain` names the command that lifts the hold; with a dead operator, the operator comes first and the exit status is 1."""
-    c = fleet(1, mps(4))
-    c.edit(any=mps(8))
-    for _ in range(40):
-        if c.in_progress():
-            break
-        c.after("10s")
-    expect("in a change", c.in_progress(), ["n01"])
-    c.annotate("Node", "n01", "gpusharing.dev/hold", "true")
+    c = held_canary(1)
     expect("next", next_step(c, "n01"), "kubectl annotate node n01 gpusharing.dev/hold-")
     leases = [{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": ns, "name": name},
                "spec": {"holderIdentity": "h", "leaseDurationSeconds": 15, "renewTime": renewed}}

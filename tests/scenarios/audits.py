@@ -1,5 +1,5 @@
 """What `audit` reports about a fleet: nodes that serve nothing, and rollouts that have stopped."""
-from scenario import CONFIG_LABEL, INVALID, Cluster, expect, expect_that, fleet, mps, scenario, ts
+from scenario import CONFIG_LABEL, INVALID, Cluster, expect, expect_that, fleet, held_canary, mps, scenario, ts
 
 
 def audited(c, reason, severity):
@@ -224,24 +224,11 @@ def an_audit_warns_that_held_nodes_do_not_run_their_profile():
     expect_texts(message, "3 of 6 nodes wait for it (n04, n05, n06)", "gpusharing.dev/hold is set")
 
 
-def held_canary():
-    """Four nodes under a new profile, and a person holds n01 in its change: its GPUs serve nobody, and the others wait."""
-    c = fleet(4, mps(4))
-    c.edit(any=mps(8))
-    for _ in range(40):
-        if c.in_progress():
-            break
-        c.after("10s")
-    expect("in a change", c.in_progress(), ["n01"])
-    c.annotate("Node", "n01", "gpusharing.dev/hold", "true")
-    c.after("2m")
-    return c
-
-
 @scenario
 def an_audit_of_a_held_canary_is_one_warning_with_the_command():
     """A person holds the canary in its change: `audit` warns once, with the command that lifts the hold and the nodes that wait."""
-    c = held_canary()
+    c = held_canary(4)
+    c.after("2m")
     _, found = c.audit()
     warnings = [f for f in found if f["severity"] == "warning"]
     expect("warnings", [f["reason"] for f in warnings], ["HeldMidChange"])

@@ -6,7 +6,7 @@ shows what that text produces. Every tick is a new process, so every tick is a r
 
 Only names that users see are used here. What the operator remembers, it writes by itself in the first ticks.
 """
-from cluster.cluster import Cluster, fleet, numbered
+from cluster.cluster import Cluster, fleet, held_canary, numbered
 from cluster.expectations import Failure, expect, expect_that, one
 from cluster.names import COMPONENTS, CONFIG_LABEL, GFD_LABELS, GPU, REVISION
 from cluster.plans import Run, Tick
@@ -15,7 +15,7 @@ from cluster.program import binary
 from cluster.times import moment, stamp
 
 __all__ = ["COMPONENTS", "CONFIG_LABEL", "Cluster", "Failure", "GFD_LABELS", "GPU", "INVALID", "REVISION", "Run", "SCENARIOS",
-           "Tick", "binary", "expect", "expect_that", "fleet", "moment", "mps", "none", "numbered", "one", "scenario", "stamp",
+           "Tick", "binary", "expect", "expect_that", "fleet", "held_canary", "moment", "mps", "none", "numbered", "one", "scenario", "stamp",
            "ts"]
 
 SCENARIOS = []  # (module.function, function) of every story.

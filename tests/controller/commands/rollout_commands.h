@@ -36,6 +36,13 @@ inline std::string state_of(const FleetRecord& record) {
   return state.dump();
 }
 
+// The command about the operator's chart, where no object names its release.
+inline std::string upgrade_chart(const std::string& values) {
+  return "helm list --namespace gpu-sharing-operator  # names the chart and its release; upgrade the release to that "
+         "chart, from the repository or folder that it was installed from, with --reset-then-reuse-values " +
+         values;
+}
+
 class RolloutCommand : public OurCluster {
  protected:
   RolloutCommand() {
@@ -153,6 +160,15 @@ class RolloutCommand : public OurCluster {
   }
   // gpu-1 has loaded that revision, as the operator has recorded it.
   void record_gpu_1(const std::string& revision) { record(print_head({record_with_gpu_1(revision)})); }
+  // gpu-1 runs v1-0, and another text of its key was verified before: `undo` can restore it.
+  void record_an_earlier_text() {
+    FleetRecord before = record_with_gpu_1("v1-0");
+    const std::string earlier = "version: v1\n";
+    const std::string revision = revision_of(parse_profile(earlier).profile);
+    before.verified["gpu-operator/mps-config/any"] = revision;
+    before.texts[revision] = earlier;
+    record(print_head({before}));
+  }
   FleetRecord record_with_gpu_1(const std::string& revision) {
     const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
     FleetRecord record;

@@ -13,13 +13,6 @@ using testing::Not;
 using Verb = RolloutOptions::Verb;
 using Json = nlohmann::json;
 
-// The command about the operator's chart, where no object names its release.
-std::string upgrade_chart(const std::string& values) {
-  return "helm list --namespace gpu-sharing-operator  # names the chart and its release; upgrade the release to that "
-         "chart, from the repository or folder that it was installed from, with --reset-then-reuse-values " +
-         values;
-}
-
 // A wait that a person can end says how; one that only a retry or another profile ends is exit status 1.
 TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
   const struct {
@@ -274,12 +267,7 @@ TEST_F(RolloutCommand, StatusOfAFailedCanaryNamesThePodTheUndoAndOneRetry) {
     nodes.push_back({{"name", name}, {"state", "Failed"}, {"reason", "VerificationFailed"}, {"message", ended}});
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
         Json{{"status", {{"nodes", nodes}, {"counts", {{"failed", 3}}}}}}.dump());
-  FleetRecord before = record_with_gpu_1("v1-0");
-  const std::string earlier = "version: v1\n";
-  const std::string revision = revision_of(parse_profile(earlier).profile);
-  before.verified["gpu-operator/mps-config/any"] = revision;
-  before.texts[revision] = earlier;
-  record(print_head({before}));
+  record_an_earlier_text();
   fail("gpu-1");
   const std::string last =
       "  next: gpu-sharing-operator rollout undo r --dry-run  # to go back\n"
@@ -302,12 +290,7 @@ TEST_F(RolloutCommand, StatusOfAFailedCanaryNamesThePodTheUndoAndOneRetry) {
 
 // Before it fails: until when that can last, and how to go back.
 TEST_F(RolloutCommand, StatusOfANodeThatIsLateNamesItsDeadlineAndTheUndo) {
-  FleetRecord before = record_with_gpu_1("v1-0");
-  const std::string earlier = "version: v1\n";
-  const std::string revision = revision_of(parse_profile(earlier).profile);
-  before.verified["gpu-operator/mps-config/any"] = revision;
-  before.texts[revision] = earlier;
-  record(print_head({before}));
+  record_an_earlier_text();
   (void)plugin_pod();
   test::ChangeWords change;
   change.to = target();
@@ -400,128 +383,6 @@ TEST_F(RolloutCommand, StatusPrintsACommandOnceForAllNodesThatItIsFor) {
   const std::string decision = "spec.rollout.workloads: Interrupt: ";
   EXPECT_NE(said.find(decision), std::string::npos);
   EXPECT_EQ(said.find(decision), said.rfind(decision)) << "one decision is for both nodes";
-}
-
-// The row "an idle node does not move" of docs/runbooks.md: which budget is full, also the cluster's, who holds it, and
-// the setting to raise.
-TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRaise) {
-  const std::string edit = "  next: kubectl edit sharingpolicies.gpusharing.dev default  # to raise spec.rollout.";
-  const std::string of_policy =
-      edit + "maxUnavailable; the chart value config.max-unavailable is for a new cluster only\n";
-  const std::string of_group =
-      edit + "maxUnavailablePerGroup; the chart value config.max-unavailable-per-group is for a new cluster only\n";
-  const std::string of_cluster = "  next: " + upgrade_chart("and a higher config.cluster-max-unavailable\n");
-  const struct {
-    const char* message;
-    std::string next;
-  } rows[] = {
-      {"no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)", of_policy},
-      {"no slot is free: a01 holds 1 of 1 slot of group A100 (maxUnavailablePerGroup)", of_group},
-      {"no slot is free: a01 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)", of_cluster},
-      {"no slot is free: a01 and 7 more hold 8 of 8 slots of the cluster (--cluster-max-unavailable)", of_cluster},
-      {"no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
-       "(--cluster-max-unavailable): a01, t04 hold 2 of 2 slots",
-       edit + "maxUnavailable; the chart value config.max-unavailable is for a new cluster only; raise the chart value "
-              "config.cluster-max-unavailable with helm upgrade as well: all of these budgets are full, and one alone "
-              "frees no slot\n"},
-      {"no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: group A100 "
-       "(maxUnavailablePerGroup): a01 holds 1 of 1 slot",
-       edit +
-           "maxUnavailable and spec.rollout.maxUnavailablePerGroup; the chart values config.max-unavailable and "
-           "config.max-unavailable-per-group are for a new cluster only: all of these budgets are full, and one alone "
-           "frees no slot\n"},
-      {"waits for the canary a01", ""},
-  };
-  const auto next_for = [&](const char* reason, const char* message) {
-    rollout("r", "Progressing", "v1-2");
-    const Json condition{{"type", "Ready"},
-                         {"status", "False"},
-                         {"reason", reason},
-                         {"message", message},
-                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
-    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
-          Json{{"status", {{"conditions", Json::array({condition})}}}}.dump());
-    (void)run(Verb::status, "r");
-    EXPECT_THAT(out.str(), HasSubstr(message));
-    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
-    const std::size_t at = out.str().find("  next: ");
-    return at == std::string::npos ? std::string() : out.str().substr(at);
-  };
-  // Whoever keeps a holder out of service comes before the budget: here a person, and a kubelet. The plan knows all
-  // holders, and the message names the first few.
-  post_node("gpu-2", "Unknown");
-  post_node("gpu-3", "True");
-  record(print_head({edit_behind_pods_of({"gpu-1", "gpu-2", "gpu-3"})}));
-  merge("/api/v1/nodes/gpu-1", R"({"spec":{"unschedulable":true}})");
-  for (const char* reason : {"BudgetExhausted", "RollingOut"}) {
-    EXPECT_EQ(next_for(reason,
-                       "no slot is free: gpu-1 and 1 more hold 2 of 1 slots of the cluster "
-                       "(--cluster-max-unavailable)"),
-              "  next: kubectl get nodes gpu-1  # cordoned by somebody: whoever did can return it with kubectl "
-              "uncordon\n"
-              "  next: kubectl describe nodes gpu-2  # NotReady: it holds a slot until it is Ready\n" +
-                  of_cluster);
-  }
-  EXPECT_EQ(next_for("RollingOut", "waits for the canary gpu-3"), "") << "it waits for no slot";
-  merge("/api/v1/nodes/gpu-1", R"({"spec":{"unschedulable":null}})");
-  (void)send(k8s::Method::del, "/api/v1/nodes/gpu-2", "", "");
-  for (const auto& row : rows) EXPECT_EQ(next_for("BudgetExhausted", row.message), row.next) << row.message;
-  EXPECT_EQ(next_for("RollingOut", rows[0].message), "") << "nodes hold the slots of a wave that goes on";
-  // The cluster's slots can belong to the rollout of another policy.
-  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
-       policy("research", R"({"priority":10,"nodeSelector":{"matchLabels":{"team":"b"}}})"));
-  test::ChangeWords change;
-  change.to = target();
-  merge("/api/v1/nodes/gpu-1",
-        Json{{"metadata", {{"labels", {{"team", "b"}}}, {"annotations", test::write_change(change)}}}}.dump());
-  EXPECT_EQ(
-      next_for("RollingOut", "no slot is free: gpu-1 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)"),
-      "  next: gpu-sharing-operator rollout status policy/research  # gpu-1 holds the slots\n" + of_cluster);
-}
-
-// The node that holds the slot is what the rollout waits for: a higher budget is the last thing to try.
-TEST_F(RolloutCommand, StatusOfAFullBudgetNamesTheWayOutOfItsHolderFirst) {
-  rollout("r", "Progressing", "v1-2");
-  const Json condition{{"type", "Ready"},
-                       {"status", "False"},
-                       {"reason", "BudgetExhausted"},
-                       {"message", "no slot is free: gpu-1 holds 1 of 1 slot of policy default (maxUnavailable)"},
-                       {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
-  const Json node{{"name", "gpu-1"}, {"state", "Restarting"}, {"reason", "NodesNotReady"}, {"message", "NotReady"}};
-  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
-        Json{{"status", {{"conditions", Json::array({condition})}, {"nodes", Json::array({node})}}}}.dump());
-  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}})");
-  (void)run(Verb::status, "r");
-  const std::size_t holder = out.str().find("  next: kubectl describe node gpu-1");
-  const std::size_t raise = out.str().find("to raise spec.rollout.maxUnavailable");
-  ASSERT_NE(holder, std::string::npos) << out.str();
-  ASSERT_NE(raise, std::string::npos) << out.str();
-  EXPECT_LT(holder, raise) << out.str();
-}
-
-// An uncordon would defer the change of such a node.
-TEST_F(RolloutCommand, StatusOfAFullBudgetSendsNobodyToNodesThatTheOperatorIsChanging) {
-  post_node("gpu-2", "True");
-  record(print_head({edit_behind_pods_of({"gpu-1", "gpu-2"})}));
-  const auto next_of_full_budget = [&] {
-    rollout("r", "Progressing", "v1-2");
-    const Json condition{{"type", "Ready"},
-                         {"status", "False"},
-                         {"reason", "BudgetExhausted"},
-                         {"message", "no slot is free: gpu-1 holds 1 of 1 slot of policy default (maxUnavailable)"},
-                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
-    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
-          Json{{"status", {{"conditions", Json::array({condition})}}}}.dump());
-    (void)run(Verb::status, "r");
-    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
-    return out.str();
-  };
-  test::ChangeWords change;
-  change.to = target();
-  merge("/api/v1/nodes/gpu-1", Json{{"metadata", {{"annotations", test::write_change(change)}}}}.dump());
-  EXPECT_THAT(next_of_full_budget(),
-              testing::AllOf(Not(HasSubstr("nodes gpu-1")), Not(HasSubstr("maxUnavailable; the chart"))))
-      << "its slot is free when its change ends";
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/model/labels.h"
+#include "tests/reconcilers/explain/nodes_in_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -21,19 +22,6 @@ namespace {
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
-
-FleetSpec one_node(const std::string& profile) {
-  FleetSpec spec;
-  spec.profiles = {{"any", profile}};
-  spec.nodes = alike_nodes(1, "NVIDIA-A100-SXM4-40GB", "a");
-  return spec;
-}
-
-ShownState shown_to_people(FleetModel& fleet, const std::string& node = "a01") {
-  fleet.index.refresh(fleet.world, fleet.settings);
-  ReadingPass pass(fleet.world, fleet.index, fleet.settings, fleet.now);
-  return shown_state(pass, fleet.node(node));
-}
 
 // What an audit says of nodes whose GPUs no pod can get: reason and severity, with the GPUs.
 std::vector<std::string> losses(FleetModel& fleet, bool operator_runs) {
@@ -52,11 +40,7 @@ std::vector<std::string> losses(FleetModel& fleet, bool operator_runs) {
 // The heading of an audit counts the GPUs of a node in a change, so a problem names the node.
 TEST(AuditOfChange, ANodeInAChangeIsNamedForInformationAndLeftMidChangeIsAWarning) {
   FleetModel fleet(one_node("mps-4"));
-  fleet.settings.settle = Duration::zero();
-  fleet.settle();
-  fleet.hold_pods("a01", true);
-  fleet.edit("any", "mps-8");
-  for (int i = 0; i < 15; ++i) (void)fleet.tick();
+  take_into_change(fleet);
   ASSERT_TRUE(fleet.node("a01").unschedulable) << "MPS: its pods would lose their GPU";
   EXPECT_THAT(losses(fleet, true), ElementsAre("info InChange 2"));
   EXPECT_THAT(losses(fleet, false), ElementsAre("warning LeftMidChange 2"));
@@ -80,11 +64,7 @@ TEST(AuditOfChange, ANodeInAChangeIsNamedForInformationAndLeftMidChangeIsAWarnin
 // Its change does not end before that person acts.
 TEST(AuditOfChange, ANodeThatAPersonHoldsInItsChangeIsAWarning) {
   FleetModel fleet(one_node("mps-4"));
-  fleet.settings.settle = Duration::zero();
-  fleet.settle();
-  fleet.hold_pods("a01", true);
-  fleet.edit("any", "mps-8");
-  for (int i = 0; i < 15; ++i) (void)fleet.tick();
+  take_into_change(fleet);
   fleet.annotate("a01", kHoldAnnotation, "true");
   EXPECT_THAT(losses(fleet, true), ElementsAre("warning HeldMidChange 2"));
   EXPECT_THAT(losses(fleet, false), ElementsAre("warning HeldMidChange 2")) << "an operator alone would not end it";

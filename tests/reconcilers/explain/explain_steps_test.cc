@@ -14,6 +14,7 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/labels.h"
+#include "tests/reconcilers/explain/nodes_in_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -23,20 +24,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-FleetSpec one_node(const std::string& profile) {
-  FleetSpec spec;
-  spec.profiles = {{"any", profile}};
-  spec.nodes = alike_nodes(1, "NVIDIA-A100-SXM4-40GB", "a");
-  return spec;
-}
-
-// As a command shows it, which has read the cluster once.
-ShownState shown_to_people(FleetModel& fleet, const std::string& node = "a01") {
-  fleet.index.refresh(fleet.world, fleet.settings);
-  ReadingPass pass(fleet.world, fleet.index, fleet.settings, fleet.now);
-  return shown_state(pass, fleet.node(node));
-}
 
 // The steps of a01 while it is in a change, each once.
 std::vector<std::string> steps_of(FleetModel& fleet, int ticks) {

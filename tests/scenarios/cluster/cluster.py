@@ -1,6 +1,7 @@
 """A `Cluster`: the parts of the model joined to one whole, and fleets of equal nodes to begin a story with."""
 import copy
 
+from .expectations import expect
 from .looks import Looks
 from .nodes import Nodes
 from .objects import Objects
@@ -8,6 +9,7 @@ from .operator_objects import OperatorObjects
 from .plugin_installation import PluginInstallation
 from .pods import Pods
 from .profile_config_map import ProfileConfigMap
+from .profile_texts import mps
 from .reactions import Reactions
 from .times import moment
 
@@ -76,4 +78,17 @@ def fleet(count, text, gpus=2, product="NVIDIA-A100-SXM4-40GB", more=None, rollo
     if rollout:
         cluster.policy(rollout=rollout)
     cluster.install()
+    return cluster
+
+
+def held_canary(count):
+    """Equal nodes under a new profile, and a person holds n01 in its change: its GPUs serve nobody, and the others wait."""
+    cluster = fleet(count, mps(4))
+    cluster.edit(any=mps(8))
+    for _ in range(40):
+        if cluster.in_progress():
+            break
+        cluster.after("10s")
+    expect("in a change", cluster.in_progress(), ["n01"])
+    cluster.annotate("Node", "n01", "gpusharing.dev/hold", "true")
     return cluster

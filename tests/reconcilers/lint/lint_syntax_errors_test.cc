@@ -1,0 +1,90 @@
+// What is no YAML, or no profile, because of how it is written: where lint points, and what it says.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reconcilers/lint/lint.h"
+#include "reconcilers/profile/document_value.h"
+#include "tests/reconcilers/lint/linted.h"
+
+namespace gso {
+namespace {
+
+using namespace lint_test;
+
+TEST(LintSyntaxErrors, AMissingColonOrSpaceIsReportedWhereItIsMissing) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"sharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas:4\n",
+       "f.yaml:5:16: error: put a space after the colon: `replicas: 4` [SyntaxError]\n"
+       "    5 |       replicas:4\n"
+       "      |                ^\n"},
+      {"flags:\n  failOnInitError: true\n  migStrategy:none\nversion: v1\n",
+       "f.yaml:3:15: error: put a space after the colon: `migStrategy: none` [SyntaxError]\n"
+       "    3 |   migStrategy:none\n"
+       "      |               ^\n"},
+      // As a manual prints it.
+      {"sharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n    ...\n",
+       "f.yaml:6:5: error: expected `key: value`, found `...` [SyntaxError]\n"
+       "    6 |     ...\n"
+       "      |     ^\n"}};
+  for (const auto& [text, expected] : table) {
+    EXPECT_EQ(lint_report(lint(text)[0], text), expected);
+  }
+}
+
+TEST(LintSyntaxErrors, AProfileThatIsNotIndentedBelowItsKeyIsExplained) {
+  const auto documents = lint(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: |\n  version: v1\n  sharing:\n"
+      "    timeSlicing: {}\n");
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_EQ(documents[1].key, "sharing");
+  ASSERT_EQ(codes(documents[1]), Codes{"WrongType"});
+  EXPECT_NE(documents[1].diagnostics[0].message.find("indent it deeper than the profile's key"), std::string::npos)
+      << documents[1].diagnostics[0].message;
+}
+
+TEST(LintSyntaxErrors, AFoldedProfileIsNamedAsTheCauseOfItsError) {
+  const std::string head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: ";
+  const std::string rest = "\n    version: v1\n    sharing:\n      mps: null\n";
+  const auto folded = lint(head + ">-" + rest);
+  ASSERT_EQ(folded.size(), 1u);
+  ASSERT_FALSE(folded[0].diagnostics.empty());
+  EXPECT_EQ(folded[0].diagnostics[0].code, "SyntaxError");
+  EXPECT_NE(folded[0].diagnostics[0].message.find("joins its lines: begin it with \"|\""), std::string::npos)
+      << folded[0].diagnostics[0].message;
+  EXPECT_TRUE(lint(head + "|-" + rest)[0].valid());
+}
+
+TEST(LintSyntaxErrors, WhatIsNoYamlIsNamedWhereItIs) {
+  struct Case {
+    std::string text;
+    Position at;
+    std::string says;
+  };
+  const Case table[] = {
+      // Copied from a web page.
+      {"sharing:\n  mps:\n    resources:\n    -\u00a0name: nvidia.com/gpu\n      replicas: 4\n",
+       {4, 6},
+       "no-break space"},
+      {"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-configs\n", {4, 9}, "helm template"},
+      {std::string("a\0:\0 \0b\0", 8), {1, 2}, "iconv --from-code UTF-16LE"},
+      {std::string("\0a\0:\0 \0b", 8), {1, 1}, "iconv --from-code UTF-16BE"},
+      // Neither is at fault in quotes.
+      {"a: '\u00a0'\nb: [\n", {2, 5}, "did not find"},
+      {"a: '{{ x }}'\nb: [\n", {2, 5}, "did not find"},
+  };
+  for (const Case& c : table) {
+    const auto documents = lint(c.text);
+    ASSERT_FALSE(documents.empty() || documents[0].diagnostics.empty()) << c.text;
+    const Diagnostic& first = documents[0].diagnostics[0];
+    EXPECT_EQ(first.code, "SyntaxError") << c.text;
+    EXPECT_EQ(first.line, c.at.line) << c.text;
+    EXPECT_EQ(first.column, c.at.column) << c.text;
+    EXPECT_NE(first.message.find(c.says), std::string::npos) << first.message;
+  }
+}
+
+}  // namespace
+}  // namespace gso
