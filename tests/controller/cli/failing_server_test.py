@@ -5,6 +5,7 @@ usage: failing_server_test.py BINARY
 """
 import http.server
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -16,7 +17,13 @@ BINARY = sys.argv.pop(1)
 COMMANDS = (["status"], ["audit"], ["explain", "n1"], ["plan", "--from-cluster"], ["rollout", "status"], ["check"], ["support-bundle", "-o", "-"],
             ["cleanup", "--dry-run"])
 STATUS = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "message": "etcd is gone", "code": 500})
+# Without the settings of whoever runs the tests: the program warns of those that it does not know.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GSO_")}
 PAGE = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body><center><h1>502 Bad Gateway</h1></center><hr>nginx</body></html>\r\n"
+
+
+class ManyConnections(http.server.ThreadingHTTPServer):
+    request_queue_size = 128  # A command lists in parallel; a full queue of five would drop connections for a second.
 
 
 class Server:
@@ -39,7 +46,7 @@ class Server:
             def log_message(self, *_):
                 pass
 
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = ManyConnections(("127.0.0.1", 0), Handler)
         self.thread = threading.Thread(target=self.http.serve_forever, daemon=True)
 
     def __enter__(self):
@@ -60,7 +67,7 @@ class Server:
                 "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "k", "cluster": {"server": address}}],
                 "users": [{"name": "u", "user": {}}], "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}]}), encoding="utf-8")
             done = subprocess.run([BINARY, *arguments, "--kubeconfig", str(config)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  timeout=300, check=False)
+                                  timeout=300, env=ENVIRONMENT, check=False)
         lines = [line for line in done.stderr.splitlines() if "waiting for the API server" not in line]
         return done.returncode, done.stdout, lines, len(self.paths)
 
