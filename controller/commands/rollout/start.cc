@@ -120,14 +120,21 @@ std::vector<std::string> what_stays_paused(const RolloutCall& call, const std::s
   return out;
 }
 
-// Why the nodes of the policy wait although they are tried again: a switch that `start` does not touch.
-void print_what_holds(RolloutCall& call, const std::string& policy) {
+// Why nodes of the policy wait although they are tried again: switches that `start` does not touch.
+struct Holds {
+  std::vector<std::string> lines;  // What holds each rollout, and the command that ends that.
+  bool all = false;                // Every rollout of the policy that has nodes to start is held.
+};
+
+Holds what_holds(RolloutCall& call, const std::string& policy) {
   FleetIndex index;
   index.refresh(call.world, call.settings);
   const Timers timers;
   const std::map<std::string, NodeConsumers> consumers;
   const Snapshot snapshot{call.world, call.clock->now(), timers, consumers, call.settings};
   RolloutViews views(snapshot, index.impl());
+  Holds out;
+  bool any_starts = false;
   for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
     const bool has_work = profile_rollout.tally.settled < profile_rollout.tally.total;
     RolloutView* rollout = key.policy == policy && has_work ? views.find(key) : nullptr;
@@ -135,15 +142,22 @@ void print_what_holds(RolloutCall& call, const std::string& policy) {
     const Gate gate = rollout->gate().gate;
     const bool holds =
         gate == Gate::observe || gate == Gate::paused || gate == Gate::approval || gate == Gate::outside_window;
+    any_starts = any_starts || !holds;
     if (!holds) continue;
-    print_line(*call.out, "  key {} waits ({}): {}", key.key.empty() ? "(none)" : key.key, rollout->gate().reason(),
-               rollout->gate().message);
+    out.lines.push_back(fmt::format("key {} waits ({}): {}", key.key.empty() ? "(none)" : key.key,
+                                    rollout->gate().reason(), rollout->gate().message));
     // The preview has erased its rollout, which comes back with its pause: ended_and_paused() has the order.
     const bool comes_back =
         call.options.dry_run && rollout->object == nullptr && pause_of_rollout(*rollout).by == PausedBy::rollout;
     const std::string command = comes_back ? std::string() : stop_command(*rollout);
-    if (!command.empty()) print_line(*call.out, "  next: {}", command);
+    if (!command.empty()) out.lines.push_back("next: " + command);
   }
+  out.all = !any_starts && !out.lines.empty();
+  return out;
+}
+
+void print_what_holds(const RolloutCall& call, const Holds& holds) {
+  for (const std::string& line : holds.lines) print_line(*call.out, "  {}", line);
 }
 
 // Of an aborted rollout whose object has just been deleted.
@@ -223,8 +237,26 @@ int say_nothing_to_start(RolloutCall& call, const FleetIndex& fleet, const std::
     *call.out << fmt::format("  {} for a change already: gpu-sharing-operator rollout status policy/{}\n",
                              pending == 1 ? "1 node waits" : fmt::format("{} nodes wait", pending), policy);
   }
-  print_what_holds(call, policy);
+  print_what_holds(call, what_holds(call, policy));
   return print_invalid_keys(call, fleet.impl(), policy) ? 1 : 0;
+}
+
+// What the request for another attempt comes to: nodes are tried again, or wait for whatever holds them all.
+void print_started(RolloutCall& call, const std::string& policy, const std::vector<std::string>& retried) {
+  const Holds holds = what_holds(call, policy);
+  const std::string_view drifted = "nodes that had drifted before the operator was installed";
+  const std::string nodes = fmt::format("failed and deferred nodes of policy {}", policy);
+  if (holds.all && !call.no_operator) {
+    print_line(*call.out, "Recorded a retry of {}{}", nodes,
+               call.options.adopt ? fmt::format(", and a rollout of {}", drifted) : "");
+  } else {
+    print_line(*call.out, "{}etrying {}{}",
+               call.no_operator ? "Recorded (an operator applies it; none is running): r" : "R", nodes,
+               call.options.adopt ? fmt::format(", and rolling out {}", drifted) : "");
+  }
+  for (const std::string& line : retried) print_line(*call.out, "  {}", line);
+  if (holds.all) *call.out << "No node starts before this ends:\n";
+  print_what_holds(call, holds);
 }
 
 }  // namespace
@@ -259,7 +291,7 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
     const std::optional<GivenText> no_text;
     const int code = co_await preview(call, no_text, name);
     if (call->options.json) co_return code;
-    print_what_holds(*call, name);
+    print_what_holds(*call, what_holds(*call, name));
     for (const std::string& line : paused) print_line(*call->out, "  {}", line);
     co_return code;
   }
@@ -278,15 +310,7 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
     done = co_await ask_for_attempt(call, name, later, adopted_already);
     if (!done) co_return 2;
   }
-  const std::string_view too =
-      call->options.adopt ? ", and rolling out nodes that had drifted before the operator was installed" : "";
-  *call->out << (call->no_operator
-                     ? fmt::format("Recorded (an operator applies it; none is running): retrying failed and deferred "
-                                   "nodes of policy {}{}\n",
-                                   name, too)
-                     : fmt::format("Retrying failed and deferred nodes of policy {}{}\n", name, too));
-  for (const std::string& line : retried) print_line(*call->out, "  {}", line);
-  print_what_holds(*call, name);
+  print_started(*call, name, retried);
   co_return 0;
 }
 

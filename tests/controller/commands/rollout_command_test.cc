@@ -5,6 +5,7 @@
 #include "controller/commands/status.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record_text.h"
+#include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/json_access.h"
 #include "tests/controller/commands/rollout_commands.h"
 
@@ -239,6 +240,35 @@ TEST_F(RolloutCommand, AStartWithNothingToRetryWritesNothingAndSaysSo) {
   EXPECT_EQ(run(Verb::start), 0) << err.str();
   EXPECT_THAT(out.str(), testing::StartsWith("Retrying failed and deferred nodes of policy default\n"));
   EXPECT_EQ(writes, 2) << "the node, and its policy";
+}
+
+// Regression: it said that nodes are retried, while the pause keeps each of them.
+TEST_F(RolloutCommand, AStartOfWhatIsPausedSaysThatNoNodeStartsAndHowToResumeIt) {
+  record_gpu_1("v1-0");
+  fail("gpu-1");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
+  sim.clock.run_for(std::chrono::seconds(1));
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_EQ(out.str(),
+            "Recorded a retry of failed and deferred nodes of policy default\n"
+            "No node starts before this ends:\n"
+            "  key any waits (Paused): spec.rollout.paused of the policy is set\n"
+            "  next: gpu-sharing-operator rollout resume policy/default\n");
+}
+
+TEST_F(RolloutCommand, AStartOfARolloutThatIsPausedItselfNamesIt) {
+  record_gpu_1("v1-0");
+  fail("gpu-1");
+  const std::string r = rollout_name({"default", "gpu-operator/mps-config", "any"}, target());
+  rollout(r, "Paused", target(), "any", "version: v1\n", "default", "Paused");
+  EXPECT_EQ(run(Verb::pause), 0) << err.str();
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_EQ(out.str(),
+            "Recorded a retry of failed and deferred nodes of policy default\n"
+            "No node starts before this ends:\n"
+            "  key any waits (Paused): spec.paused of the rollout is set\n"
+            "  next: gpu-sharing-operator rollout resume " +
+                r + "\n");
 }
 
 // Nodes that wait for their turn are no failure: a start moves none of them.
