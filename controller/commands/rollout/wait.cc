@@ -159,17 +159,20 @@ std::string stop_text(ReadingPass& pass, const RolloutFacts& facts) {
   return failures.empty() ? std::string() : fmt::format("{}; {}: {}", with_reason(facts), kMaxFailures, failures);
 }
 
-// Since it was Completed, its nodes can drift, and be in the change that repairs that.
+// Since it was Completed, its nodes can drift, be in the change that repairs that, and fail in it.
 WaitState state_of_completed(const World& world, const FleetIndex& index, const SharingRollout& rollout) {
   const std::string completed = fmt::format("rollout {} is Completed", rollout.meta.name);
   if (present_rollout(rollout, index.impl()) == nullptr) return {Is::complete, completed};
   Nodes nodes = nodes_of_rollout(world, index, rollout);
   // Others wait for a change of their own, and not for the end of this rollout.
   std::erase_if(nodes.moving, [&](const std::string& name) { return !index.assessment(name)->in_change(); });
-  if (nodes.drifting.empty() && nodes.moving.empty()) return {Is::complete, completed + left_alone_text(nodes)};
-  nodes.failed.clear();
   nodes.blocked.clear();
-  return {Is::waiting, fmt::format("{}; now {}", completed, not_up_to_date(nodes))};
+  const std::string now = count_not_up_to_date(nodes) == 0 ? "" : fmt::format("; now {}", not_up_to_date(nodes));
+  if (!nodes.moving.empty()) return {Is::waiting, completed + now};
+  // Nobody tries these again by themselves.
+  if (!nodes.failed.empty()) return {Is::stopped, completed + now};
+  if (!nodes.drifting.empty()) return {Is::waiting, completed + now};
+  return {Is::complete, completed + left_alone_text(nodes)};
 }
 
 WaitState state_of_rollout(ReadingPass& pass, const FleetIndex& index, const std::string& name) {

@@ -196,6 +196,18 @@ TEST_F(RolloutWatch, WaitsForTheRepairOfANodeThatDriftsAlsoAfterItsRollout) {
   EXPECT_THAT(out.str(), testing::EndsWith("rollout r is Completed\n"));
 }
 
+// Regression: a pipeline went on over a node whose repair had failed since the rollout.
+TEST_F(RolloutWatch, EndsWith1WhereANodeOfTheCompletedRolloutHasFailedAndNamesIt) {
+  record_gpu_1(target());
+  rollout("r", "Completed", target(), "any", "version: v1\n", "default", "Completed");
+  fail("gpu-1");
+  sim.clock.run_for(1s);
+  wait_for("r");
+  EXPECT_EQ(result(), 1) << out.str();
+  EXPECT_THAT(out.str(), testing::EndsWith("stopped: rollout r is Completed; now 1 of 1 nodes are not up to date: "
+                                           "failed: gpu-1\n"));
+}
+
 TEST_F(RolloutWatch, DriftFromBeforeTheOperatorIsNamedAndNotWaitedFor) {
   FleetRecord kept = record_with_gpu_1(target());
   const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
