@@ -66,6 +66,9 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   const Node& node = *pass.s.world.nodes.find(name);
   const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
   NodeDifference out = revisions_of(pass.s.world, name, a);
+  // Its new pods were started with the text of the change that failed, which the record does not have.
+  const bool failed = a.change != nullptr && a.change->failed && a.change->to != a.target.view();
+  if (failed && !components_of(pass, name, *a.change, false).empty()) out.from = a.change->to;
   out.cause = a.cause;
   out.transition = a.transition;
   out.workloads = rollout.workloads;

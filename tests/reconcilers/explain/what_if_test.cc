@@ -4,6 +4,8 @@
 
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/profile/profile.h"
+#include "reconcilers/profile/revision.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -134,6 +136,25 @@ TEST_F(WhatIf, ANodeThatIsHalfWayIsRestartedOnceMoreForTheTextThatItHad) {
   EXPECT_TRUE(back[0].in_progress);
   EXPECT_EQ(back[0].from, to);
   EXPECT_THAT(back[0].restarts, Contains(Component::plugin));
+}
+
+// Regression: FROM was the record's text, the same as TO, and nothing seemed to change on the node that failed.
+TEST_F(WhatIf, ANodeWhoseChangeFailedRunsTheTextOfThatChange) {
+  fleet.settings.settle = Duration::zero();
+  fleet.settings.rollout.verify_timeout = std::chrono::minutes(1);
+  fleet.crash_pods("n01", true);
+  fleet.crash_pods("n02", true);
+  fleet.edit("any", "ts-8");
+  const auto has_failed = [this](const char* node) { return fleet.label_of(node, kStateLabel) == "Failed"; };
+  for (int i = 0; i < 2000 && !has_failed("n01") && !has_failed("n02"); ++i) (void)fleet.tick();
+  const std::string node = has_failed("n01") ? "n01" : "n02";
+  ASSERT_TRUE(has_failed(node.c_str()));
+  ASSERT_TRUE(give("any", "ts-4"));
+  const auto back = all();
+  ASSERT_EQ(back.size(), 1U) << "the other node runs that text";
+  EXPECT_EQ(back[0].node, node);
+  EXPECT_EQ(back[0].from, revision_of(parse_profile(profile_text("ts-8")).profile));
+  EXPECT_EQ(back[0].to, revision_of(parse_profile(profile_text("ts-4")).profile));
 }
 
 // A node that waits for its pods has lost nothing yet: when the edit is taken back it is uncordoned, and not restarted.
