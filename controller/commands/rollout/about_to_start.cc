@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "controller/commands/rollout/view.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -64,6 +63,20 @@ std::vector<AboutToStart> about_to_start(const RolloutCall& call,
   FleetIndex index;
   index.refresh(call.world, call.settings);
   return about_to_start_in(call, index, is_meant);
+}
+
+std::vector<AboutToStart> about_to_replace(const RolloutCall& call, const std::vector<RolloutFacts>& rollouts) {
+  FleetIndex index;
+  index.refresh(call.world, call.settings);
+  std::vector<AboutToStart> out = about_to_start_in(call, index, [&](const RolloutKey& key) {
+    return std::ranges::any_of(rollouts, [&](const RolloutFacts& facts) {
+      const SharingRollout& rollout = *facts.rollout;
+      const bool of_key = key == RolloutKey{rollout.policy, rollout.config_map, rollout.key};
+      return of_key && present_rollout(rollout, index.impl()) == nullptr;
+    });
+  });
+  std::erase_if(out, [](const AboutToStart& one) { return one.paused; });
+  return out;
 }
 
 std::set<std::string> policies_about_to_start(const RolloutCall& call) {

@@ -12,6 +12,7 @@
 #include "controller/commands/rollout/about_to_start.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
+#include "controller/commands/shared/print_line.h"
 #include "controller/reading/forbidden_hint.h"
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -305,6 +306,15 @@ std::string why_no_resume(const RolloutCall& call) {
   return ended_and_paused(*any->front().rollout);
 }
 
+// Behind a pause or an abort: neither is of the change that comes next.
+void print_next_changes(const RolloutCall& call, const std::vector<AboutToStart>& next, const Switch& set) {
+  for (const AboutToStart& one : next)
+    print_line(*call.out,
+               "  policy {0}: a newer change replaces that rollout, and is not {1}{2}. To stop it: "
+               "gpu-sharing-operator rollout pause policy/{0}",
+               one.policy, set.field, one.start.empty() ? "" : ": " + one.start);
+}
+
 }  // namespace
 
 asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
@@ -367,6 +377,8 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     if (code != 0) co_return code;
   }
   if (!chosen) co_return code;
+  const bool stops = verb == RolloutOptions::Verb::pause || verb == RolloutOptions::Verb::abort;
+  const std::vector<AboutToStart> next = stops ? about_to_replace(*call, *chosen) : std::vector<AboutToStart>();
   for (const RolloutFacts& facts : *chosen) {
     const std::string name = facts.rollout->meta.name;
     const std::string body = spec_patch(wanted.field, wanted.value);
@@ -378,6 +390,7 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     const std::string stopped = resumes ? still_stopped(*call, paused, *facts.rollout) : std::string();
     if (!stopped.empty()) *call->out << "  " << stopped << "\n";
   }
+  print_next_changes(*call, next, wanted);
   co_return code;
 }
 

@@ -99,6 +99,22 @@ TEST_F(UnseenChange, AnAbortOfAnEarlierRevisionHoldsNoNode) {
   EXPECT_THAT(out.str(), Not(HasSubstr("rollout start")));
 }
 
+// Regression: the edit went on to roll out, and nothing said that the abort was not of it.
+TEST_F(UnseenChange, ASwitchOfARolloutThatAnEditReplacesSaysThatItDoesNotStopTheEdit) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  rollout("r", "Progressing", "v1-2");
+  for (const auto& [verb, done] : {std::pair(Verb::pause, "paused"), std::pair(Verb::abort, "aborted")}) {
+    EXPECT_EQ(run(verb), 0) << err.str();
+    EXPECT_EQ(spec_of("r")[done], true);
+    EXPECT_THAT(out.str(), testing::StartsWith(std::string("r: ") + done + ": "));
+    EXPECT_THAT(out.str(),
+                testing::ContainsRegex(
+                    std::string("\n  policy default: a newer change replaces that rollout, and is ") + "not " + done +
+                    "(: nodes start at [^\n]*)?. To stop it: gpu-sharing-operator rollout pause "
+                    "policy/default\n$"));
+  }
+}
+
 TEST_F(UnseenChange, AnAbortOfThePresentRevisionStillHolds) {
   (void)abort_present(false);
   stop_operator();
