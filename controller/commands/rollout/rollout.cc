@@ -1,17 +1,14 @@
-// Reading the world once, and `history`.
+// Reading the world once, and choosing the verb.
 #include "controller/commands/rollout/rollout.h"
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
 
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
-#include "controller/commands/shared/output_form.h"
 #include "controller/commands/shared/print_line.h"
-#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
@@ -25,7 +22,6 @@
 namespace gso {
 
 namespace asio = boost::asio;
-using Json = nlohmann::ordered_json;
 
 int RolloutCall::refuse(std::string_view why) const {
   print_line(*err, "gpu-sharing-operator {}: {}", command_of(options.verb), why);
@@ -39,30 +35,6 @@ asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource,
   if (!patched) (void)call->refuse(explain_error(patched.error(), "patch", resource, ""));
   co_return patched.has_value();
 }
-
-namespace {
-
-int show_history(RolloutCall& call) {
-  std::vector<RolloutFacts> shown = all_rollouts(call.world);
-  if (!call.options.name.empty()) {
-    const RolloutChoice choice{call.options.name, true};
-    auto chosen = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
-    if (!chosen) return call.refuse(chosen.error().message);
-    shown = *std::move(chosen);
-  }
-  if (call.options.json) {
-    Json document{{"version", kRolloutJsonVersion}, {"rollouts", Json::array()}};
-    for (const RolloutFacts& facts : shown) document["rollouts"].push_back(rollout_json(facts));
-    print_document(document, OutputForm::json, *call.out);
-  } else if (!call.options.name.empty() && !policy_of(call.options.name)) {
-    print_rollout_record(shown.front(), screen_of_stdout().columns, *call.out);
-  } else {
-    print_rollout_history(shown, screen_of_stdout().columns, *call.out);
-  }
-  return 0;
-}
-
-}  // namespace
 
 asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, RolloutOptions rollout,
                                      PlannerSettings settings, std::string input, std::ostream* out,

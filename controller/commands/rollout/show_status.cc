@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "controller/commands/rollout/history.h"
 #include "controller/commands/rollout/left_failed.h"
 #include "controller/commands/rollout/unseen_changes.h"
 #include "controller/commands/rollout/verbs.h"
@@ -164,6 +165,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   outlook.nodes_unread = unread;
   outlook.failures = std::move(failures);
   if (!unread) outlook.since_completion = since_completion(facts, pass.index());
+  outlook.after = came_after(call.world, rollout);
   outlook.next = way_out(pass, facts, outlook);
   outlook.held = holds_on(pass, facts);
   Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
@@ -172,6 +174,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   shown["inProgress"] = Json::array();
   for (const NodeStep& step : steps) shown["inProgress"].push_back({{"name", step.node}, {"step", step.step}});
   shown["next"] = outlook.next;
+  shown["after"] = outlook.after;
   note_uncounted(pass.index(), facts.nodes);
   name_states(pass, rollout, facts.nodes);
   leave_to_wait(call, pass, rollout.policy, outlook.next);

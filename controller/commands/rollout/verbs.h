@@ -46,6 +46,8 @@ int show_status(RolloutCall& call);
 // The same where rollouts have no objects: what stays stopped is shown, and the rest refused.
 int show_status_without_crds(RolloutCall& call);
 
+int show_history(RolloutCall& call);
+
 // A merge patch of a SharingRollout or SharingPolicy (resources::sharing_rollouts, …). False, and said, when it failed.
 boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource, std::string name,
                                                   std::string body);

@@ -10,11 +10,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <sstream>
 #include <utility>
 
 #include "controller/commands/shared/print_line.h"
-#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/config/did_you_mean.h"
 #include "reconcilers/cluster/protected_namespaces.h"
@@ -345,6 +343,7 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
                                    : facts.phase_text() + since_stop(facts, now));
   print_line(out, "  {} {} to {} under policy {}", facts.finished() ? "Rollout of" : "Rolling out",
              describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
+  if (!outlook.after.empty()) print_line(out, "  Begun {}", outlook.after);
   const std::string& since = outlook.since_completion;
   out << fmt::format("  {}{}{}{}\n", counts_text(facts), outlook.nodes_unread ? ", as last reported" : "",
                      facts.finished()  ? ""
@@ -367,38 +366,6 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   print_node_table(facts.nodes, outlook.steps, out);
   for (const std::string& hold : outlook.held) print_line(out, "  held: {}", hold);
   for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);
-}
-
-void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::size_t columns, std::ostream& out) {
-  constexpr std::size_t kCounts = 9;  // "1000/1000"
-  std::vector<TextRow> rows{
-      {"NAME", "POLICY", "CONFIGMAP", "KEY", "REVISION", "PHASE", "STARTED", "COMPLETED", "NODES"}};
-  for (const RolloutFacts& facts : rollouts) {
-    const SharingRollout& rollout = *facts.rollout;
-    const auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
-    rows.push_back({rollout.meta.name, rollout.policy, rollout.config_map, or_dash(rollout.key), rollout.to_revision,
-                    facts.phase_text(), or_dash(facts.started_at), or_dash(facts.completed_at),
-                    fmt::format("{}/{}", facts.updated, facts.total)});
-  }
-  if (rows.size() == 1) {
-    out << "No rollout is recorded.\n";
-    return;
-  }
-  // A revision is what `rollout undo --to-revision` takes.
-  drop_columns(rows, columns, {"CONFIGMAP", "COMPLETED", "POLICY", "KEY", "STARTED"}, kCounts);
-  for (const std::string& line : table_lines(std::move(rows))) out << wrapped_prose(line + "\n", columns);
-}
-
-void print_rollout_record(const RolloutFacts& facts, std::size_t columns, std::ostream& out) {
-  print_rollout_history({facts}, columns, out);
-  if (!facts.message.empty()) {
-    std::ostringstream message;
-    print_line(message, "{}: {}", facts.reason, shown_message(facts.message));
-    out << wrapped_prose(message.str(), columns);
-  }
-  if (!daemonset_of(facts.rollout->config_map).empty()) return;
-  out << (facts.rollout->profile.empty() ? "the text of this rollout is not recorded\n"
-                                         : "\n" + facts.rollout->profile);
 }
 
 Json rollout_json(const RolloutFacts& facts) {

@@ -151,13 +151,10 @@ struct RolloutOutlook {
   bool nodes_unread = false;           // What the nodes run is not known: the counts are those of the status.
   std::string failures = {};           // failures_behind().
   std::string since_completion = {};   // since_completion().
+  std::string after = {};              // came_after().
 };
 void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlook, k8s::WallTime now,
                           std::ostream& out);
-// `columns`: of the terminal; 0: the output is none. On a narrow one columns are left out.
-void print_rollout_history(const std::vector<RolloutFacts>& rollouts, std::size_t columns, std::ostream& out);
-// The record of one, with the text that it rolls out, which is never broken.
-void print_rollout_record(const RolloutFacts& facts, std::size_t columns, std::ostream& out);
 [[nodiscard]] nlohmann::ordered_json rollout_json(const RolloutFacts& facts);
 
 }  // namespace gso

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "controller/commands/rollout/history.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/rollout/watch.h"
 #include "controller/commands/shared/text_table.h"
@@ -45,7 +46,7 @@ TEST(PrintLine, ARolloutsStatusAndAPolicysStayOnTheirLines) {
   facts.nodes = {{"n1", "Failed", kForged, kForged}};
   std::ostringstream out;
   print_rollout_status(facts, {}, {}, out);
-  print_rollout_history({facts}, 0, out);
+  print_rollout_history({HistoryEntry{.facts = facts}}, 0, out);
   PolicyWait wait;
   wait.policy = "default";
   wait.reason = kForged;

@@ -1,0 +1,178 @@
+#include "controller/commands/rollout/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <sstream>
+#include <utility>
+
+#include "controller/commands/rollout/verbs.h"
+#include "controller/commands/shared/output_form.h"
+#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/screen.h"
+#include "controller/commands/shared/text_table.h"
+#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/explain/shown_state.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/rollout_subject.h"
+
+namespace gso {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+// By rollout: how many nodes have loaded each revision.
+using Loads = std::map<RolloutKey, std::map<std::string, std::int64_t>>;
+
+Loads loads_of(const World& world, const FleetIndex& index) {
+  Loads out;
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment& a = *index.assessment(name);
+    const Node* node = world.nodes.find(name);
+    if (node == nullptr || loaded_text_is_unknown(*node, a)) continue;
+    ++out[index.impl().rollout_key_of(a)][std::string(a.loaded.revision.view())];
+  }
+  return out;
+}
+
+bool is_newest_template(const SharingRollout& rollout, const FleetIndex& index) {
+  return std::ranges::any_of(index.impl().discovery.standalone, [&](const Operand& one) {
+    return daemonset_of(rollout.config_map) == k8s::to_string(one.key) && one.newest_hash == rollout.to_revision;
+  });
+}
+
+// Both rolled out a profile of the same nodes, one after the other: an inline profile has a key of its own.
+bool is_of_same_nodes(const SharingRollout& a, const SharingRollout& b) {
+  const bool same_key = a.key == b.key || is_managed_key(a.key) || is_managed_key(b.key);
+  return same_key && a.policy == b.policy && a.config_map == b.config_map;
+}
+
+// "current, 2 nodes", "1 node", "-"
+std::string now_text(const HistoryEntry& entry) {
+  const std::int64_t running = entry.running.value_or(0);
+  std::string out = entry.current ? "current" : "";
+  if (running > 0)
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", counted(static_cast<std::size_t>(running), "node"));
+  return out.empty() ? "-" : out;
+}
+
+Json entry_json(const HistoryEntry& entry) {
+  Json out = rollout_json(entry.facts);
+  out["current"] = entry.current;
+  out["running"] = entry.running ? Json(*entry.running) : Json();
+  out["after"] = entry.after;
+  return out;
+}
+
+}  // namespace
+
+std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index,
+                                     const std::vector<RolloutFacts>& rollouts) {
+  const bool known = index.impl().record && world.unsynced_namespaces.empty();
+  const Loads loads = known ? loads_of(world, index) : Loads();
+  std::vector<HistoryEntry> out;
+  for (const RolloutFacts& facts : rollouts) {
+    const SharingRollout& rollout = *facts.rollout;
+    HistoryEntry& entry = out.emplace_back(HistoryEntry{.facts = facts});
+    entry.after = came_after(world, rollout);
+    const bool of_template = !daemonset_of(rollout.config_map).empty();
+    entry.current =
+        of_template ? is_newest_template(rollout, index) : present_rollout(rollout, index.impl()) != nullptr;
+    if (!known || of_template) continue;
+    const auto of_nodes = loads.find({rollout.policy, rollout.config_map, rollout.key});
+    if (of_nodes == loads.end()) {
+      entry.running = 0;
+      continue;
+    }
+    const auto found = of_nodes->second.find(rollout.to_revision);
+    entry.running = found == of_nodes->second.end() ? 0 : found->second;
+  }
+  return out;
+}
+
+std::string came_after(const World& world, const SharingRollout& rollout) {
+  const std::vector<RolloutFacts> all = all_rollouts(world);
+  const auto at = std::ranges::find_if(
+      all, [&](const RolloutFacts& facts) { return facts.rollout->meta.name == rollout.meta.name; });
+  if (at == all.end()) return {};
+  const auto before = std::find_if(
+      std::next(at), all.end(), [&](const RolloutFacts& facts) { return is_of_same_nodes(*facts.rollout, rollout); });
+  if (before == all.end()) return {};
+  const std::string& name = before->rollout->meta.name;
+  if (before->undone()) return fmt::format("after an undo of {}", name);
+  if (!before->finished() || before->phase == "Completed") return {};
+  if (before->rollout->aborted) return fmt::format("after {}, which was aborted", name);
+  if (before->went_wrong()) return fmt::format("after {}, whose nodes failed", name);
+  // As `rollout undo` leaves it, once the earlier text is restored.
+  return before->rollout->paused ? fmt::format("after {}, which was paused", name) : std::string();
+}
+
+void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t columns, std::ostream& out) {
+  constexpr std::size_t kCounts = 9;  // "1000/1000"
+  std::vector<TextRow> rows{
+      {"NAME", "POLICY", "CONFIGMAP", "KEY", "REVISION", "NOW", "PHASE", "STARTED", "COMPLETED", "NODES"}};
+  for (const HistoryEntry& entry : entries) {
+    const RolloutFacts& facts = entry.facts;
+    const SharingRollout& rollout = *facts.rollout;
+    const auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
+    rows.push_back({rollout.meta.name, rollout.policy, rollout.config_map, or_dash(rollout.key), rollout.to_revision,
+                    now_text(entry), facts.phase_text(), or_dash(facts.started_at), or_dash(facts.completed_at),
+                    fmt::format("{}/{}", facts.updated, facts.total)});
+  }
+  if (rows.size() == 1) {
+    out << "No rollout is recorded.\n";
+    return;
+  }
+  // A revision is what `rollout undo --to-revision` takes.
+  drop_columns(rows, columns, {"CONFIGMAP", "COMPLETED", "POLICY", "KEY", "STARTED", "NODES"}, kCounts);
+  for (const std::string& line : table_lines(std::move(rows))) out << wrapped_prose(line + "\n", columns);
+  for (const HistoryEntry& entry : entries) {
+    if (entry.after.empty()) continue;
+    std::ostringstream note;
+    print_line(note, "{}: {}", entry.facts.rollout->meta.name, entry.after);
+    out << wrapped_prose(note.str(), columns);
+  }
+}
+
+void print_rollout_record(const HistoryEntry& entry, std::size_t columns, std::ostream& out) {
+  const RolloutFacts& facts = entry.facts;
+  print_rollout_history({entry}, columns, out);
+  if (!facts.message.empty()) {
+    std::ostringstream message;
+    print_line(message, "{}: {}", facts.reason, shown_message(facts.message));
+    out << wrapped_prose(message.str(), columns);
+  }
+  if (!daemonset_of(facts.rollout->config_map).empty()) return;
+  out << (facts.rollout->profile.empty() ? "the text of this rollout is not recorded\n"
+                                         : "\n" + facts.rollout->profile);
+}
+
+int show_history(RolloutCall& call) {
+  std::vector<RolloutFacts> shown = all_rollouts(call.world);
+  if (!call.options.name.empty()) {
+    const RolloutChoice choice{call.options.name, true};
+    auto chosen = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
+    if (!chosen) return call.refuse(chosen.error().message);
+    shown = *std::move(chosen);
+  }
+  FleetIndex index;
+  index.refresh(call.world, call.settings);
+  const std::vector<HistoryEntry> entries = history_of(call.world, index, shown);
+  if (call.options.json) {
+    Json document{{"version", kRolloutJsonVersion}, {"rollouts", Json::array()}};
+    for (const HistoryEntry& entry : entries) document["rollouts"].push_back(entry_json(entry));
+    print_document(document, OutputForm::json, *call.out);
+  } else if (!call.options.name.empty() && !policy_of(call.options.name)) {
+    print_rollout_record(entries.front(), screen_of_stdout().columns, *call.out);
+  } else {
+    print_rollout_history(entries, screen_of_stdout().columns, *call.out);
+  }
+  return 0;
+}
+
+}  // namespace gso

@@ -1,0 +1,38 @@
+// `rollout history`: the recorded rollouts, which of them are to what the nodes should run, and what the nodes run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/commands/rollout/view.h"
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/snapshot.h"
+
+namespace gso {
+
+// A recorded rollout beside the cluster as it is now.
+struct HistoryEntry {
+  RolloutFacts facts;
+  bool current = false;  // It is to what its nodes should run now.
+  // Its nodes that run its revision; nullopt: unknown, because no record of the operator was read, or it is of a
+  // template.
+  std::optional<std::int64_t> running = {};
+  std::string after = {};  // came_after().
+};
+[[nodiscard]] std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index,
+                                                   const std::vector<RolloutFacts>& rollouts);
+
+// "after an undo of default-any-v1-5": why the rollout before this one did not complete, if a person or failures ended
+// it. Empty: it did, or none is on record.
+[[nodiscard]] std::string came_after(const World& world, const SharingRollout& rollout);
+
+// `columns`: of the terminal; 0: the output is none. On a narrow one columns are left out.
+void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t columns, std::ostream& out);
+// The record of one, with the text that it rolls out, which is never broken.
+void print_rollout_record(const HistoryEntry& entry, std::size_t columns, std::ostream& out);
+
+}  // namespace gso
