@@ -199,19 +199,18 @@ struct Outcome {
     const bool blocked = std::ranges::any_of(nodes, [](const auto& node) { return node.blocked == kConfigInvalid; });
     return blocked || !invalid.empty() || !dropped.empty();
   }
-  // The node changes in the same way without the file, whose profiles are others. What a policy of the file lets start
-  // is its own, because it can also be its order and its stops that differ.
+  // The node changes in the same way without the file, which is about others. What a policy of the file lets start is
+  // its own, because it can also be its order and its stops that differ.
   [[nodiscard]] bool is_of_others(const NodeDifference& d) const {
-    if (policy && invalid.empty()) return d.policy != policy->policy && is_same_change(d, without_file);
-    return !given.contains(d.profile) && std::ranges::any_of(without_file, [&](const NodeDifference& other) {
-      return other.node == d.node && other.profile == d.profile && other.to == d.to;
-    });
+    const bool is_of_file = policy && invalid.empty() ? d.policy == policy->policy : given.contains(d.profile);
+    return !is_of_file && is_same_change(d, without_file);
   }
 };
 
 // As `lint` says it: file, line and column, with the line and a caret.
-void print_findings(const RolloutCall& call, const std::set<Severity>& severities) {
-  for (LintedDocument& document : lint_text(call.options.file, call.input, KaiPodRules())) {
+void print_findings(const RolloutCall& call, std::vector<LintedDocument> documents,
+                    const std::set<Severity>& severities) {
+  for (LintedDocument& document : documents) {
     std::erase_if(document.diagnostics, [&](const Diagnostic& d) { return !severities.contains(d.severity); });
     if (!document.diagnostics.empty()) *call.out << lint_report(document, call.input);
   }
@@ -219,7 +218,7 @@ void print_findings(const RolloutCall& call, const std::set<Severity>& severitie
 
 // A policy that is refused changes nothing: only why it is refused is said.
 void print_refused(const RolloutCall& call, const Outcome& found) {
-  print_findings(call, {Severity::error, Severity::warning});
+  print_findings(call, found.policy->documents, {Severity::error, Severity::warning});
   print_line(*call.out, "invalid: {}: {} refuses it, so nothing would change", fmt::join(found.invalid_keys, ", "),
              found.policy->refused_by);
 }
@@ -284,7 +283,7 @@ void print_order(const FirstStarts& first, std::ostream& out) {
 void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) {
     if (found.policy && !found.invalid.empty()) return print_refused(call, found);
-    if (found.policy) print_findings(call, {Severity::warning});
+    if (found.policy) print_findings(call, found.policy->documents, {Severity::warning});
     const std::size_t columns = screen_of_stdout().columns;
     std::ostringstream text;
     if (found.policy) print_selection(*found.policy, call.world.policies_served, text);
@@ -306,7 +305,7 @@ void print(const RolloutCall& call, const Outcome& found) {
     for (const DroppedKey& dropped : found.dropped) print_line(text, "error KeyInUse: {}", text_of(dropped));
     *call.out << wrapped_prose(text.str(), columns);
     if (!found.invalid.empty()) {
-      print_findings(call, {Severity::error});
+      print_findings(call, lint_text(call.options.file, call.input, KaiPodRules()), {Severity::error});
       print_line(*call.out, "invalid: {}: no pod would be restarted with this profile",
                  fmt::join(found.invalid_keys, ", "));
     }

@@ -35,9 +35,10 @@ bool is_left_to_operator(const Diagnostic& error) {
   return grammar || error.code == kSelectorOnSharingLabel;
 }
 
-// `invalid`, as `lint` says it, and `refused_by`.
+// `documents`, `invalid`, as `lint` says it, and `refused_by`.
 void note_errors(const RolloutCall& call, PolicyPreview& preview) {
-  for (const LintedDocument& document : lint_text(call.options.file, call.input, KaiPodRules())) {
+  preview.documents = lint_text(call.options.file, call.input, KaiPodRules());
+  for (const LintedDocument& document : preview.documents) {
     for (const Diagnostic& found : document.diagnostics) {
       if (found.severity != Severity::error) continue;
       if (preview.invalid.empty())

@@ -15,6 +15,7 @@
 #include "k8sclient/value/error.h"
 #include "reconcilers/explain/first_starts.h"
 #include "reconcilers/explain/what_if.h"
+#include "reconcilers/lint/lint.h"
 
 namespace gso {
 
@@ -28,6 +29,7 @@ struct EvictedPods {
 struct PolicyPreview {
   using NodesOf = std::map<std::string, std::vector<std::string>>;  // By policy.
 
+  std::vector<LintedDocument> documents;  // Of the file, as `lint` reads it.
   std::string policy;
   std::string invalid;                    // The first error for which it is refused. The world is unchanged then.
   std::string refused_by;                 // Who refuses it then: "the API server", "the operator".
