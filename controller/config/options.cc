@@ -5,15 +5,24 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
 
 #include "controller/config/option_kinds.h"
 #include "controller/runtime/leader_election.h"
+#include "reconcilers/model/policy_words.h"
 
 namespace gso {
 namespace {
 
 using namespace std::chrono_literals;
 using namespace option_kind;
+
+template <class E, std::size_t N>
+Names<E> names_of(const PolicyWord<E> (&words)[N]) {
+  Names<E> out;
+  for (const PolicyWord<E>& word : words) out.emplace_back(std::string(word.text), word.value);
+  return out;
+}
 
 constexpr const char* kConnection = "Connection";
 constexpr const char* kElection = "Leader election";
@@ -176,8 +185,7 @@ void add_planning(std::vector<OptionSpec>& out) {
   out.push_back(choice<PolicyMode>(
       "max-mode", kPlanning,
       "Upper limit for the mode of every policy; Observe writes no Pod and no ConfigMap, and no Node except its labels",
-      {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
-      [](Options& o) -> auto& { return o.max_mode; }));
+      names_of(kPolicyModeWords), [](Options& o) -> auto& { return o.max_mode; }));
   out.push_back(
       namespaces("remove-rejected-pods", kPlanning,
                  "Remove pods that a node refused (UnexpectedAdmissionError) while it was restarted, in these "
@@ -248,8 +256,7 @@ void add_partitioning(std::vector<OptionSpec>& out) {
 void add_policy(std::vector<OptionSpec>& out) {
   out.push_back(choice<PolicyMode>(
       "mode", kPolicy, "Enforce rolls out, Approve waits for approval of each rollout, Observe only reports",
-      {{"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}},
-      [](Options& o) -> auto& { return o.mode; }));
+      names_of(kPolicyModeWords), [](Options& o) -> auto& { return o.mode; }));
   out.push_back(share("max-unavailable", kPolicy, "Most nodes of a policy out of service at once",
                       [](Options& o) -> auto& { return o.rollout.max_unavailable; }));
   out.push_back(share("max-unavailable-per-group", kPolicy, "The same per group (product and profile)",
@@ -260,9 +267,7 @@ void add_policy(std::vector<OptionSpec>& out) {
   out.push_back(duration("canary-soak", kPolicy, "Time between a verified canary and the first wave",
                          [](Options& o) -> auto& { return o.rollout.canary_soak; }, {0s, 168h}));
   out.push_back(choice<WorkloadMode>("workloads", kPolicy, "What to do with running pods that the change would break",
-                                     {{"WaitForIdle", WorkloadMode::wait_for_idle},
-                                      {"Evict", WorkloadMode::evict},
-                                      {"Interrupt", WorkloadMode::interrupt}},
+                                     names_of(kWorkloadModeWords),
                                      [](Options& o) -> auto& { return o.rollout.workloads; }));
   out.push_back(duration("idle-timeout", kPolicy, "How long a node waits for its workloads to end",
                          [](Options& o) -> auto& { return o.rollout.idle_timeout; }, {1s, 720h}));
@@ -272,8 +277,7 @@ void add_policy(std::vector<OptionSpec>& out) {
   out.push_back(integer(
       "max-failures", kPolicy, "Failed nodes after the canary that stop a rollout",
       [](Options& o) -> auto& { return o.rollout.max_failures; }, 1, 10'000));
-  out.push_back(choice<OnFailure>("on-failure", kPolicy, "What a stopped rollout does",
-                                  {{"Pause", OnFailure::pause}, {"Rollback", OnFailure::rollback}},
+  out.push_back(choice<OnFailure>("on-failure", kPolicy, "What a stopped rollout does", names_of(kOnFailureWords),
                                   [](Options& o) -> auto& { return o.rollout.on_failure; }));
 }
 

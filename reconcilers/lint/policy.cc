@@ -16,6 +16,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/model/policy_words.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/expected_labels.h"
 #include "reconcilers/profile/field_names.h"
@@ -76,11 +77,11 @@ constexpr std::int64_t kMostReplicas = 10'000;
 constexpr std::size_t kMostWindows = 16;
 constexpr std::size_t kMostCron = 128;
 
-constexpr std::array<std::string_view, 3> kModes{"Enforce", "Approve", "Observe"};
-constexpr std::array<std::string_view, 2> kDeletion{"Retain", "Revert"};
-constexpr std::array<std::string_view, 2> kMechanism{"NodeByNode", "DaemonSetRestart"};
-constexpr std::array<std::string_view, 3> kWorkloads{"WaitForIdle", "Evict", "Interrupt"};
-constexpr std::array<std::string_view, 2> kOnFailure{"Pause", "Rollback"};
+constexpr auto kModes = texts_of(kPolicyModeWords);
+constexpr auto kDeletion = texts_of(kDeletionPolicyWords);
+constexpr auto kMechanism = texts_of(kMechanismWords);
+constexpr auto kWorkloads = texts_of(kWorkloadModeWords);
+constexpr auto kOnFailure = texts_of(kOnFailureWords);
 constexpr std::array<std::string_view, 3> kStrategies{"none", "mps", "time-slicing"};
 
 class PolicyCheck : private FieldCheck {

@@ -7,6 +7,7 @@
 
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy_words.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/rollout_subject.h"
 
@@ -42,15 +43,9 @@ bool canonical(Fields& fields, Value value, std::string_view field, std::string&
   return true;
 }
 
-template <class T>
-struct Choice {
-  std::string_view text;
-  T value;
-};
-
 // One of a closed list of words; the message lists them.
 template <class T, std::size_t N>
-bool choice(Fields& fields, Value value, std::string_view field, const Choice<T> (&choices)[N], T& out) {
+bool choice(Fields& fields, Value value, std::string_view field, const PolicyWord<T> (&choices)[N], T& out) {
   std::string_view text;
   if (!fields.view(value, field, text)) return false;
   if (text.empty()) return true;
@@ -123,16 +118,6 @@ bool read_selector(Fields& fields, Value value, k8s::LabelSelector& out) {
   });
 }
 
-constexpr Choice<WorkloadMode> kWorkloads[] = {{"WaitForIdle", WorkloadMode::wait_for_idle},
-                                               {"Evict", WorkloadMode::evict},
-                                               {"Interrupt", WorkloadMode::interrupt}};
-constexpr Choice<OnFailure> kOnFailure[] = {{"Pause", OnFailure::pause}, {"Rollback", OnFailure::rollback}};
-constexpr Choice<Mechanism> kMechanisms[] = {{"NodeByNode", Mechanism::node_by_node},
-                                             {"DaemonSetRestart", Mechanism::daemonset_restart}};
-constexpr Choice<DeletionPolicy> kDeletion[] = {{"Retain", DeletionPolicy::retain}, {"Revert", DeletionPolicy::revert}};
-constexpr Choice<PolicyMode> kModes[] = {
-    {"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}};
-
 bool read_window(Fields& fields, Value value, MaintenanceWindow& out) {
   return fields.object(value, "spec.rollout.maintenanceWindows", [&](std::string_view key, Value inner) {
     if (key == "cron") return fields.text(inner, "spec.rollout.maintenanceWindows.cron", out.cron);
@@ -144,7 +129,7 @@ bool read_window(Fields& fields, Value value, MaintenanceWindow& out) {
 
 bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
   return fields.object(value, "spec.rollout", [&](std::string_view key, Value inner) {
-    if (key == "mechanism") return choice(fields, inner, "spec.rollout.mechanism", kMechanisms, out.mechanism);
+    if (key == "mechanism") return choice(fields, inner, "spec.rollout.mechanism", kMechanismWords, out.mechanism);
     if (key == "maxUnavailable")
       return int_or_percent(fields, inner, "spec.rollout.maxUnavailable", out.max_unavailable);
     if (key == "maxUnavailablePerGroup") {
@@ -159,13 +144,13 @@ bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
         return true;
       });
     }
-    if (key == "workloads") return choice(fields, inner, "spec.rollout.workloads", kWorkloads, out.workloads);
+    if (key == "workloads") return choice(fields, inner, "spec.rollout.workloads", kWorkloadModeWords, out.workloads);
     if (key == "cordon") return fields.flag(inner, "spec.rollout.cordon", out.cordon);
     if (key == "evictBarePods") return fields.flag(inner, "spec.rollout.evictBarePods", out.evict_bare_pods);
     if (key == "idleTimeout") return duration(fields, inner, "spec.rollout.idleTimeout", out.idle_timeout);
     if (key == "verifyTimeout") return duration(fields, inner, "spec.rollout.verifyTimeout", out.verify_timeout);
     if (key == "maxFailures") return fields.number(inner, "spec.rollout.maxFailures", out.max_failures);
-    if (key == "onFailure") return choice(fields, inner, "spec.rollout.onFailure", kOnFailure, out.on_failure);
+    if (key == "onFailure") return choice(fields, inner, "spec.rollout.onFailure", kOnFailureWords, out.on_failure);
     if (key == "maintenanceWindows") {
       return fields.array(inner, "spec.rollout.maintenanceWindows",
                           [&](Value item) { return read_window(fields, item, out.windows.emplace_back()); });
@@ -200,9 +185,10 @@ bool read_policy_spec(Fields& fields, Value value, SharingPolicy& out) {
   return fields.object(value, "spec", [&](std::string_view key, Value inner) {
     if (key == "nodeSelector") return read_selector(fields, inner, out.node_selector);
     if (key == "priority") return fields.number(inner, "spec.priority", out.priority);
-    if (key == "mode") return choice(fields, inner, "spec.mode", kModes, out.mode);
+    if (key == "mode") return choice(fields, inner, "spec.mode", kPolicyModeWords, out.mode);
     if (key == "takeover") return fields.flag(inner, "spec.takeover", out.takeover);
-    if (key == "deletionPolicy") return choice(fields, inner, "spec.deletionPolicy", kDeletion, out.deletion_policy);
+    if (key == "deletionPolicy")
+      return choice(fields, inner, "spec.deletionPolicy", kDeletionPolicyWords, out.deletion_policy);
     if (key == "revisionHistoryLimit") {
       return fields.number(inner, "spec.revisionHistoryLimit", out.revision_history_limit);
     }

@@ -4,6 +4,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy_words.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -11,7 +12,7 @@ namespace gso {
 using Json = nlohmann::json;
 
 std::string_view mode_name(PolicyMode mode) {
-  return mode == PolicyMode::observe ? "Observe" : mode == PolicyMode::approve ? "Approve" : "Enforce";
+  return word_of(kPolicyModeWords, mode);
 }
 
 void keep_failed_nodes(Json& status) {

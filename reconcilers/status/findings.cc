@@ -13,6 +13,7 @@
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy_words.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"
@@ -30,9 +31,6 @@ void plan_default_policy(Pass& pass) {
   if (!pass.index.record_problem.empty()) return;
   const RolloutSpec& rollout = pass.s.settings.rollout;
   auto count = [](const IntOrPercent& value) { return value.percent ? Json(value.to_string()) : Json(value.value); };
-  auto workloads = [](WorkloadMode mode) {
-    return mode == WorkloadMode::evict ? "Evict" : mode == WorkloadMode::interrupt ? "Interrupt" : "WaitForIdle";
-  };
   Json spec = {
       {"nodeSelector", Json::object()},
       {"priority", -1000},
@@ -42,7 +40,7 @@ void plan_default_policy(Pass& pass) {
         {"maxUnavailablePerGroup", count(rollout.max_unavailable_per_group)},
         {"canary",
          {{"nodesPerGroup", rollout.canary_nodes_per_group}, {"soak", k8s::format_go_duration(rollout.canary_soak)}}},
-        {"workloads", workloads(rollout.workloads)},
+        {"workloads", word_of(kWorkloadModeWords, rollout.workloads)},
         {"idleTimeout", k8s::format_go_duration(rollout.idle_timeout)},
         {"verifyTimeout", k8s::format_go_duration(rollout.verify_timeout)},
         {"maxFailures", rollout.max_failures}}}};

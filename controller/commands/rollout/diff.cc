@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "controller/commands/rollout/edited_text.h"
-#include "controller/commands/rollout/policy_edit.h"
 #include "controller/commands/rollout/policy_preview.h"
 #include "controller/commands/rollout/quota_changes.h"
 #include "controller/commands/rollout/verbs.h"
@@ -30,6 +29,7 @@
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy_words.h"
 
 namespace gso {
 
@@ -163,7 +163,7 @@ Json to_json(const NodeDifference& d) {
           {"transition", to_string(d.transition)},
           {"restarts", names_of(d.restarts)},
           {"cordon", d.cordons},
-          {"workloads", workloads_name(d.workloads)},
+          {"workloads", word_of(kWorkloadModeWords, d.workloads)},
           {"inTheWay", d.blocked_by_pods},
           {"inProgress", d.in_progress},
           {"leaves", d.leaves},

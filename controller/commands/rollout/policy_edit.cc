@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "k8sclient/value/time.h"
+#include "reconcilers/model/policy_words.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -50,18 +51,18 @@ void add_rollout(const RolloutSpec& rollout, Fields& out) {
   const auto add = [&](std::string_view field, std::string value) {
     out.emplace_back(fmt::format("spec.rollout.{}", field), std::move(value));
   };
-  add("mechanism", rollout.mechanism == Mechanism::daemonset_restart ? "DaemonSetRestart" : "NodeByNode");
+  add("mechanism", std::string(word_of(kMechanismWords, rollout.mechanism)));
   add("maxUnavailable", rollout.max_unavailable.to_string());
   add("maxUnavailablePerGroup", rollout.max_unavailable_per_group.to_string());
   add("canary.nodesPerGroup", std::to_string(rollout.canary_nodes_per_group));
   add("canary.soak", k8s::format_go_duration(rollout.canary_soak));
-  add("workloads", std::string(workloads_name(rollout.workloads)));
+  add("workloads", std::string(word_of(kWorkloadModeWords, rollout.workloads)));
   add("cordon", text_of(rollout.cordon));
   add("evictBarePods", text_of(rollout.evict_bare_pods));
   add("idleTimeout", k8s::format_go_duration(rollout.idle_timeout));
   add("verifyTimeout", k8s::format_go_duration(rollout.verify_timeout));
   add("maxFailures", std::to_string(rollout.max_failures));
-  add("onFailure", rollout.on_failure == OnFailure::rollback ? "Rollback" : "Pause");
+  add("onFailure", std::string(word_of(kOnFailureWords, rollout.on_failure)));
   add("maintenanceWindows", windows_of(rollout));
   add("paused", text_of(rollout.paused));
 }
@@ -74,9 +75,9 @@ Fields fields_of(const SharingPolicy& policy) {
   out.emplace_back("spec.priority", std::to_string(policy.priority));
   out.emplace_back("spec.profile.configMapKey", policy.config_map_key.value_or(std::string(kUnset)));
   add_inline_profile(policy.inline_profile, out);
-  out.emplace_back("spec.mode", std::string(mode_name(policy.mode)));
+  out.emplace_back("spec.mode", std::string(word_of(kPolicyModeWords, policy.mode)));
   out.emplace_back("spec.takeover", text_of(policy.takeover));
-  out.emplace_back("spec.deletionPolicy", policy.deletion_policy == DeletionPolicy::revert ? "Revert" : "Retain");
+  out.emplace_back("spec.deletionPolicy", std::string(word_of(kDeletionPolicyWords, policy.deletion_policy)));
   out.emplace_back("spec.revisionHistoryLimit", policy.revision_history_limit
                                                     ? std::to_string(*policy.revision_history_limit)
                                                     : std::string(kUnset));
@@ -87,11 +88,6 @@ Fields fields_of(const SharingPolicy& policy) {
 }
 
 }  // namespace
-
-std::string_view workloads_name(WorkloadMode mode) {
-  if (mode == WorkloadMode::evict) return "Evict";
-  return mode == WorkloadMode::interrupt ? "Interrupt" : "WaitForIdle";
-}
 
 std::vector<PolicyFieldChange> policy_field_changes(const SharingPolicy& before, const SharingPolicy& after) {
   const Fields had = fields_of(before);

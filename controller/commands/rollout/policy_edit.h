@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "reconcilers/model/policy.h"
@@ -16,8 +15,6 @@ struct PolicyFieldChange {
   std::string after;
 };
 
-// spec.rollout.workloads.
-[[nodiscard]] std::string_view workloads_name(WorkloadMode mode);
 // As the operator reads both: a field that is left out has its default. The retry annotation counts, because it starts
 // nodes.
 [[nodiscard]] std::vector<PolicyFieldChange> policy_field_changes(const SharingPolicy& before,
