@@ -226,6 +226,18 @@ void name_remedies(const World& world, const FleetIndex& index, std::vector<Audi
   }
 }
 
+// Equal findings of many nodes are one problem, so that their texts name no node.
+void name_nodes(std::vector<AuditProblem>& problems) {
+  for (AuditProblem& problem : problems) {
+    std::vector<std::string> nodes;
+    for (const ObjectRef& object : problem.objects) {
+      if (object.kind == "Node") nodes.push_back(object.name);
+    }
+    problem.message = name_nodes_in(std::move(problem.message), nodes);
+    problem.remedy = name_nodes_in(std::move(problem.remedy), nodes);
+  }
+}
+
 // The command that corrects the setting, for problems about the default key.
 void name_default_commands(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
   for (AuditProblem& problem : problems) {
@@ -322,6 +334,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   name_default_commands(snapshot.world, index, out.problems);
   name_policy_commands(snapshot.world, out.problems);
   name_rollout_commands(snapshot.world, of_rollouts, out.problems);
+  name_nodes(out.problems);
   return out;
 }
 

@@ -350,10 +350,19 @@ bool name_edit(const Snapshot& snapshot, const FleetIndex& index, Finding& findi
   return true;
 }
 
+// Makes the messages printable, and finds what to do about each finding.
+void complete_findings(const World& world, const FleetIndex::Impl& index, NodeExplanation& out) {
+  for (Finding& finding : out.findings) {
+    finding.message = name_nodes_in(shown_message(finding.message), {out.node});
+    out.remedies[finding.reason] =
+        name_nodes_in(std::string(remedy_here(world, index, finding.reason, finding.object)), {out.node});
+  }
+}
+
 // What ends the obstacle of the node, whose policy `out` has.
 std::string remedy_of_obstacle(const NodeAssessment& a, const NodeExplanation& out) {
   if (!out.policy_is_gone || out.check != "PolicyKeyNotFound")
-    return std::string(a.blocked_by == nullptr ? remedy_of(a.reason) : a.blocked_by->remedy);
+    return name_nodes_in(std::string(a.blocked_by == nullptr ? remedy_of(a.reason) : a.blocked_by->remedy), {out.node});
   return fmt::format(
       "SharingPolicy {} was deleted and its last spec still applies: create it again with a key that exists, or add "
       "the key to the ConfigMap",
@@ -423,10 +432,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   if (!is_cordoned_by_operator(*node)) {
     if (auto cordon = cordon_finding(*node, a, name)) out.findings.push_back(*std::move(cordon));
   }
-  for (Finding& finding : out.findings) {
-    finding.message = shown_message(finding.message);
-    out.remedies[finding.reason] = remedy_here(snapshot.world, index.impl(), finding.reason, finding.object);
-  }
+  complete_findings(snapshot.world, index.impl(), out);
   out.next = next_step(snapshot.world, index.impl(), snapshot.settings, *node, a, out.shown.state);
   add_choices(pass, *node, a, out);
   if (a != nullptr) out.next = after_the_cause(snapshot.world, index.impl(), *node, *a, std::move(out.next));

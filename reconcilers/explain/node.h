@@ -59,7 +59,7 @@ struct NodeExplanation {
   // The planners' findings about this node and its setup, and that of a cordon by somebody else.
   std::vector<Finding> findings;
   // What to do about them, by reason.
-  std::map<std::string, std::string_view, std::less<>> remedies;
+  std::map<std::string, std::string, std::less<>> remedies;
   // What can end a wait for pods, each with whoever decides it (pod_choices.h). Empty: there is nothing to decide.
   std::vector<std::string> options;
   // The one command to continue with; empty: no action is needed.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <ranges>
 #include <set>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
@@ -337,6 +339,28 @@ std::string_view remedy_here(const World& world, const FleetIndex::Impl& index, 
   if (policy->rollout.evict_bare_pods) return "wait, delete the pods, or set `workloads: Interrupt`";
   return "wait, delete the pods, or set `workloads: Interrupt`, or for pods without a controller "
          "`rollout.evictBarePods: true`";
+}
+
+std::string name_nodes_in(std::string text, const std::vector<std::string>& nodes) {
+  constexpr std::string_view kAnyNode = "NODE";
+  if (nodes.empty()) return text;
+  const std::string names = fmt::format("{}", fmt::join(nodes | std::views::take(kMostNames), " "));
+  bool replaced = false;
+  const auto replace_behind = [&](std::string_view before) {
+    const std::string placeholder = fmt::format("{}{}", before, kAnyNode);
+    const std::string named = fmt::format("{}{}", before, names);
+    for (std::size_t at = text.find(placeholder); at != std::string::npos; at = text.find(placeholder, at)) {
+      text.replace(at, placeholder.size(), named);
+      at += named.size();
+      replaced = true;
+    }
+  };
+  replace_behind(" node ");
+  replace_behind(" uncordon ");
+  if (nodes.size() == 1) replace_behind("-for-");  // The name of an object: there is one for each node.
+  if (replaced && nodes.size() > kMostNames)
+    text += fmt::format(" (the same for {})", counted(nodes.size() - kMostNames, "more node"));
+  return text;
 }
 
 std::string lift_hold_command(const Node& node) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/plan.h"
@@ -59,6 +60,10 @@ struct ServingObstacle {
 // already.
 [[nodiscard]] std::string_view remedy_here(const World& world, const FleetIndex::Impl& index, std::string_view reason,
                                            const ObjectRef& object);
+
+// The text with these nodes where its commands say NODE, as texts that many nodes share do. kubectl takes several names
+// in one command: of many nodes it has the first kMostNames, and the text ends with how many more need the same.
+[[nodiscard]] std::string name_nodes_in(std::string text, const std::vector<std::string>& nodes);
 
 // Lifts the hold of the node (gpusharing.dev/hold), for whoever set it. Empty: it has none.
 [[nodiscard]] std::string lift_hold_command(const Node& node);

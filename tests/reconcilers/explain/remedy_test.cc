@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/explain/remedy.h"
@@ -21,6 +22,34 @@ constexpr const char* kMps = R"(    sharing:
         resources:
         - {name: nvidia.com/gpu, replicas: 4})";
 constexpr const char* kAdopt = "gpu-sharing-operator rollout start default --adopt";
+
+// A command that says NODE fails for whoever copies it.
+TEST(Remedy, TextsThatManyNodesShareAreCompletedWithTheirNames) {
+  const std::string lift = "`kubectl annotate node NODE gpusharing.dev/hold-`";
+  const struct {
+    std::string text;
+    std::vector<std::string> nodes;
+    std::string completed;
+  } rows[] = {
+      {lift, {"a01"}, "`kubectl annotate node a01 gpusharing.dev/hold-`"},
+      {lift, {"a01", "a02"}, "`kubectl annotate node a01 a02 gpusharing.dev/hold-`"},
+      {lift,
+       {"a01", "a02", "a03", "a04", "a05", "a06", "a07"},
+       "`kubectl annotate node a01 a02 a03 a04 a05 gpusharing.dev/hold-` (the same for 2 more nodes)"},
+      {lift, {}, lift},
+      {"`kubectl uncordon NODE`", {"a01", "a02"}, "`kubectl uncordon a01 a02`"},
+      {"metadata.name=nvidia-features-for-NODE", {"a01"}, "metadata.name=nvidia-features-for-a01"},
+      {"metadata.name=nvidia-features-for-NODE", {"a01", "a02"}, "metadata.name=nvidia-features-for-NODE"},
+      {"variable NODE_LABEL", {"a01"}, "variable NODE_LABEL"},
+      {"no command", {"a01", "a02", "a03", "a04", "a05", "a06"}, "no command"},
+  };
+  for (const auto& row : rows) EXPECT_EQ(name_nodes_in(row.text, row.nodes), row.completed);
+}
+
+TEST(Remedy, AHoldIsLiftedByACommandWithTheNameOfTheNode) {
+  EXPECT_THAT(std::string(remedy_of(kHeld)), HasSubstr(" node NODE ")) << "as the documents have it";
+  EXPECT_THAT(name_nodes_in(std::string(remedy_of(kHeld)), {"a01"}), Not(HasSubstr("NODE")));
+}
 
 // Without that DaemonSet the plugin waits forever: whoever restarts the node's pods loses the GPUs that it has.
 TEST(Remedy, NoDriftIsAdoptedWhereAFindingSaysThatThePodsCouldNotServe) {
