@@ -48,12 +48,25 @@ std::string restart_body(const RestartDaemonSet& restart) {
   return body.dump();
 }
 
+constexpr std::string_view kBudgetCause = "DisruptionBudget";
+
 // A budget that has nothing to spare: 429 with a cause, which an overloaded server does not give
 // (pkg/registry/core/pod/ rest/eviction.go). Several budgets of one pod are refused with 500, and nothing but the
 // message says so.
 bool is_budget(const k8s::Error& error) {
-  if (error.reason == k8s::Reason::too_many_requests) return k8s::has_cause(error, "DisruptionBudget");
+  if (error.reason == k8s::Reason::too_many_requests) return k8s::has_cause(error, kBudgetCause);
   return error.http_status == 500 && error.message.find("more than one PodDisruptionBudget") != std::string::npos;
+}
+
+// What a budget that refuses says, without what the message about the pod that is not evicted says already.
+std::string budget_answer(const k8s::Error& error) {
+  std::string out;
+  for (const k8s::Cause& cause : error.causes) {
+    if (cause.reason == kBudgetCause && !cause.message.empty()) out += (out.empty() ? "" : "; ") + cause.message;
+  }
+  if (!out.empty()) return out;
+  return error.http_status == 500 ? "several PodDisruptionBudgets select it, and the API server evicts no such pod"
+                                  : error.message;
 }
 
 // Nothing was done, and not for the object's sake: the client's lanes slow down all writes (RequestLane), so this one
@@ -304,8 +317,10 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
     const bool budget = std::holds_alternative<EvictPod>(planned.action) && is_budget(error);
     if (budget) {
       wait = std::max<Duration>(wait.value_or(Duration::zero()), options_.eviction_retry);
-      run->result.findings.push_back({Severity::warning, target, std::string(kPdbRefuses), error.message});
-      run->result.evictions[planned.node][target.uid] = {error.message, false};
+      std::string answer = budget_answer(error);
+      run->result.findings.push_back({Severity::warning, target, std::string(kPdbRefuses),
+                                      "a PodDisruptionBudget prevents its eviction: " + answer});
+      run->result.evictions[planned.node][target.uid] = {std::move(answer), false};
     }
     if (is_overload(error) && !budget) {
       wait_out(run, planned, wait.value_or(kOverloadWait));

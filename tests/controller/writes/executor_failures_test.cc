@@ -172,7 +172,8 @@ TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
   EXPECT_GE(done.requeue_after.value_or(0s), 10s);
   Json body = Json::parse(transport.seen.back().request.body);
   EXPECT_EQ(body["deleteOptions"]["preconditions"]["uid"], "u9") << "of a name that came back another pod is meant";
-  EXPECT_THAT(done.evictions.at("n1").at("u9").text, testing::HasSubstr("disruption budget")) << "for the node's state";
+  EXPECT_EQ(done.findings[0].message, "a PodDisruptionBudget prevents its eviction: why");
+  EXPECT_EQ(done.evictions.at("n1").at("u9").text, "why") << "for the node's state, which names the pod and the budget";
 }
 
 TEST_F(ExecutorTest, APodThatWasEvictedHasAnEventThatSaysWhy) {
@@ -249,6 +250,8 @@ TEST_F(ExecutorTest, SeveralBudgetsOfOnePodRefuseItToo) {
   const Execution done = execute({evict});
   ASSERT_EQ(done.findings.size(), 1U);
   EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
+  EXPECT_EQ(done.evictions.at("n1").at("u9").text,
+            "several PodDisruptionBudgets select it, and the API server evicts no such pod");
 }
 // A fleet that runs for months fails now and then for pods whose names never come back.
 TEST_F(ExecutorTest, WhatIsOverAndNotPlannedAnyMoreIsForgotten) {
