@@ -221,11 +221,15 @@ bool waits_out_deletion(const RolloutView& rollout) {
   return rollout.policy.gone && !has_recorded_stop(*rollout.pass.index.record, rollout.policy);
 }
 
+}  // namespace
+
 // Pods that a DaemonSet's controller creates in the same second as the edit cannot be distinguished from older ones.
 Duration settle_time(const RolloutView& rollout) {
   const bool by_daemonset = rollout.policy.rollout.mechanism == Mechanism::daemonset_restart;
   return std::max<Duration>(rollout.pass.s.settings.settle, std::chrono::seconds(by_daemonset ? 1 : 0));
 }
+
+namespace {
 
 std::string closed_until_settled(const RolloutView& rollout) {
   if (waits_out_deletion(rollout)) {

@@ -82,6 +82,9 @@ enum class GateUse : std::uint8_t {
   wait_for_repair,  // The same of a node in such a restart: only by a gate that holds repairs.
 };
 
+// How long the ConfigMap of the rollout and its DaemonSets must not have changed before a node starts.
+[[nodiscard]] Duration settle_time(const RolloutView& rollout);
+
 // The first closed gate, for that use.
 [[nodiscard]] GateState first_closed_gate(const RolloutView& rollout, GateUse use);
 // Gate::aborted, if somebody has aborted the rollout; else open. An aborted rollout has ended, whatever else holds it.

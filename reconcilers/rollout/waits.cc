@@ -11,6 +11,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
 #include "reconcilers/rollout/start_conditions.h"
@@ -159,7 +160,10 @@ std::string nodes_in_progress(const RolloutView& rollout, Bucket bucket, std::in
   return fmt::format(total == 1 ? one : many, first_names(names, static_cast<std::size_t>(total)));
 }
 
+// Of nodes that no other text names. The text of the settle time stays until the first node starts: another one for the
+// pass in between would cost two writes.
 std::string waiting_to_start(const RolloutView& rollout) {
+  if (const auto& still = rollout.standstill()) return still->message;
   std::vector<std::string> names;
   for (const auto& [product, group] : rollout.profile_rollout.groups) {
     for (const auto& [available, name] : group.pending) {
@@ -167,9 +171,14 @@ std::string waiting_to_start(const RolloutView& rollout) {
     }
   }
   const std::int64_t pending = rollout.profile_rollout.tally.of(Phase::pending);
-  return names.empty() ? std::string()
-                       : fmt::format("{} {} to start", first_names(names, static_cast<std::size_t>(pending)),
-                                     pending == 1 ? "waits" : "wait");
+  if (names.empty()) return {};
+  const std::string which = first_names(names, static_cast<std::size_t>(pending));
+  const Duration settle = settle_time(rollout);
+  const bool has_begun = rollout.gate().is_open() && rollout.profile_rollout.tally.settled > 0;
+  if (has_begun || settle == Duration::zero())
+    return fmt::format("the operator starts {}{} next", pending == 1 ? "" : "the first of ", which);
+  return fmt::format("{} {} once ConfigMap {} and its DaemonSets have not changed for {}", which,
+                     pending == 1 ? "starts" : "start", rollout.installation.id(), k8s::format_go_duration(settle));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
        "  next: gpu-sharing-operator rollout resume policy/default\n"},
       {"False", "ConfigInvalid", 1, "key any: line 6: put a space after the colon",
        "  next: gpu-sharing-operator audit\n"},
-      {"True", "RollingOut", 0, "a01, a02 wait to start",
+      {"True", "RollingOut", 0, "the operator starts the first of a01, a02 next",
        "  to stop it: gpu-sharing-operator rollout pause policy/default\n"},
       {"False", "OutsideWindow", 0, "the next maintenance window opens at 22:00",
        "  next: kubectl edit sharingpolicies.gpusharing.dev default  # spec.rollout.maintenanceWindows, to start nodes "
