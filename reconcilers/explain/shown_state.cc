@@ -43,8 +43,9 @@ std::string_view state_name(const NodeAssessment& a) {
 
 std::string state_note(std::string_view state, bool assumed, std::string_view operator_lease) {
   if (state == kDrift)
-    return "Drift: the node has loaded its profile, and does not show what the profile must produce. The operator "
-           "repairs that after verifyTimeout, if no finding about the node names what prevents it.";
+    return "Drift: the node has loaded its profile, but does not show what the profile must produce. If that lasts for "
+           "verifyTimeout, the operator restarts its pods of the device plugin, GFD and MPS, unless a message about "
+           "the node says why they are not restarted.";
   if (state == kPreexistingDrift && assumed && !operator_lease.empty())
     return fmt::format(
         "PreexistingDrift: the node does not show what its profile must produce, and {}. Once it is allowed to act, it "

@@ -223,7 +223,7 @@ void find_drift(Pass& pass) {
     if (baseline_excuse(a) == kPreexistingDrift) return false;  // find_preexisting_drift() reports it.
     pass.finding(Severity::warning, node_ref(name), kUnproven,
                  fmt::format("{}; its pods are not restarted: they are older than the text, which they would load. "
-                             "If that is wanted: `rollout start {} --adopt`",
+                             "If that is wanted: `gpu-sharing-operator rollout start {} --adopt`",
                              shown_difference(a), a.policy.view()));
     return true;
   });

@@ -20,14 +20,14 @@ std::string join_names(const std::vector<std::string>& names) {
 std::string preexisting_drift_text(std::string_view nodes, std::string_view policy) {
   return fmt::format(
       "nodes did not show their profile when the operator first saw them and are not changed: {}. To roll them out: "
-      "`rollout start {} --adopt`",
+      "`gpu-sharing-operator rollout start {} --adopt`",
       nodes, policy);
 }
 
 std::string unproven_text(std::string_view nodes, std::string_view policy) {
   return fmt::format(
       "the operator's record was lost during the rollout, and the pods of these nodes might be older than the text: "
-      "{}. To roll them out: `rollout start {} --adopt`",
+      "{}. To roll them out: `gpu-sharing-operator rollout start {} --adopt`",
       nodes, policy);
 }
 
@@ -86,6 +86,29 @@ StatusCondition left_mid_change_condition(const PolicySum& sum) {
 
 namespace {
 
+// "a01 (label x is 4, expected 8)", "a01, a02 (a01: label x is 4, expected 8)"
+std::string drifting_with_first(const PolicySum& sum) {
+  const std::string nodes = join_names(sum.drifting);
+  if (sum.drift.empty()) return nodes;
+  return sum.drifting.size() == 1 ? fmt::format("{} ({})", nodes, sum.drift)
+                                  : fmt::format("{} ({}: {})", nodes, sum.drifting.front(), sum.drift);
+}
+
+// Which nodes, what the first of them shows instead, and what follows.
+std::string drift_condition_text(const PolicySum& sum) {
+  const bool one = sum.drifting.size() == 1;
+  std::string out =
+      fmt::format("{} {}", join_names(sum.drifting),
+                  one ? "does not show the profile that it runs" : "do not show the profile that they run");
+  if (!sum.drift.empty()) {
+    const std::string of_first = one ? std::string() : fmt::format(". For example {}", sum.drifting.front());
+    out += fmt::format("{}: {}", of_first, sum.drift);
+  }
+  if (!sum.is_repaired) return out;
+  return fmt::format("{}. If that lasts for {} (verifyTimeout), the operator restarts {} pods", out,
+                     k8s::format_go_duration(sum.policy->rollout.verify_timeout), one ? "its" : "their");
+}
+
 StatusCondition ready_without_nodes(const PolicySum& sum) {
   if (!sum.awaited.empty()) {
     return {"Ready", false, std::string(kLabelsMissing),
@@ -140,17 +163,17 @@ StatusCondition ready_of(const PolicySum& sum) {
   }
   if (sum.unlabelled > 0 && std::cmp_equal(sum.unlabelled, sum.drifting.size())) {
     return {"Ready", false, std::string(kLabelsMissing),
-            fmt::format("not verified without labels: {}; {}", join_names(sum.drifting), sum.labels_missing)};
+            fmt::format("not verified without labels: {} ({})", join_names(sum.drifting), sum.labels_missing)};
   }
   if (sum.drifting.empty() && !sum.excused.empty()) {
     return {"Ready", false, sum.excused_for,
             "nodes do not show the profile that they run, and are not repaired now: " + join_names(sum.excused)};
   }
-  const std::string shown = join_names(sum.drifting) + (sum.drift.empty() ? "" : "; ") + sum.drift;
   if (sum.drifting_since_install > 0 && std::cmp_equal(sum.drifting_since_install, sum.drifting.size())) {
-    return {"Ready", false, std::string(kPreexistingDrift), preexisting_drift_text(shown, sum.policy->meta.name)};
+    return {"Ready", false, std::string(kPreexistingDrift),
+            preexisting_drift_text(drifting_with_first(sum), sum.policy->meta.name)};
   }
-  return {"Ready", false, std::string(kDrift), "nodes do not show the profile that they run: " + shown};
+  return {"Ready", false, std::string(kDrift), drift_condition_text(sum)};
 }
 
 std::string_view why_it_governs(const SharingPolicy& winner, const SharingPolicy& loser) {

@@ -132,7 +132,11 @@ class PolicyStatuses {
       if (sum == nullptr) return;
       sum->drifting.push_back(name);
       sum->drifting_since_install += baseline_excuse(*a) == kPreexistingDrift ? 1 : 0;
-      if (sum->drift.empty()) sum->drift = drift_text(*a) + not_repaired(name, *a);
+      if (sum->drifting.size() == 1) {
+        const std::string stop = not_repaired(name, *a);
+        sum->is_repaired = stop.empty() && index.nodes_in(Bucket::repairable).contains(name);
+        sum->drift = drift_text(*a) + stop;
+      }
       if (a->labels_missing.empty()) return;
       ++sum->unlabelled;
       if (sum->labels_missing.empty()) sum->labels_missing = a->labels_missing.view();

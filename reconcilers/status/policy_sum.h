@@ -26,6 +26,7 @@ struct PolicySum {
   std::vector<std::string> unsettled;
   std::vector<std::string> drifting;  // Nodes that do not show what they run, and what the first one shows.
   std::string drift;
+  bool is_repaired = false;  // The operator restarts the pods of the first one if it does not recover.
   // Of `drifting`: nodes whose labels are missing, and the message about the first one.
   std::int64_t unlabelled = 0;
   std::string labels_missing;

@@ -1,5 +1,6 @@
 // The rows N1 to N8 of node_step.h: the phase of a node without a change, and what the planners then do with it.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@ namespace gso::test {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::HasSubstr;
 
 class NodeWithoutChange : public NodeInFleet {};
 
@@ -151,6 +153,18 @@ TEST_F(NodeWithoutChange, N7_ANodeThatRunsItsTargetIsLeftAlone) {
   EXPECT_EQ(phase(), Phase::up_to_date);
   EXPECT_EQ(until_action(1200), -1);
   EXPECT_EQ(findings(), std::set<std::string>{});
+}
+
+TEST_F(NodeWithoutChange, N7_TheStatusOfThePolicySaysWhatTheNodeDoesNotShowAndWhatFollows) {
+  fleet();
+  fleet_->crash_pods(kName, true);
+  fleet_->delete_pod_of(kName, "plugin");
+  fleet_->advance(2s);
+  fleet_->tick();
+  ASSERT_EQ(findings(), std::set<std::string>{std::string(kDrift)});
+  const std::string said = fleet_->policy_status("default");
+  EXPECT_THAT(said, HasSubstr(R"("message":"n01 does not show the profile that it runs: )"));
+  EXPECT_THAT(said, HasSubstr(R"(. If that lasts for 10m0s (verifyTimeout), the operator restarts its pods")"));
 }
 
 // Twice for nine of the ten minutes: the time starts again when it shows its target.
