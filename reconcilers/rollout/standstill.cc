@@ -115,13 +115,25 @@ std::optional<Standstill> behind_change(const RolloutView& rollout, bool some_st
   return std::nullopt;
 }
 
+// Each node that failed counts for the gate, and is a node of now.
+bool names_all_failed(const RolloutView& rollout) {
+  const std::map<MachineId, std::string> counted = counted_failures(rollout);
+  return rollout.present_failures() > 0 && std::ranges::all_of(rollout.failed(), [&](const std::string& name) {
+           return std::ranges::any_of(counted, [&](const auto& entry) { return entry.second == name; });
+         });
+}
+
 // Only nodes that failed remain: none is tried again before the profile changes or somebody asks for it.
 std::optional<Standstill> behind_failures(const RolloutView& rollout) {
   if (rollout.present_failures() == 0 && !is_doubtful(rollout)) return std::nullopt;
   std::string failed = failed_nodes_text(rollout);
   if (!is_gated(rollout)) return Standstill{std::string(kVerificationFailed), std::move(failed)};
   Standstill out = behind_gate(rollout);
-  if (rollout.gate().gate == Gate::max_failures) out.message = failed + "; " + out.message;
+  if (rollout.gate().gate != Gate::max_failures) return out;
+  // The gate names the nodes that count; a text that names them twice says nothing more.
+  out.message = names_all_failed(rollout) ? fmt::format("{}. Retry: `gpu-sharing-operator rollout start {}`",
+                                                        out.message, rollout.policy.meta.name)
+                                          : failed + "; " + out.message;
   return out;
 }
 

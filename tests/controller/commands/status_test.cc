@@ -192,11 +192,12 @@ TEST_F(StatusTest, ANodeThatDoesNotShowWhatItRunsIsNotUpToDateAndSaysWhy) {
     if (!at_install) remove("/api/v1/namespaces/gpu-sharing-operator/configmaps/gpu-sharing-operator-state");
     record_gpu_1(at_install);
     EXPECT_THAT(print(false), testing::ContainsRegex(at_install ? "gpu-1 +PreexistingDrift " : "gpu-1 +Drift "));
-    EXPECT_THAT(print(false),
-                HasSubstr(at_install ? "\nPreexistingDrift: the node did not show what its profile must produce when the "
-                                       "operator first saw it."
-                                     : "\nDrift: the node has loaded its profile, but does not show what the profile must "
-                                       "produce. If that lasts for verifyTimeout, the operator restarts its pods"));
+    EXPECT_THAT(
+        print(false),
+        HasSubstr(at_install ? "\nPreexistingDrift: the node did not show what its profile must produce when the "
+                               "operator first saw it."
+                             : "\nDrift: the node has loaded its profile, but does not show what the profile must "
+                               "produce. If that lasts for verifyTimeout, the operator restarts its pods"));
     const auto node = nlohmann::json::parse(print(true))["nodes"][0];
     EXPECT_THAT(node["message"].get<std::string>(),
                 testing::StartsWith("a pod of the plugin, GFD or MPS is missing or not Ready; its pods are not "
