@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/gates.h"
 
@@ -38,8 +39,12 @@ struct DaemonRollout {
 };
 // Why it stops after nodes have failed, and what to do.
 [[nodiscard]] inline std::string why_failed(const DaemonRollout& rollout) {
-  return fmt::format("{} failed. Correct the chart's standaloneMps values (helm upgrade), or the node",
-                     counted(rollout.failed, "node"));
+  std::vector<std::string> names;
+  for (const DaemonRollout::Row& row : rollout.nodes) {
+    if (row.state == kStateFailed) names.push_back(row.name);
+  }
+  return fmt::format("{}{} failed. Correct the chart's standaloneMps values (helm upgrade), or the node",
+                     counted(rollout.failed, "node"), names.empty() ? "" : fmt::format(" ({})", first_names(names)));
 }
 using DaemonRollouts = std::map<RolloutKey, DaemonRollout>;
 

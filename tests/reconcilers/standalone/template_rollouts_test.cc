@@ -179,6 +179,9 @@ TEST_F(TemplateRollouts, StopWhenTheCanaryFails) {
   EXPECT_EQ(status["conditions"][0]["reason"], kMaxFailures);
   ASSERT_EQ(status["nodes"].size(), 1U);
   EXPECT_EQ(status["nodes"][0]["state"], "Failed");
+  EXPECT_EQ(status["conditions"][0]["message"],
+            "1 node (" + status["nodes"][0]["name"].get<std::string>() +
+                ") failed. Correct the chart's standaloneMps values (helm upgrade), or the node");
   broken = false;
   new_template("newer");
   run(10min);
