@@ -229,9 +229,10 @@ std::string describe_holder(std::string_view holder, const Node& node) {
   if (holder == kHeld) return hold_of(node) + " is set";
   if (holder == kDriverUpgrade) {
     const bool failed = node.meta.labels.get(kDriverUpgradeState) == kDriverUpgradeFailed;
-    return failed ? fmt::format("a driver upgrade has failed on the node ({}={}): it goes on when the driver's pod is "
-                                "well",
-                                kDriverUpgradeState, kDriverUpgradeFailed)
+    return failed ? fmt::format(
+                        "a driver upgrade has failed on the node (label {}={}): the operator continues once the "
+                        "driver's pod is Ready and the upgrade is done",
+                        kDriverUpgradeState, kDriverUpgradeFailed)
                   : "a driver upgrade is in progress on the node";
   }
   if (holder == kMigChange) return "the MIG manager is changing the node";

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/assess.h"
 
 namespace gso::test {
 namespace {
@@ -50,6 +51,15 @@ TEST(ShownReason, IsTheObstacleOfAChangeInProgress) {
   EXPECT_EQ(shown_reason(restarts), kMigEnabled);
   restarts.holder = kDriverUpgrade;
   EXPECT_EQ(shown_reason(restarts), kDriverUpgrade);
+}
+
+// "It goes on when the driver's pod is well" left open who goes on.
+TEST(DescribeHolder, SaysWhatTheOperatorWaitsForAfterADriverUpgradeThatFailed) {
+  Node node;
+  node.meta.labels.set("nvidia.com/gpu-driver-upgrade-state", "upgrade-failed");
+  EXPECT_EQ(describe_holder(kDriverUpgrade, node),
+            "a driver upgrade has failed on the node (label nvidia.com/gpu-driver-upgrade-state=upgrade-failed): the "
+            "operator continues once the driver's pod is Ready and the upgrade is done");
 }
 
 TEST(ShownReason, IsEmptyForANodeThatRunsItsTargetWhoeverHoldsIt) {
