@@ -97,20 +97,20 @@ bool is_in_change_of_operator(const Node& node, const NodeAssessment* a) {
          (!failed && node.unschedulable && is_cordoned_by_operator(node) && cordon_text(node, a).empty());
 }
 
-// Names a node whose GPUs cannot be used, because no other finding would. `operator_runs`: one renews its Lease, as far
-// as that is known.
-Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessment* a, bool operator_runs) {
+// Names a node whose GPUs cannot be used, because no other finding would. `continues`: an operator runs and may finish
+// the change, as far as that is known.
+Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessment* a, bool continues) {
   const bool observes = pass.settings().rollouts == PolicyMode::observe;
-  const std::string_view in_enforce = observes ? " with a max-mode other than Observe" : "";
+  const std::string operator_runs =
+      fmt::format("an operator runs{}", observes ? " with a max-mode other than Observe" : "");
   if (a != nullptr && a->is_held()) {
-    const bool continues = operator_runs && !observes;
     return {Severity::warning, node_ref(node.meta.name), std::string(kHeldMidChange),
             fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until {}whoever set that removes "
                         "it: `{}`",
-                        describe_holder(a->holder, node),
-                        continues ? "" : fmt::format("{}{} and ", kOperatorRuns, in_enforce), lift_hold_command(node))};
+                        describe_holder(a->holder, node), continues ? "" : operator_runs + " and ",
+                        lift_hold_command(node))};
   }
-  if (operator_runs && !observes) {
+  if (continues) {
     // A refused eviction is a finding of its own.
     const bool refused = refusal_of(pass.world(), node.meta.name).has_value();
     const std::string pods = refused ? std::string() : blocking_pods_of(pass.world(), node.meta.name);
@@ -119,10 +119,9 @@ Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessme
                         pods.empty() ? "" : fmt::format(" ({})", pods))};
   }
   const bool cordoned = node.unschedulable && is_cordoned_by_operator(node);
-  return {
-      Severity::warning, node_ref(node.meta.name), std::string(kLeftMidChange),
-      fmt::format("left mid-change by the operator: {} {}{}",
-                  cordoned ? "the node stays cordoned until" : "the change continues once", kOperatorRuns, in_enforce)};
+  return {Severity::warning, node_ref(node.meta.name), std::string(kLeftMidChange),
+          fmt::format("left mid-change by the operator: {} {}",
+                      cordoned ? "the node stays cordoned until" : "the change continues once", operator_runs)};
 }
 
 // `hami`: the device plugins of HAMi.
@@ -296,6 +295,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   LostGpus lost;
   std::map<std::string, std::vector<std::string>> pods;
   ReadingPass pass(snapshot, index);
+  const bool changes_continue = operator_runs && snapshot.settings.rollouts != PolicyMode::observe;
   for (const auto& [key, node] : snapshot.world.nodes.all()) {
     const NodeAssessment* a = index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
@@ -303,7 +303,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
     const GpuCount count = gpus_of(snapshot.world, snapshot.settings, index.impl(), *node, a);
     charge(index, *node, a, count, lost);
     if (count.lost + count.cordoned > 0 && is_in_change_of_operator(*node, a))
-      out.findings.push_back(mid_change(pass, *node, a, operator_runs));
+      out.findings.push_back(mid_change(pass, *node, a, changes_continue));
     out.gpus.total += count.total;
     out.gpus.lost += count.lost + count.cordoned;
     out.gpus.mig_slices += count.mig_slices;
@@ -312,13 +312,15 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   }
   std::ranges::sort(out.uncounted);
   std::ranges::move(neighbours(snapshot.world, index), std::back_inserter(out.findings));
+  std::vector<RolloutFinding> rollouts = waiting_rollouts(pass);
+  join_held_changes(rollouts, out.findings);
   std::set<std::string> of_rollouts;
-  for (Finding& finding : waiting_rollouts(pass)) {
-    of_rollouts.insert(shown_message(finding.message));
-    out.findings.push_back(std::move(finding));
+  for (RolloutFinding& rollout : rollouts) {
+    of_rollouts.insert(shown_message(rollout.finding.message));
+    out.findings.push_back(std::move(rollout.finding));
   }
   add_unused_profiles(snapshot.world, index, out);
-  keep_root_causes(snapshot.world, index, out.findings);
+  keep_root_causes(snapshot.world, index, changes_continue, out.findings);
   warn_of_restarts(out.findings);
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
   std::ranges::move(idle_pause_findings(snapshot.world, index.impl()), std::back_inserter(out.findings));

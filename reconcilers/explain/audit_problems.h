@@ -18,8 +18,6 @@ namespace gso {
 inline constexpr std::string_view kInChange = "InChange";
 inline constexpr std::string_view kLeftMidChange = "LeftMidChange";
 inline constexpr std::string_view kHeldMidChange = "HeldMidChange";
-// In the messages of the last two: nothing continues the change before.
-inline constexpr std::string_view kOperatorRuns = "an operator runs";
 
 // GPUs of a machine.
 struct GpuCount {

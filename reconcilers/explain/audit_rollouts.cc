@@ -113,17 +113,18 @@ ObjectRef subject_of(const RolloutView& rollout) {
 }
 
 // `does`: "is stopped", "starts no node".
-Finding finding_of(const RolloutView& rollout, Severity severity, std::string reason, std::string_view does,
-                   std::string_view why) {
+RolloutFinding finding_of(const RolloutView& rollout, Severity severity, std::string reason, std::string_view does,
+                          std::string_view why) {
   const std::int64_t waiting = rollout.profile_rollout.tally.of(Phase::pending);
-  return Finding{severity, subject_of(rollout), std::move(reason),
-                 fmt::format("the rollout of key {} to {} {}, and {} of {} wait{} for it ({}): {}", key_name(rollout),
-                             rollout.target, does, waiting, counted(rollout.profile_rollout.tally.total, "node"),
-                             waiting == 1 ? "s" : "", first_names(waiting_nodes(rollout)), why)};
+  std::string effect = fmt::format("the rollout of key {} to {} {}, and {} of {} wait{} for it ({})", key_name(rollout),
+                                   rollout.target, does, waiting, counted(rollout.profile_rollout.tally.total, "node"),
+                                   waiting == 1 ? "s" : "", first_names(waiting_nodes(rollout)));
+  std::string message = fmt::format("{}: {}", effect, why);
+  return {{severity, subject_of(rollout), std::move(reason), std::move(message)}, std::move(effect)};
 }
 
 // A closed gate. nullopt: it opens by itself, or another finding says what stops the rollout.
-std::optional<Finding> stopped_rollout(const RolloutView& rollout) {
+std::optional<RolloutFinding> stopped_rollout(const RolloutView& rollout) {
   const GateState ended = ended_by(rollout);
   const GateState& gate = ended.is_open() ? rollout.gate() : ended;
   const GateRow& row = row_of(gate.gate);
@@ -181,12 +182,14 @@ std::optional<std::string> full_budget_text(const RolloutView& rollout, const st
 }
 
 // No gate is closed, and no node makes progress.
-std::optional<Finding> standing_rollout(const RolloutView& rollout) {
+std::optional<RolloutFinding> standing_rollout(const RolloutView& rollout) {
   if (const auto& standstill = rollout.standstill()) {
     const bool full = standstill->reason == kBudgetExhausted;
     const auto text = full ? full_budget_text(rollout, standstill->message) : std::optional(standstill->message);
     if (!text) return std::nullopt;
-    return finding_of(rollout, Severity::warning, standstill->reason, "starts no node", *text);
+    RolloutFinding out = finding_of(rollout, Severity::warning, standstill->reason, "starts no node", *text);
+    if (standstill->reason == kHeld) out.held = standstill->node;
+    return out;
   }
   const std::vector<std::string> draining = waiting_for_pods(rollout);
   const std::string& waits = rollout.waits().message;
@@ -196,18 +199,19 @@ std::optional<Finding> standing_rollout(const RolloutView& rollout) {
 }
 
 // All nodes have begun, and the last ones wait for their pods. A closed gate does not stop them.
-std::optional<Finding> last_nodes(const RolloutView& rollout) {
+std::optional<RolloutFinding> last_nodes(const RolloutView& rollout) {
   const std::vector<std::string> draining = waiting_for_pods(rollout);
   if (draining.empty()) return std::nullopt;
   const Tally& tally = rollout.profile_rollout.tally;
-  return Finding{Severity::warning, subject_of(rollout), std::string(kWaitingForWorkloads),
-                 fmt::format("the rollout of key {} to {} has {} of {} left: {}", key_name(rollout), rollout.target,
-                             draining.size(), counted(tally.total, "node"), pods_hold(draining))};
+  return RolloutFinding{
+      {Severity::warning, subject_of(rollout), std::string(kWaitingForWorkloads),
+       fmt::format("the rollout of key {} to {} has {} of {} left: {}", key_name(rollout), rollout.target,
+                   draining.size(), counted(tally.total, "node"), pods_hold(draining))}};
 }
 
 // What the operator wrote about rollouts that failures have stopped. Without its record nothing else is known of them.
-std::vector<Finding> written_failures(const World& world) {
-  std::vector<Finding> out;
+std::vector<RolloutFinding> written_failures(const World& world) {
+  std::vector<RolloutFinding> out;
   for (const SharingRollout* rollout : in_order(world.rollouts)) {
     const nlohmann::json status = parse_status(rollout->status_json);
     const nlohmann::json ready = condition_in(status, "Ready");
@@ -216,17 +220,17 @@ std::vector<Finding> written_failures(const World& world) {
     const bool by_failures = reason == kMaxFailures || reason == kVerificationFailed;
     const bool replaced = text_at(condition_in(status, kCurrentCondition), "status") == "False";
     if (!failed || !by_failures || replaced) continue;
-    out.push_back({Severity::error, rollout_ref(rollout->meta.name), reason,
-                   fmt::format("the rollout of key {} to {} is stopped, as the operator reported last: {}",
-                               rollout->key, rollout->to_revision, text_at(ready, "message"))});
+    std::string message = fmt::format("the rollout of key {} to {} is stopped, as the operator reported last: {}",
+                                      rollout->key, rollout->to_revision, text_at(ready, "message"));
+    out.push_back(RolloutFinding{{Severity::error, rollout_ref(rollout->meta.name), reason, std::move(message)}});
   }
   return out;
 }
 
 }  // namespace
 
-std::vector<Finding> waiting_rollouts(ReadingPass& pass) {
-  std::vector<Finding> out;
+std::vector<RolloutFinding> waiting_rollouts(ReadingPass& pass) {
+  std::vector<RolloutFinding> out;
   if (sharing_objects_unread(pass.world())) return out;  // What stops a rollout is written there.
   if (record_unread(pass.world(), pass.settings())) return written_failures(pass.world());
   for (const auto& [key, profile_rollout] : pass.index().profile_rollouts) {

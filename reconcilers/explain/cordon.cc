@@ -11,11 +11,16 @@
 
 namespace gso {
 
+bool is_cordon_of_failure(const Node& node) {
+  if (!node.unschedulable || !is_cordoned_by_operator(node)) return false;
+  const std::shared_ptr<const NodeChange> change = change_of(node);
+  return change != nullptr && change->failed;
+}
+
 std::string cordon_text(const Node& node, const NodeAssessment* a) {
   if (!node.unschedulable) return {};
   if (!is_cordoned_by_operator(node)) return "cordoned by somebody else than the operator";
-  const std::shared_ptr<const NodeChange> change = change_of(node);
-  if (change != nullptr && change->failed) return std::string(kCordonOfFailure);
+  if (is_cordon_of_failure(node)) return "cordoned by the operator, for the failed change";
   const bool managed = a != nullptr && a->phase != Phase::unmanaged;
   return managed ? "" : "cordoned by the operator, for a change that did not finish";
 }

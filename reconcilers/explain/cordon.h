@@ -14,8 +14,8 @@ struct NodeAssessment;  // reconcilers/node/assess.h
 
 // The finding about a node that is cordoned, and that no change in progress uncordons.
 inline constexpr std::string_view kCordoned = "Cordoned";
-// What the operator's cordon of a node with a failed change is called.
-inline constexpr std::string_view kCordonOfFailure = "cordoned by the operator, for the failed change";
+// The operator has cordoned the node for a change that failed: the cordon stays until the node is retried.
+[[nodiscard]] bool is_cordon_of_failure(const Node& node);
 
 // Who cordoned the node: "cordoned by somebody else than the operator", "cordoned by the operator, for the failed
 // change". Empty: it is not cordoned, or the operator uncordons it when the change in progress finishes. `assessment`

@@ -11,6 +11,7 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/explain/audit_problems.h"
+#include "reconcilers/explain/audit_rollouts.h"
 #include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/node.h"
@@ -152,36 +153,15 @@ std::set<std::string> nodes_with(const std::vector<Finding>& findings, std::stri
 
 // A node that failed keeps the operator's cordon until it is retried, and the failure says what to do. One that was
 // left in mode Observe is left mid-change: once is enough.
-void drop_second_reports(std::vector<Finding>& findings) {
+void drop_second_reports(const World& world, bool changes_continue, std::vector<Finding>& findings) {
   const std::set<std::string> failed = nodes_with(findings, kVerificationFailed);
   std::set<std::string> left = nodes_with(findings, kLeftMidChange);
-  for (const Finding& finding : findings) {
-    if (finding.reason == kHeldMidChange && finding.message.contains(kOperatorRuns)) left.insert(finding.object.name);
-  }
+  if (!changes_continue) left.merge(nodes_with(findings, kHeldMidChange));
   std::erase_if(findings, [&](const Finding& finding) {
     if (!is_about_node(finding)) return false;
-    const bool of_failure = finding.reason == kCordoned && finding.message.starts_with(kCordonOfFailure);
-    return (of_failure && failed.contains(finding.object.name)) ||
-           (finding.reason == kObserve && left.contains(finding.object.name));
-  });
-}
-
-// A rollout that starts no node because a person holds one in its change: that node's finding has the command, and says
-// who waits for it.
-void join_held_changes(std::vector<Finding>& findings) {
-  std::set<std::string> joined;  // Messages of the rollouts.
-  for (Finding& held : findings) {
-    if (held.reason != kHeldMidChange) continue;
-    const std::string because = fmt::format("): {}: ", held.object.name);
-    const auto rollout = std::ranges::find_if(findings, [&](const Finding& finding) {
-      return finding.reason == kHeld && !is_about_node(finding) && finding.message.contains(because);
-    });
-    if (rollout == findings.end()) continue;
-    held.message += fmt::format(". Until then {}", rollout->message.substr(0, rollout->message.find(because) + 1));
-    joined.insert(rollout->message);
-  }
-  std::erase_if(findings, [&](const Finding& finding) {
-    return finding.reason == kHeld && !is_about_node(finding) && joined.contains(finding.message);
+    const std::string& name = finding.object.name;
+    const Node* node = finding.reason == kCordoned && failed.contains(name) ? world.nodes.find(name) : nullptr;
+    return (node != nullptr && is_cordon_of_failure(*node)) || (finding.reason == kObserve && left.contains(name));
   });
 }
 
@@ -222,15 +202,27 @@ std::string_view not_ready_text(bool differs) {
                  : "the node is NotReady: no new pod gets its GPUs, and it uses 1 slot of maxUnavailable";
 }
 
-void keep_root_causes(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {
+void keep_root_causes(const World& world, const FleetIndex& index, bool changes_continue,
+                      std::vector<Finding>& findings) {
   drop_blamed_config_maps(findings);
   join_missing_config_maps(world, findings);
   drop_consequences_of_not_ready(findings);
   drop_explained_outages(index, findings);
   drop_drift_of_outages(findings);
-  drop_second_reports(findings);
-  join_held_changes(findings);
+  drop_second_reports(world, changes_continue, findings);
   refer_to_invalid_keys(findings);
+}
+
+void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Finding>& findings) {
+  std::erase_if(rollouts, [&](const RolloutFinding& rollout) {
+    if (rollout.held.empty()) return false;
+    const auto held = std::ranges::find_if(findings, [&](const Finding& finding) {
+      return finding.reason == kHeldMidChange && finding.object.name == rollout.held;
+    });
+    if (held == findings.end()) return false;
+    held->message += fmt::format(". Until then {}", rollout.effect);
+    return true;
+  });
 }
 
 }  // namespace gso

@@ -10,6 +10,8 @@
 
 namespace gso {
 
+struct RolloutFinding;  // reconcilers/explain/audit_rollouts.h
+
 // Reasons that only an audit has.
 inline constexpr std::string_view kNodeNotReady = "NodeNotReady";
 inline constexpr std::string_view kNoneAllocatable = "NoneAllocatable";
@@ -19,7 +21,13 @@ inline constexpr std::string_view kConfigMapMissing = "ConfigMapMissing";
 // Of a node that is NotReady. `differs`: it does not show its profile either.
 [[nodiscard]] std::string_view not_ready_text(bool differs);
 
-// Leaves the causes among all findings of the audit. The index is refreshed.
-void keep_root_causes(const World& world, const FleetIndex& index, std::vector<Finding>& findings);
+// Leaves the causes among all findings of the audit. The index is refreshed. `changes_continue`: an operator runs and
+// may finish changes, as far as that is known.
+void keep_root_causes(const World& world, const FleetIndex& index, bool changes_continue,
+                      std::vector<Finding>& findings);
+
+// Rollouts that start no node because a person holds one in its change: the finding about that node has the command,
+// and says from now on who waits for it. Those rollouts are removed.
+void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Finding>& findings);
 
 }  // namespace gso

@@ -196,7 +196,7 @@ std::optional<Standstill> standstill_of(const RolloutView& rollout) {
   if (auto change = behind_change(rollout, open && rollout.waits().some_start)) return change;
   if (const OutOfReach& out = rollout.out_of_reach(); out.stops_all) {
     const auto& [reason, held] = *out.nodes.begin();
-    return Standstill{reason, first_of(held)};
+    return Standstill{reason, first_of(held), held.size() == 1 ? held.begin()->first : std::string()};
   }
   if (pending == 0 && !rollout.stalled().empty())
     return Standstill{std::string(kRollingUpdateStalled), rollout.stalled()};

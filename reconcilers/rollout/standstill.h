@@ -11,8 +11,9 @@ namespace gso {
 class RolloutView;
 
 struct Standstill {
-  std::string reason;   // CamelCase.
-  std::string message;  // For people.
+  std::string reason;     // CamelCase.
+  std::string message;    // For people.
+  std::string node = {};  // The one node that the operator must not change now, where that is the cause.
 };
 // nullopt: nothing remains to be done and no failure counts against the revision, a node makes progress or can start,
 // or time alone ends the wait (a soak).

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/audit_problems.h"
+#include "reconcilers/explain/audit_rollouts.h"
+#include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/root_causes.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
@@ -79,7 +82,7 @@ TEST(RootCauses, MpsOnMigIsTheOutageOfANodeWhosePodsDoNotRun) {
       return Finding{severity, node_ref("gpu-1"), std::string(reason), "why"};
     };
     std::vector<Finding> findings{found(Severity::error, kNoneAllocatable), found(Severity::warning, kMigEnabled)};
-    keep_root_causes(explained.world, explained.index, findings);
+    keep_root_causes(explained.world, explained.index, true, findings);
     ASSERT_EQ(findings.size(), runs ? 2U : 1U);
     EXPECT_EQ(findings.back().reason, kMigEnabled);
     EXPECT_EQ(findings.back().severity, runs ? Severity::warning : Severity::error);
@@ -101,6 +104,28 @@ TEST(RootCauses, TheErrorOfAnInvalidDefaultKeyIsPrintedOnce) {
   EXPECT_THAT(found[0].message, HasSubstr("replicas is 1"));
   EXPECT_EQ(found[1].reason, "DefaultInvalid");
   EXPECT_THAT(found[1].message, EndsWith(" even on a labelled node; ConfigInvalid names the error"));
+}
+
+// Whatever the messages say: of nodes with similar names, and of an error that quotes another message.
+TEST(RootCauses, ARolloutThatWaitsForOneHeldNodeIsSaidByTheFindingAboutThatNode) {
+  const auto rollout = [](const std::string& held) {
+    RolloutFinding out{{Severity::warning, {"", "SharingPolicy", "", "default", ""}, std::string(kHeld), "why"}};
+    out.effect = "the rollout waits";
+    out.held = held;
+    return out;
+  };
+  const auto on = [](const char* node, std::string_view reason) {
+    return Finding{Severity::warning, node_ref(node), std::string(reason), "): gpu-1: held"};
+  };
+  std::vector<Finding> findings{on("gpu-10", kHeldMidChange), on("gpu-1", kCordoned), on("gpu-1", kHeldMidChange)};
+  std::vector<RolloutFinding> rollouts{rollout("gpu-1"), rollout("gpu-2"), rollout("")};
+  join_held_changes(rollouts, findings);
+  ASSERT_EQ(rollouts.size(), 2U);
+  EXPECT_EQ(rollouts[0].held, "gpu-2") << "no finding about its node says who waits for it";
+  EXPECT_EQ(rollouts[1].held, "");
+  EXPECT_EQ(findings[0].message, "): gpu-1: held");
+  EXPECT_EQ(findings[1].message, "): gpu-1: held");
+  EXPECT_EQ(findings[2].message, "): gpu-1: held. Until then the rollout waits");
 }
 
 TEST(RootCauses, AnOutageThatNothingExplainsIsAProblemOfItsOwn) {
