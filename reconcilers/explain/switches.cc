@@ -13,7 +13,7 @@
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/status/status.h"
+#include "reconcilers/status/overlap.h"
 
 namespace gso {
 namespace {

@@ -9,6 +9,7 @@
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/status/overlap.h"
 #include "reconcilers/status/policy_sum.h"
 
 namespace gso {
@@ -174,25 +175,6 @@ StatusCondition ready_of(const PolicySum& sum) {
             preexisting_drift_text(drifting_with_first(sum), sum.policy->meta.name)};
   }
   return {"Ready", false, std::string(kDrift), drift_condition_text(sum)};
-}
-
-std::string_view why_it_governs(const SharingPolicy& winner, const SharingPolicy& loser) {
-  if (winner.priority > loser.priority) return "its priority is higher";
-  if (winner.meta.creation_timestamp < loser.meta.creation_timestamp) return "it is older";
-  return "priority and age are equal, and its name sorts first";
-}
-
-std::string overlap_text(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy) {
-  const std::string& name = policy.meta.name;
-  std::string out;
-  for (auto it = index.overlaps.lower_bound({name, ""}); it != index.overlaps.end(); ++it) {
-    const auto& [loser, winner] = it->first;
-    if (loser != name) break;
-    const SharingPolicy& other = index.policy(world, winner);
-    out += fmt::format("{}{} of the selected nodes {} governed by policy {}: {}", out.empty() ? "" : "; ", it->second,
-                       it->second == 1 ? "is" : "are", winner, why_it_governs(other, policy));
-  }
-  return out;
 }
 
 std::optional<StatusCondition> overlapped_of(const Pass& pass, const PolicySum& sum, const nlohmann::json& before) {

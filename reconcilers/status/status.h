@@ -61,10 +61,6 @@ struct Progress {
 // estimate changes only when another node is done, or when the estimated time has passed.
 void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, const nlohmann::json& before,
                   nlohmann::json& status);
-// Why `winner` comes before `loser`, by the order of policies_in_order().
-[[nodiscard]] std::string_view why_it_governs(const SharingPolicy& winner, const SharingPolicy& loser);
-// Which policies govern nodes that this one selects, how many, and why; empty: none does.
-[[nodiscard]] std::string overlap_text(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy);
 // The condition Progressing of a deleted policy that waits for its nodes under the finalizer; nullopt for others.
 [[nodiscard]] std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy);
 

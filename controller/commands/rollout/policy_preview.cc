@@ -21,7 +21,7 @@
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/rollout/stops.h"
-#include "reconcilers/status/status.h"
+#include "reconcilers/status/overlap.h"
 
 namespace gso {
 
@@ -62,37 +62,6 @@ std::map<std::string, std::string> governing_policies(const FleetIndex& index) {
   std::map<std::string, std::string> out;
   for (const std::string& name : index.node_names())
     out.emplace(name, std::string(index.assessment(name)->policy.view()));
-  return out;
-}
-
-std::string why_other_governs(const World& world, const FleetIndex::Impl& index, const std::string& governs,
-                              const SharingPolicy& policy) {
-  if (policy.meta.deletion_timestamp) return fmt::format("policy {} is being deleted", policy.meta.name);
-  const SharingPolicy& other = index.policy(world, governs);
-  const std::string order(why_it_governs(other, policy));
-  if (!index.held_policies.contains(governs)) return order;
-  const std::string stops = stops_of(other);
-  return fmt::format("it is deleted, but its stop is still in effect{}, and {}",
-                     stops.empty() ? std::string() : fmt::format(" ({})", stops), order);
-}
-
-// Which policies govern selected nodes instead, how many, and why. overlap_text() is silent where the policy is
-// `default`.
-std::string other_governors_text(const World& world, const FleetIndex& index, const SharingPolicy& policy) {
-  std::map<std::string, std::int64_t> others;
-  for (const auto& [name, governs] : governing_policies(index)) {
-    if (governs != policy.meta.name && policy_selects(policy, *world.nodes.find(name))) ++others[governs];
-  }
-  std::string out;
-  for (const auto& [governs, count] : others) {
-    if (!out.empty()) out += "; ";
-    if (governs.empty()) {
-      out += fmt::format("{} of the selected nodes {} governed by no policy", count, count == 1 ? "is" : "are");
-      continue;
-    }
-    out += fmt::format("{} of the selected nodes {} governed by policy {}: {}", count, count == 1 ? "is" : "are",
-                       governs, why_other_governs(world, index.impl(), governs, policy));
-  }
   return out;
 }
 
@@ -248,7 +217,7 @@ k8s::Result<PolicyPreview> apply_policy(RolloutCall& call, const std::string& js
     if (has && had != governs) out.joins[had].push_back(name);
     if (!has && had == out.policy) out.leaves[governs].push_back(name);
   }
-  out.overlap = other_governors_text(call.world, index, policy);
+  out.overlap = other_governors_text(call.world, index.impl(), policy);
   return out;
 }
 

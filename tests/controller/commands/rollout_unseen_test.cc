@@ -236,6 +236,18 @@ TEST_F(UnseenChange, APausedPolicyThatGovernsNoNodeHoldsNoEdit) {
                                     "same nodes; 1 of the selected nodes is governed by policy team-x: "));
 }
 
+TEST_F(UnseenChange, APausedPolicyWithoutANodeNamesTheStopOfADeletedPolicyThatKeepsItsNodes) {
+  FleetRecord kept = record_with_gpu_1(target());
+  kept.policies["t4"] = gone_policy("t4", R"({"mode":"Observe","priority":5})", sim.clock.now());
+  record(print_head({kept}));
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       policy("team-y", R"({"priority":3,"rollout":{"paused":true}})"));
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("policy team-y is paused (spec.rollout.paused), and governs no node now: 1 of the "
+                                   "selected nodes is governed by policy t4: it is deleted, but its stop is still in "
+                                   "effect (mode Observe), and its priority is higher\n"));
+}
+
 TEST_F(UnseenChange, ANodeThatADeletedPolicyGovernsIsShownWithThat) {
   FleetRecord kept = record_with_gpu_1(target());
   kept.policies["t4"] = gone_policy("t4", R"({"mode":"Observe","priority":5})", sim.clock.now());
