@@ -24,7 +24,7 @@
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/out_of_reach.h"
-#include "reconcilers/rollout/waits.h"
+#include "reconcilers/rollout/wait_texts.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -134,18 +134,6 @@ std::string progressing(const std::string& status_json) {
   return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");
 }
 
-// What that text says of nodes of the group that wait for their pods; empty: nothing. Which nodes are in use, only the
-// operator knows: of a node for which nothing else is known it is the reason, because one without pods starts.
-std::string wait_for_pods_in(const std::string& said, std::string_view product) {
-  // Where groups wait for different things.
-  const std::string of_group = fmt::format("group {}: {}", product, kPodsUse);
-  const bool of_all = said.starts_with(kPodsUse);
-  const std::size_t at = of_all ? 0 : said.find(of_group);
-  if (at == std::string::npos) return {};
-  const std::string text = said.substr(of_all ? 0 : at + of_group.size() - kPodsUse.size());
-  return text.substr(0, std::min(text.find("; group "), text.find("; and ")));
-}
-
 // What a node that needs a change waits for: why the operator must not change it now, else what stops its rollout, else
 // what the status of its rollout says of it, else what its group waits for. Only the operator knows how long a wait
 // that ends by itself has lasted, and which pods it has listed: what it wrote about the rollout comes last, and only if
@@ -167,7 +155,9 @@ std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment&
   const bool under_way = rollout != nullptr && !has_ended(rollout->phase);
   std::string out;
   if (alone.in_rollout && under_way) out = progressing(rollout->status_json);
-  if (out.empty() && under_way) out = wait_for_pods_in(progressing(rollout->status_json), a.product.view());
+  // Which nodes are in use, only the operator knows: of a node for which nothing else is known that is the reason,
+  // because one without pods starts.
+  if (out.empty() && under_way) out = busy_nodes_text_in(progressing(rollout->status_json), a.product.view());
   if (out.empty() && alone.in_policy && policy != nullptr) out = progressing(policy->status_json);
   return out;
 }

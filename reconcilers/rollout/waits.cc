@@ -15,6 +15,7 @@
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
 #include "reconcilers/rollout/start_conditions.h"
+#include "reconcilers/rollout/wait_texts.h"
 
 namespace gso {
 namespace {
@@ -40,7 +41,7 @@ class Finder {
     }
     if (out_.has_slot) out_.exhausted.clear();
     if (asks) out_.deferred.clear();
-    out_.message = joined();
+    out_.message = joined_waits(groups_);
     out_.of_group = {groups_.begin(), groups_.end()};
     return std::move(out_);
   }
@@ -105,35 +106,13 @@ class Finder {
     const Slots slots(pass_);
     switch (waiting_room(slots, rollout_.key, std::ssize(draining_of_policy_), std::ssize(draining_))) {
       case WaitingRoom::policy_full:
-        return full_room(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy);
+        return busy_nodes_text(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy);
       case WaitingRoom::cluster_full:
-        return full_room(draining_, slots.most_draining_in_cluster(), "the cluster");
+        return busy_nodes_text(draining_, slots.most_draining_in_cluster(), "the cluster");
       case WaitingRoom::free:
         break;
     }
     return {};
-  }
-
-  [[nodiscard]] static std::string full_room(const std::vector<std::string>& draining, std::int64_t most,
-                                             const std::string& whose) {
-    return fmt::format("{}they start when their own pods end, or those of {}{}; {} lets {} wait for {} pods at a time",
-                       kPodsUse, draining.size() == 1 ? "" : "one of ", first_names(draining), whose,
-                       counted(most, "node"), most == 1 ? "its" : "their");
-  }
-
-  // One text per group, unless all groups wait for the same.
-  [[nodiscard]] std::string joined() const {
-    if (groups_.empty()) return {};
-    const bool alike =
-        std::ranges::all_of(groups_, [&](const auto& group) { return group.second == groups_[0].second; });
-    if (alike) return groups_[0].second;
-    std::string out;
-    for (std::size_t i = 0; i < std::min(groups_.size(), kMostNames); ++i) {
-      const auto& [product, why] = groups_[i];
-      out += fmt::format("{}group {}: {}", i == 0 ? "" : "; ", product.empty() ? "of unknown product" : product, why);
-    }
-    if (groups_.size() > kMostNames) out += "; and " + counted(groups_.size() - kMostNames, "more group");
-    return out;
   }
 
   const RolloutView& rollout_;

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
@@ -12,9 +11,6 @@
 namespace gso {
 
 class RolloutView;
-
-// How the text of busy nodes begins that start after the end of their own pods, or of those of other nodes.
-inline constexpr std::string_view kPodsUse = "pods use these nodes: ";
 
 // A node asks for a slot when it is Ready, not held and not deferred. A deferred node asks when no other node of its
 // group asks and its time has come.

@@ -1,0 +1,53 @@
+#include "reconcilers/rollout/wait_texts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "reconcilers/model/message_text.h"
+
+namespace gso {
+namespace {
+
+constexpr std::string_view kPodsUse = "pods use these nodes: ";
+constexpr std::string_view kNextGroup = "; ";
+constexpr std::string_view kMoreGroups = "; and ";
+
+// "group NVIDIA-T4: "
+std::string head_of(std::string_view product) {
+  return fmt::format("group {}: ", product.empty() ? "of unknown product" : product);
+}
+
+}  // namespace
+
+std::string joined_waits(const std::vector<std::pair<std::string, std::string>>& groups) {
+  if (groups.empty()) return {};
+  const bool alike = std::ranges::all_of(groups, [&](const auto& group) { return group.second == groups[0].second; });
+  if (alike) return groups[0].second;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostNames); ++i) {
+    const auto& [product, why] = groups[i];
+    out += fmt::format("{}{}{}", i == 0 ? "" : kNextGroup, head_of(product), why);
+  }
+  if (groups.size() > kMostNames)
+    out += fmt::format("{}{}", kMoreGroups, counted(groups.size() - kMostNames, "more group"));
+  return out;
+}
+
+std::string busy_nodes_text(const std::vector<std::string>& draining, std::int64_t most, std::string_view whose) {
+  return fmt::format("{}they start when their own pods end, or those of {}{}; {} lets {} wait for {} pods at a time",
+                     kPodsUse, draining.size() == 1 ? "" : "one of ", first_names(draining), whose,
+                     counted(most, "node"), most == 1 ? "its" : "their");
+}
+
+std::string busy_nodes_text_in(const std::string& said, std::string_view product) {
+  const std::string head = head_of(product);
+  const bool of_all = said.starts_with(kPodsUse);
+  const std::size_t at = of_all ? 0 : said.find(fmt::format("{}{}", head, kPodsUse));
+  if (at == std::string::npos) return {};
+  const std::string text = said.substr(of_all ? 0 : at + head.size());
+  return text.substr(0, std::min(text.find(fmt::format("{}group ", kNextGroup)), text.find(kMoreGroups)));
+}
+
+}  // namespace gso
