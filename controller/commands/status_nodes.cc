@@ -17,6 +17,7 @@
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/budgets.h"
 
 namespace gso {
 
@@ -85,7 +86,6 @@ Json replica_counts_of(const NodeAssessment& a) {
 // The messages of the rows. Nodes that wait for a slot of the same budgets wait for the same, which is a long text: the
 // first row has it, and the others name that row.
 std::vector<std::string> messages_of(const std::vector<NodeRow>& nodes) {
-  constexpr std::string_view kNoSlot = "no slot is free";
   std::map<std::string, std::string> said;  // Message to the node whose row has it.
   std::vector<std::string> out;
   for (const NodeRow& node : nodes) {

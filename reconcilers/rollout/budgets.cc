@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <ranges>
 #include <set>
 #include <vector>
 
@@ -66,6 +68,12 @@ std::vector<std::string> out_of_service(const Pass& pass, const std::set<std::st
   return out;
 }
 
+// reported_budgets() finds these words in the texts below.
+constexpr std::string_view kOfCluster = "(--cluster-max-unavailable)";
+constexpr std::string_view kOfPolicy = "(maxUnavailable)";
+constexpr std::string_view kOfGroup = "(maxUnavailablePerGroup)";
+constexpr std::string_view kHold = " hold";  // "a01 holds", "a01, a02 hold"
+
 // "1 of 1 slot", "2 of 1 slots"
 std::string slots_text(const Full& full) {
   return fmt::format("{} of {} {}", full.busy, full.most, std::max(full.busy, full.most) == 1 ? "slot" : "slots");
@@ -86,14 +94,14 @@ FullText text_of(const Pass& pass, const UnservedNodes& unserved, const RolloutK
   const std::int64_t start_now = cluster ? taken.cluster : policy ? taken.policy : taken.group;
   FullText out;
   out.nodes = holders(pass.index, unserved, full.budget, key, product);
-  out.what = cluster           ? "the cluster (--cluster-max-unavailable)"
-             : policy          ? fmt::format("policy {} (maxUnavailable)", key.policy)
-             : product.empty() ? "the group of unknown product (maxUnavailablePerGroup)"
-                               : fmt::format("group {} (maxUnavailablePerGroup)", product);
+  out.what = cluster           ? fmt::format("the cluster {}", kOfCluster)
+             : policy          ? fmt::format("policy {} {}", key.policy, kOfPolicy)
+             : product.empty() ? fmt::format("the group of unknown product {}", kOfGroup)
+                               : fmt::format("group {} {}", product, kOfGroup);
   if (start_now > 0) out.now = fmt::format("{} {} now", start_now, start_now == 1 ? "starts" : "start");
   out.held = out.nodes.empty() ? fmt::format("{} of {} slots are in use", full.busy, full.most)
-                               : fmt::format("{} {} {}", first_names({out.nodes.begin(), out.nodes.end()}),
-                                             out.nodes.size() == 1 ? "holds" : "hold", slots_text(full));
+                               : fmt::format("{}{}{} {}", first_names({out.nodes.begin(), out.nodes.end()}), kHold,
+                                             out.nodes.size() == 1 ? "s" : "", slots_text(full));
   return out;
 }
 
@@ -170,15 +178,33 @@ std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, co
       out += fmt::format("; {}{}: {}", also ? "" : "also full: ", text.what, text.held);
       also = true;
     } else if (!text.nodes.empty()) {
-      out = fmt::format("no slot is free: {} of {}{}", text.held, text.what, text.now.empty() ? "" : "; " + text.now);
+      out = fmt::format("{}: {} of {}{}", kNoSlot, text.held, text.what, text.now.empty() ? "" : "; " + text.now);
     } else {
-      out = fmt::format("no slot is free: {} of {} slots of {} are in use{}", full.busy, full.most, text.what,
+      out = fmt::format("{}: {} of {} slots of {} are in use{}", kNoSlot, full.busy, full.most, text.what,
                         text.now.empty() ? "" : ": " + text.now);
     }
     nodes.merge(text.nodes);
   }
   const std::vector<std::string> kept = out_of_service(pass, nodes);
   return kept.empty() ? out : fmt::format("{}; out of service: {}", out, first_names(kept));
+}
+
+ReportedBudgets reported_budgets(std::string_view message) {
+  ReportedBudgets out;
+  out.cluster = message.contains(kOfCluster);
+  out.policy = message.contains(kOfPolicy);
+  out.group = message.contains(kOfGroup);
+  const std::string head = fmt::format("{}: ", kNoSlot);
+  const std::size_t begin = message.find(head);
+  out.is_any = begin != std::string_view::npos;
+  if (!out.is_any) return out;
+  const std::string_view rest = message.substr(begin + head.size());
+  const std::size_t end = rest.find(kHold);
+  if (end == std::string_view::npos) return out;
+  const std::string_view named = rest.substr(0, std::min(end, rest.find(" and ")));
+  for (const auto& name : std::views::split(named, std::string_view(", ")))
+    out.holders.emplace_back(name.begin(), name.end());
+  return out;
 }
 
 std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,

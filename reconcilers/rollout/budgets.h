@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/unserved_nodes.h"
@@ -59,6 +60,19 @@ struct SlotsTaken {
 [[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
                                            const ProfileRollout& profile_rollout, const std::string& product,
                                            const SlotsTaken& taken);
+
+// How that text begins.
+inline constexpr std::string_view kNoSlot = "no slot is free";
+// What a status says with that text, for whoever knows no more of the budgets: an operator of another version can have
+// written it.
+struct ReportedBudgets {
+  bool is_any = false;                    // Budgets are full:
+  bool cluster = false;                   // that of the cluster,
+  bool policy = false;                    // of the policy,
+  bool group = false;                     // of the group.
+  std::vector<std::string> holders = {};  // The nodes that hold the slots of the first one, as far as named.
+};
+[[nodiscard]] ReportedBudgets reported_budgets(std::string_view message);
 
 // All nodes that hold slots of these budgets.
 [[nodiscard]] std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNodes& unserved,

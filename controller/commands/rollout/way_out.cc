@@ -81,22 +81,21 @@ std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts
 
 using Names = std::vector<std::string>;
 
-// Raises the budgets that have no slot left, for whoever decides that: the operator's message names each setting in
-// parentheses (rollout/budgets.h). One line for all of them, because raising one of several alone changes nothing.
+// Raises the budgets that have no slot left, for whoever decides that. One line for all of them, because raising one of
+// several alone changes nothing.
 Names raise_budgets(const ReadingPass& pass, std::string_view message, std::string_view policy) {
-  constexpr std::pair<std::string_view, std::string_view> kSettings[] = {
-      {"maxUnavailable", "max-unavailable"}, {"maxUnavailablePerGroup", "max-unavailable-per-group"}};
+  const ReportedBudgets full = reported_budgets(message);
   Names fields;
   Names values;
-  for (const auto& [field, value] : kSettings) {
-    if (!message.contains(fmt::format("({})", field))) continue;
+  const auto add = [&](std::string_view field, std::string_view value) {
     fields.push_back(fmt::format("spec.rollout.{}", field));
     values.push_back(fmt::format("config.{}", value));
-  }
+  };
+  if (full.policy) add("maxUnavailable", "max-unavailable");
+  if (full.group) add("maxUnavailablePerGroup", "max-unavailable-per-group");
   constexpr std::string_view kOfCluster = "config.cluster-max-unavailable";
-  const bool cluster = message.contains("(--cluster-max-unavailable)");
   if (fields.empty())
-    return cluster
+    return full.cluster
                ? Names{upgrade_chart_command(pass.world(), pass.settings(), fmt::format("and a higher {}", kOfCluster))}
                : Names();
   std::string out =
@@ -105,34 +104,19 @@ Names raise_budgets(const ReadingPass& pass, std::string_view message, std::stri
   if (policy == kDefaultPolicy)
     out += fmt::format("; the chart value{} {} {} for a new cluster only", values.size() == 1 ? "" : "s",
                        fmt::join(values, " and "), values.size() == 1 ? "is" : "are");
-  if (cluster) out += fmt::format("; raise the chart value {} with helm upgrade as well", kOfCluster);
-  if (fields.size() + (cluster ? 1 : 0) > 1) out += ": all of these budgets are full, and one alone frees no slot";
+  if (full.cluster) out += fmt::format("; raise the chart value {} with helm upgrade as well", kOfCluster);
+  if (fields.size() + (full.cluster ? 1 : 0) > 1) out += ": all of these budgets are full, and one alone frees no slot";
   return {std::move(out)};
-}
-
-// How the operator's messages about full budgets begin (rollout/budgets.h).
-constexpr std::string_view kNoSlot = "no slot is free: ";
-
-// The nodes that the status of a template's rollout names as holders of the slots of a full budget: the first few.
-Names holders_in(std::string_view message) {
-  const std::size_t begin = message.find(kNoSlot);
-  if (begin == std::string_view::npos) return {};
-  const std::string_view rest = message.substr(begin + kNoSlot.size());
-  const std::size_t end = rest.find(" hold");
-  Names names;
-  if (end == std::string_view::npos) return names;
-  const std::string_view named = rest.substr(0, std::min(end, rest.find(" and ")));
-  for (const auto& name : std::views::split(named, std::string_view(", ")))
-    names.emplace_back(name.begin(), name.end());
-  return names;
 }
 
 // The nodes that hold the slots of the full budgets that the rollout waits for; empty also if its status says that it
 // waits for something else.
 Names holders_for(const ReadingPass& pass, const RolloutFacts& facts) {
   const SharingRollout& rollout = *facts.rollout;
-  if (facts.reason != kBudgetExhausted && !facts.message.contains(kNoSlot)) return {};
-  if (!daemonset_of(rollout.config_map).empty()) return holders_in(facts.message);
+  ReportedBudgets full = reported_budgets(facts.message);
+  if (facts.reason != kBudgetExhausted && !full.is_any) return {};
+  // No plan knows who holds the slots that the template of a DaemonSet waits for.
+  if (!daemonset_of(rollout.config_map).empty()) return std::move(full.holders);
   const std::set<std::string> names = pass.holders_awaited_by({rollout.policy, rollout.config_map, rollout.key});
   return {names.begin(), names.end()};
 }

@@ -14,6 +14,7 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/rollout/budgets.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
@@ -22,6 +23,7 @@ namespace {
 using Json = nlohmann::json;
 using std::chrono::hours;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -127,6 +129,36 @@ TEST_F(Waits, TheClustersBudgetIsNamedWhereItIsTheOneThatBinds) {
   const std::string full = "no slot is free: a01 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)";
   EXPECT_EQ(progressing(), "True RollingOut: " + full);
   EXPECT_EQ(shown("a03"), "Pending: " + full);
+}
+
+// `rollout status` reads them there for the template of a DaemonSet, and the settings to raise for every rollout.
+TEST_F(Waits, WhichBudgetsAreFullAndWhoHoldsTheFirstIsReadBackFromTheStatus) {
+  start("maxUnavailable: 2, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}").edit("any", "ts-8");
+  tick(3);
+  ReportedBudgets full = reported_budgets(progressing());
+  EXPECT_TRUE(full.is_any && full.policy) << progressing();
+  EXPECT_FALSE(full.cluster || full.group) << progressing();
+  EXPECT_THAT(full.holders, ElementsAre("a01", "a02"));
+
+  FleetModel& fleet = start("maxUnavailable: 100%, maxUnavailablePerGroup: 1, canary: {nodesPerGroup: 0}");
+  fleet.settings.cluster_max_unavailable = {1, false};
+  fleet.edit("any", "ts-8");
+  tick(3);
+  full = reported_budgets(progressing());
+  EXPECT_TRUE(full.is_any && full.cluster && full.group) << progressing();
+  EXPECT_FALSE(full.policy) << progressing();
+  EXPECT_THAT(full.holders, ElementsAre("a01"));
+
+  FleetModel& large = start("maxUnavailable: 7, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}", "ts-4", 9);
+  for (const char* node : {"a01", "a02", "a03", "a04", "a05", "a06", "a07"}) large.set_ready(node, false);
+  large.edit("any", "ts-8");
+  tick(3);
+  EXPECT_THAT(progressing(), HasSubstr("a05 and 2 more hold 7 of 7 slots"));
+  EXPECT_THAT(reported_budgets(progressing()).holders, ElementsAre("a01", "a02", "a03", "a04", "a05"));
+
+  EXPECT_FALSE(reported_budgets("1 node failed (a01), so no slot is free").is_any);
+  EXPECT_THAT(reported_budgets("no slot is free: 2 of 2 slots of policy a (maxUnavailable) are in use").holders,
+              ElementsAre());
 }
 
 TEST_F(Waits, ANodeThatIsNotReadyAndABusyOneAreNamedAsHoldersForTheIdleOnes) {
