@@ -2,6 +2,7 @@
 // misspelt.cc.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,13 +13,13 @@
 
 namespace gso {
 
-// A SharingPolicy, field by field.
-void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics);
+// A SharingPolicy, field by field. Returns LintedDocument::left_to_operator.
+[[nodiscard]] std::size_t check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics);
 
 // Its spec.nodeSelector, a mapping. `own_key`: the key that the policy's nodes get as their label; empty: it chooses
-// none. `path`: of the selector.
-void check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
-                    std::vector<Diagnostic>& diagnostics);
+// none. `path`: of the selector. Returns what check_policy() does.
+[[nodiscard]] std::size_t check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
+                                         std::vector<Diagnostic>& diagnostics);
 
 // The fields below a SharingPolicy's spec that lint knows, as paths: "rollout.canary.soak".
 [[nodiscard]] std::span<const std::string_view> policy_fields();

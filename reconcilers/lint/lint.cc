@@ -314,7 +314,7 @@ class Linter {
     } else if (kind == "Pod") {
       check_pod_at(value, "", rules_, linted.diagnostics);
     } else if (kind == "SharingPolicy") {
-      check_policy(value, linted.diagnostics);
+      linted.left_to_operator = check_policy(value, linted.diagnostics);
     } else if (kind == "Node") {
       check_node(value, linted.diagnostics);
       if (linted.diagnostics.empty()) not_checked(linted, value, kind);

@@ -3,6 +3,7 @@
 // own (cluster.cc, nos.cc, kai.cc, memory.cc), and so have the answers (output.cc).
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,9 @@ struct LintedDocument {
   };
   std::optional<Placement> placement = Placement{};
   std::string value;  // The value itself, if `placement` is absent.
+  // Of a SharingPolicy: how many of its errors the API server does not see. The schema of the CRD contains neither the
+  // grammar of labels nor which labels sharing changes, so the operator refuses those.
+  std::size_t left_to_operator = 0;
 
   [[nodiscard]] bool valid() const;  // No diagnostic of severity error.
 };

@@ -88,17 +88,19 @@ class PolicyCheck : private FieldCheck {
  public:
   explicit PolicyCheck(std::vector<Diagnostic>& diagnostics) : FieldCheck(diagnostics) {}
 
-  void run(const DocumentValue& policy) {
+  // As check_policy().
+  std::size_t run(const DocumentValue& policy) {
     head(policy);
     const DocumentValue* spec = policy.find("spec");
     const PathStep step(path_, "spec");
     if (spec == nullptr || !spec->is_object()) {
       error("WrongType", spec == nullptr ? policy.at : spec->at, "a SharingPolicy needs a mapping \"spec\"");
-      return;
+      return 0;
     }
     known_fields(*spec, "");
+    std::size_t left_to_operator = 0;
     object(*spec, "nodeSelector",
-           [&](const DocumentValue& v) { check_selector(v, own_key(*spec), path_, diagnostics_); });
+           [&](const DocumentValue& v) { left_to_operator = check_selector(v, own_key(*spec), path_, diagnostics_); });
     integer(*spec, "priority", INT32_MIN, INT32_MAX);
     word(*spec, "mode", kModes);
     boolean(*spec, "takeover");
@@ -106,6 +108,7 @@ class PolicyCheck : private FieldCheck {
     integer(*spec, "revisionHistoryLimit", 0, 1000);
     object(*spec, "profile", [this](const DocumentValue& v) { profile(v); });
     object(*spec, "rollout", [this](const DocumentValue& v) { rollout(v); });
+    return left_to_operator;
   }
 
  private:
@@ -322,8 +325,8 @@ std::span<const std::string_view> policy_fields() {
   return kFields;
 }
 
-void check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics) {
-  PolicyCheck(diagnostics).run(policy);
+std::size_t check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics) {
+  return PolicyCheck(diagnostics).run(policy);
 }
 
 }  // namespace gso

@@ -1,5 +1,6 @@
 // The nodeSelector of a SharingPolicy, as the CRD's schema and the API server's rules for labels have it.
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,7 +30,8 @@ class SelectorCheck {
   SelectorCheck(const std::string& own_key, std::string& path, std::vector<Diagnostic>& diagnostics)
       : own_key_(own_key), path_(path), diagnostics_(diagnostics) {}
 
-  void run(const DocumentValue& selector) {
+  // As check_selector().
+  std::size_t run(const DocumentValue& selector) {
     empty_after_drop(selector);
     if (const DocumentValue* labels = present(selector, "matchLabels")) {
       const PathStep step(path_, "matchLabels");
@@ -39,6 +41,7 @@ class SelectorCheck {
       const PathStep step(path_, "matchExpressions");
       match_expressions(*expressions);
     }
+    return left_to_operator_;
   }
 
  private:
@@ -63,6 +66,12 @@ class SelectorCheck {
 
   void report(Severity severity, std::string_view code, Position at, std::string message) {
     diagnostics_.push_back({severity, std::string(code), path_, at.line, at.column, std::move(message)});
+  }
+
+  // The API server does not see this error.
+  void leave_to_operator(std::string_view code, Position at, std::string message) {
+    ++left_to_operator_;
+    report(Severity::error, code, at, std::move(message));
   }
 
   void wrong_type(const DocumentValue& value, std::string_view expected) {
@@ -162,8 +171,8 @@ class SelectorCheck {
 
   void label_key(const std::string& key, Position at) {
     if (const auto problem = k8s::label_key_problem(key)) {
-      report(Severity::error, "SelectorInvalid", at,
-             fmt::format("\"{}\" is not a label: {}", shown_value(key), shown_value(*problem)));
+      leave_to_operator("SelectorInvalid", at,
+                        fmt::format("\"{}\" is not a label: {}", shown_value(key), shown_value(*problem)));
     }
   }
 
@@ -175,8 +184,8 @@ class SelectorCheck {
       return {};
     }
     if (const auto problem = k8s::label_value_problem(value.text)) {
-      report(Severity::error, "SelectorInvalid", value.at,
-             fmt::format("\"{}\" is not a label value: {}", shown_value(value.text), shown_value(*problem)));
+      leave_to_operator("SelectorInvalid", value.at,
+                        fmt::format("\"{}\" is not a label value: {}", shown_value(value.text), shown_value(*problem)));
     }
     return {value.text};
   }
@@ -185,7 +194,7 @@ class SelectorCheck {
   void sharing(std::string_view label, k8s::LabelOperator op, const std::vector<std::string>& values, Position at) {
     const std::vector<std::string> asked = op == k8s::LabelOperator::in ? values : std::vector<std::string>();
     if (std::string problem = sharing_label_problem(label, asked, own_key_); !problem.empty()) {
-      report(Severity::error, kSelectorOnSharingLabel, at, std::move(problem));
+      leave_to_operator(kSelectorOnSharingLabel, at, std::move(problem));
     }
     for (SelectorNote& note : selector_notes(label, op, values)) {
       report(Severity::warning, note.code, at, std::move(note.message));
@@ -195,13 +204,14 @@ class SelectorCheck {
   const std::string& own_key_;
   std::string& path_;
   std::vector<Diagnostic>& diagnostics_;
+  std::size_t left_to_operator_ = 0;
 };
 
 }  // namespace
 
-void check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
-                    std::vector<Diagnostic>& diagnostics) {
-  SelectorCheck(own_key, path, diagnostics).run(selector);
+std::size_t check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
+                           std::vector<Diagnostic>& diagnostics) {
+  return SelectorCheck(own_key, path, diagnostics).run(selector);
 }
 
 }  // namespace gso

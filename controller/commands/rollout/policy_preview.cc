@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
@@ -29,23 +30,22 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// The CRD's schema does not contain the grammar of labels, nor which labels sharing changes.
-bool is_left_to_operator(const Diagnostic& error) {
-  const bool grammar = error.code == "SelectorInvalid" && error.message.find("is not a label") != std::string::npos;
-  return grammar || error.code == kSelectorOnSharingLabel;
-}
-
 // `documents`, `invalid`, as `lint` says it, and `refused_by`.
 void note_errors(const RolloutCall& call, PolicyPreview& preview) {
   preview.documents = lint_text(call.options.file, call.input, KaiPodRules());
   for (const LintedDocument& document : preview.documents) {
+    std::size_t errors = 0;
     for (const Diagnostic& found : document.diagnostics) {
       if (found.severity != Severity::error) continue;
+      ++errors;
       if (preview.invalid.empty())
         preview.invalid = found.path.empty() ? found.message : fmt::format("{}: {}", found.path, found.message);
-      // What the API server refuses never reaches the operator.
-      if (preview.refused_by.empty() || !is_left_to_operator(found))
-        preview.refused_by = is_left_to_operator(found) ? "the operator" : "the API server";
+    }
+    // What the API server refuses never reaches the operator.
+    if (errors > document.left_to_operator) {
+      preview.refused_by = "the API server";
+    } else if (errors > 0 && preview.refused_by.empty()) {
+      preview.refused_by = "the operator";
     }
   }
 }

@@ -38,11 +38,11 @@ struct WaitState {
                                                        const PlannerSettings& settings, k8s::WallTime now,
                                                        const std::string& name);
 
-// The first rollout that nodes wait for and that only a retry, or another profile, continues; empty: none. `policy`:
-// its rollouts alone.
 // Why failed nodes stop the rollout although its status names another stop, a pause for example: to end that alone
 // starts no node. Empty: they do not, or the status says so.
 [[nodiscard]] std::string failures_behind(ReadingPass& pass, const RolloutFacts& facts);
+// The first rollout that nodes wait for and that only a retry, or another profile, continues; empty: none. `policy`:
+// its rollouts alone.
 [[nodiscard]] std::string stopped_rollout(ReadingPass& pass, const std::optional<std::string>& policy);
 
 // One line for each rollout in progress and each policy that waits without one, without times: what a log shows when it

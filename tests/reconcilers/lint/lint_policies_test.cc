@@ -164,6 +164,32 @@ TEST(LintPolicies, PoliciesAreCheckedFieldByField) {
   }
 }
 
+// `diff -f` says who refuses a policy.
+TEST(LintPolicies, ErrorsThatTheSchemaOfTheCrdDoesNotContainAreCounted) {
+  const struct {
+    const char* selector;
+    std::size_t left;
+    Codes codes;
+  } rows[] = {
+      {"{}", 0, {}},
+      {"{matchlabels: {pool: a}}", 0, {"UnknownField", "SelectorInvalid"}},
+      {"{matchExpressions: [{key: a, operator: In}]}", 0, {"SelectorInvalid"}},
+      {"{matchLabels: {pool: 5}}", 0, {"WrongType"}},
+      {"{matchLabels: {pool: a b}}", 1, {"SelectorInvalid"}},
+      {"{matchLabels: {-pool: a}}", 1, {"SelectorInvalid"}},
+      {"{matchLabels: {-pool: a b}}", 2, {"SelectorInvalid", "SelectorInvalid"}},
+      {"{matchLabels: {-pool: 5}}", 1, {"SelectorInvalid", "WrongType"}},
+      {"{matchExpressions: [{key: a b, operator: Exists}]}", 1, {"SelectorInvalid"}},
+      {"{matchExpressions: [{key: a b, operator: In}]}", 1, {"SelectorInvalid", "SelectorInvalid"}},
+      {"{matchLabels: {nvidia.com/gpu.sharing-strategy: mps}}", 1, {"SelectorOnSharingLabel"}},
+  };
+  for (const auto& row : rows) {
+    const LintedDocument linted = lint(policy(std::string("nodeSelector: ") + row.selector))[0];
+    EXPECT_EQ(codes(linted), row.codes) << row.selector;
+    EXPECT_EQ(linted.left_to_operator, row.left) << row.selector;
+  }
+}
+
 TEST(LintPolicies, WhatSurroundsTheSpecIsCheckedAsTheApiServerDoes) {
   const auto found = [](const std::string& version, const std::string& metadata, const std::string& more = "") {
     return codes(lint("apiVersion: " + version + "\nkind: SharingPolicy\nmetadata: {" + metadata + "}\n" + more +
