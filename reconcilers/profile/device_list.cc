@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,8 @@
 
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/yaml_node.h"
+#include "reconcilers/profile/yaml_syntax_error.h"
 
 namespace gso {
 
@@ -36,6 +39,8 @@ bool read_mig_device(const Json& entry, MigDevice& out) {
   }
   return true;
 }
+
+constexpr std::string_view kDeviceList = "devices must be a JSON list of GPUs, such as [{\"name\": \"Tesla T4\"}]";
 
 constexpr int kMostCapability = 999;  // Of compute capability, before and after the dot.
 
@@ -100,11 +105,24 @@ void add_unknown_fields(std::size_t index, const Json& entry, std::vector<std::s
   }
 }
 
+// Why the text is no JSON: by the YAML reader, which names the place, unless the text is YAML.
+std::string not_json(std::string_view text) {
+  std::optional<YamlError> error = explain_json_comment(text, text.size());
+  if (!error) {
+    YamlStream stream(text);
+    while (stream.next()) continue;
+    error = stream.error();
+  }
+  if (!error) return "not JSON; " + std::string(kDeviceList);
+  return fmt::format("line {}, column {}: {}", error->at.line, error->at.column, error->message);
+}
+
 }  // namespace
 
 k8s::Result<std::vector<Device>> parse_devices(std::string_view json, std::vector<std::string>* ignored) {
   const Json root = Json::parse(json, nullptr, false);
-  if (!root.is_array()) return k8s::fail(k8s::Reason::decode, "devices must be a JSON list of GPUs");
+  if (root.is_discarded()) return k8s::fail(k8s::Reason::decode, not_json(json));
+  if (!root.is_array()) return k8s::fail(k8s::Reason::decode, std::string(kDeviceList));
   std::vector<Device> out;
   for (std::size_t i = 0; i < root.size(); ++i) {
     auto device = read_device(i, root[i]);

@@ -243,6 +243,10 @@ bool YamlStream::retry_after_scalar(const Builder& builder) {
     return offset && retry(*offset, Stumble::tag);
   }
   if (parser_->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && node.value.find('?') != std::string::npos) {
+    if (auto comment = explain_json_comment(text_, offset_of(text_, node.in_text))) {
+      fail(std::move(comment->code), comment->at, std::move(comment->message));
+      return false;
+    }
     fail("SyntaxError", node.in_text,
          fmt::format("a '?' ends a value inside [] and {{}}; put \"{}\" in quotes", shown_value(node.value)));
   }

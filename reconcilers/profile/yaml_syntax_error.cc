@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/profile/json_text.h"
 #include "reconcilers/profile/yaml_dialect.h"
 
 namespace gso {
@@ -220,9 +221,26 @@ std::string explain_refused_character(std::string_view text, std::string problem
       little ? "LE" : "BE");
 }
 
+std::optional<YamlError> explain_json_comment(std::string_view text, std::size_t offset) {
+  constexpr std::string_view kSeparator = "---";
+  const std::size_t separator = text.substr(0, offset).rfind("\n---");
+  const std::size_t begin = separator != std::string_view::npos ? separator + 1 + kSeparator.size()
+                            : text.starts_with(kSeparator)      ? kSeparator.size()
+                                                                : 0;
+  const auto comment = find_json_comment(text.substr(begin));
+  if (!comment || begin + *comment > offset) return std::nullopt;
+  return YamlError{"SyntaxError",
+                   place_of(text, begin + *comment),
+                   fmt::format("JSON has no comments; remove the comment that begins here with `{}`",
+                               text.substr(begin + *comment, 2)),
+                   {},
+                   ""};
+}
+
 YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
                                const std::function<Position(Position)>& shown) {
   const std::size_t offset = offset_of(text, found.at);
+  if (auto comment = explain_json_comment(text, offset)) return *std::move(comment);
   const std::string_view rest = text.substr(offset);
   YamlError error{"SyntaxError", found.at, std::string(found.problem), {}, ""};
   if (!found.context.empty()) {

@@ -2,6 +2,7 @@
 // wrong one.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,6 +24,10 @@ struct YamlProblem {
 // `shown` converts a place as libyaml counts it into the place that an editor shows.
 [[nodiscard]] YamlError explain_syntax_error(std::string_view text, const YamlProblem& found,
                                              const std::function<Position(Position)>& shown);
+
+// The error for JSON with a comment before this offset, which is the document's first; nullopt for any other text.
+// libyaml reads the comment as text, and stops a line or more after it.
+[[nodiscard]] std::optional<YamlError> explain_json_comment(std::string_view text, std::size_t offset);
 
 // The message for a text whose characters libyaml refuses, for `problem`.
 [[nodiscard]] std::string explain_refused_character(std::string_view text, std::string problem);

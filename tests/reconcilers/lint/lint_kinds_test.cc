@@ -28,6 +28,14 @@ std::string first_message(const std::string& text) {
   return documents.empty() || documents[0].diagnostics.empty() ? "" : documents[0].diagnostics[0].message;
 }
 
+TEST(LintKinds, ACommentOfJsonThatSwallowsTheKindIsNamed) {
+  const std::string text =
+      "{\"apiVersion\": \"v1\",\n // a node\n \"kind\":\"Node\", \"metadata\": {\"name\": \"a\"}}\n";
+  EXPECT_EQ(codes_of(text), Codes{"KindMissing"});
+  EXPECT_TRUE(first_message(text).ends_with("JSON has no comments: remove the comment that begins here with `//`"))
+      << first_message(text);
+}
+
 TEST(LintKinds, AMisspeltKindIsAnErrorThatNamesTheRightOne) {
   const std::vector<std::tuple<std::string, std::string, std::string>> table{
       {"Configmap", "v1", "ConfigMap"},

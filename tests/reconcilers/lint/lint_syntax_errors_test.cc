@@ -1,6 +1,7 @@
 // What is no YAML, or no profile, because of how it is written: where lint points, and what it says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,6 +84,42 @@ TEST(LintSyntaxErrors, WhatIsNoYamlIsNamedWhereItIs) {
     EXPECT_EQ(first.line, c.at.line) << c.text;
     EXPECT_EQ(first.column, c.at.column) << c.text;
     EXPECT_NE(first.message.find(c.says), std::string::npos) << first.message;
+  }
+}
+
+// As editors write settings. What YAML makes of a comment is reported elsewhere, or lines later.
+TEST(LintSyntaxErrors, ACommentInJsonIsReportedWhereItBegins) {
+  const std::vector<std::pair<std::string, Position>> table{
+      {"// a profile\n{\n  \"version\": \"v1\"\n}\n", {1, 1}},
+      {"/* a profile\n*/\n{\n  \"version\": \"v1\"\n}\n", {1, 1}},
+      {"{ // a profile\n  \"version\": \"v1\"\n}\n", {1, 3}},
+      {"{\n  \"version\": \"v1\", // the only one\n  \"sharing\": {}\n}\n", {2, 20}},
+      {"{\n  \"version\": \"v1\" // the only one\n}\n", {2, 19}},
+      {"{\n  \"version\": \"v1\", // why?\n  \"sharing\": {}\n}\n", {2, 20}},
+      {"{\n  // none\n  \"sharing\": {\"mps\": null}\n}\n", {2, 3}},
+      {"a: b\n---\n{\n  \"version\": \"v1\", // the only one\n  \"sharing\": {}\n}\n", {4, 20}},
+  };
+  for (const auto& [text, at] : table) {
+    const auto documents = lint(text);
+    const auto found = std::ranges::find_if(documents, [](const LintedDocument& d) { return !d.valid(); });
+    ASSERT_NE(found, documents.end()) << text;
+    const Diagnostic& error = found->diagnostics[0];
+    EXPECT_EQ(error.code, "SyntaxError") << text;
+    EXPECT_EQ(error.line, at.line) << text;
+    EXPECT_EQ(error.column, at.column) << text;
+    EXPECT_TRUE(error.message.starts_with("JSON has no comments; remove the comment that begins here with `/"))
+        << error.message;
+  }
+}
+
+// Two slashes in a string, or in a word of YAML, are no comment.
+TEST(LintSyntaxErrors, SlashesThatBeginNoCommentAreNotBlamed) {
+  for (const std::string text :
+       {"{\n  \"version\": \"// v1\", \"a\": [\n", "{\n  version: // v1, a: [\n", "{\n  \"url\": http://x, a: [\n"}) {
+    const auto documents = lint(text);
+    ASSERT_FALSE(documents[0].diagnostics.empty()) << text;
+    EXPECT_EQ(documents[0].diagnostics[0].message.find("comment"), std::string::npos)
+        << documents[0].diagnostics[0].message;
   }
 }
 

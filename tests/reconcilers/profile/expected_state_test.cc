@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/cluster/release.h"
@@ -248,6 +249,24 @@ TEST(ExpectedState, GpusThatCannotBeAreRefused) {
     EXPECT_FALSE(parse_devices("[{\"name\":\"T4\"," + fields + "}]").has_value()) << fields;
   }
   EXPECT_TRUE(parse_devices(R"([{"name":"T4","memoryMiB":0,"computeCapability":[7,5]}])").has_value());
+}
+
+TEST(ExpectedState, AListOfGpusThatIsNoJsonIsRefusedWithItsPlace) {
+  const std::string sample = "devices must be a JSON list of GPUs, such as [{\"name\": \"Tesla T4\"}]";
+  const std::pair<std::string, std::string> table[] = {
+      {"", "not JSON; " + sample},
+      {"- name: Tesla T4\n", "not JSON; " + sample},
+      {"{\"name\": \"Tesla T4\"}", sample},
+      {"[\n  {\"name\": \"Tesla T4\", // two of them\n   \"memoryMiB\": 15360}\n]",
+       "line 2, column 24: JSON has no comments; remove the comment that begins here with `//`"},
+      {"[{\"name\": \"Tesla T4\", \"memoryMiB\": 15360 // MiB\n}]",
+       "line 1, column 42: JSON has no comments; remove the comment that begins here with `//`"},
+  };
+  for (const auto& [text, message] : table) {
+    const auto devices = parse_devices(text);
+    ASSERT_FALSE(devices.has_value()) << text;
+    EXPECT_EQ(devices.error().message, message);
+  }
 }
 
 bool agrees(const nlohmann::json& want, const Labels& got, const nlohmann::json& optional) {
