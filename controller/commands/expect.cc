@@ -20,6 +20,7 @@
 #include "reconcilers/model/printable_json.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"
 #include "reconcilers/profile/node_devices.h"
@@ -75,11 +76,12 @@ k8s::Result<ProfileText> profile_text(const std::string& file, std::string text,
     if (key.empty() || entry.member->key == key) chosen = std::move(entry);
   }
   if (!chosen || (key.empty() && keys.size() != 1)) {
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("{}: {}; choose one with --key. Keys: {}", file,
-                                 key.empty() ? fmt::format("the ConfigMap has {} keys", keys.size())
-                                             : fmt::format("the ConfigMap has no key {}", shown_value(key)),
-                                 keys.empty() ? "none" : first_names(keys)));
+    return k8s::fail(
+        k8s::Reason::invalid,
+        fmt::format("{}: {}; choose one with --key. Keys: {}", file,
+                    key.empty() ? fmt::format("the ConfigMap has {} keys", keys.size())
+                                : fmt::format("the ConfigMap has no key {}{}", shown_value(key), key_advice(key, keys)),
+                    keys.empty() ? "none" : first_names(keys)));
   }
   if (!chosen->member->value.is_string() || !chosen->readable) {
     const Position at = chosen->member->value.at;

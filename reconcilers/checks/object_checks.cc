@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +16,7 @@
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/profile/effective_key.h"
 
 namespace gso {
 namespace {
@@ -150,9 +153,12 @@ Complaints default_key_not_found(const OperandSetup& setup) {
     if (config.has_daemonsets || config.default_key.empty()) continue;
     for (const auto& [key, config_map] : setup.world.configmaps.all()) {
       if (key.name != config.name || config_map->data.contains(config.default_key)) continue;
+      std::vector<std::string> keys;
+      for (const auto& [name, text] : config_map->data) keys.push_back(name);
       out.push_back({config.policy, fmt::format("devicePlugin.config.default is \"{}\", which is not a key of "
-                                                "ConfigMap {}: every node without its own label would lose its GPUs",
-                                                shown_value(config.default_key), k8s::to_string(key))});
+                                                "ConfigMap {}{}: every node without its own label would lose its GPUs",
+                                                shown_value(config.default_key), k8s::to_string(key),
+                                                key_advice(config.default_key, keys))});
     }
   }
   return out;

@@ -17,8 +17,9 @@ std::string missing_key(const SharingPolicy& policy, std::string_view id, const 
   std::vector<std::string> keys;
   for (const auto& [key, text] : config_map.data) keys.push_back(key);
   return fmt::format(
-      "policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have; it has {}",
-      policy.meta.name, shown_value(*policy.config_map_key), id, first_names(keys));
+      "policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have{}; it has {}",
+      policy.meta.name, shown_value(*policy.config_map_key), id, key_advice(*policy.config_map_key, keys),
+      first_names(keys));
 }
 
 bool relies_on_single_key(const PluginInstallation& installation, const ConfigMap& config_map) {

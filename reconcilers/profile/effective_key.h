@@ -26,4 +26,8 @@ struct EffectiveKey {
                                                  const std::vector<std::string>& fallbacks,
                                                  const std::vector<std::string>& keys);
 
+// " (did you mean "mps-4"?)" for the name of a key that does not exist; empty if none of the keys is near. A key with
+// other digits is another profile, not a typing error.
+[[nodiscard]] std::string key_advice(std::string_view name, const std::vector<std::string>& keys);
+
 }  // namespace gso

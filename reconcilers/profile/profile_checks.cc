@@ -15,6 +15,7 @@
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/mps_faults.h"
+#include "reconcilers/profile/resource_name.h"
 
 namespace gso {
 namespace {
@@ -219,14 +220,16 @@ class Checker {
         continue;
       }
       const std::string why =
-          mig ? fmt::format(
-                    "MIG resources exist only under flags.migStrategy: mixed, and it is {} here (unless the "
-                    "DaemonSet's MIG_STRATEGY overrides it)",
+          !meant_resource(entry.name).empty() ? std::string("; did you mean \"nvidia.com/gpu\"?")
+          : mig
+              ? fmt::format(
+                    ": MIG resources exist only under flags.migStrategy: mixed, and it is {} here (unless "
+                    "the DaemonSet's MIG_STRATEGY overrides it)",
                     shown_value(mig_strategy))
-              : std::string("the plugin knows nvidia.com/gpu and, under migStrategy mixed, nvidia.com/mig-<profile>");
+              : std::string(": the plugin knows nvidia.com/gpu and, under migStrategy mixed, nvidia.com/mig-<profile>");
       add(Diagnostic::Severity::warning, "NameMatchesNothing", fmt::format("{}.resources[{}].name", path, i),
           entry.name_at,
-          fmt::format("no device has the resource {}, so this entry has no effect: {}", shown_value(entry.name), why));
+          fmt::format("no device has the resource {}, so this entry has no effect{}", shown_value(entry.name), why));
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/cluster/release.h"
@@ -111,6 +112,27 @@ TEST(ProfileMeaning, AKeyIsResolvedInConfigManagersOrder) {
     EXPECT_EQ(found.key, c.key) << i;
     EXPECT_EQ(found.error.empty(), c.source != Source::error) << i;
   }
+}
+
+TEST(ProfileMeaning, AMisspeltKeyIsAnsweredWithTheKeyThatIsMeant) {
+  const std::vector<std::string> keys{"any", "mps-4", "t4-shared", "gso-team-6091b26975"};
+  const std::pair<std::string, std::string> table[] = {
+      {"t4-shred", " (did you mean \"t4-shared\"?)"},
+      {"T4_Shared", " (did you mean \"t4-shared\"?)"},
+      {"msp-4", " (did you mean \"mps-4\"?)"},
+      {"mps4", " (did you mean \"mps-4\"?)"},
+      {"ayn", " (did you mean \"any\"?)"},
+      {"mps-8", ""},  // Another profile.
+      {"gso-team-6091b26976", ""},
+      {"research", ""},
+      {"", ""},
+  };
+  for (const auto& [name, advice] : table) EXPECT_EQ(key_advice(name, keys), advice) << name;
+  EXPECT_EQ(resolve_effective_key("msp-4", "", {}, keys).error,
+            "the node's label names the key \"msp-4\", which the ConfigMap does not have (did you mean \"mps-4\"?); it "
+            "has any, mps-4, t4-shared, gso-team-6091b26975");
+  EXPECT_EQ(resolve_effective_key("", "ayn", {}, {"any"}).error,
+            "the default key \"ayn\" is not in the ConfigMap (did you mean \"any\"?); it has any");
 }
 
 PluginVersion release(const std::string& tag) {

@@ -221,6 +221,22 @@ TEST(ProfileValues, KeysFoldAsEncodingJsonFoldsThem) {
   EXPECT_FALSE(equal_fold("\u017fharing\u017f", "sharing"));
 }
 
+TEST(ProfileValues, AMisspeltResourceIsAnsweredWithTheOneThatIsMeant) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"nvidia.com/gpus", "so this entry has no effect; did you mean \"nvidia.com/gpu\"?"},
+      {"nvidia.com/gpu-shared", "so this entry has no effect; did you mean \"nvidia.com/gpu\"?"},
+      {"nvidia.com/vgpu",
+       "so this entry has no effect: the plugin knows nvidia.com/gpu and, under migStrategy mixed, "
+       "nvidia.com/mig-<profile>"}};
+  for (const auto& [name, advice] : cases) {
+    const ParsedProfile parsed =
+        parse_profile(fmt::format("sharing: {{timeSlicing: {{resources: [{{name: {}, replicas: 4}}]}}}}\n", name));
+    ASSERT_EQ(parsed.diagnostics.size(), 1u) << name;
+    EXPECT_EQ(parsed.diagnostics[0].code, "NameMatchesNothing");
+    EXPECT_TRUE(parsed.diagnostics[0].message.ends_with(advice)) << parsed.diagnostics[0].message;
+  }
+}
+
 TEST(ProfileValues, MisspeltFieldsGetTheNearestOrTheRightPlace) {
   const std::vector<std::pair<std::string, std::string>> cases{{"timeSlices", "did you mean \"timeSlicing\"?"},
                                                                {"time-slicing", "did you mean \"timeSlicing\"?"},
