@@ -229,7 +229,8 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
       return 2;
     }
     print(*pod, view, question.form, out);
-    return pod->hindered() ? 1 : 0;
+    if (pod->hindered()) return 1;
+    return pod->lacks_nodes() ? 2 : 0;
   }
   const std::vector<Finding> findings = all_findings(snapshot, index);
   std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
@@ -426,8 +427,8 @@ Command make_explain_command() {
     app.footer(
         "Reads only; the operator need not be installed. Exit status: 0 no problem found; 1 the node is Failed or\n"
         "Blocked or has an error, no operator runs that ends its change, or the pod cannot run; 2 the object does not\n"
-        "exist, or the cluster or the ConfigMap of the node's device plugin cannot be read. With `pod NAME`,\n"
-        "--namespace is the pod's namespace.");
+        "exist, the cluster or the ConfigMap of the node's device plugin cannot be read, or -f has no Node for a\n"
+        "Pending pod. With `pod NAME`, --namespace is the pod's namespace.");
   };
   const auto check = [explain](const Options& options) -> k8s::Result<void> {
     if (names_a_pod_alone(explain->what)) explain->pod_namespace = options.namespace_;

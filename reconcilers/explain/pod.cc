@@ -203,6 +203,10 @@ bool PodExplanation::hindered() const {
   return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.severity == Severity::error; });
 }
 
+bool PodExplanation::lacks_nodes() const {
+  return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.code == kNoNodesGiven; });
+}
+
 namespace {
 // What the explanation has before any cause is checked.
 PodExplanation about(const AskedPod& asked) {

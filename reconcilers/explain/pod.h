@@ -27,6 +27,8 @@ struct PodCause {
   std::vector<std::string> options = {};
 };
 
+inline constexpr std::string_view kNoNodesGiven = "NoNodesGiven";
+
 struct PodExplanation {
   std::string pod;    // "namespace/name"
   std::string state;  // "Pending, no node has been chosen", "Running on gpu-1", …
@@ -44,7 +46,8 @@ struct PodExplanation {
   // If nodes cannot be read (explain_pod_alone): "FailedScheduling: 0/3 nodes …", and the namespace's GPU pods.
   std::vector<std::string> events;
   std::vector<std::string> beside;
-  [[nodiscard]] bool hindered() const;  // Some cause is an error.
+  [[nodiscard]] bool hindered() const;     // Some cause is an error.
+  [[nodiscard]] bool lacks_nodes() const;  // No Node was given, so the nodes of a pod that waits are not checked.
 };
 
 // `json`: the pod as the API server has it. After index.refresh(). `findings`: all findings of the planners. Errors

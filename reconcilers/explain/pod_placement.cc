@@ -215,6 +215,25 @@ void list_nodes(const ByObstacle& all, PodExplanation& out) {
   }
 }
 
+// Manifests can leave out what every cluster has.
+PodCause without_gpu_nodes(const World& world) {
+  if (world.nodes.size() == 0) {
+    return {
+        Severity::warning,
+        std::string(kNoNodesGiven),
+        "no Node was given, so whether a node can run the pod is not checked",
+        "kubectl get nodes -o yaml > nodes.yaml",
+        {"add the cluster's Nodes, with `-f nodes.yaml` beside the pod's file, or leave out -f: then the cluster of "
+         "the kubeconfig is read"}};
+  }
+  return {Severity::error,
+          "NoGPUNodes",
+          "no node of the cluster has NVIDIA GPUs, as far as labels and capacities show",
+          "kubectl get nodes --label-columns feature.node.kubernetes.io/pci-10de.present,nvidia.com/gpu.present",
+          {"whoever runs the cluster adds nodes with GPUs; where machines have some, the GPU Operator, or Node Feature "
+           "Discovery with the device plugin, sets the labels"}};
+}
+
 }  // namespace
 
 bool refuses_request(const FleetIndex& index, const Node& node, const AskedPod& asked, std::string_view resource) {
@@ -245,13 +264,7 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
   ByObstacle all;
   for (const auto& [name, node] : nodes) add(all, name, questions.ask(*node));
   if (nodes.empty()) {
-    out.causes.push_back(
-        {Severity::error,
-         "NoGPUNodes",
-         "no node of the cluster has NVIDIA GPUs, as far as labels and capacities show",
-         "kubectl get nodes --label-columns feature.node.kubernetes.io/pci-10de.present,nvidia.com/gpu.present",
-         {"whoever runs the cluster adds nodes with GPUs; where machines have some, the GPU Operator, or Node Feature "
-          "Discovery with the device plugin, sets the labels"}});
+    out.causes.push_back(without_gpu_nodes(snapshot.world));
     return;
   }
   const bool selects_one = all.size() > 1 || !all.contains(Obstacle::not_selected);

@@ -376,6 +376,19 @@ TEST(ExplainPod, WithoutAnyNodeWithGpusThereIsAWayToGo) {
   EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("adds nodes with GPUs")));
 }
 
+// Of manifests that leave out the nodes: nothing is known about the cluster.
+TEST(ExplainPod, WithoutAnyNodeNothingIsSaidAboutTheCluster) {
+  const PodExplanation out =
+      Explained("{apiVersion: v1, kind: Namespace, metadata: {name: team}}").pod(pod(R"("nvidia.com/gpu":"1")"));
+  ASSERT_EQ(out.causes.size(), 1U);
+  EXPECT_EQ(out.causes[0].code, "NoNodesGiven");
+  EXPECT_EQ(out.causes[0].severity, Severity::warning);
+  EXPECT_THAT(out.causes[0].text, HasSubstr("no Node was given"));
+  EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("-f nodes.yaml")));
+  EXPECT_TRUE(out.lacks_nodes());
+  EXPECT_FALSE(out.hindered());
+}
+
 TEST(ExplainPod, WhatTheSchedulerSaysIsPassedOnWhereANodeHasRoom) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
   const PodExplanation out = explained.pod(pod(
