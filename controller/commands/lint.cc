@@ -26,24 +26,27 @@
 namespace gso {
 namespace {
 
+// By document: a ConfigMap or the values of a chart are one, with a profile for each key.
 struct Totals {
-  std::size_t documents = 0;
-  std::size_t invalid = 0;
-  std::size_t warnings = 0;
+  std::set<std::string> documents;
+  std::set<std::string> invalid;
+  std::set<std::string> warned;
+  std::size_t keys = 0;  // Profiles that are keys of a document.
   std::size_t not_checked = 0;
   std::set<std::string> unchecked_kinds;  // Of these.
 
   // True for a document about which lint says only that it does not check its kind.
   bool add(const LintedDocument& document) {
-    const bool warned = std::any_of(document.diagnostics.begin(), document.diagnostics.end(),
-                                    [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::warning; });
+    const bool warns = std::any_of(document.diagnostics.begin(), document.diagnostics.end(),
+                                   [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::warning; });
     const bool skipped = !document.diagnostics.empty() &&
                          std::ranges::all_of(document.diagnostics, [](const auto& d) { return d.code == kNotChecked; });
-    ++documents;
-    not_checked += skipped ? 1 : 0;
+    documents.insert(document.source);
+    if (!document.key.empty()) ++keys;
     if (skipped) unchecked_kinds.insert(document.kind);
-    invalid += document.valid() ? 0 : 1;
-    warnings += warned ? 1 : 0;
+    not_checked += skipped ? 1 : 0;
+    if (!document.valid()) invalid.insert(document.source);
+    if (warns) warned.insert(document.source);
     return skipped;
   }
 };
@@ -53,8 +56,9 @@ std::string summary(const Totals& totals) {
   const std::string skipped = totals.not_checked == 0 ? ""
                                                       : fmt::format("; {} of kinds that lint does not check ({})",
                                                                     totals.not_checked, one_line(first_names(kinds)));
-  return fmt::format("{} {}: {} with errors, {} with warnings{}\n", totals.documents,
-                     totals.documents == 1 ? "document" : "documents", totals.invalid, totals.warnings, skipped);
+  const std::string keys = totals.keys == 0 ? "" : fmt::format(" ({})", counted(totals.keys, "profile"));
+  return fmt::format("{}{}: {} with errors, {} with warnings{}\n", counted(totals.documents.size(), "document"), keys,
+                     totals.invalid.size(), totals.warned.size(), skipped);
 }
 
 // A file for people.

@@ -293,6 +293,19 @@ TEST_F(Commands, LintPointsAtAValueThatIsNoString) {
   EXPECT_NE(out_.str().find("\n    9 |   odd: '%'\n      |        ^\n"), std::string::npos) << out_.str();
 }
 
+TEST_F(Commands, LintCountsAConfigMapAndTheValuesOfAChartAsOneDocument) {
+  const std::string profiles =
+      "    any: |\n      sharing: {mps: {resources: [{name: gpu, replicas: 1}]}}\n    none: |\n      version: v1\n";
+  EXPECT_EQ(lint({.files = {"-"}}, "config:\n  map:\n" + profiles), 1);
+  EXPECT_TRUE(out_.str().ends_with("\n1 document (2 profiles): 1 with errors, 0 with warnings\n")) << out_.str();
+  EXPECT_EQ(lint({.files = {"-"}}, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n" + profiles), 1);
+  EXPECT_TRUE(out_.str().ends_with("\n1 document (2 profiles): 1 with errors, 0 with warnings\n")) << out_.str();
+  EXPECT_EQ(lint({.files = {"-"}},
+                 "config: {map: {any: 'sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}'}}\n---\nversion: v1\n"),
+            0);
+  EXPECT_TRUE(out_.str().ends_with("\n2 documents (1 profile): 0 with errors, 0 with warnings\n")) << out_.str();
+}
+
 TEST_F(Commands, LintNamesTheKindsThatItDoesNotCheck) {
   EXPECT_EQ(lint({.files = {"-"}},
                  "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\n---\napiVersion: v1\nkind: LimitRange\n"
