@@ -28,6 +28,7 @@
 #include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/pod.h"
 #include "reconcilers/explain/remedy.h"
+#include "reconcilers/explain/root_causes.h"
 #include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/foreign_text.h"
@@ -232,7 +233,8 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
     if (pod->hindered()) return 1;
     return pod->lacks_nodes() ? 2 : 0;
   }
-  const std::vector<Finding> findings = all_findings(snapshot, index);
+  std::vector<Finding> findings = all_findings(snapshot, index);
+  join_breaks_by_label(findings);
   std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
   if (!node) {
     print_line(err, "{}: {}", kCommand, no_such_node(view.world, question.target.key.name));

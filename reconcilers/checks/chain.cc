@@ -215,8 +215,9 @@ constexpr Check kChecks[] = {
      .meaning = "a node's label selects an MPS profile that is not the default: from v0.18.2 on the MPS daemon keeps "
                 "the default",
      .remedy =
-         "set `fixes.mpsSignal` (plugin v0.20.0 or later), or make a key of your own with that profile the default: "
-         "all nodes without a label would then run it, so label those that need another profile first",
+         "remove a label that the message calls left over; else set `fixes.mpsSignal` (plugin v0.20.0 or later), or "
+         "make a key of your own with that profile the default: all nodes without a label would then run it, so label "
+         "those that need another profile first",
      .of_setup = check::mps_by_label_unsupported},
     // and whether the GPUs would be served.
     {.code = "MIGNotUniform",

@@ -90,8 +90,8 @@ Complaints mps_by_label_unsupported(const Setup& setup) {
                   setup.plugin.version.to_string());
   if (setup.label_left)
     return {
-        {"sharing.mps", fmt::format("{}: the label {} still names key {}, which the operator generated for an inline "
-                                    "profile that no policy of the node has any more. Remove the label",
+        {"sharing.mps", fmt::format("{}: the label {} is left over: it names key {}, which the operator generated for "
+                                    "an inline profile that no policy of the node has any more. Remove the label",
                                     refused, setup.plugin.node_label, setup.key.key)}};
   return {{"sharing.mps", fmt::format("{}: {}{}", refused, with_the_signal_fixed(setup), with_another_default(setup))}};
 }

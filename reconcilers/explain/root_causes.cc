@@ -202,6 +202,21 @@ std::string_view not_ready_text(bool differs) {
                  : "the node is NotReady: no new pod gets its GPUs, and it uses 1 slot of maxUnavailable";
 }
 
+void join_breaks_by_label(std::vector<Finding>& findings) {
+  const std::set<std::string> refused = nodes_with(findings, kMpsByLabelUnsupported);
+  std::set<std::string> broken;
+  std::erase_if(findings, [&](const Finding& finding) {
+    const bool same = is_about_node(finding) && finding.reason == kNodesWouldBreak &&
+                      finding.message.starts_with(kPinnedToMpsKey) && refused.contains(finding.object.name);
+    if (same) broken.insert(finding.object.name);
+    return same;
+  });
+  for (Finding& finding : findings) {
+    if (is_about_node(finding) && finding.reason == kMpsByLabelUnsupported && broken.contains(finding.object.name))
+      finding.message += ". Until then the node loses its GPUs at the next restart of its pods";
+  }
+}
+
 void keep_root_causes(const World& world, const FleetIndex& index, bool changes_continue,
                       std::vector<Finding>& findings) {
   drop_blamed_config_maps(findings);
@@ -210,6 +225,7 @@ void keep_root_causes(const World& world, const FleetIndex& index, bool changes_
   drop_explained_outages(index, findings);
   drop_drift_of_outages(findings);
   drop_second_reports(world, changes_continue, findings);
+  join_breaks_by_label(findings);
   refer_to_invalid_keys(findings);
 }
 

@@ -64,6 +64,9 @@ enum class LeftPolicy : std::uint8_t {
   release,  // The label stays; the operator no longer owns it.
 };
 
+// What NodeAssessment::would_break begins with where the cause is the node's own label.
+inline constexpr std::string_view kPinnedToMpsKey = "a label pins the node to MPS key";
+
 struct NodeAssessment {
   // One object per node is in memory: keep it small, with the flags together.
   Phase phase = Phase::unmanaged;  // Without regard to holders; people see phase_of() (node_phase.h).

@@ -145,9 +145,8 @@ void Assessor::find_pinned_break() {
   if (loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed)) return;
   const std::string& default_key = installation_.announced ? installation_.announced_default : plugin_->default_key;
   if (effective_.key == default_key) return;
-  would_break_ = fmt::format(
-      "a label pins the node to MPS key {}, with which device plugin {} cannot start once {} is the default",
-      effective_.key, plugin_->version.to_string(), default_key);
+  would_break_ = fmt::format("{} {}, with which device plugin {} cannot start once {} is the default", kPinnedToMpsKey,
+                             effective_.key, plugin_->version.to_string(), default_key);
 }
 
 // From v0.18.2 on a labelled node starts with the default key: an announced default that does not exist stops it.

@@ -21,6 +21,7 @@ namespace {
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 std::vector<AuditProblem> problems(const std::string& manifests) {
   Explained explained(manifests);
@@ -126,6 +127,32 @@ TEST(RootCauses, ARolloutThatWaitsForOneHeldNodeIsSaidByTheFindingAboutThatNode)
   EXPECT_EQ(findings[0].message, "): gpu-1: held");
   EXPECT_EQ(findings[1].message, "): gpu-1: held");
   EXPECT_EQ(findings[2].message, "): gpu-1: held. Until then the rollout waits");
+}
+
+// `kubectl delete` of a policy with an inline profile leaves the generated label behind, with or without its key.
+TEST(RootCauses, ALabelThatAGonePolicyLeftBehindIsOneProblem) {
+  const std::string kept = "\n  gso-team-6091b26975: |\n    version: v1\n    sharing:\n      ";
+  const std::string entry = ": {resources: [{name: nvidia.com/gpu, replicas: 8}]}";
+  const auto found = [&](const std::string& key) {
+    const std::string profiles = kSliced + key;
+    return problems(replaced(cluster(profiles, ", nvidia.com/device-plugin.config: gso-team-6091b26975",
+                                     key.empty() ? R"(nvidia.com/gpu: "8")" : R"(nvidia.com/gpu: "16")"),
+                             "v0.17.1", "v0.19.0"));
+  };
+  const auto gone = found("");
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_EQ(gone[0].reason, "KeyNotFound");
+  EXPECT_EQ(found(kept + "timeSlicing" + entry).size(), 0U);
+  std::vector<std::string> reasons;
+  for (const AuditProblem& problem : found(kept + "mps" + entry)) {
+    reasons.push_back(problem.reason);
+    if (problem.reason != kMpsByLabelUnsupported) continue;
+    EXPECT_THAT(problem.message, HasSubstr("is left over"));
+    EXPECT_THAT(problem.message,
+                EndsWith("Remove the label. Until then the node loses its GPUs at the next restart of its pods"));
+  }
+  // The fixture has no MPS daemon, which is another problem.
+  EXPECT_THAT(reasons, UnorderedElementsAre("MPSByLabelUnsupported", "MPSDaemonMissing"));
 }
 
 TEST(RootCauses, AnOutageThatNothingExplainsIsAProblemOfItsOwn) {
