@@ -26,6 +26,8 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
 constexpr std::size_t kMostProblems = 20;  // More than anybody reads at once.
+constexpr std::string_view kKindMissing =
+    "kind is missing; write the object's kind (`lint` checks a profile that is in no ConfigMap)";
 
 std::string text_of(const Json& object) {
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -161,7 +163,7 @@ class Loader {
     const std::string where = file + "#0";
     const std::string kind = string_at(document, "kind");
     if (kind.empty()) {
-      problems_.push_back(where + ": kind is missing");
+      problems_.push_back(fmt::format("{}: {}", where, kKindMissing));
       return;
     }
     const auto items = document.find("items");
@@ -237,8 +239,9 @@ class Loader {
     const std::string name = document ? std::string(value.string_at("kind")) : item_kind(value, list_kind);
     if (name.empty()) {
       const bool there = kind != nullptr && !kind->is_null();
-      return refuse(file, there ? kind->at : value.at,
-                    there ? fmt::format("kind must be a string, found {}", found_there(*kind)) : "kind is missing");
+      return refuse(
+          file, there ? kind->at : value.at,
+          there ? fmt::format("kind must be a string, found {}", found_there(*kind)) : std::string(kKindMissing));
     }
     const DocumentValue* items = value.find("items");
     if (document && name.ends_with("List") && items != nullptr && !items->is_null()) {
@@ -254,7 +257,7 @@ class Loader {
 
   void add_value(const std::string& file, int index, const std::string& kind, const DocumentValue& value) {
     if (!value.is_object()) return refuse(file, value.at, "items must be objects, found " + found_there(value));
-    if (kind.empty()) return refuse(file, value.at, "kind is missing");
+    if (kind.empty()) return refuse(file, value.at, std::string(kKindMissing));
     Json object = to_json(value);
     if (auto added = add(fmt::format("{}#{}", file, index), kind, object); !added) {
       const ManifestProblem problem = locate(added.error(), value);

@@ -39,10 +39,11 @@ k8s::Result<std::vector<Device>> from_labels(const DocumentValue* labels) {
                                  shown_value(counted), kMostGpus));
   }
   if (product.empty() || count < 1) {
-    return k8s::fail(k8s::Reason::decode,
-                     fmt::format("the node has neither the annotation {} nor GFD's labels nvidia.com/gpu.product and "
-                                 "nvidia.com/gpu.count; give its GPUs with --devices",
-                                 kDevicesAnnotation));
+    return k8s::fail(
+        k8s::Reason::decode,
+        fmt::format("the node has no annotation {}, and not both of GFD's labels nvidia.com/gpu.product and "
+                    "nvidia.com/gpu.count; give its GPUs with --devices",
+                    kDevicesAnnotation));
   }
   if (product.find("-MIG-") != std::string_view::npos || !label(labels, "nvidia.com/mig.strategy").empty()) {
     return k8s::fail(k8s::Reason::decode, fmt::format("the node's labels do not show which GPU has which MIG devices; "
@@ -66,9 +67,10 @@ k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest) {
   YamlStream stream(manifest, {.bytes = std::size_t{16} << 20});
   const auto document = stream.next();
   if (!document) {
-    return k8s::fail(k8s::Reason::decode,
-                     stream.error() ? fmt::format("line {}: {}", stream.error()->at.line, stream.error()->message)
-                                    : std::string("the file is empty; a Node is needed"));
+    return k8s::fail(k8s::Reason::decode, stream.error()
+                                              ? fmt::format("line {}, column {}: {}", stream.error()->at.line,
+                                                            stream.error()->at.column, stream.error()->message)
+                                              : std::string("the file is empty; a Node is needed"));
   }
   std::vector<Diagnostic> diagnostics;
   const DocumentValue read = to_document_value(*document->root, DecodeTarget::none, diagnostics);
@@ -81,12 +83,20 @@ k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest) {
   const DocumentValue& node = items != nullptr ? items->items.front() : read;
   const DocumentValue* metadata = node.find("metadata");
   if (node.string_at("kind") != "Node" || metadata == nullptr) {
+    const std::string_view kind = node.string_at("kind");
     return k8s::fail(k8s::Reason::decode,
-                     fmt::format("the document is \"{}\"; a Node is needed", shown_value(node.string_at("kind"))));
+                     kind.empty() ? std::string("the document has no kind; give a Node, as `kubectl get node NAME -o "
+                                                "yaml` prints it")
+                                  : fmt::format("the document is a {}; give a Node with metadata, as `kubectl get node "
+                                                "NAME -o yaml` prints it",
+                                                shown_value(kind)));
   }
   const DocumentValue* annotations = metadata->find("annotations");
   if (annotations != nullptr && annotations->find(kDevicesAnnotation) != nullptr) {
-    return parse_devices(annotations->string_at(kDevicesAnnotation));
+    auto devices = parse_devices(annotations->string_at(kDevicesAnnotation));
+    if (devices) return devices;
+    return k8s::fail(k8s::Reason::decode,
+                     fmt::format("annotation {}: {}", kDevicesAnnotation, devices.error().message));
   }
   return from_labels(metadata->find("labels"));
 }

@@ -256,6 +256,12 @@ TEST(CommandLine, NoTextOfAClusterForgesALine) {
   }
 }
 
+TEST(CommandLine, PlanOfAProfileNamesTheCommandThatChecksIt) {
+  const Outcome found = call({"plan", "-"}, "version: v1\nsharing: {}\n");
+  EXPECT_EQ(found.code, 2);
+  EXPECT_THAT(found.err, HasSubstr("1:1: kind is missing; write the object's kind (`lint` checks a profile"));
+}
+
 TEST(CommandLine, ExplainOfAPodWithoutAnyNodeEndsAsIncomplete) {
   const std::string pod =
       "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: t}, spec: {containers: [{name: c, image: i, "

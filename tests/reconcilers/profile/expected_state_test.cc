@@ -269,6 +269,23 @@ TEST(ExpectedState, AListOfGpusThatIsNoJsonIsRefusedWithItsPlace) {
   }
 }
 
+TEST(ExpectedState, ARefusalOfANodeNamesThePlaceOrWhatIsMissing) {
+  const std::string node = "kind: Node\nmetadata:\n  name: n\n  ";
+  const std::pair<std::string, std::string> table[] = {
+      {"kind: [", "line 1, column 8: "},
+      {"version: v1\n", "the document has no kind; give a Node"},
+      {"kind: Pod\nmetadata: {name: p}\n", "the document is a Pod; give a Node"},
+      {node + "labels: {nvidia.com/gpu.count: \"2\"}\n",
+       "the node has no annotation gpusharing.dev/devices, and not both"},
+      {node + "annotations: {gpusharing.dev/devices: two}\n", "annotation gpusharing.dev/devices: not JSON; "},
+  };
+  for (const auto& [text, begin] : table) {
+    const auto devices = devices_of_node(text);
+    ASSERT_FALSE(devices.has_value()) << text;
+    EXPECT_TRUE(devices.error().message.starts_with(begin)) << devices.error().message;
+  }
+}
+
 bool agrees(const nlohmann::json& want, const Labels& got, const nlohmann::json& optional) {
   for (const auto& [key, value] : want.items()) {
     const bool may_miss = std::find(optional.begin(), optional.end(), key) != optional.end();
