@@ -27,6 +27,8 @@ std::vector<std::string> texts_at(dom::element object, std::string_view key) {
 // Parses `json` and checks its kind; `parser` owns what is returned.
 Result<dom::element> parse_kind(dom::parser& parser, std::string_view json, std::string_view kind) {
   dom::element root;
+  // The parser copies from the address of a text, and an empty one may have none.
+  if (json.empty()) return fail(Reason::decode, "discovery document is empty");
   if (auto error = parser.parse(json.data(), json.size()).get(root)) {
     return fail(Reason::decode, fmt::format("discovery document is not JSON: {}", simdjson::error_message(error)));
   }

@@ -31,6 +31,8 @@ std::string_view to_string(Deferral::By by) {
 std::optional<dom::object> parse_object(std::string_view text) {
   static dom::parser parser;  // Its buffers are used again. Planners run on one thread.
   dom::object out;
+  if (text.empty())
+    return std::nullopt;  // The parser copies from the address of a text, and an empty one may have none.
   if (parser.parse(text.data(), text.size()).get(out) != simdjson::SUCCESS) return std::nullopt;
   return out;
 }
