@@ -44,10 +44,15 @@ Complaints config_map_missing(const Setup& setup) {
 Complaints key_not_found(const Setup& setup) {
   if (!has_key_error(setup) || !setup.labelled) return {};
   const std::string where = fmt::format("ConfigMap {}: {}", shown_value(setup.installation.id()), setup.key.error);
-  return {{"", fmt::format(
-                   "{} Pods that start there crash-loop; those that run keep what they have loaded. Correct the label "
-                   "{} (or the policy that sets it), or add the key",
-                   sentence(where), setup.plugin.node_label)}};
+  const std::string advice =
+      setup.label_left
+          ? fmt::format(
+                "Remove the label {}: the operator generated that key for an inline profile that no policy of "
+                "the node has any more",
+                setup.plugin.node_label)
+          : fmt::format("Correct the label {} (or the policy that sets it), or add the key", setup.plugin.node_label);
+  return {{"", fmt::format("{} Pods that start there crash-loop; those that run keep what they have loaded. {}",
+                           sentence(where), advice)}};
 }
 
 Complaints default_key_not_found(const Setup& setup) {

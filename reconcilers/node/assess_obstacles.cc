@@ -34,7 +34,9 @@ void Assessor::describe_setup() {
   describe_node(node_, facts_, context_.strays, *setup_);
   setup_->standalone = find_standalone(context_.standalone, node_);
   const bool policy_has_key = policy_ != nullptr && (policy_->inline_profile || policy_->config_map_key);
-  setup_->label_left = is_managed_key(label_now()) && effective_.key == label_now() && !policy_has_key;
+  const bool is_followed = effective_.key == label_now() ||
+                           (effective_.source == EffectiveKey::Source::error && !out_.label);  // The key is gone, too.
+  setup_->label_left = is_managed_key(label_now()) && is_followed && !policy_has_key;
 }
 
 NodeSetup Assessor::setup() const {

@@ -142,6 +142,7 @@ TEST(RootCauses, ALabelThatAGonePolicyLeftBehindIsOneProblem) {
   const auto gone = found("");
   ASSERT_EQ(gone.size(), 1U);
   EXPECT_EQ(gone[0].reason, "KeyNotFound");
+  EXPECT_THAT(gone[0].message, HasSubstr("Remove the label nvidia.com/device-plugin.config: the operator generated"));
   EXPECT_EQ(found(kept + "timeSlicing" + entry).size(), 0U);
   std::vector<std::string> reasons;
   for (const AuditProblem& problem : found(kept + "mps" + entry)) {
