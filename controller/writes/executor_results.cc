@@ -48,21 +48,11 @@ std::string restart_body(const RestartDaemonSet& restart) {
   return body.dump();
 }
 
-constexpr std::string_view kBudgetCause = "DisruptionBudget";
-
-// A budget that has nothing to spare: 429 with a cause, which an overloaded server does not give
-// (pkg/registry/core/pod/ rest/eviction.go). Several budgets of one pod are refused with 500, and nothing but the
-// message says so.
-bool is_budget(const k8s::Error& error) {
-  if (error.reason == k8s::Reason::too_many_requests) return k8s::has_cause(error, kBudgetCause);
-  return error.http_status == 500 && error.message.find("more than one PodDisruptionBudget") != std::string::npos;
-}
-
 // What a budget that refuses says, without what the message about the pod that is not evicted says already.
 std::string budget_answer(const k8s::Error& error) {
   std::string out;
   for (const k8s::Cause& cause : error.causes) {
-    if (cause.reason == kBudgetCause && !cause.message.empty()) out += (out.empty() ? "" : "; ") + cause.message;
+    if (cause.reason == k8s::kBudgetCause && !cause.message.empty()) out += (out.empty() ? "" : "; ") + cause.message;
   }
   if (!out.empty()) return out;
   return error.http_status == 500 ? "several PodDisruptionBudgets select it, and the API server evicts no such pod"
@@ -74,12 +64,6 @@ std::string budget_answer(const k8s::Error& error) {
 constexpr Duration kOverloadWait = std::chrono::seconds(1);
 bool is_overload(const k8s::Error& error) {
   return error.reason == k8s::Reason::too_many_requests || (error.http_status == 503 && error.retry_after);
-}
-
-// The server might have done the write although no answer has arrived.
-bool ambiguous(k8s::Reason reason) {
-  return reason == k8s::Reason::timeout || reason == k8s::Reason::transport || reason == k8s::Reason::decode ||
-         reason == k8s::Reason::unavailable;
 }
 
 }  // namespace
@@ -314,7 +298,7 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
   } else {
     parts_.log->warning("Write failed", {{"action", subject_of(planned)}, {"error", error.message}});
     std::optional<Duration> wait = error.retry_after;
-    const bool budget = std::holds_alternative<EvictPod>(planned.action) && is_budget(error);
+    const bool budget = std::holds_alternative<EvictPod>(planned.action) && k8s::refused_by_budget(error);
     if (budget) {
       wait = std::max<Duration>(wait.value_or(Duration::zero()), options_.eviction_retry);
       std::string answer = budget_answer(error);
@@ -328,7 +312,7 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
       back_off(run, planned, wait);
     }
     // After a conflict nothing was written, but the view of the object is old.
-    const bool maybe_written = ambiguous(error.reason);
+    const bool maybe_written = k8s::outcome_unknown(error);
     if (maybe_written) answer_lost_at_ = parts_.clock->monotonic();
     if (maybe_written || error.reason == k8s::Reason::conflict) {
       parts_.expectations->unknown(target, {planned.node, maybe_written ? change_in(planned) : nullptr});

@@ -83,12 +83,12 @@ asio::awaitable<Result<void>> ApiClient::wait_before_retry(Duration delay) {
   co_return Result<void>{};
 }
 
-// Which end of a request says that the server has too much to do, or is broken: an answer, or none in time. The 429 of
-// a PodDisruptionBudget says nothing about the server. Nor does a connection that cannot be made or breaks (restart,
+// Which end of a request says that the server has too much to do, or is broken: an answer, or none in time. The refusal
+// of a PodDisruptionBudget says nothing about the server. Nor does a connection that cannot be made or breaks (restart,
 // GOAWAY, load balancer): the server is away, and each call backs off by itself.
 bool ApiClient::is_overload(const Error& error) {
-  if (error.reason == Reason::too_many_requests) return !has_cause(error, "DisruptionBudget");
-  return error.reason == Reason::timeout || error.http_status >= 500;
+  if (refused_by_budget(error)) return false;
+  return error.reason == Reason::too_many_requests || error.reason == Reason::timeout || error.http_status >= 500;
 }
 
 asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Call> call, bool retry) {
@@ -103,14 +103,15 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
       co_return Attempt{std::unexpected(error), error, false};
     }
   }
-  if (call->before_send) {
-    Result<void> allowed = call->before_send();
-    if (!allowed) co_return Attempt{std::unexpected(allowed.error()), allowed.error()};
-  }
   const MonoTime begun = clock_->monotonic();
   if (begun >= call->deadline) {  // Its turn came with the deadline.
     Error late{Reason::timeout, 0, call->what + ": the deadline passed before it was sent"};
+    late.never_sent = true;
     co_return Attempt{std::unexpected(late), late, false};
+  }
+  if (call->before_send) {
+    Result<void> allowed = call->before_send();
+    if (!allowed) co_return Attempt{std::unexpected(allowed.error()), allowed.error()};
   }
   HttpRequest request = call->request;
   request.timeout = attempt_timeout(options_.request_timeout, begun, call->deadline);
@@ -144,12 +145,16 @@ asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call planned) {
   std::string last_failure;
   for (int attempts = 0;; ++attempts) {
     if (clock_->monotonic() >= call->deadline) {
-      co_return fail(Reason::timeout, fmt::format("{}: the deadline passed before it was sent{}", call->what,
-                                                  last_failure.empty() ? "" : "; before that: " + last_failure));
+      Error late{Reason::timeout, 0,
+                 fmt::format("{}: the deadline passed before it was sent{}", call->what,
+                             last_failure.empty() ? "" : "; before that: " + last_failure)};
+      late.never_sent = attempts == 0;
+      co_return std::unexpected(std::move(late));
     }
     Attempt made = co_await attempt(call, attempts > 0);
     if (made.answer && made.answer->status < 300) co_return std::move(made.answer);
     Error error = std::move(made.error);
+    error.never_sent = error.never_sent && attempts == 0;
     // What the server answered before says more than that the lane was closed.
     if (!made.sent && !last_failure.empty()) error.message += "; before that: " + last_failure;
     if (!may_retry(*call, error) || attempts >= call->max_retries) co_return std::unexpected(std::move(error));

@@ -55,6 +55,7 @@ boost::asio::awaitable<Result<void>> RequestLane::enter(std::shared_ptr<Place> p
                   fmt::format("not sent: the API server is overloaded; {} requests were open and {} waited", open_,
                               line_.size())};
       error.retry_after = std::chrono::ceil<std::chrono::milliseconds>(pause);
+      error.never_sent = true;
       co_return std::unexpected(std::move(error));
     }
     // Nobody else looks when a pause ends.

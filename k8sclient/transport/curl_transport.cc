@@ -107,6 +107,12 @@ Result<void> allow_another_exchange(const CurlCore& core, const HttpRequest& req
   return std::unexpected(std::move(error));
 }
 
+// An attempt without an answer. `sent`: this one or an earlier one may have reached the server.
+std::unexpected<Error> without_answer(Error error, bool sent) {
+  error.never_sent = !sent;
+  return std::unexpected(std::move(error));
+}
+
 // As exchange_once, with a credential; again with a fresh one after a 401, again on a new connection when a read met
 // the end of a kept one, or when certificates that did not serve have been replaced in their files. An error only if
 // there is no answer (for a stream: no headers).
@@ -124,12 +130,13 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
     }
     auto credential = co_await fetch_credential(core, deadline);
     if (core->clock().monotonic() >= deadline) {
-      co_return fail(Reason::timeout,
-                     fmt::format("{} {} on {}: no credential within {}{}{}", to_string(request->method), request->path,
-                                 core->target()->authority, request->timeout, credential ? "" : ": ",
-                                 credential ? "" : credential.error().message));
+      Error late{Reason::timeout, 0,
+                 fmt::format("{} {} on {}: no credential within {}{}{}", to_string(request->method), request->path,
+                             core->target()->authority, request->timeout, credential ? "" : ": ",
+                             credential ? "" : credential.error().message)};
+      co_return without_answer(std::move(late), sent);
     }
-    if (!credential) co_return std::unexpected(credential.error());
+    if (!credential) co_return without_answer(credential.error(), sent);
     if (sent) {
       const Result<void> allowed = allow_another_exchange(*core, *request);
       if (!allowed) co_return std::unexpected(allowed.error());
@@ -145,7 +152,7 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
     } else {
       const bool new_certificate = core->tls_changed(credential->files) && exchange.never_sent();
       const bool again = !reconnected && (new_certificate || exchange.worth_a_new_connection());
-      if (!again) co_return std::unexpected(*exchange.error());
+      if (!again) co_return without_answer(*exchange.error(), sent);
       reconnected = true;
     }
     ++core->stats().retries;
@@ -163,10 +170,11 @@ asio::awaitable<Result<void>> wait_for_slot(CorePtr core, std::shared_ptr<SlotGu
   }
   if (waiter.granted) co_return Result<void>{};
   const bool overdue = !core->stopped() && core->clock().monotonic() >= deadline;
-  co_return fail(
-      overdue ? Reason::timeout : Reason::cancelled,
+  Error error{
+      overdue ? Reason::timeout : Reason::cancelled, 0,
       fmt::format("{} {} on {}: it was not sent; {} requests were in flight and {} waited", to_string(request->method),
-                  request->path, core->target()->authority, core->stats().unary_in_flight, core->stats().unary_queued));
+                  request->path, core->target()->authority, core->stats().unary_in_flight, core->stats().unary_queued)};
+  co_return without_answer(std::move(error), false);
 }
 
 asio::awaitable<Result<HttpResponse>> send_in_turn(CorePtr core, std::shared_ptr<const HttpRequest> request,

@@ -8,6 +8,17 @@ bool has_cause(const Error& error, std::string_view reason) {
   return std::ranges::any_of(error.causes, [&](const Cause& cause) { return cause.reason == reason; });
 }
 
+bool refused_by_budget(const Error& error) {
+  if (error.reason == Reason::too_many_requests) return has_cause(error, kBudgetCause);
+  return error.http_status == 500 && error.message.find("more than one PodDisruptionBudget") != std::string::npos;
+}
+
+bool outcome_unknown(const Error& error) {
+  if (error.never_sent || refused_by_budget(error)) return false;
+  return error.reason == Reason::timeout || error.reason == Reason::transport || error.reason == Reason::decode ||
+         error.reason == Reason::unavailable;
+}
+
 bool retryable(Reason reason) {
   switch (reason) {
     case Reason::conflict:

@@ -25,7 +25,7 @@ enum class Reason {
   forbidden,          // 403: RBAC or admission. Terminal until somebody changes it; report which verb and kind.
   unauthorized,       // 401: credentials were re-read once and are still refused.
   too_many_requests,  // 429. Wait `retry_after`.
-  timeout,            // The deadline passed, or 504. The write might have happened.
+  timeout,            // The deadline passed, or 504. The write might have happened, except with `never_sent`.
   unavailable,        // 5xx. Back off and retry.
   transport,          // No HTTP answer: DNS, connect, TLS, reset. Back off and retry.
   decode,             // The body is not what the API promises (truncated JSON, oversized line).
@@ -46,6 +46,8 @@ struct Error {
   std::string message;  // Names the object, what is wrong, and what would be right.
   std::optional<std::chrono::milliseconds> retry_after = std::nullopt;  // From Retry-After, if the server sent one.
   std::vector<Cause> causes = {};  // At most kMostCauses; the message has their texts.
+  // Nothing of the call has left this process, so the server has not done it.
+  bool never_sent = false;
 
   friend bool operator==(const Error&, const Error&) = default;
 };
@@ -54,6 +56,18 @@ inline constexpr std::size_t kMostCauses = 32;
 
 // One of the causes has this reason. Decide by that and not by the words of a message.
 [[nodiscard]] bool has_cause(const Error& error, std::string_view reason);
+
+// The reason of the cause with which a PodDisruptionBudget refuses an eviction; its message names the budget.
+inline constexpr std::string_view kBudgetCause = "DisruptionBudget";
+
+// PodDisruptionBudgets refuse an eviction: a definite answer about the pod, which says nothing about the server. A
+// budget with nothing to spare answers 429 with a cause, which an overloaded server does not give. Several budgets of
+// one pod answer 500, and nothing but the message says so (pkg/registry/core/pod/storage/eviction.go).
+[[nodiscard]] bool refused_by_budget(const Error& error);
+
+// The server might have done what was asked, or might still do it: the answer was lost, or says only that the server
+// has failed.
+[[nodiscard]] bool outcome_unknown(const Error& error);
 
 // True when the same request may succeed later without anybody changing anything.
 [[nodiscard]] bool retryable(Reason reason);

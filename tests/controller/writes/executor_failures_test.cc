@@ -252,7 +252,23 @@ TEST_F(ExecutorTest, SeveralBudgetsOfOnePodRefuseItToo) {
   EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
   EXPECT_EQ(done.evictions.at("n1").at("u9").text,
             "several PodDisruptionBudgets select it, and the API server evicts no such pod");
+  EXPECT_FALSE(executor->answer_lost_at().has_value()) << "it is answered: a stop releases the Lease";
+  EXPECT_TRUE(executor->nodes_being_written().empty());
 }
+
+TEST_F(ExecutorTest, AWriteWhoseAnswerIsLostIsUnknownAndOneThatWasNeverSentIsNot) {
+  end_by = sim.clock.monotonic();  // The Lease can pass to another replica now.
+  EXPECT_EQ(execute({patch("n1", {{"a", "1"}})}).failed, 1U);
+  EXPECT_THAT(writes(), IsEmpty());
+  EXPECT_FALSE(executor->answer_lost_at().has_value());
+  EXPECT_TRUE(executor->nodes_being_written().empty());
+  end_by = MonoTime::never();
+  script["PATCH"] = [] { return ScriptedAnswer::broken(); };
+  EXPECT_EQ(execute({patch("n2", {{"a", "1"}})}).failed, 1U);
+  EXPECT_EQ(executor->answer_lost_at(), sim.clock.monotonic());
+  EXPECT_TRUE(executor->nodes_being_written().contains("n2"));
+}
+
 // A fleet that runs for months fails now and then for pods whose names never come back.
 TEST_F(ExecutorTest, WhatIsOverAndNotPlannedAnyMoreIsForgotten) {
   struct Case {

@@ -185,6 +185,7 @@ TEST_F(ClientTest, no_attempt_starts_or_lives_past_the_deadline) {
   late.deadline = clock.monotonic();
   const auto written = await(client.merge_patch(kNodes, {"", "n"}, "{}", late));
   EXPECT_EQ(written.error().reason, Reason::timeout);
+  EXPECT_TRUE(written.error().never_sent);
   EXPECT_THAT(transport.requests, IsEmpty());
 }
 

@@ -123,8 +123,27 @@ TEST_F(RequestLaneTest, AWriteWhoseDeadlinePassesInLineIsNotSentAndSaysWhenToTry
   ASSERT_FALSE(late.has_value());
   EXPECT_EQ(late.error().reason, Reason::too_many_requests);
   EXPECT_EQ(late.error().retry_after, 18s);
+  EXPECT_TRUE(late.error().never_sent);
   EXPECT_TRUE(late.error().message.starts_with("patch nodes b: not sent: ")) << late.error().message;
   EXPECT_EQ(transport.requests.size(), 1U);
+}
+
+TEST_F(RequestLaneTest, AWriteWhoseTurnComesWithItsDeadlineIsNotSentAndSaysSo) {
+  transport.then(Answer::retry_after(429, "2"));
+  EXPECT_FALSE(await(client.merge_patch(kNodes, {"", "a"}, "{}")).has_value());
+  int asked = 0;
+  WriteOptions options;
+  options.deadline = clock.monotonic() + 2s;
+  options.before_send = [&asked]() -> Result<void> {
+    ++asked;
+    return {};
+  };
+  const auto late = await(client.merge_patch(kNodes, {"", "b"}, "{}", options));
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().reason, Reason::timeout) << late.error().message;
+  EXPECT_TRUE(late.error().never_sent);
+  EXPECT_EQ(transport.requests.size(), 1U);
+  EXPECT_EQ(asked, 0) << "who is asked believes that it is sent";
 }
 
 // A server that was away is asked again at full width as soon as it is back; one that did not answer in time is not.
@@ -154,6 +173,20 @@ TEST_F(RequestLaneTest, TheRefusalOfABudgetDoesNotSlowDownOtherWrites) {
   const MonoTime begun = clock.monotonic();
   EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "b"}, "{}")));
   EXPECT_EQ(clock.monotonic(), begun);
+}
+
+// As the API server answers it: a code, and no reason.
+TEST_F(RequestLaneTest, TheRefusalOfSeveralBudgetsDoesNotSlowDownOtherWritesEither) {
+  transport.then(Answer::code(500, R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":500,
+      "message":"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."})"));
+  transport.otherwise(Answer::ok("{}"));
+  const auto refused = await(client.evict({"ns", "p"}));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_FALSE(outcome_unknown(refused.error()));
+  const MonoTime begun = clock.monotonic();
+  EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "b"}, "{}")));
+  EXPECT_EQ(clock.monotonic(), begun);
+  EXPECT_EQ(client.writes().limit(), 2U);
 }
 
 TEST_F(RequestLaneTest, ACallThatWaitsToBeSentAgainGivesItsPlaceToTheNext) {

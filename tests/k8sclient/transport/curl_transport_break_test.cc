@@ -143,7 +143,9 @@ TEST_F(BrokenUnaryTest, AStalledServerIsATimeoutAndTheNextRequestDoesNotTrustIts
     }
   });
   ASSERT_TRUE(send(get("/warm-up")));
-  EXPECT_FAILS(send(get("/stall", milliseconds(100))), Reason::timeout, "no answer within 100ms");
+  const auto unanswered = send(get("/stall", milliseconds(100)));
+  EXPECT_FAILS(unanswered, Reason::timeout, "no answer within 100ms");
+  EXPECT_FALSE(unanswered.error().never_sent);
   EXPECT_TRUE(send(get("/next")));
   EXPECT_EQ(peer.connections().size(), 2U);
   EXPECT_EQ(stats->connections_retired, 1U);
@@ -163,7 +165,9 @@ TEST_F(BrokenUnaryTest, ATimeoutOfOneRequestLeavesTheOthersOfItsConnectionAlone)
 TEST_F(BrokenUnaryTest, AServerThatNeverAcceptsTlsIsATimeoutThatSaysSo) {
   TcpServer silent(io, [](const TcpConnectionPtr&) {});
   connect(connection_to("https://127.0.0.1:" + std::to_string(silent.port())));
-  EXPECT_FAILS(send(get("/x", milliseconds(100))), Reason::timeout, "no connection (TCP and TLS) within 100ms");
+  const auto unsent = send(get("/x", milliseconds(100)));
+  EXPECT_FAILS(unsent, Reason::timeout, "no connection (TCP and TLS) within 100ms");
+  EXPECT_TRUE(unsent.error().never_sent);
 }
 
 TEST_F(BrokenUnaryTest, ALeaseRenewalAfterATimeoutTravelsOnANewConnection) {

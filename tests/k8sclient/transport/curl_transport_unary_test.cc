@@ -114,7 +114,9 @@ TEST_F(UnaryTest, ARequestWhoseDeadlinePassesInLineIsNeverSent) {
   connect(connection_to(peer.url()), {.max_unary_in_flight = 1});
   auto first = start(transport->send(get("/first")));
   run_until([&] { return peer.requests().size() == 1; });
-  EXPECT_FAILS(send(get("/second", milliseconds(20))), Reason::timeout, "it was not sent");
+  const auto second = send(get("/second", milliseconds(20)));
+  EXPECT_FAILS(second, Reason::timeout, "it was not sent");
+  EXPECT_TRUE(second.error().never_sent);
   peer.requests()[0]->respond(200);
   EXPECT_TRUE(wait(first));
   EXPECT_EQ(peer.requests().size(), 1U);
@@ -299,6 +301,7 @@ TEST_F(UnaryTest, ACredentialThatDoesNotComeCostsNoMoreThanTheRequestsOwnDeadlin
     const auto overdue = send(request);
     EXPECT_FAILS(overdue, Reason::timeout, "GET /x on 127.0.0.1:");
     EXPECT_FAILS(overdue, Reason::timeout, "no credential within 5ms: credential plugin aws is still running");
+    EXPECT_TRUE(overdue.error().never_sent);
   }
 }
 

@@ -428,6 +428,45 @@ TEST(ErrorReasons, say_whether_the_same_request_may_succeed_later) {
   }
 }
 
+// What is unknown keeps a node taken, and the Lease at a stop.
+TEST(ErrorReasons, say_whether_the_server_might_have_done_it) {
+  const std::string budgets =
+      "evict pods ns/p: This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+      "support. (HTTP 500)";
+  struct Case {
+    const char* what;
+    Error error;
+    bool unknown;
+    bool budget;
+  };
+  Error not_sent{Reason::timeout, 0, "patch nodes n: the deadline passed before it was sent"};
+  not_sent.never_sent = true;
+  Error no_connection{Reason::transport, 0, "connection refused"};
+  no_connection.never_sent = true;
+  Error budget{Reason::too_many_requests, 429, "Cannot evict pod"};
+  budget.causes.push_back({"DisruptionBudget", "", "b needs 2"});
+  const Case cases[] = {
+      {"no answer in time", {Reason::timeout, 0, "no answer"}, true, false},
+      {"reset", {Reason::transport, 0, "connection reset"}, true, false},
+      {"half an answer", {Reason::decode, 200, "truncated"}, true, false},
+      {"500", {Reason::unavailable, 500, "etcdserver: request timed out"}, true, false},
+      {"504", {Reason::timeout, 504, "gateway"}, true, false},
+      {"its deadline passed in line", not_sent, false, false},
+      {"no connection", no_connection, false, false},
+      {"429", {Reason::too_many_requests, 429, "slow down"}, false, false},
+      {"409", {Reason::conflict, 409, "modified"}, false, false},
+      {"422", {Reason::invalid, 422, "no"}, false, false},
+      {"cancelled", {Reason::cancelled, 0, "shutting down"}, false, false},
+      {"a budget", budget, false, true},
+      {"several budgets", {Reason::unavailable, 500, budgets}, false, true},
+      {"those words in another answer", {Reason::unavailable, 503, budgets}, true, false},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(outcome_unknown(c.error), c.unknown) << c.what;
+    EXPECT_EQ(refused_by_budget(c.error), c.budget) << c.what;
+  }
+}
+
 TEST(ObjectKeys, print_with_and_without_namespace) {
   EXPECT_EQ(to_string(ObjectKey{"ns", "a"}), "ns/a");
   EXPECT_EQ(to_string(ObjectKey{"", "a"}), "a");
