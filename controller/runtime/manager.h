@@ -56,8 +56,9 @@ class Manager {
   void start();
   // Stops planning: unsent writes are not sent; writes already sent continue.
   void stop_planning();
-  // Ends when the pass in progress has ended, or at the deadline (then its requests are cancelled). False: a write was
-  // cancelled, or has got no answer a moment ago, and the API server can still execute it.
+  // Ends when the pass in progress and the writes that were sent have ended, or at the deadline (then they are
+  // cancelled); writes that were not sent are dropped. False: a write was cancelled after it was sent, or has got no
+  // answer a moment ago, and the API server can still execute it.
   boost::asio::awaitable<bool> finish_writes(MonoTime deadline);
   // Releases the Lease. Only after finish_writes() returned true: a successor writes at once (S4).
   boost::asio::awaitable<void> release_lease();

@@ -210,7 +210,7 @@ std::vector<Metrics::Family> traffic_families() {
        counter,
        "AdmissionReviews that the webhook answered, by kind and result (allowed, warned, refused, unreadable).",
        {"kind", "result"}},
-      {"gpusharing_writes_in_flight", gauge, "Write requests that are not answered yet.", {}},
+      {"gpusharing_writes_in_flight", gauge, "Write requests that were sent and are not answered yet.", {}},
       {"gpusharing_writes_deferred_total",
        counter,
        "Planned writes that were deferred, by cause (backoff, earlier-failure, last-look, lease, no-place, record, "

@@ -57,6 +57,7 @@ Executor::Executor(Parts parts, ExecutorOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       backoff_(backoff_settings()),
+      answered_(parts_.clock->make_signal()),
       chains_ended_(parts_.clock),
       reservations_(parts_.clock),
       record_pool_(parts_.clock, parts_.places),
@@ -116,6 +117,11 @@ boost::asio::awaitable<bool> Executor::finish(MonoTime deadline) {
   if (ended) ended = co_await status_pool_.join_until(deadline);
   if (ended) ended = co_await reservations_.join_until(deadline);
   co_return ended;
+}
+
+boost::asio::awaitable<bool> Executor::finish_sent(MonoTime deadline) {
+  while (in_flight_ > 0 && parts_.clock->monotonic() < deadline) co_await answered_->wait_until(deadline);
+  co_return in_flight_ == 0;
 }
 
 NodesBeingWritten Executor::nodes_being_written() {
@@ -256,9 +262,8 @@ boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, Planned 
     defer(run, std::holds_alternative<PatchStatus>(planned->action) ? "status-rate" : "backoff", 1, wait);
     co_return Outcome::stopped;
   }
-  parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(++in_flight_));
-  const k8s::Result<std::string> answer = co_await send(planned);
-  parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(--in_flight_));
+  SentWrite open(this);
+  const k8s::Result<std::string> answer = co_await send(planned, &open);
   if (answer || answer.error().http_status != 0) {
     ++run->result.sent;
     ++writes_;
@@ -268,6 +273,12 @@ boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, Planned 
   }
   if (crashed_) co_return Outcome::stopped;
   co_return answer ? succeed(run, *planned, *answer) : fail(run, *planned, answer.error());
+}
+
+void Executor::count_in_flight(std::int64_t change) {
+  in_flight_ += change;
+  parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(in_flight_));
+  if (in_flight_ == 0) answered_->notify();
 }
 
 void Executor::defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait) {

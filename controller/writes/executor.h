@@ -36,6 +36,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/config/logging.h"
@@ -135,11 +136,14 @@ class Executor {
   [[nodiscard]] NodesBeingWritten nodes_being_written();
   // All actions have ended; false: some have not by the deadline.
   boost::asio::awaitable<bool> finish(MonoTime deadline);
+  // The same for writes that were sent. What waits for its turn is not waited for: call this once the gate refuses it.
+  boost::asio::awaitable<bool> finish_sent(MonoTime deadline);
 
   // Records, actions of nodes, or statuses go on beside the passes.
   [[nodiscard]] bool is_busy() const {
     return !record_pool_.running().empty() || !pool_.running().empty() || !status_pool_.running().empty();
   }
+  // Writes that were sent and are not answered yet.
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
   // For Snapshot::answered_lately.
   [[nodiscard]] std::size_t answered_lately() { return answers_.of_last_second(parts_.clock->monotonic()); }
@@ -153,7 +157,7 @@ class Executor {
   [[nodiscard]] std::size_t remembered() const {
     return backoff_.size() + retries_.size() + terminal_.size() + statuses_.size() + dry_run_logged_.size();
   }
-  // Cancels the requests in flight; execute() and finish() return soon.
+  // Cancels the requests in flight and what waits for its turn; execute() and finish() return soon.
   void cancel() {
     record_pool_.cancel();
     reservations_.cancel();
@@ -218,7 +222,22 @@ class Executor {
   // Shared by the functions on its way to the client: copying the patch of a Node for each costs as much as sending it.
   using Planned = std::shared_ptr<const PlannedAction>;
   boost::asio::awaitable<Outcome> perform(RunPtr run, Planned planned);
-  boost::asio::awaitable<k8s::Result<std::string>> send(Planned planned);
+  // One write, counted from the moment when it is sent until its answer is judged, also when it is cancelled or throws.
+  struct SentWrite {
+    explicit SentWrite(Executor* owner) : executor(owner) {}
+    ~SentWrite() {
+      if (sent) executor->count_in_flight(-1);
+    }
+    SentWrite(const SentWrite&) = delete;
+    SentWrite& operator=(const SentWrite&) = delete;
+    void begin() {
+      if (!std::exchange(sent, true)) executor->count_in_flight(1);
+    }
+    Executor* executor;
+    bool sent = false;
+  };
+  boost::asio::awaitable<k8s::Result<std::string>> send(Planned planned, SentWrite* open);
+  void count_in_flight(std::int64_t change);
   boost::asio::awaitable<k8s::Result<std::string>> send_object(Planned planned, k8s::WriteOptions options);
   boost::asio::awaitable<k8s::Result<std::string>> send_pod(Planned planned, k8s::WriteOptions options);
 
@@ -268,6 +287,7 @@ class Executor {
   std::map<std::string, SentStatus> statuses_;  // Of the last status_interval.
   std::set<std::string> dry_run_logged_;
   std::int64_t in_flight_ = 0;
+  std::unique_ptr<k8s::Signal> answered_;  // A write is not in flight any more.
   std::optional<MonoTime> answer_lost_at_;
   std::uint64_t writes_ = 0;
   AnswerCount answers_;

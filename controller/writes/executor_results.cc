@@ -75,19 +75,21 @@ std::string phase_of_status(const std::string& status_json) {
   return phase != status.end() && phase->is_string() ? phase->get<std::string>() : std::string();
 }
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send(Planned planned) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send(Planned planned, SentWrite* open) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
   options.metadata_only = true;  // The expectations need its version only.
   options.max_retries = 0;       // What is refused is planned again; meanwhile its place is another node's.
   const bool once = is_reservation_deletion(*planned);
   int attempts = 0;
-  options.before_send = [this, planned, once, attempts]() mutable -> k8s::Result<void> {
+  options.before_send = [this, planned, open, once, attempts]() mutable -> k8s::Result<void> {
     if (once && attempts++ > 0)
       return k8s::fail(k8s::Reason::unavailable, "not deleted yet; it is checked again before the next attempt");
     if (crashed_) return k8s::fail(k8s::Reason::cancelled, "stopped");
     k8s::Result<void> allowed = parts_.gate.check();
-    if (allowed && parts_.hooks.before_write) parts_.hooks.before_write(*planned);
+    if (!allowed) return allowed;
+    open->begin();
+    if (parts_.hooks.before_write) parts_.hooks.before_write(*planned);
     return allowed;
   };
   const bool pod =

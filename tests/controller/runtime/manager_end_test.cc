@@ -1,16 +1,19 @@
 // The whole operator on the simulated API server: leader changes, stops, crashes and losses of the connection.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "controller/config/logging.h"
 #include "controller/runtime/manager.h"
 #include "controller/runtime/run_operator.h"
+#include "reconcilers/model/plan.h"
 #include "tests/controller/operators.h"
 
 namespace gso {
@@ -120,6 +123,29 @@ TEST_F(ManagerTest, AStopAMomentAfterAnAnswerWasLostKeepsTheLeaseUntilItExpires)
   EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "a");
   EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }, 30s));
   EXPECT_EQ(created_policies(), 1U);
+}
+
+// The Event about the election is refused, and with it the writes pause; the policy waits for its turn then.
+TEST_F(ManagerTest, AStopDropsTheWritesThatStillWaitForTheirTurnAndReleasesTheLease) {
+  install_crds();
+  sim::FaultRule overload = always(sim::Fault::throttle, "events");
+  overload.retry_after = 30;
+  a.transport.faults().add(overload);
+  a.transport.faults().add(always(sim::Fault::latency, "nodes"));  // So that the Event is sent before there is a plan.
+  a.start(sim);
+  const auto creates = [](const PlannedAction& planned) {
+    return std::holds_alternative<CreateObject>(planned.action);
+  };
+  ASSERT_TRUE(eventually([&] { return std::ranges::any_of(a.view->last_plan.actions, creates); }));
+  run(2s);
+  ASSERT_EQ(created_policies(), 0U);
+  ASSERT_GE(a.metric("gpusharing_requests_waiting", {{"lane", "writes"}}), 2) << "the Event and the policy";
+  EXPECT_EQ(a.metric("gpusharing_writes_in_flight"), 0);
+  a.stop->notify();
+  EXPECT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
+  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "");
+  run(1min);
+  EXPECT_EQ(created_policies(), 0U);
 }
 
 TEST_F(ManagerTest, AStopLongAfterAnAnswerWasLostReleasesTheLease) {
