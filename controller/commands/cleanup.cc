@@ -8,6 +8,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <set>
@@ -50,6 +51,7 @@ struct CleanupRun {
   Options options;
   PlannerSettings settings;
   LeaderElector* elector = nullptr;
+  std::optional<k8s::MonoTime> answer_lost_at;  // Of the last write that the API server can still execute.
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
   std::size_t done = 0;
@@ -98,6 +100,11 @@ asio::awaitable<bool> wait_for_lease(CleanupRun* run) {
   co_return true;
 }
 
+// Of a write under the lease.
+void note_lost_answer(CleanupRun* run, const k8s::Error& error) {
+  if (k8s::outcome_unknown(error)) run->answer_lost_at = run->clock->monotonic();
+}
+
 // No attempt begins without the lease, and none outlives it: an operator that takes the lease over writes at once (S4).
 k8s::WriteOptions under_lease(CleanupRun* run) {
   k8s::WriteOptions options;
@@ -126,6 +133,7 @@ asio::awaitable<k8s::Result<std::string>> send(CleanupRun* run, PlannedAction pl
   }
   const k8s::Gvr gvr = resource_of(target);
   k8s::Result<std::string> answer = co_await run->client->merge_patch(gvr, key, body, options);
+  if (!answer) note_lost_answer(run, answer.error());
   co_return answer;
 }
 
@@ -204,6 +212,7 @@ asio::awaitable<bool> remove(CleanupRun* run, k8s::Gvr gvr, std::string name) {
     preconditions.resource_version = text_at(metadata, "resourceVersion");
     const k8s::WriteOptions options = under_lease(run);
     removed = co_await run->client->remove(gvr, key, preconditions, options);
+    if (!removed) note_lost_answer(run, removed.error());
   }
   const bool is_own = gvr == resources::leases && !run->lease_was_there;
   if (removed && !is_own) run->removed.push_back(what);
@@ -276,6 +285,19 @@ asio::awaitable<int> clean_with_lease(CleanupRun* run) {
   co_return record ? 0 : kFailed;
 }
 
+// After a failure: so that an operator, or the next run, need not wait. It writes as soon as it has the Lease, so the
+// Lease of a run whose last write can still land is left to expire (S4).
+asio::awaitable<void> release_unless_a_write_can_land(CleanupRun* run, const LeaderElectionOptions& election) {
+  if (!run->elector->can_land_still(run->answer_lost_at)) {
+    co_await run->elector->release();
+    co_return;
+  }
+  (void)run->fail(kFailed,
+                  fmt::format("Lease {} is not released: the API server can still execute the write that it "
+                              "has not answered. An operator, or cleanup run again, takes over after {}",
+                              k8s::to_string(election.lease), k8s::format_go_duration(election.lease_duration)));
+}
+
 }  // namespace
 
 asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, CleanupOptions cleanup, Options options,
@@ -317,7 +339,7 @@ asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, 
     const bool removed = co_await remove(&run, resources::leases, options.lease_name);
     if (!removed) code = kFailed;
   } else {
-    co_await elector.release();
+    co_await release_unless_a_write_can_land(&run, election);
     co_await tasks.join();
   }
   if (code == 0) report(run);

@@ -81,14 +81,20 @@ class LeaderElector {
   void look_now() { wake_->notify(); }
   // Ends run() without releasing. Idempotent.
   void stop();
-  // After stop(), once no write is in flight: waits for run() to end, then releases the Lease if this replica still
-  // holds it. Best effort, bounded by renew_deadline; nothing is lost when it fails but lease_duration of waiting.
+  // After stop(), once no write is in flight and none can_land_still(): waits for run() to end, then releases the Lease
+  // if this replica still holds it. Best effort, bounded by renew_deadline; nothing is lost when it fails but
+  // lease_duration of waiting.
   boost::asio::awaitable<void> release();
 
   [[nodiscard]] bool leading() const { return leading_; }
   [[nodiscard]] bool may_write() const;
   // The earliest moment at which another candidate may act: writes in flight must have ended by then.
   [[nodiscard]] MonoTime takeover_after() const { return last_renew_ + options_.lease_duration; }
+  // A write whose answer was lost then can still land: whoever stops keeps the Lease. A successor waits no longer than
+  // the lease duration for a Lease that is not released.
+  [[nodiscard]] bool can_land_still(std::optional<MonoTime> answer_lost_at) const {
+    return answer_lost_at && clock_->monotonic() - *answer_lost_at < options_.lease_duration;
+  }
   // Why the last attempt failed, until one succeeds.
   [[nodiscard]] const std::optional<k8s::Error>& problem() const { return problem_; }
   [[nodiscard]] const LeaseRecord& observed() const { return observed_; }

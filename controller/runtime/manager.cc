@@ -51,10 +51,8 @@ boost::asio::awaitable<bool> Manager::finish_writes(MonoTime deadline) {
   co_return in_flight == 0 && !can_land_still();
 }
 
-// A successor waits no longer than that for a Lease that is not released.
 bool Manager::can_land_still() const {
-  const std::optional<MonoTime> lost_at = plan_executor_->answer_lost_at();
-  return elector_ != nullptr && lost_at && clock_->monotonic() - *lost_at < options_.lease_duration;
+  return elector_ != nullptr && elector_->can_land_still(plan_executor_->answer_lost_at());
 }
 
 boost::asio::awaitable<void> Manager::release_lease() {

@@ -68,6 +68,7 @@ class CleanupCommand : public OurCluster {
       EXPECT_EQ(get(std::string("/api/v1/namespaces/gpu-sharing-operator/configmaps/") + name)["kind"], "Status");
     }
   }
+  std::string holder() { return get(std::string(kLeases) + "/gpu-sharing-operator")["spec"]["holderIdentity"]; }
   CleanupOptions cleanup;
   Options options;
   std::ostringstream out;
@@ -157,6 +158,48 @@ TEST_F(CleanupCommand, AWriteWithoutAnAnswerEndsWithTheLease) {
   EXPECT_NE(run(), 0);
   EXPECT_GE(transport.faults().count(sim::Fault::hang), 1U);
   EXPECT_LT(sim.clock.monotonic() - begun, std::chrono::seconds(20));
+}
+
+// An operator that takes the Lease over writes at once: beside what the server does too late (S4).
+TEST_F(CleanupCommand, AWriteWhoseAnswerIsLostKeepsTheLeaseUntilItExpires) {
+  for (const sim::Fault fault : {sim::Fault::hang, sim::Fault::ambiguous}) {
+    sim::FaultRule lost;
+    lost.fault = fault;
+    lost.verb = "patch";
+    lost.resource = "nodes";
+    transport.faults().clear();
+    transport.faults().add(lost);
+    EXPECT_NE(run(), 0);
+    EXPECT_EQ(transport.faults().count(fault), 1U);
+    EXPECT_THAT(holder(), testing::StartsWith("cleanup_"));
+    EXPECT_THAT(err.str(), HasSubstr("Lease gpu-sharing-operator/gpu-sharing-operator is not released: "));
+    EXPECT_THAT(err.str(), HasSubstr("takes over after 15s\n"));
+  }
+  transport.faults().clear();
+  EXPECT_EQ(run(), 0) << err.str();
+  expect_clean();
+}
+
+TEST_F(CleanupCommand, ADeletionOfTheRecordWhoseAnswerIsLostKeepsTheLeaseToo) {
+  sim::FaultRule lost;
+  lost.fault = sim::Fault::ambiguous;
+  lost.verb = "delete";
+  lost.resource = "configmaps";
+  transport.faults().add(lost);
+  EXPECT_EQ(run(), 1) << err.str();
+  EXPECT_THAT(holder(), testing::StartsWith("cleanup_"));
+  EXPECT_THAT(err.str(), HasSubstr("is not released"));
+}
+
+TEST_F(CleanupCommand, AWriteThatTheServerRefusesReleasesTheLease) {
+  sim::FaultRule refused;
+  refused.fault = sim::Fault::forbidden;
+  refused.verb = "patch";
+  refused.resource = "nodes";
+  transport.faults().add(refused);
+  EXPECT_NE(run(), 0);
+  EXPECT_EQ(holder(), "");
+  EXPECT_THAT(err.str(), testing::Not(HasSubstr("is not released")));
 }
 
 TEST_F(CleanupCommand, ADryRunWritesNothing) {
