@@ -107,6 +107,10 @@ void Manager::become_fatal(k8s::Error error) {
   if (notify_fatal_) notify_fatal_();
 }
 
+void Manager::task_failed(const std::string& what) {
+  become_fatal({k8s::Reason::unavailable, 0, "internal error: " + what});
+}
+
 bool Manager::leading() const {
   return elector_ == nullptr || elector_->leading();
 }

@@ -68,6 +68,8 @@ class Manager {
   // Why the operator has to end by itself; on_fatal()'s function is called when it is set.
   [[nodiscard]] const std::optional<k8s::Error>& fatal() const { return fatal_; }
   void on_fatal(std::function<void()> notify) { notify_fatal_ = std::move(notify); }
+  // A task of the process has thrown `what`, which is a bug: nobody does its work any more, so the operator ends.
+  void task_failed(const std::string& what);
 
   [[nodiscard]] ProbeAnswer ready() const;
   [[nodiscard]] ProbeAnswer live() const;

@@ -71,9 +71,7 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
                   .log = log_,
                   .executor = executor_,
                   .wake = [this](Duration after) { loop_->wake(after); }}) {
-  const auto failed = [this](const std::string& what) {
-    become_fatal({k8s::Reason::unavailable, 0, "internal error: " + what});
-  };
+  const auto failed = [this](const std::string& what) { task_failed(what); };
   services_.on_failure(failed);
   workers_.on_failure(failed);
   make_elector();

@@ -14,6 +14,7 @@ namespace {
 
 namespace asio = boost::asio;
 
+const std::string kRequestFailed = "HTTP request ended by an internal error";
 const std::string kBundleFailed = "Certificate authority could not be published";
 // Each can hold a request of kMostAdmissionBytes. The API server opens one for each review that is not answered yet, as
 // many at once as a controller creates pods: those beyond wait for the few milliseconds that an answer takes.
@@ -48,11 +49,17 @@ Servers::Servers(const Runtime& runtime, const Options& options, Manager* manage
       client_(runtime.transport, runtime.clock, client_options(*manager)),
       outages_(runtime.clock, runtime.log),
       tasks_(runtime.clock),
-      background_(runtime.clock) {}
+      background_(runtime.clock) {
+  tasks_.on_failure([manager](const std::string& what) { manager->task_failed("HTTP server: " + what); });
+  background_.on_failure([manager](const std::string& what) { manager->task_failed("serving certificate: " + what); });
+}
 
 Servers::~Servers() = default;
 
 HttpServer* Servers::add(HttpServerOptions serving, HttpHandler handler) {
+  serving.request_failed = [this, address = serving.address](const std::string& what) {
+    outages_.failed(kRequestFailed, address, {k8s::Reason::unavailable, 0, what});
+  };
   servers_.push_back(std::make_unique<HttpServer>(executor_, runtime_.clock, std::move(serving), std::move(handler)));
   return servers_.back().get();
 }

@@ -16,7 +16,9 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <charconv>
+#include <exception>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "controller/serving/tls_context.h"
@@ -112,7 +114,9 @@ HttpServer::HttpServer(asio::any_io_executor executor, k8s::Clock* clock, HttpSe
       acceptor_(executor),
       wake_(clock->make_signal()),
       room_(clock->make_signal()),
-      tasks_(clock) {}
+      tasks_(clock) {
+  tasks_.on_failure([this](const std::string&) { stop(); });  // run() throws it.
+}
 
 HttpServer::~HttpServer() = default;
 
@@ -176,6 +180,7 @@ asio::awaitable<void> HttpServer::run() {
   stop();
   tasks_.cancel();
   co_await tasks_.join();
+  if (!tasks_.failure().empty()) throw std::runtime_error(tasks_.failure());
 }
 
 void HttpServer::stop() {
@@ -208,11 +213,16 @@ void HttpServer::close_idlest() {
 }
 
 asio::awaitable<void> HttpServer::serve(std::shared_ptr<Connection> connection) {
-  if (options_.tls) {
-    co_await serve_over_tls(connection);
-  } else {
-    co_await exchange(&connection->socket, connection, std::nullopt);
+  try {
+    if (options_.tls) {
+      co_await serve_over_tls(connection);
+    } else {
+      co_await exchange(&connection->socket, connection, std::nullopt);
+    }
+  } catch (const std::exception& error) {
+    if (!stopping_) options_.request_failed(error.what());  // Else it was cancelled.
   }
+  // No guard does this: an io_context destroys suspended connections after their server.
   connection->close();
   std::erase(open_, connection);
   room_->notify();

@@ -35,6 +35,8 @@ struct HttpServerOptions {
   // A kept-alive connection is closed after the first answer beyond this age, so that the certificates of both sides
   // are checked again.
   k8s::Duration connection_lifetime = std::chrono::minutes(5);
+  // A handler has thrown `what`: a bug in the answer to one request. Its connection is closed, the others go on.
+  std::function<void(const std::string& what)> request_failed = [](const std::string&) {};
 };
 
 class HttpServer {
@@ -48,7 +50,7 @@ class HttpServer {
   // Binds and listens. Errors: `invalid` for an address that cannot be read, `unavailable` when it cannot be bound.
   [[nodiscard]] k8s::Result<void> listen();
   [[nodiscard]] int port() const;  // After listen().
-  // Serves until stop(). Call once, after listen().
+  // Serves until stop(). Call once, after listen(). Throws if it cannot go on watching over its connections (a bug).
   boost::asio::awaitable<void> run();
   // Closes the listener and every connection. Idempotent.
   void stop();

@@ -60,7 +60,10 @@ struct OneOperator {
     runtime.seed = 7;
     runtime.log = std::make_shared<Logger>(
         LogFormat::text, LogLevel::debug, [&sim] { return sim.clock.now(); },
-        [this](const std::string& line) { log += line + "\n"; });
+        [this](const std::string& line) {
+          log += line + "\n";
+          on_line(line);
+        });
     sim.start(live(this, runtime, options));
   }
   double metric(const char* name, const Metrics::Labels& labels = {}) {
@@ -77,6 +80,7 @@ struct OneOperator {
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
   std::optional<k8s::Result<void>> result;
   std::string log;
+  std::function<void(const std::string& line)> on_line = [](const std::string&) {};  // For each line of the log.
 
  private:
   static boost::asio::awaitable<void> live(OneOperator* self, Runtime runtime, Options options) {

@@ -220,6 +220,22 @@ TEST_F(ManagerTest, AStopWhileNothingCanBeReachedStillEnds) {
   EXPECT_TRUE(a.result->has_value());
 }
 
+// Nobody would renew the certificate any more, until a person finds out why scrapes fail.
+TEST_F(ManagerTest, ACertificateLoopThatThrowsEndsTheOperatorWithTheReason) {
+  create("/api/v1/namespaces/gpu-sharing-operator/secrets",
+         R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"gpu-sharing-operator-serving"}})");
+  a.options.metrics_secure = true;
+  a.options.metrics_bind_address = "127.0.0.1:0";
+  a.on_line = [](const std::string& line) {
+    if (line.find("Serving certificate loaded") != std::string::npos) throw std::runtime_error("the log is full");
+  };
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 1min));
+  ASSERT_FALSE(a.result->has_value());
+  EXPECT_EQ(a.result->error().message, "internal error: serving certificate: the log is full");
+  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "") << "it ends cleanly";
+}
+
 // The view outlives the operator: a debug function that points into it must not.
 TEST_F(ManagerTest, AnOperatorThatEndsByAnExceptionLeavesNoDebugFunctionBehind) {
   Runtime runtime;

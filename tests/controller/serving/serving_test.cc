@@ -20,6 +20,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -323,6 +324,20 @@ TEST_F(HttpServerTest, ASilentClientIsClosedAtItsDeadline) {
   options.request_timeout = 100ms;
   start(options);
   EXPECT_EQ(exchange("GET /heal"), "") << "read ends because the server closed";
+}
+
+// A bug in the answer to one request. It must not use up a connection each time, nor end the operator.
+TEST_F(HttpServerTest, ARequestWhoseHandlerThrowsEndsItsConnectionAndNothingElse) {
+  debug = [](const DebugRequest&) -> DebugAnswer { throw std::runtime_error("no such node"); };
+  HttpServerOptions options;
+  options.request_timeout = options.answer_timeout = 200ms;
+  std::vector<std::string> failures;
+  options.request_failed = [&failures](const std::string& what) { failures.push_back(what); };
+  start(options);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(get("/debug/nodes/n"), "");
+  EXPECT_EQ(failures, std::vector<std::string>(3, "no such node"));
+  EXPECT_EQ(server->connections(), 0U);
+  EXPECT_THAT(get("/healthz"), HasSubstr("200 OK"));
 }
 
 TEST(HttpServerAddressTest, AddressesThatCannotBeServedAreNamed) {
