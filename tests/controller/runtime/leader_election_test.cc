@@ -289,6 +289,25 @@ TEST_F(LeaderElectionTest, AFewFailedRenewalsAreSurvived) {
   EXPECT_FALSE(one.errors.empty());
 }
 
+// Only an answer renews a Lease. Where no other replica has taken it, the same one leads again, as the same leader.
+TEST_F(LeaderElectionTest, AMinuteOfRefusalsCostsTheLeadershipForThatMinuteAndNotTheLease) {
+  sim.start(one.elector->run());
+  sim.clock.run_for(20s);
+  const Json before = server.lease["spec"];
+  server.before = [](const k8s::HttpRequest&) {
+    return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1");
+  };
+  sim.clock.run_for(11s);
+  EXPECT_FALSE(one.elector->leading());
+  EXPECT_FALSE(one.elector->may_write());
+  sim.clock.run_for(49s);
+  server.before = nullptr;
+  EXPECT_TRUE(sim.clock.run_until([&] { return one.elector->leading(); }, 6s));
+  EXPECT_EQ(server.lease["spec"]["holderIdentity"], "one");
+  EXPECT_EQ(server.lease["spec"]["leaseTransitions"], 0);
+  EXPECT_EQ(server.lease["spec"]["acquireTime"], before["acquireTime"]);
+}
+
 TEST_F(LeaderElectionTest, ARenewalWhoseAnswerWasLostIsRecognisedAsItsOwn) {
   sim.start(one.elector->run());
   sim.clock.run_for(20s);
