@@ -77,6 +77,21 @@ void Expectations::written(const ObjectRef& object, const std::string& resource_
   expected.gone_uid.clear();
 }
 
+void Expectations::learn(const ObjectRef& object, const std::string& answer) {
+  const auto it = pending_.find(Key{object.kind, key_of(object)});
+  if (it == pending_.end() || met(it->second)) return;  // The watch was faster.
+  const k8s::ObjectMeta* now = stored(*world_, object);
+  if (now == nullptr) return;
+  const k8s::Uid uid = now->uid;
+  with_store(*world_, object, [&](auto& store, auto project) {
+    auto written = project(answer);
+    // One of the same name that was created meanwhile is another object: its watch shows that the first one is gone.
+    if (!written || uid.empty() || written->meta.uid != uid || written->meta.key() != key_of(object)) return;
+    store.apply(*std::move(written));
+  });
+  if (met(it->second)) mark_settled(it->second);
+}
+
 void Expectations::deleted(const ObjectRef& object, const std::string& uid, OfNode of) {
   if (stored(*world_, object) == nullptr) return;  // Consumers are in no store.
   slot(object, std::move(of)).gone_uid = uid;
@@ -179,6 +194,11 @@ bool Expectations::can_begin_still(const Expected& expected) const {
          clock_->monotonic() - *expected.lost_at < kLongestExecution;
 }
 
+void Expectations::mark_settled(Expected& expected) const {
+  expected.settled_at = clock_->monotonic();
+  expected.refresh_at = MonoTime::never();
+}
+
 // The store shows it now, and must not show an older state again: what was read is newer than a complete view that is
 // on its way, and whose objects replace those of the store. False: there is nothing to expect, before and after.
 bool Expectations::expect_what_was_read(Expected& expected, const std::string& uid_before) {
@@ -186,8 +206,7 @@ bool Expectations::expect_what_was_read(Expected& expected, const std::string& u
   if (now == nullptr && uid_before.empty()) return false;
   expected.resource_version = now == nullptr ? std::string() : now->resource_version;
   expected.gone_uid = now == nullptr ? uid_before : std::string();
-  expected.settled_at = clock_->monotonic();
-  expected.refresh_at = MonoTime::never();
+  mark_settled(expected);
   return true;
 }
 

@@ -3,8 +3,8 @@
 //
 // Guarantees
 //  - While current() is false, the stores lag behind a write of the operator. A plan must leave out nodes(), or it
-//  could
-//    act twice or overstep a budget; while fleet_is_current() is false it cannot be made at all.
+//    could act twice or overstep a budget; while fleet_is_current() is false it cannot be made at all.
+//  - A status, whose answer is the whole object, is in the store with its answer: no plan waits for its watch.
 //  - An expectation that is not met in time is settled by a live GET, whose answer is put into the store (it is newer
 //    than what the store has); a stalled watch thus cannot block the fleet. A complete view that was begun before can
 //    still take it away: then the expectation holds again.
@@ -43,6 +43,9 @@ class Expectations {
   };
   // The object was written and now has this resourceVersion. Kinds that no store keeps are ignored.
   void written(const ObjectRef& object, const std::string& resource_version, OfNode of = {});
+  // After written(), where the answer is the whole object: the store learns it from that, as from a live GET, if it has
+  // the object. One that it does not have might be deleted already, and nobody would ever take it out again.
+  void learn(const ObjectRef& object, const std::string& answer);
   // The object of this uid was deleted: gone, being deleted, or of another uid.
   void deleted(const ObjectRef& object, const std::string& uid, OfNode of = {});
   // It is unknown whether the write happened: only a live GET can show it, and of a change with its precondition only
@@ -53,6 +56,12 @@ class Expectations {
   // True when the stores show all of it. Forgets what is met.
   [[nodiscard]] bool current();
   // True when the stores show every write that concerns the whole fleet: the record, policies, rollouts.
+  //
+  // Why there is such a wait: a plan for any node reads the record (what is loaded, verified, stopped), and the phases
+  // of rollouts say which of them are in progress. From an older state a plan could start a rollout again that somebody
+  // has stopped (S10), count a canary twice or write the same again (S6). It is short: a status and finalizers are
+  // known from their answer. What waits for a watch is the record, and the creation and deletion of a rollout, a few
+  // times in a rollout, for `patience` and one GET at most; and a write whose answer was lost, for one GET.
   [[nodiscard]] bool fleet_is_current();
   // The nodes with a write that the stores do not show yet.
   [[nodiscard]] NodesBeingWritten nodes();
@@ -85,12 +94,14 @@ class Expectations {
     OfNode of;
     MonoTime since;
     MonoTime refresh_at;
-    std::optional<MonoTime> lost_at;     // It is unknown whether the write happened.
-    std::optional<MonoTime> settled_at;  // A live GET has put into the store what is expected here.
-    std::uint64_t write = 0;             // The number of the write: another one may follow while a GET is under way.
+    std::optional<MonoTime> lost_at;  // It is unknown whether the write happened.
+    // A live GET, or the write's own answer, has put into the store what is expected here.
+    std::optional<MonoTime> settled_at;
+    std::uint64_t write = 0;  // The number of the write: another one may follow while a GET is under way.
   };
   [[nodiscard]] bool met(const Expected& expected) const;
   [[nodiscard]] bool can_begin_still(const Expected& expected) const;
+  void mark_settled(Expected& expected) const;
   bool expect_what_was_read(Expected& expected, const std::string& uid_before);
   Expected& slot(const ObjectRef& object, OfNode of);
 

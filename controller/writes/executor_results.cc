@@ -66,6 +66,12 @@ bool is_overload(const k8s::Error& error) {
   return error.reason == k8s::Reason::too_many_requests || (error.http_status == 503 && error.retry_after);
 }
 
+// Of an object that concerns the whole fleet, and is small: its answer is the whole object, so that the next plan need
+// not wait for its watch.
+bool is_known_from_answer(const Action& action) {
+  return std::holds_alternative<PatchStatus>(action) || std::holds_alternative<PatchFinalizers>(action);
+}
+
 }  // namespace
 
 std::string phase_of_status(const std::string& status_json) {
@@ -78,8 +84,8 @@ std::string phase_of_status(const std::string& status_json) {
 boost::asio::awaitable<k8s::Result<std::string>> Executor::send(Planned planned, SentWrite* open) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
-  options.metadata_only = true;  // The expectations need its version only.
-  options.max_retries = 0;       // What is refused is planned again; meanwhile its place is another node's.
+  options.metadata_only = !is_known_from_answer(planned->action);  // The expectations need the version of others only.
+  options.max_retries = 0;  // What is refused is planned again; meanwhile its place is another node's.
   const bool once = is_reservation_deletion(*planned);
   int attempts = 0;
   options.before_send = [this, planned, open, once, attempts]() mutable -> k8s::Result<void> {
@@ -249,6 +255,7 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
     parts_.expectations->deleted(target, target.uid, {planned.node, nullptr});
   } else if (const std::string version = k8s::read_resource_version(answer); !version.empty()) {
     parts_.expectations->written(target, version, {planned.node, change_in(planned)});
+    if (is_known_from_answer(planned.action)) parts_.expectations->learn(target, answer);
   } else {
     parts_.expectations->unknown(target, {planned.node, change_in(planned)});
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "reconcilers/model/labels.h"
@@ -230,6 +231,44 @@ TEST_F(ExpectationsTest, AWriteOfANodeHoldsUpThatNodeAndAWriteOfTheRecordTheFlee
   EXPECT_EQ(nodes.at("n1")->name, "n1");
   EXPECT_EQ(nodes.at("n2"), nullptr) << "it writes no change";
   expectations.written({"gpusharing.dev/v1alpha1", "SharingRollout", "", "r1", ""}, "9");
+  EXPECT_FALSE(expectations.fleet_is_current());
+}
+
+// The rollout r1 as the server has it, or as it had it.
+std::string rollout_json(const std::string& uid, int version, const std::string& phase) {
+  return R"({"metadata":{"name":"r1","uid":")" + uid + R"(","resourceVersion":")" + std::to_string(version) +
+         R"("},"spec":{"policy":"a"},"status":{"phase":")" + phase + "\"}}";
+}
+
+// Its watch can be seconds behind, and the other rollouts go on.
+TEST_F(ExpectationsTest, AStatusIsKnownFromItsAnswer) {
+  world.rollouts.apply(*project_sharing_rollout(rollout_json("u1", 4, "")));
+  script["PATCH"] = [] { return ScriptedAnswer::json(200, rollout_json("u1", 9, "Progressing")); };
+  execute({status_of("Progressing", 1)});
+  ASSERT_EQ(transport.seen.size(), 1U);
+  EXPECT_EQ(transport.seen.front().request.accept.find("PartialObjectMetadata"), std::string::npos);
+  EXPECT_TRUE(expectations.fleet_is_current());
+  EXPECT_EQ(world.rollouts.find("r1")->phase, "Progressing");
+
+  world.rollouts.apply(*project_sharing_rollout(rollout_json("u1", 7, "")));  // A late event.
+  EXPECT_EQ(world.rollouts.find("r1")->phase, "Progressing");
+  EXPECT_TRUE(expectations.fleet_is_current());
+  world.rollouts.init();  // A complete view that was begun before the write.
+  world.rollouts.init_apply(*project_sharing_rollout(rollout_json("u1", 7, "")));
+  world.rollouts.init_done();
+  EXPECT_FALSE(expectations.fleet_is_current());
+}
+
+TEST_F(ExpectationsTest, AStatusOfAnObjectThatTheStoreDoesNotHaveIsWaitedFor) {
+  script["PATCH"] = [] { return ScriptedAnswer::json(200, rollout_json("u2", 9, "Progressing")); };
+  execute({status_of("Progressing", 1)});
+  EXPECT_EQ(world.rollouts.find("r1"), nullptr) << "it might be deleted, and its watch has said so";
+  EXPECT_FALSE(expectations.fleet_is_current());
+
+  world.rollouts.apply(*project_sharing_rollout(rollout_json("u1", 4, "")));  // The store has an earlier one.
+  sim.clock.run_for(1s);
+  execute({status_of("Progressing", 2)});
+  EXPECT_EQ(world.rollouts.find("r1")->meta.uid.str(), "u1");
   EXPECT_FALSE(expectations.fleet_is_current());
 }
 

@@ -7,7 +7,9 @@
 #include <boost/asio/co_spawn.hpp>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
@@ -364,13 +366,16 @@ CombinedTrace play_on_server(const CombinedRollout& rollout) {
   play->disturbed_after = rollout.disturbed_after;
   play->settings = settings_of(rollout.what);
   play->lose_lease = lose_lease_at(rollout.lease_lost_after, &world, &standby, play->settings);
-  play->slow_down = [&world, lag = rollout.watch_lag, relists = rollout.relists, refused = rollout.refused_writes] {
+  std::vector<std::string> late{"nodes", "pods"};
+  if (rollout.records_lag) late.insert(late.end(), {"sharingpolicies", "sharingrollouts"});
+  play->slow_down = [&world, late, lag = rollout.watch_lag, relists = rollout.relists,
+                     refused = rollout.refused_writes] {
     FaultRule goaway;
     goaway.fault = Fault::refused;
     goaway.verb = "write";
     goaway.probability = 0.2;
     if (refused) world.operator_transport.faults().add(goaway);
-    for (const char* resource : {"nodes", "pods"}) {
+    for (const std::string& resource : late) {
       FaultRule gone;
       gone.fault = Fault::gone;
       gone.verb = "watch";

@@ -21,6 +21,8 @@ struct CombinedRollout {
   // From the edit on the operator sees so much later what changes of nodes and pods; everything else comes at once, and
   // makes it plan.
   k8s::Duration watch_lag{0};
+  // What changes of policies and rollouts, too: the operator's own statuses are most of that.
+  bool records_lag = false;
   // From then on the server refuses those watches repeatedly, because their versions are too old, and they list anew.
   bool relists = false;
   // From the edit on, one write of five meets the end of its connection, unread.
