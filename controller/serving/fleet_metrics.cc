@@ -1,9 +1,10 @@
-// One walk over the assessed nodes for each pass of the planners, whose result all pages until the next pass show.
+// From what the index, the stores and the last plan hold to the families of a page.
 #include "controller/serving/fleet_metrics.h"
 
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -11,7 +12,6 @@
 #include "controller/runtime/fleet_loop.h"
 #include "controller/serving/process_metrics.h"
 #include "controller/serving/store_size.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -43,7 +43,7 @@ void set_counts(Metrics& metrics, const char* name, const char* label, const Map
 
 // Profile -> state -> nodes. A ConfigMap may have any number of keys: what is beyond the first by name shares one
 // series for each state.
-void set_profile_counts(Metrics& metrics, const std::map<std::string, Counts, std::less<>>& profiles) {
+void set_profile_counts(Metrics& metrics, const std::map<std::string, ShownSums::Counts, std::less<>>& profiles) {
   constexpr std::size_t kMostProfiles = 100;
   metrics.clear("gpusharing_nodes_by_profile");
   Counts others;
@@ -53,9 +53,9 @@ void set_profile_counts(Metrics& metrics, const std::map<std::string, Counts, st
     const std::string name(profile.empty() ? "none" : profile);
     for (const auto& [state, count] : states) {
       if (own) {
-        metrics.set("gpusharing_nodes_by_profile", {{"profile", name}, {"state", state}}, count);
+        metrics.set("gpusharing_nodes_by_profile", {{"profile", name}, {"state", state}}, static_cast<double>(count));
       } else {
-        others[state] += count;
+        others[state] += static_cast<double>(count);
       }
     }
   }
@@ -72,22 +72,6 @@ nlohmann::json progressing(const nlohmann::json& status) {
   return nlohmann::json::object();
 }
 
-// A change, a driver upgrade, a MIG change or a person explains for now why the node offers no GPU; and a node without
-// a plugin that reads profiles need not offer any.
-bool may_offer_no_gpu(const NodeAssessment& assessment) {
-  switch (phase_of(assessment)) {
-    case Phase::unmanaged:
-    case Phase::draining:
-    case Phase::restarting:
-    case Phase::verifying:
-    case Phase::following_daemonset:
-    case Phase::held:
-      return true;
-    default:
-      return false;
-  }
-}
-
 void fill_lane(Metrics& metrics, const char* name, const k8s::RequestLane& lane) {
   metrics.set("gpusharing_requests_limit", {{"lane", name}}, static_cast<double>(lane.limit()));
   metrics.set("gpusharing_requests_waiting", {{"lane", name}}, static_cast<double>(lane.waiting()));
@@ -99,10 +83,13 @@ void fill_lane(Metrics& metrics, const char* name, const k8s::RequestLane& lane)
 class FleetMetrics::AffectedObjects {
  public:
   void add(std::string_view reason, std::string_view kind, std::string name) {
-    constexpr std::size_t kMost = 5;
     std::set<std::string>& names = names_[{std::string(reason), std::string(kind)}];
     names.insert(std::move(name));
     if (names.size() > kMost) names.erase(std::prev(names.end()));
+  }
+  // Of nodes.
+  void add_first(std::string_view reason, const std::set<std::string>& nodes) {
+    for (const std::string& node : nodes | std::views::take(kMost)) add(reason, "Node", node);
   }
   void set(Metrics& metrics) const {
     metrics.clear("gpusharing_affected_objects");
@@ -115,48 +102,14 @@ class FleetMetrics::AffectedObjects {
   }
 
  private:
+  static constexpr std::size_t kMost = 5;
   std::map<std::pair<std::string, std::string>, std::set<std::string>> names_;  // By reason and kind.
 };
 
-// What the assessments and the plan of one pass say of the nodes: it is the same until the next pass.
-struct FleetMetrics::NodeSums {
-  struct Cordon {
-    std::string node;
-    Duration allowed;  // How long it may last before somebody should look.
-  };
+// Whom the plan of one pass names: it is the same until the next pass.
+struct FleetMetrics::NamedByPlan {
   std::uint64_t pass = 0;
-  Counts states;
-  Counts reasons;
-  std::map<std::string, Counts, std::less<>> profiles;
-  double without_gpus = 0;
-  double drifting = 0;
   AffectedObjects affected;
-  std::vector<Cordon> cordons;  // Of the operator.
-
-  void add(const Node& node, const NodeAssessment& assessment) {
-    const std::string_view state = state_name(assessment);
-    ++at(states, state);
-    const auto profile = profiles.find(assessment.profile_ref.view());
-    ++at(profile == profiles.end() ? profiles[std::string(assessment.profile_ref.view())] : profile->second, state);
-    const std::string& name = node.meta.name;
-    if (drifts(assessment) && assessment.at_install == AtInstall::shown) {
-      ++drifting;
-      affected.add("Drift", "Node", name);
-    }
-    const Phase phase = phase_of(assessment);
-    if (phase == Phase::failed) affected.add("Failed", "Node", name);
-    if (phase == Phase::blocked || phase == Phase::held) {
-      ++at(reasons, shown_reason(assessment));
-      affected.add(shown_reason(assessment), "Node", name);
-    }
-    if (node.ready && !serves_gpus(node) && !may_offer_no_gpu(assessment)) {
-      ++without_gpus;
-      affected.add("AllocatableZero", "Node", name);
-    }
-  }
-  void add_cordon(const Node& node, Duration allowed) {
-    if (node.unschedulable && is_cordoned_by_operator(node)) cordons.push_back({node.meta.name, allowed});
-  }
 };
 
 FleetMetrics::FleetMetrics(Parts parts) : parts_(std::move(parts)) {}
@@ -248,19 +201,37 @@ void FleetMetrics::fill_kai(Metrics& metrics) const {
 
 void FleetMetrics::fill_nodes(Metrics& metrics) {
   // A standby assesses nothing: series from the time when it led would be outdated and never removed.
-  if (!parts_.leading()) {
-    sums_ = std::make_unique<NodeSums>();
-  } else if (!sums_ || sums_->pass != parts_.view->passes) {
-    sums_ = count_nodes();
+  const bool leading = parts_.leading();
+  const FleetIndex::Impl& fleet = parts_.index->impl();
+  const ShownSums nobody;
+  const ShownSums& sums = leading ? fleet.shown : nobody;
+  const std::set<std::string> none;
+  const std::set<std::string>& without_gpus = leading ? fleet.nodes_in(Bucket::without_gpus) : none;
+
+  Counts states;
+  // A panel shows 0 rather than nothing.
+  for (std::size_t i = 0; leading && i < kPhases; ++i) at(states, to_string(static_cast<Phase>(i))) = 0;
+  for (const auto& [state, count] : sums.states) at(states, state) = static_cast<double>(count);
+  Counts reasons;
+  for (const auto& [reason, names] : sums.reasons) at(reasons, reason) = static_cast<double>(names.size());
+  set_counts(metrics, "gpusharing_nodes", "state", states);
+  set_counts(metrics, "gpusharing_nodes_blocked", "reason", reasons);
+  set_profile_counts(metrics, sums.profiles);
+  metrics.set("gpusharing_nodes_drifting", {}, static_cast<double>(sums.drifting.size()));
+  metrics.set("gpusharing_nodes_allocatable_zero", {}, static_cast<double>(without_gpus.size()));
+
+  if (!leading) {
+    named_ = std::make_unique<NamedByPlan>();
+  } else if (!named_ || named_->pass != parts_.view->passes) {
+    named_ = name_by_plan();
   }
-  set_counts(metrics, "gpusharing_nodes", "state", sums_->states);
-  set_counts(metrics, "gpusharing_nodes_blocked", "reason", sums_->reasons);
-  set_profile_counts(metrics, sums_->profiles);
-  metrics.set("gpusharing_nodes_drifting", {}, sums_->drifting);
-  metrics.set("gpusharing_nodes_allocatable_zero", {}, sums_->without_gpus);
-  AffectedObjects affected = sums_->affected;
+  AffectedObjects affected = named_->affected;
+  affected.add_first("Drift", sums.drifting);
+  affected.add_first("Failed", sums.failed);
+  for (const auto& [reason, names] : sums.reasons) affected.add_first(reason, names);
+  affected.add_first("AllocatableZero", without_gpus);
   fill_cordons(metrics, affected);
-  if (parts_.leading()) {
+  if (leading) {
     const MonoTime now = parts_.clock->monotonic();
     for (const auto& [node, written] : parts_.view->loaded_ungated) {
       if (now - written <= kUngatedNamed) affected.add(kLoadedUngated, "Node", node);
@@ -269,41 +240,32 @@ void FleetMetrics::fill_nodes(Metrics& metrics) {
   affected.set(metrics);
 }
 
-std::unique_ptr<FleetMetrics::NodeSums> FleetMetrics::count_nodes() const {
-  auto sums = std::make_unique<NodeSums>();
-  sums->pass = parts_.view->passes;
-  // A panel shows 0 rather than nothing.
-  for (std::size_t i = 0; i < kPhases; ++i) at(sums->states, to_string(static_cast<Phase>(i))) = 0;
-  const FleetIndex::Impl& fleet = parts_.index->impl();
-  for (const auto& [name, busy] : fleet.abandoned) {
-    if (const Node* node = parts_.world->nodes.find(name)) sums->add_cordon(*node, Duration::max() / 2);
-  }
-  for (const auto& [name, indexed] : fleet.nodes) {
-    const Node* node = indexed.assessment ? parts_.world->nodes.find(name) : nullptr;
-    if (node == nullptr) continue;
-    sums->add(*node, *indexed.assessment);
-    sums->add_cordon(*node, allowed_cordon(*indexed.assessment));
-  }
+std::unique_ptr<FleetMetrics::NamedByPlan> FleetMetrics::name_by_plan() const {
+  auto named = std::make_unique<NamedByPlan>();
+  named->pass = parts_.view->passes;
   for (const Finding& finding : parts_.view->last_plan.findings) {
     if (finding.severity == Severity::info) continue;
     const ObjectRef& object = finding.object;
-    sums->affected.add(finding.reason, object.kind, k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
+    named->affected.add(finding.reason, object.kind, k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
   }
   // One whose deletion is refused is planned again in every pass.
   for (const PlannedAction& planned : parts_.view->last_plan.actions) {
     const auto* deletion = std::get_if<DeletePod>(&planned.action);
     if (deletion == nullptr || planned.reconciler != kReservationGc) continue;
-    sums->affected.add("ReservationDue", "Pod", k8s::to_string(deletion->pod));
+    named->affected.add("ReservationDue", "Pod", k8s::to_string(deletion->pod));
   }
-  return sums;
+  return named;
 }
 
-Duration FleetMetrics::allowed_cordon(const NodeAssessment& assessment) const {
-  switch (phase_of(assessment)) {
+Duration FleetMetrics::allowed_cordon(const std::string& node) const {
+  const FleetIndex::Impl& fleet = parts_.index->impl();
+  const NodeAssessment* assessment = fleet.find(node);
+  if (assessment == nullptr) return Duration::max() / 2;
+  switch (phase_of(*assessment)) {
     case Phase::held:
       return Duration::max() / 2;
     case Phase::draining:
-      return parts_.index->impl().policy(*parts_.world, assessment.policy.view()).rollout.idle_timeout;
+      return fleet.policy(*parts_.world, assessment->policy.view()).rollout.idle_timeout;
     default:
       return Duration::zero();
   }
@@ -311,19 +273,18 @@ Duration FleetMetrics::allowed_cordon(const NodeAssessment& assessment) const {
 
 void FleetMetrics::fill_cordons(Metrics& metrics, AffectedObjects& affected) {
   const MonoTime now = parts_.clock->monotonic();
-  std::map<std::string, MonoTime> cordoned;
+  const std::set<std::string> none;
+  const std::set<std::string>& cordoned = parts_.leading() ? parts_.index->impl().nodes_in(Bucket::cordoned) : none;
+  std::erase_if(cordoned_since_, [&](const auto& entry) { return !cordoned.contains(entry.first); });
   Duration longest = Duration::zero();
   Duration overdue = Duration::zero();
-  for (const auto& [node, allowed] : sums_->cordons) {
-    const auto known = cordoned_since_.find(node);
-    const MonoTime since = known == cordoned_since_.end() ? now : known->second;
-    cordoned.emplace(node, since);
+  for (const std::string& node : cordoned) {
+    const MonoTime since = cordoned_since_.try_emplace(node, now).first->second;
     longest = std::max(longest, now - since);
-    const Duration late = now - since - allowed;
+    const Duration late = now - since - allowed_cordon(node);
     if (late > kLongCordon) affected.add("CordonedTooLong", "Node", node);
     overdue = std::max(overdue, late);
   }
-  cordoned_since_ = std::move(cordoned);
   metrics.set("gpusharing_nodes_cordoned_overdue_seconds", {}, in_seconds(overdue));
   metrics.set("gpusharing_nodes_cordoned", {}, static_cast<double>(cordoned_since_.size()));
   metrics.set("gpusharing_nodes_cordoned_longest_seconds", {}, in_seconds(longest));

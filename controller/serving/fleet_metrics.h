@@ -1,5 +1,6 @@
-// Metrics that are cheaper to compute at a scrape than to keep up to date: stores and watches, nodes by phase, rollouts
-// by phase. Reads memory only; a standby shows no state of the fleet, since it assesses nothing.
+// Metrics that are written at a scrape: stores and watches, nodes by state, rollouts by phase. Reads memory only, and
+// of nodes only the sums that the index keeps (ShownSums); a standby shows no state of the fleet, since it assesses
+// nothing.
 //
 //   FleetMetrics fleet({.clock = clock, .world = &world, …});
 //   metrics.on_render([&](Metrics& page) { fleet.fill(page); });
@@ -49,26 +50,25 @@ class FleetMetrics {
 
   // Sets counters to 0 that grow only later: no query sees an increase from no series to 1.
   static void declare_zeros(Metrics& metrics);
-  // Before each page. Nodes are counted once for each pass, so that pages of a quiet fleet cost the same whatever its
-  // size.
+  // Before each page. No page walks over the nodes; those that the operator has cordoned are looked at one by one.
   void fill(Metrics& metrics);
 
  private:
   class AffectedObjects;
-  struct NodeSums;
+  struct NamedByPlan;
   void fill_watches(Metrics& metrics) const;
   void fill_runtime(Metrics& metrics) const;
   void fill_kai(Metrics& metrics) const;
   void fill_nodes(Metrics& metrics);
-  [[nodiscard]] std::unique_ptr<NodeSums> count_nodes() const;
+  [[nodiscard]] std::unique_ptr<NamedByPlan> name_by_plan() const;
   void fill_rollouts(Metrics& metrics) const;
-  // How long a node may be cordoned by the operator before somebody should look: as long as a person holds it, or until
-  // the policy's idleTimeout while it waits for its workloads.
-  [[nodiscard]] Duration allowed_cordon(const NodeAssessment& assessment) const;
+  // How long a node may be cordoned by the operator before somebody should look: as long as a person holds it or no
+  // plugin serves it, or until the policy's idleTimeout while it waits for its workloads.
+  [[nodiscard]] Duration allowed_cordon(const std::string& node) const;
   void fill_cordons(Metrics& metrics, AffectedObjects& affected);
 
   Parts parts_;
-  std::unique_ptr<NodeSums> sums_;                  // Of the last pass that a page has shown.
+  std::unique_ptr<NamedByPlan> named_;              // By the plan of the last pass that a page has shown.
   std::map<std::string, MonoTime> cordoned_since_;  // By node, as seen at scrapes.
 };
 

@@ -28,18 +28,6 @@
 #include "reconcilers/status/status.h"
 
 namespace gso {
-namespace {
-
-std::string_view drift_name(const NodeAssessment& a) {
-  const std::string_view excuse = baseline_excuse(a);
-  return excuse.empty() ? kDrift : excuse;
-}
-
-}  // namespace
-
-std::string_view state_name(const NodeAssessment& a) {
-  return drifts(a) ? drift_name(a) : to_string(phase_of(a));
-}
 
 std::string state_note(std::string_view state, bool assumed, std::string_view operator_lease) {
   if (state == kDrift)

@@ -7,6 +7,7 @@
 
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_step.h"
 
 namespace gso {
@@ -17,9 +18,6 @@ struct ShownState {
   std::string state;  // "UpToDate", "Blocked(OutsideWindow)", "Drift", "NoPlugin", …
   std::string message;
 };
-// The state in one word, as in the metrics: UpToDate means the nodes that a policy counts as such.
-[[nodiscard]] std::string_view state_name(const NodeAssessment& assessment);
-
 // If the namespace of the node's device plugin, or the operator's record, could not be read, the state is kUnknown,
 // whatever the assessment concluded from the missing objects. A change that has failed shows in the node's annotation.
 [[nodiscard]] ShownState shown_state(ReadingPass& pass, const Node& node);

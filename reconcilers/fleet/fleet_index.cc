@@ -108,6 +108,7 @@ void FleetIndex::Impl::reset() {
   profile_rollouts.clear();
   policies.clear();
   cluster = {};
+  shown = {};
   loaded.clear();
   labelled.clear();
   overlaps.clear();
@@ -333,6 +334,7 @@ void FleetIndex::Impl::count(const std::string& name, const IndexedNode& node, s
   if (share.abandoned && sign > 0) abandoned.insert_or_assign(name, *share.abandoned);
   if (share.abandoned && sign < 0) abandoned.erase(name);
   for (const Interned& policy : share.left_to_nos_by) put_under(left_to_nos, std::string(policy.view()), name, sign);
+  if (node.assessment) shown.add(name, *node.assessment, sign);
   if (!node.assessment || node.assessment->phase == Phase::unmanaged) return;
   cluster.add(node.assessment->phase, sign);
   count_in_fleet(name, *node.assessment, sign);

@@ -18,6 +18,7 @@
 #include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/fleet/shown_sums.h"
 #include "reconcilers/fleet/tally.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/node/assess.h"
@@ -95,6 +96,7 @@ class FleetIndex::Impl {
   std::map<RolloutKey, ProfileRollout> profile_rollouts;
   std::map<std::string, Tally> policies;  // By policy name.
   Tally cluster;
+  ShownSums shown;                                   // For metrics.
   std::map<SetupKey, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
   [[nodiscard]] const std::set<std::string>& nodes_in(Bucket bucket) const {
     return buckets_[static_cast<std::size_t>(bucket)];

@@ -12,8 +12,10 @@
 #include "reconcilers/node/applying_deferral.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/node/mps_daemon_change.h"
+#include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_patch.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/pod_faults.h"
 
 namespace gso {
@@ -200,6 +202,30 @@ std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& 
   return mps_mark(node, MpsDaemon::down) == MpsMark::to_remove ? std::optional(MpsMark::to_remove) : std::nullopt;
 }
 
+// A change, a driver upgrade, a MIG change or a person explains for now why the node offers no GPU; and a node without
+// a plugin that reads profiles need not offer any.
+bool may_offer_no_gpu(const NodeAssessment& assessment) {
+  switch (phase_of(assessment)) {
+    case Phase::unmanaged:
+    case Phase::draining:
+    case Phase::restarting:
+    case Phase::verifying:
+    case Phase::following_daemonset:
+    case Phase::held:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What only metrics and alerts show.
+void put_what_is_shown(const Node& node, const NodeAssessment* assessment, NodeShare& out) {
+  out.buckets.put(Bucket::without_gpus,
+                  assessment != nullptr && node.ready && !serves_gpus(node) && !may_offer_no_gpu(*assessment));
+  const bool known = assessment != nullptr || out.abandoned;
+  out.buckets.put(Bucket::cordoned, known && node.unschedulable && is_cordoned_by_operator(node));
+}
+
 }  // namespace
 
 NodeShare share_of(const AssessContext& context, const Node& node, const NodeAssessment* assessment,
@@ -217,6 +243,7 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
   out.buckets.put(Bucket::mps_directory, has_daemon || node.meta.labels.contains(kMpsPipeDirectory) ||
                                              owned_labels(node).contains(std::string(kMpsPipeDirectory)));
   out.mark = mark_to_change(context, node, assessment, pods, marks);
+  put_what_is_shown(node, assessment, out);
   return out;
 }
 

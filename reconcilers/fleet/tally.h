@@ -108,6 +108,8 @@ enum class Bucket : std::uint8_t {
   pod_faults,          // Have a pod with a possible fault that only a new pod fixes (pod_faults.h).
   standalone_mps,      // Have a pod of a standalone MPS daemon, or its replacement is in progress.
   mps_directory,       // Have such a pod, or the label that names where its clients find the daemon.
+  without_gpus,        // Ready, and offer no GPU although nothing explains that for now.
+  cordoned,            // By the operator.
   count_,
 };
 inline constexpr std::size_t kBuckets = static_cast<std::size_t>(Bucket::count_);

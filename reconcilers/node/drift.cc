@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/node/node_phase.h"
 
 namespace gso {
 
@@ -17,6 +18,12 @@ std::string_view baseline_excuse(const NodeAssessment& a) {
       break;
   }
   return {};
+}
+
+std::string_view state_name(const NodeAssessment& a) {
+  if (!drifts(a)) return to_string(phase_of(a));
+  const std::string_view excuse = baseline_excuse(a);
+  return excuse.empty() ? kDrift : excuse;
 }
 
 std::string drift_text(const NodeAssessment& a) {

@@ -59,7 +59,7 @@ TEST_F(FleetMetricsTest, AFleetThatHasComeToRestHasConverged) {
   EXPECT_GE(std::stoi(text.substr(at + name.size())), 1);
 }
 
-// Nodes are counted once for each pass: pages show what the last pass has seen, and the next pass is counted anew.
+// Pages show what the last pass has seen.
 TEST_F(FleetMetricsTest, ANodeThatOffersGpusAgainIsCountedAsSuchFromTheNextPassOn) {
   install_crds();
   create_plugin("gpu-operator");

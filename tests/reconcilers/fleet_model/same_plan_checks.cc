@@ -2,11 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <ranges>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/store_order.h"
+#include "reconcilers/node/drift.h"
+#include "reconcilers/node/node_change.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
 #include "tests/reconcilers/fleet_model/invariant_checks.h"
 
@@ -55,6 +63,49 @@ void check_same_plan(FleetModel& fleet) {
   over_other.impl().profiles = fleet.index.impl().profiles;
   SCOPED_TRACE("stores in the opposite order");
   check_same(followed, plan_of(other, over_other));
+}
+
+namespace {
+
+// Of nodes in these phases it is not expected, or not known, that they offer GPUs.
+bool is_excused(Phase phase) {
+  const Phase excused[] = {Phase::unmanaged,           Phase::draining, Phase::restarting, Phase::verifying,
+                           Phase::following_daemonset, Phase::held};
+  return std::ranges::find(excused, phase) != std::end(excused);
+}
+
+}  // namespace
+
+void check_shown_sums(const FleetModel& fleet) {
+  ShownSums wanted;
+  std::set<std::string> without_gpus;
+  std::set<std::string> cordoned;
+  const auto look_at_cordon = [&](const Node& node) {
+    if (node.unschedulable && is_cordoned_by_operator(node)) cordoned.insert(node.meta.name);
+  };
+  for (const std::string& name : fleet.index.node_names()) {
+    const NodeAssessment& a = *fleet.index.assessment(name);
+    const Node& node = *fleet.world.nodes.find(name);
+    const Phase phase = phase_of(a);
+    const std::string state(state_name(a));
+    ++wanted.states[state];
+    ++wanted.profiles[std::string(a.profile_ref.view())][state];
+    if (phase == Phase::blocked || phase == Phase::held) wanted.reasons[std::string(shown_reason(a))].insert(name);
+    if (phase == Phase::failed) wanted.failed.insert(name);
+    if (drifts(a) && a.at_install == AtInstall::shown) wanted.drifting.insert(name);
+    if (node.ready && !serves_gpus(node) && !is_excused(phase)) without_gpus.insert(name);
+    look_at_cordon(node);
+  }
+  for (const std::string& name : fleet.index.abandoned_nodes()) look_at_cordon(*fleet.world.nodes.find(name));
+
+  const FleetIndex::Impl& index = fleet.index.impl();
+  EXPECT_EQ(index.shown.states, wanted.states);
+  EXPECT_EQ(index.shown.profiles, wanted.profiles);
+  EXPECT_EQ(index.shown.reasons, wanted.reasons);
+  EXPECT_EQ(index.shown.failed, wanted.failed);
+  EXPECT_EQ(index.shown.drifting, wanted.drifting);
+  EXPECT_EQ(index.nodes_in(Bucket::without_gpus), without_gpus);
+  EXPECT_EQ(index.nodes_in(Bucket::cordoned), cordoned);
 }
 
 }  // namespace gso::test

@@ -1,4 +1,4 @@
-// The plan depends on what the stores hold, not on how they came to hold it.
+// The plan, and the sums that are shown, depend on what the stores hold, not on how they came to hold it.
 #pragma once
 
 #include "tests/reconcilers/fleet_model/fleet_model.h"
@@ -10,5 +10,8 @@ namespace gso::test {
 
 // The index that has followed the events, a new index, and a new index over reversed stores make the same plan.
 void check_same_plan(FleetModel& fleet);
+
+// What the index has summed up for metrics, node by node as they changed, is a full count of the nodes. After a plan.
+void check_shown_sums(const FleetModel& fleet);
 
 }  // namespace gso::test

@@ -16,6 +16,7 @@
 #include "reconcilers/node/node_labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/reconcilers/fleet_model/invariant_checks.h"
+#include "tests/reconcilers/fleet_model/same_plan_checks.h"
 
 namespace gso::test {
 namespace {
@@ -77,6 +78,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
     const Plan plan = fleet.plan();
     check_plan(fleet, plan);
     check_same(plan, again);
+    check_shown_sums(fleet);
     if (std::getenv("GSO_SHOW_STORY") != nullptr) {
       for (const PlannedAction& action : plan.actions) {
         if (!std::holds_alternative<PatchStatus>(action.action))
