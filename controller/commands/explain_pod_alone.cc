@@ -10,6 +10,7 @@
 
 #include "controller/commands/explain.h"
 #include "controller/reading/forbidden_hint.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 
@@ -20,11 +21,6 @@ namespace asio = boost::asio;
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostEvents = 10;
-
-std::string text_at(const Json& object, const char* field) {
-  const auto at = object.find(field);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
 
 // When it was seen last, and what it says; nullopt for what is none.
 std::optional<std::pair<std::string, std::string>> read_event(std::string_view json) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "k8sclient/api/client.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/resources.h"
 
 namespace gso {
@@ -17,16 +18,6 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kObserve = "Observe";
 constexpr double kJitterFactor = 1.2;  // client-go's JitterFactor.
-
-std::string text_at(const Json& object, const char* key) {
-  auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-std::int64_t number_at(const Json& object, const char* key) {
-  auto it = object.find(key);
-  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
-}
 
 LeaseRecord record_of(const Json& lease) {
   LeaseRecord record;
@@ -238,7 +229,7 @@ std::string LeaderElector::next_record() const {
 bool LeaderElector::says_observe() const {
   const Json lease = exists_ ? Json::parse(observed_json_, nullptr, false) : Json();
   const Json::json_pointer annotations("/metadata/annotations");
-  return lease.contains(annotations) && text_at(lease[annotations], kMaxModeAnnotation.data()) == kObserve;
+  return lease.contains(annotations) && text_at(lease[annotations], kMaxModeAnnotation) == kObserve;
 }
 
 boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {

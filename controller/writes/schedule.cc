@@ -11,15 +11,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "k8sclient/value/overloaded.h"
+
 namespace gso {
 namespace {
 
 using Json = nlohmann::json;
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
+using k8s::Overloaded;
 
 std::string subject_of(const PlannedAction& planned) {
   if (!planned.node.empty()) return "node/" + planned.node;

@@ -12,6 +12,7 @@
 
 #include "k8sclient/api/html_page.h"
 #include "k8sclient/api/protobuf_status.h"
+#include "k8sclient/value/json_access.h"
 #include "k8sclient/value/protobuf_object.h"
 #include "k8sclient/value/utf8.h"
 
@@ -64,11 +65,6 @@ Reason reason_of_code(int http_status) {
     default:
       return http_status >= 500 ? Reason::unavailable : Reason::invalid;
   }
-}
-
-std::string text_at(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
 std::optional<std::chrono::milliseconds> seconds_text(std::string_view text) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "k8sclient/auth/child_process.h"
+#include "k8sclient/value/json_access.h"
 
 namespace k8s {
 namespace {
@@ -23,11 +24,6 @@ using Json = nlohmann::json;
 
 // A credential is renewed this long before it expires, so that a request on its way does not arrive too late.
 constexpr std::chrono::seconds kExpiryMargin{10};
-
-std::string text_at(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
 
 // KUBERNETES_EXEC_INFO: the ExecCredential that the plugin answers.
 std::string exec_info(const ExecConfig& config) {

@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "k8sclient/value/overloaded.h"
+
 namespace k8s {
 namespace {
-
-template <class... Arms>
-struct Overloaded : Arms... {
-  using Arms::operator()...;
-};
 
 WatchStep stay(WatchState state) {
   return {.next = std::move(state)};

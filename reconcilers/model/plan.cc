@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "k8sclient/value/overloaded.h"
 #include "reconcilers/model/foreign_text.h"
 
 namespace gso {
@@ -58,10 +59,7 @@ void Plan::drop_repeated_findings() {
 
 namespace {
 
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
+using k8s::Overloaded;
 
 std::string path_of(const ObjectRef& object) {
   return fmt::format("{} {}", object.kind, k8s::to_string(k8s::ObjectKey{object.ns, object.name}));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "k8sclient/value/overloaded.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/jobs.h"
@@ -17,10 +18,7 @@ namespace gso::test {
 
 namespace {
 
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
+using k8s::Overloaded;
 
 template <class T>
 T must(k8s::Result<T> result) {
