@@ -38,9 +38,6 @@
 
 namespace gso {
 
-// The controller's name in metrics.
-inline const std::string kFleet = "fleet";
-
 struct FleetLoopOptions {
   Duration batch_window{0};
   Duration resync_period{0};        // A pass at least this often; zero: only when something changes or is due.

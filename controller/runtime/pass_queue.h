@@ -12,11 +12,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "controller/runtime/rate_limiter.h"
 #include "k8sclient/clock.h"
 
 namespace gso {
+
+// The queue's name in metrics, and that of its controller.
+inline const std::string kFleet = "fleet";
 
 // Observes the queue; the loop connects it to workqueue_*. All durations are of the Clock.
 struct PassQueueHooks {

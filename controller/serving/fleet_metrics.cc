@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/runtime/fleet_loop.h"
 #include "controller/serving/process_metrics.h"
 #include "controller/serving/store_size.h"
 #include "reconcilers/fleet/fleet_index.h"
