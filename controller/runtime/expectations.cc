@@ -84,10 +84,10 @@ void Expectations::learn(const ObjectRef& object, const std::string& answer) {
   if (now == nullptr) return;
   const k8s::Uid uid = now->uid;
   with_store(*world_, object, [&](auto& store, auto project) {
-    auto written = project(answer);
+    auto whole = project(answer);
     // One of the same name that was created meanwhile is another object: its watch shows that the first one is gone.
-    if (!written || uid.empty() || written->meta.uid != uid || written->meta.key() != key_of(object)) return;
-    store.apply(*std::move(written));
+    if (!whole || uid.empty() || whole->meta.uid != uid || whole->meta.key() != key_of(object)) return;
+    store.apply(*std::move(whole));
   });
   if (met(it->second)) mark_settled(it->second);
 }
