@@ -60,8 +60,9 @@ class Expectations {
   // Why there is such a wait: a plan for any node reads the record (what is loaded, verified, stopped), and the phases
   // of rollouts say which of them are in progress. From an older state a plan could start a rollout again that somebody
   // has stopped (S10), count a canary twice or write the same again (S6). It is short: a status and finalizers are
-  // known from their answer. What waits for a watch is the record, and the creation and deletion of a rollout, a few
-  // times in a rollout, for `patience` and one GET at most; and a write whose answer was lost, for one GET.
+  // known from their answer. What waits for a watch are ConfigMaps (the record, managed keys), a new or deleted
+  // rollout, and a deleted reservation of KAI, which belongs to no node's change: for `patience` and one GET at most.
+  // A write whose answer was lost waits for one GET.
   [[nodiscard]] bool fleet_is_current();
   // The nodes with a write that the stores do not show yet.
   [[nodiscard]] NodesBeingWritten nodes();
