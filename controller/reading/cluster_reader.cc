@@ -18,6 +18,7 @@
 #include "controller/config/logging.h"
 #include "controller/kai/kai_reads.h"
 #include "controller/kai/lookup_queue.h"
+#include "controller/reading/discovery_once.h"
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/list_objects.h"
 #include "controller/runtime/task_group.h"
@@ -46,6 +47,7 @@ namespace {
 struct Look {
   k8s::Reader* client = nullptr;
   std::vector<std::string>* incomplete = nullptr;
+  DiscoveryOnce* discovery = nullptr;
 };
 
 // Lists one scope into a store, and keeps what is there.
@@ -64,7 +66,7 @@ template <class T>
 asio::awaitable<k8s::Result<bool>> list_if_served(Look look, k8s::Gvr gvr, k8s::Result<T> (*project)(std::string_view),
                                                   k8s::Store<T>* store) {
   store->mark_absent();
-  const k8s::Result<bool> served = co_await look.client->served(gvr);
+  const k8s::Result<bool> served = co_await look.discovery->served(gvr);
   if (!served)
     co_return std::unexpected(k8s::Error{served.error().reason, served.error().http_status,
                                          fmt::format("{}: {}", gvr.resource, served.error().message)});
@@ -326,16 +328,14 @@ std::string full_name(const k8s::Gvr& gvr) {
   return gvr.group.empty() ? gvr.resource : gvr.resource + "." + gvr.group;
 }
 
-}  // namespace
-
-asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettings settings, World* world,
-                                              std::vector<std::string>* incomplete, SharingKinds* sharing_kinds) {
+asio::awaitable<k8s::Result<void>> fill_world(Look look, PlannerSettings settings, World* world,
+                                              SharingKinds* sharing_kinds) {
+  std::vector<std::string>* incomplete = look.incomplete;
   world->nodes.mark_absent();
   world->daemonsets.mark_absent();
   world->operand_pods.mark_absent();
   world->configmaps.mark_absent();
   world->revisions.mark_absent();
-  const Look look{client, incomplete};
   OptionalKinds read;
   k8s::Result<void> listed = co_await list_kinds(look, world, &read);
   if (!listed) co_return listed;
@@ -357,9 +357,9 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
   for (std::size_t i = 0; i < scopes.size(); ++i) {
     readings.push_back(keep(list_scope(look, scopes[i], world), &of_scopes[i]));
   }
-  readings.push_back(read_chart_config(client, settings.operator_namespace, world));
+  readings.push_back(read_chart_config(look.client, settings.operator_namespace, world));
   const IsUseless never = [] { return false; };
-  co_await read_side_by_side(client->clock(), std::move(readings), never);
+  co_await read_side_by_side(look.client->clock(), std::move(readings), never);
   for (std::size_t i = 0; i < scopes.size(); ++i) {
     if (of_scopes[i]) continue;
     append_unique(*incomplete, of_scopes[i].error().message);
@@ -368,6 +368,16 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
     if (of_scopes[i].error().reason == k8s::Reason::forbidden) world->refused_namespaces.insert(scopes[i].ns);
   }
   co_return k8s::Result<void>{};
+}
+
+}  // namespace
+
+asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettings settings, World* world,
+                                              std::vector<std::string>* incomplete, SharingKinds* sharing_kinds) {
+  DiscoveryOnce discovery(client);
+  const Look look{client, incomplete, &discovery};
+  const k8s::Result<void> read = co_await fill_world(look, settings, world, sharing_kinds);
+  co_return read;
 }
 
 std::string coverage_gap(const World& world, const PlannerSettings& settings) {
@@ -422,10 +432,11 @@ void note_record_elsewhere(const std::optional<NoOperator>& none, const PlannerS
 
 asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock* clock, PlannerSettings settings,
                                                 ClusterView* view) {
-  k8s::Result<void> read = co_await read_world(client, settings, &view->world, &view->incomplete, &view->sharing_kinds);
+  DiscoveryOnce discovery(client);
+  const Look look{client, &view->incomplete, &discovery};
+  k8s::Result<void> read = co_await fill_world(look, settings, &view->world, &view->sharing_kinds);
   if (!read) co_return read;
   KaiWorld& kai = view->world.kai;
-  const Look look{client, &view->incomplete};
   read = co_await read_kai(look, settings.kai, &kai);
   if (!read) {
     kai.incomplete = read.error().message;

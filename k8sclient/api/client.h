@@ -74,6 +74,7 @@ class ApiClient final : public Reader, public Writer {
                                                      ItemSink* sink) override;
   boost::asio::awaitable<Result<std::unique_ptr<ByteStream>>> open_watch(Gvr gvr, WatchOptions options) override;
   boost::asio::awaitable<Result<bool>> served(Gvr gvr, CallOptions options = {}) override;
+  boost::asio::awaitable<Result<ServedKinds>> discover(CallOptions options = {}) override;
 
   boost::asio::awaitable<Result<std::string>> create(Gvr gvr, std::string ns, std::string json,
                                                      WriteOptions options = {}) override;

@@ -1,4 +1,4 @@
-// ApiClient::served().
+// ApiClient::served() and discover().
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,6 +37,25 @@ asio::awaitable<Result<bool>> ApiClient::served(Gvr gvr, CallOptions options) {
   if (!versions) co_return std::unexpected(named(versions.error(), "discovery of " + name));
   if (std::find(versions->begin(), versions->end(), name) == versions->end()) co_return false;
   co_return fail(Reason::unavailable, fmt::format("{} is named by discovery, but its document answers 404", name));
+}
+
+asio::awaitable<Result<ServedKinds>> ApiClient::discover(CallOptions options) {
+  Call call;
+  call.request.path = "/apis";
+  call.request.accept =
+      "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+      "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+  call.request.channel = options.channel;
+  call.verb = "GET";
+  call.resource = call.request.path;
+  call.what = "get /apis";
+  call.deadline = options.deadline;
+  call.max_retries = options_.max_retries;
+  Result<HttpResponse> answer = co_await execute(std::move(call));
+  if (!answer) co_return std::unexpected(answer.error());
+  Result<ServedKinds> kinds = decode_aggregated_discovery(answer->body);
+  if (!kinds) co_return std::unexpected(named(kinds.error(), "discovery"));
+  co_return std::move(*kinds);
 }
 
 }  // namespace k8s

@@ -57,6 +57,39 @@ Result<bool> lists_resource(std::string_view json, std::string_view resource) {
   return false;
 }
 
+std::optional<bool> ServedKinds::serves(const Gvr& gvr) const {
+  if (kinds.contains(gvr)) return true;
+  // The document of /apis has no core group.
+  if (!aggregated || gvr.group.empty() || stale.contains(group_version(gvr))) return std::nullopt;
+  return false;
+}
+
+Result<ServedKinds> decode_aggregated_discovery(std::string_view json) {
+  dom::parser parser;
+  ServedKinds out;
+  if (parse_kind(parser, json, "APIGroupList")) return out;
+  const Result<dom::element> root = parse_kind(parser, json, "APIGroupDiscoveryList");
+  if (!root) return std::unexpected(root.error());
+  out.aggregated = true;
+  dom::array groups;
+  if ((*root)["items"].get(groups) != simdjson::SUCCESS) return out;
+  for (dom::element group : groups) {
+    dom::element metadata;
+    const bool named = group["metadata"].get(metadata) == simdjson::SUCCESS;
+    const std::string name = named ? text_at(metadata, "name") : std::string();
+    dom::array versions;
+    if (group["versions"].get(versions) != simdjson::SUCCESS) continue;
+    for (dom::element version : versions) {
+      const std::string number = text_at(version, "version");
+      if (text_at(version, "freshness") == "Stale") out.stale.insert(group_version(Gvr(name, number, "")));
+      dom::array resources;
+      if (version["resources"].get(resources) != simdjson::SUCCESS) continue;
+      for (dom::element resource : resources) out.kinds.emplace(name, number, text_at(resource, "resource"));
+    }
+  }
+  return out;
+}
+
 Result<std::vector<std::string>> decode_group_versions(std::string_view json) {
   dom::parser parser;
   std::vector<std::string> out;

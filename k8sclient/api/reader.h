@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "k8sclient/api/discovery.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
 #include "k8sclient/value/error.h"
@@ -94,6 +95,8 @@ class Reader {
   // Whether one resource is served: false only when well-formed discovery documents say so (404 of the group version
   // that the group list does not name either), an error when they could not be read.
   virtual boost::asio::awaitable<Result<bool>> served(Gvr gvr, CallOptions options = {}) = 0;
+  // The same of all kinds, by one request; where that leaves a kind open, served() says it.
+  virtual boost::asio::awaitable<Result<ServedKinds>> discover(CallOptions options = {}) = 0;
 
   // Requests that the server answered with a status below 500, of this reader and of what shares its connection.
   [[nodiscard]] virtual std::uint64_t answers() const = 0;

@@ -366,7 +366,7 @@ TEST_F(StatusTest, WithoutNodesThereIsNothingToShow) {
   EXPECT_EQ(result.error().reason, k8s::Reason::forbidden);
 }
 
-// On a far server every list costs a round trip.
+// On a far server every request costs a round trip.
 TEST_F(StatusTest, ListsThatDoNotDependOnEachOtherAreReadFourAtOnce) {
   sim::FaultRule far;
   far.fault = sim::Fault::latency;
@@ -374,11 +374,13 @@ TEST_F(StatusTest, ListsThatDoNotDependOnEachOtherAreReadFourAtOnce) {
   far.delay = std::chrono::seconds(1);
   transport.faults().add(far);
   const k8s::MonoTime begun = sim.clock.monotonic();
+  const std::uint64_t before = transport.requests();
   ASSERT_TRUE(read().has_value());
   const auto lists = transport.faults().count(sim::Fault::latency);
   EXPECT_GE(lists, 7U);
   // Three round trips, and the milliseconds that the simulated transport adds to each.
   EXPECT_LT(sim.clock.monotonic() - begun, std::chrono::milliseconds(3500)) << lists << " lists";
+  EXPECT_EQ(transport.requests() - before, lists + 1) << "one discovery for all kinds";
 }
 
 }  // namespace

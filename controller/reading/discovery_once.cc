@@ -1,0 +1,23 @@
+#include "controller/reading/discovery_once.h"
+
+#include <utility>
+
+namespace gso {
+
+boost::asio::awaitable<k8s::Result<bool>> DiscoveryOnce::served(k8s::Gvr gvr) {
+  if (!std::exchange(asked_, true)) {
+    const k8s::CallOptions call;
+    k8s::Result<k8s::ServedKinds> answer = co_await client_->discover(call);
+    kinds_.emplace(std::move(answer));
+    answered_->notify();
+  }
+  while (!kinds_) (void)co_await answered_->wait();
+  const k8s::Result<k8s::ServedKinds>& kinds = *kinds_;
+  if (!kinds) co_return std::unexpected(kinds.error());
+  if (const std::optional<bool> known = kinds->serves(gvr)) co_return *known;
+  const k8s::CallOptions call;
+  const k8s::Result<bool> served = co_await client_->served(gvr, call);
+  co_return served;
+}
+
+}  // namespace gso
