@@ -311,6 +311,27 @@ k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, 
   return out;
 }
 
+namespace {
+
+// The pod of the question does not exist: `error`. Its name can be that of a workload whose pods were never created.
+asio::awaitable<int> explain_absent_pod(k8s::Reader* client, k8s::Clock* clock, Question question, k8s::Error error,
+                                        std::string lease_name, std::ostream* out, std::ostream* err) {
+  ClusterView view;
+  const UncreatedPod found = co_await find_uncreated_pod(client, question.target.key, &view.incomplete);
+  if (!found.explanation) {
+    print_line(*err, "{}: {}. {}", kCommand, error.message, found.hint);
+    for (const std::string& missing : view.incomplete) print_line(*err, "incomplete: {}", missing);
+    co_return 2;
+  }
+  const k8s::ObjectKey lease{question.settings.operator_namespace, lease_name};
+  OperatorPresence presence = co_await find_operator(client, clock, lease, &view.incomplete);
+  view.no_operator = std::move(presence.none);
+  print(*found.explanation, view, question.form, *out);
+  co_return 1;
+}
+
+}  // namespace
+
 asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, ExplainTarget target, OutputForm form,
                                         PlannerSettings settings, std::ostream* out, std::ostream* err,
                                         std::string lease_name) {
@@ -322,6 +343,10 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
   if (target.pod) {
     const k8s::CallOptions call;
     k8s::Result<std::string> pod = co_await client->get(resources::pods, target.key, call);
+    if (!pod && pod.error().reason == k8s::Reason::not_found) {
+      const int code = co_await explain_absent_pod(client, clock, question, pod.error(), lease_name, out, err);
+      co_return code;
+    }
     if (!pod) {
       print_line(*err, "{}: {}", kCommand, explain_error(pod.error(), "get", resources::pods, target.key.ns));
       co_return 2;

@@ -3,6 +3,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,16 @@ boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* c
                                                                   PlannerSettings settings,
                                                                   std::vector<std::string>* incomplete);
 
-// The same on a given client. `lease_name`: of the operator.
+// What a workload says that has the name of a pod that does not exist.
+struct UncreatedPod {
+  std::optional<PodExplanation> explanation;  // Its pods could not be created; nullopt: none says so.
+  std::string hint;                           // Without one: where to look.
+};
+// `pod`: it does not exist. What cannot be read is added to `incomplete`. In explain_uncreated_pod.cc.
+boost::asio::awaitable<UncreatedPod> find_uncreated_pod(k8s::Reader* client, k8s::ObjectKey pod,
+                                                        std::vector<std::string>* incomplete);
+
+// run_explain() on a given client. `lease_name`: of the operator.
 boost::asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, ExplainTarget target,
                                                OutputForm form, PlannerSettings settings, std::ostream* out,
                                                std::ostream* err, std::string lease_name = Options().lease_name);

@@ -207,9 +207,7 @@ bool PodExplanation::lacks_nodes() const {
   return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.code == kNoNodesGiven; });
 }
 
-namespace {
-// What the explanation has before any cause is checked.
-PodExplanation about(const AskedPod& asked) {
+PodExplanation about_pod(const AskedPod& asked) {
   PodExplanation out;
   out.pod = k8s::to_string(asked.pod.meta.key());
   out.state = state_of(asked.pod);
@@ -217,6 +215,8 @@ PodExplanation about(const AskedPod& asked) {
   for (const auto& [resource, count] : asked.pod.gpu_requests) out.requests[std::string(resource.view())] = count;
   return out;
 }
+
+namespace {
 
 // It waits for a resource that no node offers, and no node is cut into slices.
 bool waits_in_vain(const World& world, const PodExplanation& out) {
@@ -235,7 +235,7 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
                                         const std::vector<Finding>& findings, std::string_view json) {
   const k8s::Result<AskedPod> asked = read_pod(json);
   if (!asked) return std::unexpected(asked.error());
-  PodExplanation out = about(*asked);
+  PodExplanation out = about_pod(*asked);
   if (out.asks.empty()) return out;
   PodQuestions(snapshot, index, *asked, out).run(findings);
   if (!waits_in_vain(snapshot.world, out)) add_slice_limits(json, out);
@@ -250,7 +250,7 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
                                               std::string_view json) {
   const k8s::Result<AskedPod> asked = read_pod(json);
   if (!asked) return std::unexpected(asked.error());
-  PodExplanation out = about(*asked);
+  PodExplanation out = about_pod(*asked);
   out.events = surroundings.events;
   if (out.asks.empty()) return out;
   const World nothing;

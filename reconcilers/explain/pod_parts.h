@@ -44,6 +44,9 @@ struct AskedPod {
 // The pod as the API server has it. Errors (reason `decode`): the text is not a pod.
 [[nodiscard]] k8s::Result<AskedPod> read_pod(std::string_view json);
 
+// What an explanation of the pod has before any cause is checked.
+[[nodiscard]] PodExplanation about_pod(const AskedPod& asked);
+
 // What a container's `limits` or `requests` have of the resource; nullopt: nothing, or no number.
 [[nodiscard]] std::optional<std::int64_t> amount_at(const nlohmann::json& amounts, const std::string& resource);
 

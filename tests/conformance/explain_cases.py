@@ -60,6 +60,7 @@ CASES = {
     "Memory": Case("NotEnoughMemory", "more memory than nodes have", pod={"memory": "900Ti"}, scheduler="Insufficient memory"),
     "Storage": Case("NotEnoughStorage", "more local storage than nodes have", pod={"ephemeral-storage": "900Ti"},
                     scheduler="Insufficient ephemeral-storage"),
+    "Quota": Case("QuotaRefuses", "a quota of its namespace that allows no GPU", scheduler=None, before="quota"),
     "InChange": Case("NodeInChange", "a node whose profile the operator is changing",
                      pod={"nodeSelector": {"kubernetes.io/hostname": "t4-02"}}, nodes=(["inchange", "t4-02"], ["settled", "t4-02"]),
                      scheduler="unschedulable"),
@@ -217,18 +218,41 @@ def fill(cluster, case):
     wait_for(f"{count} pods on {node}", lambda: sum(1 for p in pods_of(cluster, "others") if p["spec"].get("nodeName")) == count)
 
 
+def allow_no_gpu(cluster):
+    """As soon as the quota has a status, the API server refuses what exceeds it."""
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "explain-gpus"}, "spec": {"hard": {f"requests.{GPU}": "0"}}}
+    cluster.kubectl("create", "--namespace", NAMESPACE, "--filename", "-", text=json.dumps(quota))
+    wait_for("the quota's status", lambda: cluster.get("resourcequota", "explain-gpus", "--namespace", NAMESPACE).get("status", {}).get("hard"))
+
+
+def is_refused(cluster, name):
+    """Its Deployment says that no pod could be created."""
+    conditions = cluster.get("deployment", name, "--namespace", NAMESPACE).get("status", {}).get("conditions", [])
+    return any(c["type"] == "ReplicaFailure" and c["status"] == "True" for c in conditions)
+
+
+def what_to_explain(cluster, name, case):
+    if case.before == "quota":
+        wait_for("the Deployment's condition ReplicaFailure", lambda: is_refused(cluster, name))
+        return name
+    pod = wait_for(f"the scheduler to say: {case.scheduler}", lambda: unscheduled(cluster, name, case.scheduler, case.shows))
+    return pod["metadata"]["name"]
+
+
 def run(name, binary, folder):
     case, cluster = CASES[name], Cluster(folder)
     pod_name = name.lower()
     if case.before == "fill":
         fill(cluster, case)
+    if case.before == "quota":
+        allow_no_gpu(cluster)
     if case.nodes:
         cluster.act_on_nodes(case.nodes[0])
     try:
         cluster.kubectl("create", "--filename", "-", text=json.dumps(deployment(pod_name, case)))
-        pod = wait_for(f"the scheduler to say: {case.scheduler}", lambda: unscheduled(cluster, pod_name, case.scheduler, case.shows))
-        done = subprocess.run([binary, "explain", f"{NAMESPACE}/{pod['metadata']['name']}", "--output", "json", "--kubeconfig",
-                               cluster.kubeconfig], capture_output=True, text=True, timeout=60)
+        explained = what_to_explain(cluster, pod_name, case)
+        done = subprocess.run([binary, "explain", f"{NAMESPACE}/{explained}", "--output", "json", "--kubeconfig", cluster.kubeconfig],
+                              capture_output=True, text=True, timeout=60)
         print(done.stdout, done.stderr)
         document = json.loads(done.stdout)
         causes = document["causes"]
@@ -239,6 +263,8 @@ def run(name, binary, folder):
     finally:
         cluster.kubectl("delete", "deployments", "--all", "--namespace", NAMESPACE)
         cluster.kubectl("delete", "pods", "--all", "--namespace", NAMESPACE, "--force", "--grace-period=0")
+        if case.before == "quota":
+            cluster.kubectl("delete", "resourcequotas", "--all", "--namespace", NAMESPACE)
         if case.nodes and case.nodes[1]:
             cluster.act_on_nodes(case.nodes[1])
 

@@ -204,6 +204,45 @@ TEST_F(LookCommands, APodIsExplainedByWhatTheNodesHaveLeft) {
   EXPECT_EQ(explain({"team/nobody"}), 2);
 }
 
+// A quota refuses the pods of a workload before they exist: nothing of them can be read, and people know its name
+// alone.
+TEST_F(LookCommands, AWorkloadWhosePodsAreRefusedExplainsThem) {
+  const char* resources = R"({"limits":{"nvidia.com/gpu":"2"},"requests":{"nvidia.com/gpu":"2"}})";
+  const Json container{{"name", "c"}, {"image", "i"}, {"resources", Json::parse(resources)}};
+  const Json labels{{"app", "web"}};
+  const Json of_pods{{"metadata", {{"labels", labels}}}, {"spec", {{"containers", Json::array({container})}}}};
+  const Json spec{{"replicas", 2}, {"selector", {{"matchLabels", labels}}}, {"template", of_pods}};
+  post("/apis/apps/v1/namespaces/team/deployments",
+       Json{{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"metadata", {{"name", "web"}}}, {"spec", spec}}.dump());
+  EXPECT_EQ(explain({"team/web"}), 2);
+  EXPECT_THAT(err.str(), HasSubstr("\"web\" not found"));
+  EXPECT_THAT(err.str(), HasSubstr("Deployment web exists and reports no pod that it cannot create: name one of its "
+                                   "pods (`kubectl get pods --namespace team`)\n"));
+  merge("/apis/apps/v1/namespaces/team/deployments/web/status",
+        R"({"status":{"conditions":[{"type":"ReplicaFailure","status":"True","reason":"FailedCreate","message":
+            "pods \"web-1\" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=0, limited: requests.nvidia.com/gpu=1"}]}})");
+  EXPECT_EQ(explain({"team/web"}), 1) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("No operator was ever seen"));
+  EXPECT_THAT(out.str(), HasSubstr("pod team/web: not created by Deployment web, which has 0 of 2 pods\n"
+                                   "  requests nvidia.com/gpu=2\n"
+                                   "error QuotaRefuses: Deployment web cannot create its pods: they would exceed "
+                                   "ResourceQuota gpus of namespace team (requested: requests.nvidia.com/gpu=2, "));
+  EXPECT_THAT(out.str(), HasSubstr("\n  kubectl describe resourcequota gpus --namespace team\n"));
+  EXPECT_EQ(explain({"team/web"}, OutputForm::json), 1);
+  EXPECT_EQ(Json::parse(out.str())["causes"][0]["code"], "QuotaRefuses");
+}
+
+TEST_F(LookCommands, APodThatWasNeverCreatedIsLookedForInWhatCanBeRead) {
+  EXPECT_EQ(explain({"team/web"}), 2);
+  EXPECT_THAT(err.str(), HasSubstr("A pod that was never created (ResourceQuota, admission) is reported in the Events "
+                                   "of its workload: `kubectl get events --namespace team --field-selector "
+                                   "reason=FailedCreate`\n"));
+  EXPECT_THAT(err.str(), Not(HasSubstr("incomplete: ")));
+  forbid("deployments");
+  EXPECT_EQ(explain({"team/web"}), 2);
+  EXPECT_THAT(err.str(), HasSubstr("\nincomplete: deployments of namespace team cannot be "));
+}
+
 TEST_F(LookCommands, WithoutTheRightToListPodsTheRestIsSaid) {
   post_pod("first", R"("nvidia.com/gpu":"4")", "gpu-1");
   post_pod("second", R"("nvidia.com/gpu":"1")", "");
