@@ -1,6 +1,8 @@
 // Why a pod that requests a share of a GPU from KAI waits: see pod_parts.h.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,39 @@
 
 namespace gso {
 namespace {
+
+// The queue that the pod names; empty: none, or the label has no name of an object.
+std::string queue_of(const AskedPod& asked, const KaiView& view) {
+  const std::string_view name = asked.pod.meta.labels.get(view.queue_label).value_or("");
+  const bool fits = std::ranges::all_of(
+      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; });
+  return fits && !name.starts_with('-') ? std::string(name) : std::string();
+}
+
+// What KAI's scheduler says of a pod that it has not chosen a node for. The words change between its releases: only a
+// missing queue and a full one are recognised, and the message is always shown as it is.
+PodCause refused_by_scheduler(const AskedPod& asked, const KaiView& view, const std::string& says) {
+  const std::string queue = queue_of(asked, view);
+  const bool of_queue = says.find("queue") != std::string::npos || says.find("Queue") != std::string::npos;
+  const auto says_one_of = [&](std::initializer_list<std::string_view> words) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return says.find(word) != std::string::npos; });
+  };
+  PodCause out{Severity::error, std::string(kNotChosen), "KAI's scheduler reports: " + says, describe_pod(asked)};
+  if (of_queue && says_one_of({"does not exist", "not found"})) {
+    out.code = "NoQueue";
+    out.command = "kubectl get queues.scheduling.run.ai";
+    out.options = {
+        fmt::format("the pod's owner sets label {} to a queue that exists; whoever runs KAI says which one, "
+                    "or creates the queue",
+                    view.queue_label)};
+  } else if (says_one_of({"quota", "allowable limit"})) {
+    out.code = "QueueFull";
+    out.command = "kubectl get queues.scheduling.run.ai" + (queue.empty() ? "" : " " + queue + " --output yaml");
+    out.options = {"whoever runs KAI decides how much each queue gets",
+                   "the owners of the queue's pods decide which of them end or request less"};
+  }
+  return out;
+}
 
 Cure kai_cure(const AskedPod& asked, std::string_view code, const KaiView& view) {
   if (code == kSharingOff) {
@@ -32,6 +67,9 @@ Cure kai_cure(const AskedPod& asked, std::string_view code, const KaiView& view)
   if (code == "NoRuntimeClass") return {"kubectl get runtimeclasses", {}};
   if (code == "ScalingPod") return {fmt::format("kubectl describe pods --namespace {}", view.scaling), {}};
   if (code == "BindFails") return {fmt::format("kubectl logs deployment/{} --namespace {}", kai::kBinder, view.ns), {}};
+  // NotChosen.
+  const std::string queue = queue_of(asked, view);
+  if (!queue.empty()) return {fmt::format("kubectl get queues.scheduling.run.ai {} --output yaml", queue), {}};
   return {describe_pod(asked), {}};
 }
 
@@ -61,7 +99,12 @@ void explain_kai_wait(const Snapshot& snapshot, const AskedPod& asked, PodExplan
     return;
   }
   const WaitingCause cause = causes.cause(waiting);
-  const bool elsewhere = cause.code == "NotChosen";
+  const bool elsewhere = cause.code == kNotChosen;
+  const std::string says = elsewhere ? scheduler_says(asked) : std::string();
+  if (!says.empty()) {
+    out.causes.push_back(refused_by_scheduler(asked, view, says));
+    return;
+  }
   add(elsewhere ? Severity::warning : Severity::error, cause.code, cause.text, kai_cure(asked, cause.code, view));
 }
 

@@ -153,7 +153,7 @@ WaitingCause WaitingCauses::cause(const WaitingPod& waiting) const {
                                         "default-queue; if that queue does not exist, the pod waits without an Event",
                                         view_.queue_label)};
   }
-  return {"NotChosen",
+  return {kNotChosen,
           "KAI has not created a BindRequest for the pod: check the queue's quota, the pod's node selector, and the "
           "scheduler's log"};
 }

@@ -14,6 +14,7 @@
 namespace gso {
 
 inline constexpr std::string_view kSharingOff = "SharingOff";
+inline constexpr std::string_view kNotChosen = "NotChosen";  // Nothing is wrong with the pod's own fields.
 
 struct WaitingCause {
   std::string_view code;  // CamelCase, stable: "NoMemoryLabel".
