@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/gitops_owner.h"
 #include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/model/hami_names.h"
@@ -79,22 +80,17 @@ class Neighbours {
     }
   }
 
-  // Argo CD writes its own version of the ConfigMap back, a profile that was corrected by hand included.
+  // Argo CD or Flux writes its own version of the ConfigMap back, a profile that was corrected by hand included.
   void owned_by_gitops(const PluginInstallation& installation) {
     const ConfigMap* config_map = world_.configmaps.find(installation.config_map_key());
     if (config_map == nullptr) return;
-    const bool argo = std::ranges::any_of(config_map->meta.annotations, [](const auto& entry) {
-      return entry.key.view().starts_with("argocd.argoproj.io/");
-    });
-    const bool flux = std::ranges::any_of(config_map->meta.annotations, [](const auto& entry) {
-      return entry.key.view().starts_with("kustomize.toolkit.fluxcd.io/");
-    });
-    if (!argo && !flux) return;
+    const GitOpsOwner owner = gitops_owner(*config_map);
+    if (!owner.syncs) return;
     add(Severity::info, config_map_ref(config_map->meta.key()), "OwnedByGitOps",
         fmt::format("{} owns the ConfigMap: an edit by hand is undone at the next sync (within minutes where it syncs "
                     "by itself), and "
                     "each of the two changes restarts nodes. Change the profile in Git",
-                    argo ? "Argo CD" : "Flux"));
+                    owner.tool));
   }
 
   [[nodiscard]] bool runs_mps_on_nodes_of(const DaemonSet& daemonset) const {

@@ -242,7 +242,7 @@ k8s::Result<Node> project(std::string_view text) {
 // Annotations of a ConfigMap that planners read: the operator's stops, and the marks of GitOps tools and Helm.
 bool keeps_configmap_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/") || key.starts_with("meta.helm.sh/") ||
-         key.starts_with("argocd.argoproj.io/") || key.starts_with("kustomize.toolkit.fluxcd.io/");
+         key.starts_with("argocd.argoproj.io/") || key.find(".toolkit.fluxcd.io/") != std::string_view::npos;
 }
 
 // One entry of managedFields that owns something below f:data.

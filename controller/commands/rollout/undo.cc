@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
-#include <span>
 #include <utility>
 
 #include "controller/commands/rollout/about_to_start.h"
@@ -15,11 +14,13 @@
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/output_form.h"
+#include "reconcilers/cluster/gitops_owner.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 
 namespace gso {
@@ -30,30 +31,6 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr int kForbiddenByOwner = 1;
-
-// Managers of fields and marks of objects, by who they belong to.
-struct Mark {
-  std::string_view text;
-  std::string_view owner;
-};
-constexpr Mark kManagers[] = {
-    {"argocd", "Argo CD"}, {"kustomize-controller", "Flux"}, {"helm-controller", "Flux"}, {"flux", "Flux"},
-    {"helm", "Helm"},      {"source-controller", "Flux"}};
-constexpr Mark kAnnotations[] = {{"argocd.argoproj.io/tracking-id", "Argo CD"}, {"meta.helm.sh/release-name", "Helm"}};
-constexpr Mark kLabels[] = {{"argocd.argoproj.io/instance", "Argo CD"},
-                            {"kustomize.toolkit.fluxcd.io/name", "Flux"},
-                            {"helm.toolkit.fluxcd.io/name", "Flux"}};
-
-std::string owner_by_keys(const Json& metadata, const char* field, std::span<const Mark> marks) {
-  const auto map = metadata.find(field);
-  if (map == metadata.end() || !map->is_object()) return {};
-  for (const Mark& mark : marks) {
-    const auto at = map->find(std::string(mark.text));
-    if (at != map->end() && at->is_string())
-      return fmt::format("{} ({} {}={})", mark.owner, field, mark.text, at->get<std::string>());
-  }
-  return {};
-}
 
 bool has_inline_profile(const World& world, const SharingRollout& rollout) {
   const SharingPolicy* policy = world.policies.find(rollout.policy);
@@ -66,7 +43,7 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   const k8s::CallOptions reading;
   const k8s::Result<std::string> found = co_await call->client->get(resources::config_maps, key, reading);
   if (!found) co_return call->refuse(found.error().message);
-  const std::string owner = gitops_owner(*found);
+  const std::string owner = gitops_owner_of(*found);
   if (!owner.empty()) {
     *call->err << fmt::format(
         "gpu-sharing-operator rollout: ConfigMap {} was not written: {} manages it and would overwrite the change. Put "
@@ -245,24 +222,11 @@ asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text
 
 }  // namespace
 
-std::string gitops_owner(const std::string& config_map_json) {
-  const Json object = Json::parse(config_map_json, nullptr, false);
-  const auto metadata = object.is_object() ? object.find("metadata") : object.end();
-  if (!object.is_object() || metadata == object.end() || !metadata->is_object()) return {};
-  std::string owner = owner_by_keys(*metadata, "annotations", kAnnotations);
-  if (owner.empty()) owner = owner_by_keys(*metadata, "labels", kLabels);
-  if (!owner.empty()) return owner;
-  const auto entries = metadata->find("managedFields");
-  if (entries == metadata->end() || !entries->is_array()) return {};
-  for (const Json& entry : *entries) {
-    const std::string manager = text_at(entry, "manager");
-    const auto fields = entry.is_object() ? entry.find("fieldsV1") : entry.end();
-    if (!entry.is_object() || fields == entry.end() || !fields->is_object() || !fields->contains("f:data")) continue;
-    for (const Mark& mark : kManagers) {
-      if (manager.starts_with(mark.text)) return fmt::format("{} (field manager {})", mark.owner, manager);
-    }
-  }
-  return {};
+std::string gitops_owner_of(const std::string& config_map_json) {
+  const k8s::Result<ConfigMap> config_map = project_configmap(config_map_json);
+  if (!config_map) return {};
+  const GitOpsOwner owner = gitops_owner(*config_map);
+  return owner.tool.empty() ? std::string() : fmt::format("{} ({})", owner.tool, owner.mark);
 }
 
 asio::awaitable<int> rollout_undo(RolloutCall* call) {

@@ -68,6 +68,6 @@ boost::asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> 
 
 // The program that syncs a ConfigMap (its JSON) from another source, for people: "Argo CD (field manager
 // argocd-controller)"; empty: nobody known.
-[[nodiscard]] std::string gitops_owner(const std::string& config_map_json);
+[[nodiscard]] std::string gitops_owner_of(const std::string& config_map_json);
 
 }  // namespace gso

@@ -302,6 +302,25 @@ TEST(Audit, WhatElseRestartsSharesOrMeasuresTheGpusIsReported) {
   EXPECT_THAT(quiet, Contains("OwnedByGitOps"));
   EXPECT_THAT(quiet, testing::Not(Contains("SecondDevicePlugin")));
   EXPECT_THAT(quiet, testing::Not(Contains("OtherRestarter")));
+  const std::string healthy = node("n1", 2, 8) + pod("plugin", "n1", true) + kPlugin;
+  for (const char* mark :
+       {", labels: {argocd.argoproj.io/instance: x}", ", labels: {kustomize.toolkit.fluxcd.io/name: x}",
+        ", labels: {helm.toolkit.fluxcd.io/name: x}", ", annotations: {kustomize.toolkit.fluxcd.io/prune: x}",
+        ", managedFields: [{manager: kustomize-controller, fieldsV1: {'f:data': {}}}]"}) {
+    EXPECT_THAT(said(config_map("timeSlicing", mark) + healthy), Contains("OwnedByGitOps")) << mark;
+  }
+  // Helm writes its own version back only when somebody upgrades the release.
+  for (const char* mark : {"", ", annotations: {meta.helm.sh/release-name: x}", ", labels: {app: x}"})
+    EXPECT_THAT(said(config_map("timeSlicing", mark) + healthy), testing::Not(Contains("OwnedByGitOps"))) << mark;
+  const auto slices = [](const std::string& driver) {
+    return "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: s}, spec: {driver: " + driver +
+           ", nodeName: n1, pool: {name: n1}, devices: [{name: gpu-0}]}}\n";
+  };
+  EXPECT_THAT(said(fleet + kPlugin + slices("gpu.nvidia.com")), Contains("DRABesidePlugin"));
+  EXPECT_THAT(said(fleet + kPlugin + slices("nic.example.com")), testing::Not(Contains("DRABesidePlugin")));
+  EXPECT_THAT(said(config_map("timeSlicing") + kPlugin + node("n1", 2, 0) + slices("gpu.nvidia.com")),
+              testing::Not(Contains("DRABesidePlugin")))
+      << "the plugin serves no GPU there";
   for (const char* on_object : {"reloader.stakater.com/auto: 'true'", "configmap.reloader.stakater.com/reload: c"}) {
     EXPECT_THAT(said(fleet + daemonset("plugin", name, "", fmt::format(", annotations: {{{}}}", on_object))),
                 Contains("OtherRestarter"))

@@ -362,25 +362,35 @@ struct OwnerCase {
 };
 class Owners : public testing::TestWithParam<OwnerCase> {};
 TEST_P(Owners, AreNamed) {
-  EXPECT_EQ(gitops_owner(GetParam().object), GetParam().owner);
+  EXPECT_EQ(gitops_owner_of(GetParam().object), GetParam().owner);
 }
 INSTANTIATE_TEST_SUITE_P(
     GitOps, Owners,
     testing::Values(
-        OwnerCase{"ArgoManager",
-                  R"({"metadata":{"managedFields":[{"manager":"argocd-controller","fieldsV1":{"f:data":{}}}]}})",
-                  "Argo CD (field manager argocd-controller)"},
-        OwnerCase{"FluxManager",
-                  R"({"metadata":{"managedFields":[{"manager":"kustomize-controller","fieldsV1":{"f:data":{}}}]}})",
-                  "Flux (field manager kustomize-controller)"},
-        OwnerCase{"FluxLabel", R"({"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"gpu"}}})",
+        OwnerCase{
+            "ArgoManager",
+            R"({"metadata":{"name":"m","managedFields":[{"manager":"argocd-controller","fieldsV1":{"f:data":{}}}]}})",
+            "Argo CD (field manager argocd-controller)"},
+        OwnerCase{
+            "FluxManager",
+            R"({"metadata":{"name":"m","managedFields":[{"manager":"kustomize-controller","fieldsV1":{"f:data":{}}}]}})",
+            "Flux (field manager kustomize-controller)"},
+        OwnerCase{"FluxLabel", R"({"metadata":{"name":"m","labels":{"kustomize.toolkit.fluxcd.io/name":"gpu"}}})",
                   "Flux (labels kustomize.toolkit.fluxcd.io/name=gpu)"},
-        OwnerCase{"HelmAnnotation", R"({"metadata":{"annotations":{"meta.helm.sh/release-name":"gpu"}}})",
+        OwnerCase{"ArgoLabel", R"({"metadata":{"name":"m","labels":{"argocd.argoproj.io/instance":"gpu"}}})",
+                  "Argo CD (labels argocd.argoproj.io/instance=gpu)"},
+        OwnerCase{"FluxOfAHelmRelease",
+                  R"({"metadata":{"name":"m","labels":{"helm.toolkit.fluxcd.io/name":"gpu"},
+                  "annotations":{"meta.helm.sh/release-name":"gpu"}}})",
+                  "Flux (labels helm.toolkit.fluxcd.io/name=gpu)"},
+        OwnerCase{"HelmAnnotation", R"({"metadata":{"name":"m","annotations":{"meta.helm.sh/release-name":"gpu"}}})",
                   "Helm (annotations meta.helm.sh/release-name=gpu)"},
-        OwnerCase{"ManagerOfOtherFields",
-                  R"({"metadata":{"managedFields":[{"manager":"argocd-controller","fieldsV1":{"f:metadata":{}}}]}})",
-                  ""},
-        OwnerCase{"Kubectl", R"({"metadata":{"managedFields":[{"manager":"kubectl-edit","fieldsV1":{"f:data":{}}}]}})",
+        OwnerCase{
+            "ManagerOfOtherFields",
+            R"({"metadata":{"name":"m","managedFields":[{"manager":"argocd-controller","fieldsV1":{"f:metadata":{}}}]}})",
+            ""},
+        OwnerCase{"Kubectl",
+                  R"({"metadata":{"name":"m","managedFields":[{"manager":"kubectl-edit","fieldsV1":{"f:data":{}}}]}})",
                   ""},
         OwnerCase{"NoObject", "[]", ""}, OwnerCase{"NoJson", "<html>", ""}),
     [](const auto& param) { return param.param.name; });
