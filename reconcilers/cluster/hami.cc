@@ -26,12 +26,7 @@ bool is_hami_plugin(const DaemonSet& daemonset) {
 std::vector<Operand> hami_plugins(const World& world) {
   std::vector<Operand> out;
   for (const DaemonSet* daemonset : in_order(world.daemonsets)) {
-    if (!is_hami_plugin(*daemonset)) continue;
-    Operand& plugin = out.emplace_back();
-    plugin.key = daemonset->meta.key();
-    plugin.node_selector = daemonset->node_selector;
-    plugin.affinity_terms = daemonset->affinity_terms;
-    plugin.tolerations = daemonset->tolerations;
+    if (is_hami_plugin(*daemonset)) out.push_back(placement_of(*daemonset));
   }
   return out;
 }

@@ -147,15 +147,10 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
     return;
   }
   if (a == nullptr) {
-    // A plugin that no DaemonSet shows serves the GPUs: of a cloud, for example.
     const bool served = serves_gpus(node);
     ++out.plugins[served ? "unknown" : "none"];
-    out.findings.push_back(
-        {served ? Severity::warning : Severity::error, ref, shown.state,
-         served ? "GPUs are allocatable, and no device plugin DaemonSet selects the node: a plugin that "
-                  "the cloud provider manages, or a static pod, serves them, and its profile cannot be "
-                  "changed by the operator"
-                : shown.message + ": no pod can get its GPUs"});
+    out.findings.push_back({served ? Severity::warning : Severity::error, ref, shown.state,
+                            shown.message + (served ? "" : ": no pod can get its GPUs")});
     return;
   }
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);

@@ -94,10 +94,7 @@ class Neighbours {
   }
 
   [[nodiscard]] bool runs_mps_on_nodes_of(const DaemonSet& daemonset) const {
-    Operand placement;
-    placement.node_selector = daemonset.node_selector;
-    placement.affinity_terms = daemonset.affinity_terms;
-    placement.tolerations = daemonset.tolerations;
+    const Operand placement = placement_of(daemonset);
     return std::ranges::any_of(index_.node_names(), [&](const std::string& name) {
       const NodeAssessment* a = index_.assessment(name);
       const Node* node = world_.nodes.find(name);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -15,6 +16,8 @@
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/checks/check.h"
+#include "reconcilers/cluster/cloud_plugin.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/plugin_settings.h"
@@ -404,6 +407,10 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
                       const Node& node, const NodeAssessment* a, std::string_view state) {
   if (a == nullptr && is_partitioned_by_nos(node)) return {};
   if (a == nullptr && hami_plugin_on(hami_plugins(world), node) != nullptr) return {};
+  if (const std::optional<ObjectKey> cloud = a == nullptr ? cloud_plugin_on(world, node) : std::nullopt) {
+    if (serves_gpus(node)) return {};
+    return fmt::format("kubectl get pods --namespace {} --field-selector spec.nodeName={}", cloud->ns, node.meta.name);
+  }
   if (a == nullptr) return "kubectl get daemonsets --all-namespaces -o wide";
   if (state == kUnknown && record_unread(world, settings))
     return fmt::format("kubectl auth can-i list configmaps --namespace {}  # of the operator's record",

@@ -7,6 +7,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/cluster/cloud_plugin.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/protected_namespaces.h"
@@ -153,9 +155,19 @@ std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment&
 std::string no_plugin_text(const World& world, const Node& node) {
   const std::vector<Operand> hami = hami_plugins(world);
   const Operand* plugin = hami_plugin_on(hami, node);
-  if (plugin == nullptr) return "no device plugin DaemonSet selects the node";
-  return fmt::format("HAMi's device plugin (DaemonSet {}) serves the GPUs of this node, and no SharingPolicy applies",
-                     k8s::to_string(plugin->key));
+  if (plugin != nullptr)
+    return fmt::format("HAMi's device plugin (DaemonSet {}) serves the GPUs of this node, and no SharingPolicy applies",
+                       k8s::to_string(plugin->key));
+  const bool served = serves_gpus(node);
+  if (const std::optional<ObjectKey> cloud = cloud_plugin_on(world, node)) {
+    return fmt::format("the cloud provider's device plugin (DaemonSet {}) {}", k8s::to_string(*cloud),
+                       served ? "serves the GPUs of this node: its profile cannot be changed by the operator"
+                              : "selects the node, but no GPU is allocatable");
+  }
+  if (served)
+    return "GPUs are allocatable, and no device plugin DaemonSet selects the node: a plugin that the cloud provider "
+           "manages, or a static pod, serves them, and its profile cannot be changed by the operator";
+  return "no device plugin DaemonSet selects the node";
 }
 
 // Why a node has no record; empty: its own message says it, or nothing is wrong.
