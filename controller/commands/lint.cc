@@ -119,7 +119,7 @@ class NodeReports {
     LintedDocument out = document;
     std::erase_if(out.diagnostics, [&](const Diagnostic& d) {
       auto& nodes = nodes_[{d.code, d.path + d.message}];
-      nodes.push_back(document.name);
+      nodes.push_back(document.name.empty() ? document.source : document.name);  // A name can be no string.
       return nodes.size() > 1;
     });
     return out;

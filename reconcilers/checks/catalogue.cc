@@ -51,7 +51,7 @@ CodeSection yaml_section() {
           {{"TooDeep"}, error, "more than 500 levels", "flatten the document"},
           {{"TooLarge"},
            error,
-           "more than 1 MiB under one key, or all keys, of a ConfigMap",
+           "more than 1 MiB under one key, or all keys, of a ConfigMap, or in a profile's file",
            "shorten it; a ConfigMap holds at most 1 MiB"},
           {{"DuplicateKey"}, warning, "a key appears twice; the last one is used", "remove one"},
           {{"MergeOverridesKey"}, warning, "a `<<` after a key overwrites it", "put `<<` first"},
@@ -269,7 +269,8 @@ std::vector<CodeEntry> kai_pod_entries() {
        "write the name that the message has"},
       {{"NvFractionInvalid"},
        warning,
-       "a value of KAI's mode NvFractions that it does not accept, or an annotation that its binder writes",
+       "a value of KAI's mode NvFractions that it does not accept, a container that the pod does not have, or an "
+       "annotation that its binder writes",
        "see the message"},
       {{"AnnotationIgnored"}, warning, "the annotation has no effect there", "remove it"},
       {{"FractionWithOtherGPUResource"},

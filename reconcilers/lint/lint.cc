@@ -32,6 +32,7 @@ class Linter {
       : source_(source), rules_(rules), objects_(objects) {}
 
   std::vector<LintedDocument> run(std::string_view text) {
+    const std::size_t bytes = text.size();
     // A manifest in JSON is read as JSON; a profile in JSON as the plugin reads it, which is as YAML.
     const auto respelt = json_for_yaml(text);
     const auto list_kind = list_kind_of(text);
@@ -61,11 +62,23 @@ class Linter {
       nothing.diagnostics.push_back({Diagnostic::Severity::info, "NothingWritten", "", 0, 0,
                                      "the file has no content; the plugin treats that as a profile without sharing"});
     }
+    refuse_too_large(bytes);
     return std::move(documents_);
   }
 
  private:
   [[nodiscard]] std::string next_source() const { return fmt::format("{}#{}", source_, index_); }
+
+  // A file that holds a profile becomes the value of a key; one of manifests can have any size.
+  void refuse_too_large(std::size_t bytes) {
+    const std::size_t most = YamlLimits().bytes;
+    LintedDocument& first = documents_.front();
+    const bool is_profile = std::ranges::all_of(documents_, [](const auto& each) { return each.kind == "Profile"; });
+    if (bytes <= most || !is_profile || !first.valid()) return;
+    first.profile.reset();
+    first.diagnostics.push_back({Diagnostic::Severity::error, "TooLarge", "", 1, 1,
+                                 fmt::format("the text has {} bytes; at most {} are allowed", bytes, most)});
+  }
 
   LintedDocument& add(std::string kind) {
     LintedDocument& document = documents_.emplace_back();

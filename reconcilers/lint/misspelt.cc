@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +13,7 @@
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/field_names.h"
 
 namespace gso {
@@ -48,9 +50,23 @@ std::string_view meant_fraction(std::string_view name) {
   return {};
 }
 
+// Of containers and init containers; one without a name is left out.
+std::vector<std::string> names_of_containers(const DocumentValue& spec) {
+  std::vector<std::string> out;
+  for (const std::string_view field : {"containers", "initContainers"}) {
+    const DocumentValue* containers = spec.find(field);
+    for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i) {
+      const std::string_view name = containers->items[i].string_at("name");
+      if (!name.empty()) out.emplace_back(name);
+    }
+  }
+  return out;
+}
+
 class PodMetadata {
  public:
-  explicit PodMetadata(std::vector<Diagnostic>& found) : found_(found) {}
+  PodMetadata(std::vector<std::string> containers, std::vector<Diagnostic>& found)
+      : containers_(std::move(containers)), found_(found) {}
 
   void annotation(const DocumentMember& member) {
     const std::string path = fmt::format("metadata.annotations[{}]", member.key);
@@ -84,6 +100,7 @@ class PodMetadata {
     const std::string_view rest = std::string_view(member.key).substr(kai::kNvFractionPrefix.size());
     const std::size_t dot = rest.find('.');  // Names of containers have none.
     const std::string_view setting = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
+    of_container(rest.substr(0, dot), member, path);
     if (setting == "gpus.devices") {
       warn(found_, "NvFractionInvalid", path, member.key_at,
            "KAI's binder writes this annotation itself; leave it out");
@@ -105,6 +122,13 @@ class PodMetadata {
     }
   }
 
+  void of_container(std::string_view name, const DocumentMember& member, const std::string& path) {
+    if (containers_.empty() || std::ranges::find(containers_, name) != containers_.end()) return;
+    warn(found_, "NvFractionInvalid", path, member.key_at,
+         fmt::format("the pod has no container \"{}\", so that no container gets this setting; its containers: {}",
+                     shown_value(name), shown_value(first_names(containers_))));
+  }
+
   // A Kubernetes quantity above 0: "4Gi", "4096Mi", "1.5G".
   static bool is_memory(std::string_view text) {
     const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -115,6 +139,7 @@ class PodMetadata {
            std::ranges::find(kSuffixes, text.substr(digits)) != kSuffixes.end();
   }
 
+  std::vector<std::string> containers_;
   std::vector<Diagnostic>& found_;
 };
 
@@ -129,8 +154,8 @@ bool is_kai_annotation(std::string_view name) {
   return name == "mps" || std::ranges::find(kFractions, name) != kFractions.end() || kai::names_nv_fraction(name);
 }
 
-void check_misspelt_metadata(const DocumentValue& metadata, std::vector<Diagnostic>& found) {
-  PodMetadata check(found);
+void check_misspelt_metadata(const DocumentValue& metadata, const DocumentValue& spec, std::vector<Diagnostic>& found) {
+  PodMetadata check(names_of_containers(spec), found);
   const DocumentValue* annotations = metadata.find("annotations");
   for (std::size_t i = 0; annotations != nullptr && i < annotations->members.size(); ++i) {
     check.annotation(annotations->members[i]);

@@ -9,8 +9,8 @@
 namespace gso {
 
 // Of a Pod's metadata: KAI's annotations misspelt or written as labels, and the values of those of the mode
-// NvFractions.
-void check_misspelt_metadata(const DocumentValue& metadata, std::vector<Diagnostic>& found);
+// NvFractions, with the containers of `spec` that they name.
+void check_misspelt_metadata(const DocumentValue& metadata, const DocumentValue& spec, std::vector<Diagnostic>& found);
 
 // Of a Node's metadata: the label that chooses its profile, nos' label, the operator's switches.
 void check_misspelt_labels_of_node(const DocumentValue& metadata, std::vector<Diagnostic>& found);

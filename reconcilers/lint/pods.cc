@@ -48,7 +48,7 @@ class GpuPodCheck {
     const DocumentValue* spec = pod_.find("spec");
     if (spec == nullptr || !spec->is_object()) return;
     strings(spec, "nodeSelector", "spec.nodeSelector", "SelectorNoString", "a label's value");
-    if (metadata != nullptr) check_misspelt_metadata(*metadata, found_);
+    if (metadata != nullptr) check_misspelt_metadata(*metadata, *spec, found_);
     host_paths(*spec);
     for (const std::string_view field : {"containers", "initContainers"}) {
       const DocumentValue* containers = spec->find(field);

@@ -393,6 +393,13 @@ TEST_F(Files, TheSameOfManyNodesIsSaidOnce) {
   const Outcome found = call({"lint", "-"}, text);
   EXPECT_EQ(found.out.find("did you mean"), found.out.rfind("did you mean")) << found.out;
   EXPECT_THAT(found.out, HasSubstr("LabelMisspelt also holds for 8 more nodes: n1, n2, n3, n4, n5 and 3 more"));
+  text.clear();
+  for (const char* name : {"a", "[b]"})
+    text += fmt::format(
+        "kind: Node\napiVersion: v1\nmetadata: {{name: {}, labels: {{nvidia.com/device-plugin-config: a}}}}\n---\n",
+        name);
+  EXPECT_THAT(call({"lint", "-"}, text).out, HasSubstr("LabelMisspelt also holds for 1 more node: -#1\n"))
+      << "whose name is no string";
 }
 
 TEST_F(Files, ExpectChoosesAKeyAndNamesWhatItIgnores) {

@@ -441,5 +441,24 @@ TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {
       "      |          ^\n");
 }
 
+// A ConfigMap is its only way to the plugin, and holds 1 MiB at most.
+TEST(LintDocuments, AFileWithAProfileThatNoConfigMapHoldsIsAnError) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  const auto filled = [](const std::string& text, std::size_t bytes) {
+    return text + "#" + std::string(bytes - text.size() - 2, 'x') + "\n";
+  };
+  const auto fits = lint(filled(kGood, kMost));
+  ASSERT_EQ(fits.size(), 1u);
+  EXPECT_TRUE(fits[0].valid());
+  EXPECT_TRUE(fits[0].profile.has_value());
+  const auto exceeds = lint(filled(kGood, kMost + 1));
+  ASSERT_EQ(exceeds.size(), 1u);
+  EXPECT_EQ(codes(exceeds[0]), Codes{"TooLarge"});
+  EXPECT_EQ(exceeds[0].diagnostics.back().message, "the text has 1048577 bytes; at most 1048576 are allowed");
+  EXPECT_FALSE(exceeds[0].profile.has_value());
+  const std::string pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n";
+  for (const LintedDocument& document : lint(filled(pod, 2 * kMost))) EXPECT_TRUE(document.valid()) << document.kind;
+}
+
 }  // namespace
 }  // namespace gso

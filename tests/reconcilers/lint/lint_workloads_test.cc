@@ -134,6 +134,8 @@ TEST(LintWorkloads, MisspeltNamesAreReportedWithTheRightOnes) {
       {", annotations: {nvidia.com/container.c.gpu-compute.mode: mps}", "sm-sharing (MPS)"},
       {", annotations: {nvidia.com/container.c.gpu-memory.limit: lots}", "no amount of memory"},
       {", annotations: {nvidia.com/container.c.gpus.devices: GPU-1}", "binder writes this annotation"},
+      {", annotations: {nvidia.com/container.nope.gpu-memory.limit: 4Gi}",
+       "the pod has no container \"nope\", so that no container gets this setting; its containers: c"},
       {", annotations: {nvidia.com/container.c.gpu-memory.limit: 4Gi, nvidia.com/container.c.gpu-compute.mode: "
        "sm-sharing}",
        ""},
