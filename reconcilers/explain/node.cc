@@ -228,6 +228,14 @@ void add_notes(ReadingPass& pass, const FleetIndex::Impl& index, const Node& nod
         a->change->failed ? "has failed" : "is in progress",
         left.empty() ? "all its old pods are gone" : fmt::format("not replaced yet: {}", fmt::join(left, ", "))));
   }
+  // A node that waits for the end of this stop says so in its state.
+  if (a->phase != Phase::pending && policy_is_gone(pass.world(), index, a->policy.view())) {
+    if (const std::string gone = gone_policy_text(pass, a->policy.view()); !gone.empty())
+      out.notes.push_back(
+          fmt::format("{}: edits are not rolled out to the node; gpu-sharing-operator rollout status policy/{} names "
+                      "what ends that",
+                      gone, a->policy.view()));
+  }
   if (!a->losers.empty()) {
     std::vector<std::string_view> names;
     for (const Interned& loser : a->losers) names.push_back(loser.view());
@@ -286,12 +294,17 @@ std::string decision_about(ReadingPass& pass, const NodeAssessment& a) {
 std::string after_the_cause(const World& world, const FleetIndex::Impl& index, const Node& node,
                             const NodeAssessment& a, std::string retry) {
   if (a.phase != Phase::failed || !retry.starts_with("gpu-sharing-operator rollout start ")) return retry;
-  const std::string cause = writer_log_command(index, node, a);
-  if (cause.empty()) return retry;
   const std::string config_map = k8s::to_string(index.installation_of(a).config_map_key());
   const bool returns = world.policies_served && has_earlier_text(world, index, config_map, std::string(a.key.view()));
-  return fmt::format("{}  # why the node does not show its profile; once the cause is fixed: {}{}", cause, retry,
-                     returns ? "; or to go back: gpu-sharing-operator rollout undo --dry-run" : "");
+  const std::string_view back = returns ? "; or to go back: gpu-sharing-operator rollout undo --dry-run" : "";
+  if (const std::string cause = writer_log_command(index, node, a); !cause.empty())
+    return fmt::format("{}  # why the node does not show its profile; once the cause is fixed: {}{}", cause, retry,
+                       back);
+  // The pod that the change waited for has become Ready too late.
+  const bool goes_on = a.pods_ready && a.change && !pods_to_go(index, node, a).empty();
+  return !goes_on ? retry
+                  : fmt::format("{}  # the pods of the node are Ready by now: goes on to replace {}{}", retry,
+                                fmt::join(pods_to_go(index, node, a), ", "), back);
 }
 
 // What can be decided about a node in a rollout, and the command to begin with. The retry of a deferred node would only

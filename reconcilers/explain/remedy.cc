@@ -254,10 +254,15 @@ std::string writer_log_command(const FleetIndex::Impl& index, const Node& node, 
   const bool label = std::ranges::any_of(a.expectation->labels, [&](const auto& expected) {
     return node.meta.labels.get(expected.first).value_or("") != expected.second;
   });
+  const Component component = label ? Component::gfd : Component::plugin;
   const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
-  const std::vector<const Pod*>& writers = pods.of(label ? Component::gfd : Component::plugin);
+  const std::vector<const Pod*>& writers = pods.of(component);
   if (writers.empty()) return {};
   const Pod& pod = *writers.front();
+  // A pod that the change has yet to replace shows the former profile, as it should.
+  const bool is_replaced =
+      !a.change || !a.change->pods.contains(component) || !a.change->pods.at(component).contains(pod.meta.uid);
+  if (!is_replaced) return {};
   return fmt::format("kubectl logs {} --namespace {} --all-containers", pod.meta.name, pod.meta.ns.view());
 }
 

@@ -2,8 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/explain/chart_command.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy_words.h"
+#include "reconcilers/node/assess.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -24,23 +33,62 @@ std::string spec_command(const World& world, std::string_view reason, const Shar
         policy.meta.name);
   }
   if (reason != reason_of(Gate::observe)) return {};
+  // Approve comes first: Enforce is a decision about every later edit as well.
+  const std::string approve = fmt::format("gpu-sharing-operator rollout approve policy/{}", policy.meta.name);
   // The operator's own mode is the stricter one. These settings need not have it: it records nothing then.
   if (policy.mode != PolicyMode::observe) {
-    return upgrade_chart_command(world, settings,
-                                 "--set modes.rollouts=Enforce (without the chart: start the operator with --max-mode "
-                                 "Enforce; starts the change: look at `gpu-sharing-operator diff` first)");
+    return upgrade_chart_command(
+        world, settings,
+        fmt::format(
+            "--set modes.rollouts=Approve (without the chart: start the operator with --max-mode Approve); each "
+            "change then waits for `{}`; Enforce starts the present change, and later edits under policies in "
+            "mode Enforce, without asking: look at `gpu-sharing-operator diff` first",
+            approve));
   }
   return fmt::format(
-      "kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Enforce\"}}}}'  # after a look "
-      "at `gpu-sharing-operator diff`: starts the change",
-      policy.meta.name);
+      "kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Approve\"}}}}'  # after a look "
+      "at `gpu-sharing-operator diff`; each change then waits for `{}`; mode Enforce instead starts this change and "
+      "every later edit without asking",
+      policy.meta.name, approve);
 }
 
-std::string gone_policy_command(const World& world, const PlannerSettings& settings, std::string_view policy) {
+namespace {
+
+// Whom the nodes of the deleted policies follow once their stops are forgotten: "; n01, n02 then follow policy default
+// (mode Enforce)".
+std::string followers_text(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings) {
+  static const std::map<std::string, SharingPolicy> kNoneHeld;
+  const std::vector<const SharingPolicy*> others = policies_in_order(world, index.built_in_policy, kNoneHeld);
+  std::map<std::string, std::vector<std::string>> followers;  // By what is said of the policy.
+  for (const auto& [name, indexed] : index.nodes) {
+    const Node* node = indexed.assessment ? world.nodes.find(name) : nullptr;
+    const auto held = node == nullptr ? index.held_policies.end()
+                                      : index.held_policies.find(std::string(indexed.assessment->policy.view()));
+    const bool is_freed =
+        held != index.held_policies.end() && index.record && has_recorded_stop(*index.record, held->second);
+    const SharingPolicy* next = is_freed ? governing_policy(others, *node) : nullptr;
+    if (next == nullptr) continue;
+    followers[fmt::format("policy {} (mode {}{})", next->meta.name, word_of(kPolicyModeWords, settings.mode_of(*next)),
+                          next->rollout.paused ? ", paused" : "")]
+        .push_back(name);
+  }
+  std::string out;
+  for (auto& [policy, nodes] : followers) {
+    std::ranges::sort(nodes);
+    out += fmt::format("; {} then follow{} {}", first_names(nodes), nodes.size() == 1 ? "s" : "", policy);
+    if (policy.ends_with("(mode Enforce)")) out += ", which starts pending changes there without asking";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string gone_policy_command(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
+                                std::string_view policy) {
   if (!world.policies_served) return std::string(kInstallCrds);
   return fmt::format(
-      "{}  # ends the stops of all deleted policies; to end this one alone, create SharingPolicy {} again",
-      forget_policies_command(settings), policy);
+      "{}  # ends the stops of all deleted policies{}; to end this one alone, create SharingPolicy {} again",
+      forget_policies_command(settings), followers_text(world, index, settings), policy);
 }
 
 std::string resume_command(const RolloutView& rollout) {
@@ -83,7 +131,7 @@ std::string stop_command(const RolloutView& rollout) {
   const bool gone = policy_is_gone(world, rollout.pass.index, rollout.key.policy);
   const bool by_person = row_of(gate.gate).stops_all && gate.gate != Gate::max_failures;
   if (gone && (by_person || gate.gate == Gate::outside_window))
-    return gone_policy_command(world, settings, rollout.key.policy);
+    return gone_policy_command(world, rollout.pass.index, settings, rollout.key.policy);
   switch (gate.gate) {
     case Gate::observe:
     case Gate::outside_window:

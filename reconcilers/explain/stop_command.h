@@ -22,10 +22,10 @@ namespace gso {
 [[nodiscard]] std::string spec_command(const World& world, std::string_view reason, const SharingPolicy& policy,
                                        const PlannerSettings& settings);
 
-// The command that ends the stop of a SharingPolicy that does not exist any more, and what else ends it. Without the
-// CRDs: the one that installs them.
-[[nodiscard]] std::string gone_policy_command(const World& world, const PlannerSettings& settings,
-                                              std::string_view policy);
+// The command that ends the stop of a SharingPolicy that does not exist any more, whom its nodes follow then, and what
+// else ends it. Without the CRDs: the one that installs them.
+[[nodiscard]] std::string gone_policy_command(const World& world, const FleetIndex::Impl& index,
+                                              const PlannerSettings& settings, std::string_view policy);
 
 // Begins an aborted or undone rollout again. `resume`: what must follow, because a pause stops it as well; empty: none
 // does.

@@ -150,7 +150,7 @@ void name_states(ReadingPass& pass, const SharingRollout& rollout, std::vector<R
 void leave_to_wait(const RolloutCall& call, const ReadingPass& pass, std::string_view policy,
                    std::vector<std::string>& next) {
   const bool prints_waits = call.options.name.empty() || policy_of(call.options.name);
-  if (prints_waits) std::erase(next, gone_policy_command(pass.world(), pass.settings(), policy));
+  if (prints_waits) std::erase(next, gone_policy_command(pass.world(), pass.index(), pass.settings(), policy));
 }
 
 // `failures`: failures_behind() of it.
@@ -242,6 +242,33 @@ void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const s
   }
 }
 
+// Policies without an object whose stop still applies while no node waits for its end: the next edit will.
+std::vector<std::string> idle_gone_policies(const RolloutCall& call, const ReadingPass& pass,
+                                            const std::vector<PolicyWait>& waiting) {
+  const std::optional<std::string> policy = policy_of(call.options.name);
+  std::vector<std::string> out;
+  if (!call.options.name.empty() && !policy) return out;
+  for (const auto& [name, held] : pass.index().held_policies) {
+    const auto nodes = pass.index().policies.find(name);
+    const bool governs = nodes != pass.index().policies.end() && nodes->second.total > 0;
+    const bool is_said = std::ranges::any_of(
+        waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.reason == kPolicyGone; });
+    const bool is_meant = !policy || *policy == name;
+    if (governs && !is_said && is_meant && policy_is_gone(pass.world(), pass.index(), name) &&
+        !gone_policy_text(pass, name).empty())
+      out.push_back(name);
+  }
+  return out;
+}
+
+void print_idle_gone(const RolloutCall& call, const ReadingPass& pass, const std::vector<std::string>& gone) {
+  for (const std::string& policy : gone) {
+    print_line(*call.out, "policy {}: {}: edits are not rolled out to its {}", policy, gone_policy_text(pass, policy),
+               counted(pass.index().policies.at(policy).total, "node"));
+    print_line(*call.out, "  next: {}", gone_policy_command(pass.world(), pass.index(), pass.settings(), policy));
+  }
+}
+
 // Nodes that have loaded their profile and do not show it, of the rollouts, or of the policy or all: no rollout in
 // progress names them. Without those that are held or NotReady, and without drift that the operator leaves alone.
 std::vector<std::string> drifting_nodes(const RolloutCall& call, const ReadingPass& pass,
@@ -290,7 +317,8 @@ int show_status(RolloutCall& call) {
   index.refresh(call.world, call.settings);
   ReadingPass pass(call.world, index, call.settings, call.clock->now());
   const std::vector<PolicyWait> waiting = waits_of(pass, call, shown);
-  if (shown.empty() && named && waiting.empty()) {
+  const std::vector<std::string> gone = idle_gone_policies(call, pass, waiting);
+  if (shown.empty() && named && waiting.empty() && gone.empty()) {
     if (const std::string unknown = unknown_policy(call.world, call.options.name); !unknown.empty())
       return call.refuse(unknown);
   }
@@ -301,7 +329,7 @@ int show_status(RolloutCall& call) {
   if (shown.empty() && named) {
     const RolloutChoice choice{call.options.name, true};
     const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
-    if (!any && waiting.empty() && failed.empty()) return call.refuse(any.error().message);
+    if (!any && waiting.empty() && failed.empty() && gone.empty()) return call.refuse(any.error().message);
     if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
   leave_out_shown(failed, shown);
@@ -334,6 +362,7 @@ int show_status(RolloutCall& call) {
   for (const LeftFailed& of_policy : failed) print_left_failed(of_policy, *call.out);
   print_drifting(call, pass, shown);
   print_idle_pauses(call, index, shown, waiting);
+  print_idle_gone(call, pass, gone);
   return exit_status;
 }
 

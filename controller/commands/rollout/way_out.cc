@@ -63,7 +63,7 @@ std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts
   const std::string command = "gpu-sharing-operator rollout";
   // As every stop of a policy without an object.
   if (facts.phase == "AwaitingApproval" && policy_is_gone(world, pass.index(), rollout.policy))
-    return {gone_policy_command(world, pass.settings(), rollout.policy)};
+    return {gone_policy_command(world, pass.index(), pass.settings(), rollout.policy)};
   if (facts.phase == "AwaitingApproval")
     return {"gpu-sharing-operator diff", fmt::format("{} approve {}", command, rollout.meta.name)};
   const SharingPolicy* policy = world.policies.find(rollout.policy);
@@ -401,9 +401,9 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
   const World& world = pass.world();
   const std::string command = "gpu-sharing-operator rollout";
   if (wait.reason == kRollingOut) return pass.stop_commands_of(wait.policy);
-  if (wait.reason == kPolicyGone) return {gone_policy_command(world, pass.settings(), wait.policy)};
+  if (wait.reason == kPolicyGone) return {gone_policy_command(world, pass.index(), pass.settings(), wait.policy)};
   if (wait.reason == kCrdsGone)
-    return {gone_policy_command(world, pass.settings(), wait.policy),
+    return {gone_policy_command(world, pass.index(), pass.settings(), wait.policy),
             forget_policies_command(pass.settings()) + "  # to work without the policies that are gone"};
   if (wait.policy.empty()) return {command + " resume"};  // Of a ConfigMap.
   if (wait.reason == kConfigInvalid) return {correct_profile_command(pass, wait.policy)};

@@ -34,9 +34,9 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
        "otherwise "
        "wait\n"},
       {"False", "Observe", 0, "the policy's mode is Observe: nothing is changed",
-       "  next: kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Enforce\"}}'  # "
-       "after a "
-       "look at `gpu-sharing-operator diff`: starts the change\n"},
+       "  next: kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Approve\"}}'  # "
+       "after a look at `gpu-sharing-operator diff`; each change then waits for `gpu-sharing-operator rollout approve "
+       "policy/default`; mode Enforce instead starts this change and every later edit without asking\n"},
       {"False", "AwaitingApproval", 0, "waits for spec.approved of its SharingRollout",
        "  next: gpu-sharing-operator diff\n  next: gpu-sharing-operator rollout approve policy/default\n"},
       {"False", "Aborted", 1, "the rollout was aborted", "  next: gpu-sharing-operator rollout start default\n"},
@@ -84,7 +84,9 @@ TEST_F(RolloutCommand, UnderMaxModeObserveTheOperatorsModeIsWhatIsChanged) {
   for (const char* mode : {"Enforce", "Approve"}) {
     merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", Json{{"spec", {{"mode", mode}}}}.dump());
     EXPECT_EQ(run(Verb::status), 0) << err.str();
-    EXPECT_THAT(out.str(), HasSubstr("  next: " + upgrade_chart("--set modes.rollouts=Enforce (without the chart: ")));
+    EXPECT_THAT(out.str(), HasSubstr("  next: " + upgrade_chart("--set modes.rollouts=Approve (without the chart: ")));
+    EXPECT_THAT(out.str(),
+                HasSubstr("each change then waits for `gpu-sharing-operator rollout approve policy/default`"));
     EXPECT_THAT(out.str(), Not(HasSubstr("kubectl patch sharingpolicies"))) << mode;
   }
 }
@@ -107,9 +109,9 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
        "otherwise "
        "wait\n"},
       {"Paused", "Observe",
-       "  next: kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Enforce\"}}'  # "
-       "after a "
-       "look at `gpu-sharing-operator diff`: starts the change\n"},
+       "  next: kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Approve\"}}'  # "
+       "after a look at `gpu-sharing-operator diff`; each change then waits for `gpu-sharing-operator rollout approve "
+       "policy/default`; mode Enforce instead starts this change and every later edit without asking\n"},
       {"Progressing", "RollingOut", ""},
   };
   for (const auto& row : rows) {

@@ -410,7 +410,11 @@ TEST_F(RolloutCommand, StatusNamesAPolicyThatIsGoneAndStillStopsItsNodes) {
         HasSubstr("policy research waits: PolicyGone: SharingPolicy research does not exist any more, and its "
                   "stop (paused) still applies\n  next: kubectl annotate configmap --namespace "
                   "gpu-sharing-operator gpu-sharing-operator-state --overwrite gpusharing.dev/forget-policies="));
-    EXPECT_THAT(out.str(), HasSubstr("to end this one alone, create SharingPolicy research again\n"));
+    EXPECT_THAT(
+        out.str(),
+        HasSubstr("  # ends the stops of all deleted policies; gpu-1 then follows policy default (mode Enforce), "
+                  "which starts pending changes there without asking; to end this one alone, create "
+                  "SharingPolicy research again\n"));
     EXPECT_THAT(out.str(), Not(HasSubstr("idle"))) << "no node waits for it";
   }
   EXPECT_EQ(run(Verb::status, "policy/default"), 2) << out.str();
@@ -419,6 +423,20 @@ TEST_F(RolloutCommand, StatusNamesAPolicyThatIsGoneAndStillStopsItsNodes) {
   record(print_head({kept}));
   (void)run(Verb::status);
   EXPECT_THAT(out.str(), Not(HasSubstr("PolicyGone")));
+}
+
+// The next edit will wait for it.
+TEST_F(RolloutCommand, StatusNamesThePolicyThatIsGoneWhoseStopKeepsNoNodeYet) {
+  FleetRecord kept = record_with_gpu_1(target());
+  serve_gpu_1();
+  kept.policies["research"] = gone_policy("research", R"({"priority":10,"rollout":{"paused":true}})", sim.clock.now());
+  record(print_head({kept}));
+  for (const char* name : {"", "policy/research"}) {
+    EXPECT_EQ(run(Verb::status, name), 0) << err.str();
+    EXPECT_THAT(out.str(), HasSubstr("policy research: SharingPolicy research does not exist any more, and its stop "
+                                     "(paused) still applies: edits are not rolled out to its 1 node\n  next: kubectl "
+                                     "annotate configmap --namespace gpu-sharing-operator "));
+  }
 }
 
 // One stop has one way out, that of the policy, and it is printed once.

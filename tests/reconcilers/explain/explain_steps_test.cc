@@ -114,6 +114,29 @@ TEST(ExplainNode, AFailedNodeBeginsWithThePodThatWritesWhatDiffers) {
                               HasSubstr("once the cause is fixed: gpu-sharing-operator rollout start default")));
 }
 
+// The pod that the change waited for is Ready by now, and the change has not reached the plugin: the log of the former
+// plugin would show nothing.
+TEST(ExplainNode, AFailedNodeWhosePodsAreReadyByNowIsRetried) {
+  FleetModel fleet(one_node("mps-4"));
+  fleet.settings.settle = Duration::zero();
+  fleet.settings.rollout.verify_timeout = std::chrono::minutes(1);
+  fleet.settle();
+  fleet.ail("a01", "mps", "no config", 1000);
+  fleet.edit("any", "mps-8");
+  for (int i = 0; i < 600 && shown_to_people(fleet).state != "Failed"; ++i) (void)fleet.tick();
+  ASSERT_EQ(shown_to_people(fleet).state, "Failed") << shown_to_people(fleet).message;
+  fleet.ail("a01", "mps", "", 0);
+  fleet.delete_pod_of("a01", "mps");
+  fleet.advance(std::chrono::seconds(30));
+  ASSERT_EQ(shown_to_people(fleet).state, "Failed") << shown_to_people(fleet).message;
+  fleet.index.refresh(fleet.world, fleet.settings);
+  const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
+  const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
+  EXPECT_THAT(out.next, testing::StartsWith("gpu-sharing-operator rollout start default  # the pods of the node are "
+                                            "Ready by now: goes on to replace plugin plugin-a01"));
+  EXPECT_THAT(out.next, Not(HasSubstr("kubectl logs")));
+}
+
 constexpr const char* kPaused =
     "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
     "spec: {rollout: {paused: true}}\n";
@@ -187,8 +210,9 @@ TEST(ExplainNode, ANodeThatWaitsForAPersonNamesTheCommandOfThatPerson) {
   fleet.policy(
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {mode: Observe}\n");
   EXPECT_EQ(explained(fleet).next,
-            "kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Enforce\"}}'  # after a "
-            "look at `gpu-sharing-operator diff`: starts the change");
+            "kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Approve\"}}'  # after a "
+            "look at `gpu-sharing-operator diff`; each change then waits for `gpu-sharing-operator rollout approve "
+            "policy/default`; mode Enforce instead starts this change and every later edit without asking");
   fleet.policy(
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
       "spec: {rollout: {maintenanceWindows: [{cron: \"0 0 29 2 *\", duration: 1h}]}}\n");
