@@ -215,7 +215,7 @@ void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
   problem.reason = reason;
   problem.message = message;
   problem.objects = {lease};
-  problem.command = fmt::format("kubectl get pods --namespace {}", stopped.lease.ns);
+  problem.command = fmt::format("kubectl get deployments,pods --namespace {}", stopped.lease.ns);
   audit.problems.insert(audit.problems.begin(), std::move(problem));
 }
 

@@ -112,7 +112,7 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
     co_await clock->sleep_for(kPoll);
   }
   const Duration waited = std::chrono::floor<std::chrono::seconds>(clock->monotonic() - wait.begun);
-  found->add(false, fmt::format("no leader within {}: {}. Run: kubectl get pods --namespace {}",
+  found->add(false, fmt::format("no leader within {}: {}. Run: kubectl get deployments,pods --namespace {}",
                                 k8s::format_go_duration(std::max(timeout, waited)), why, key.ns));
 }
 

@@ -199,8 +199,9 @@ std::string no_such_node(const World& world, const std::string& name) {
 // way to one that carries it out comes first. `recorded`: an operator has recorded the fleet.
 std::string behind_an_operator(const ClusterView& view, bool recorded, const std::string& then) {
   if (view.no_operator && (view.no_operator->was_running || recorded)) {
-    return fmt::format("kubectl get pods --namespace {}  # no operator {}; once one {}: {}", view.no_operator->lease.ns,
-                       view.no_operator->was_running ? "runs" : "was seen there",
+    // A Deployment of 0 replicas has no pod.
+    return fmt::format("kubectl get deployments,pods --namespace {}  # no operator {}; once one {}: {}",
+                       view.no_operator->lease.ns, view.no_operator->was_running ? "runs" : "was seen there",
                        view.no_operator->was_running ? "does" : "runs", then);
   }
   if (!view.operator_lease.empty()) {
@@ -419,7 +420,10 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
     const k8s::Result<std::vector<ManifestFile>> files = read_files(explain.files, in);
     if (!files) return usage(files.error().message);
     k8s::Result<ClusterView> view = view_of(*files, question.now);
-    if (!view) return usage(view.error().message);
+    if (!view) {  // A line for each wrong object.
+      err << kCommand << ": " << view.error().message << "\n";
+      return 2;
+    }
     view->no_operator = no_operator_among(view->leases, {question.settings.operator_namespace, options.lease_name});
     if (target->pod) question.pod_json = pod_in(*files, target->key);
     if (target->pod && question.pod_json.empty())

@@ -78,7 +78,7 @@ std::string NoOperator::text() const {
   }
   return fmt::format(
       "No operator is running: {} (Lease {}). No node is changed until an operator runs, and statuses are those that "
-      "the last one wrote. Run: kubectl get pods --namespace {}",
+      "the last one wrote. Run: kubectl get deployments,pods --namespace {}",
       why, name, lease.ns);
 }
 

@@ -90,6 +90,22 @@ class Chooser {
                     : "kubectl edit configmap {configmap} --namespace {namespace}");
   }
 
+  // The label of the node names no key. Whoever set it decides which key it names, or that it goes: it is shown and not
+  // written.
+  [[nodiscard]] std::string correct_label() const {
+    std::vector<std::string> keys;
+    const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
+    if (config_map != nullptr) {
+      for (const auto& [key, text] : config_map->data) keys.push_back(shown_value(key));
+    }
+    const std::string label = config_label(installation_, node_);
+    return fmt::format(
+        "kubectl get node {0} --show-managed-fields --output yaml  # names who set label {1}; whoever did decides: "
+        "name "
+        "a key that exists ({2}), or remove the label: kubectl label node {0} {1}-",
+        node_.meta.name, label, first_names(keys));
+  }
+
   [[nodiscard]] std::string correct_invalid() const {
     const SharingPolicy* policy = world_.policies.find(a_.policy.view());
     if (policy != nullptr && (policy->inline_profile || a_.wrong_key))
@@ -249,12 +265,19 @@ std::string failed_pod_command(const FleetIndex::Impl& index, const Node& node, 
   });
 }
 
+namespace {
+
+bool a_label_differs(const Node& node, const NodeAssessment& a) {
+  return a.expectation != nullptr && std::ranges::any_of(a.expectation->labels, [&](const auto& expected) {
+           return node.meta.labels.get(expected.first).value_or("") != expected.second;
+         });
+}
+
+}  // namespace
+
 std::string writer_log_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   if (a.matches() || a.expectation == nullptr) return {};
-  const bool label = std::ranges::any_of(a.expectation->labels, [&](const auto& expected) {
-    return node.meta.labels.get(expected.first).value_or("") != expected.second;
-  });
-  const Component component = label ? Component::gfd : Component::plugin;
+  const Component component = a_label_differs(node, a) ? Component::gfd : Component::plugin;
   const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
   const std::vector<const Pod*>& writers = pods.of(component);
   if (writers.empty()) return {};
@@ -424,7 +447,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
   const Chooser chooser(world, index, node, *a);
   if (a->phase == Phase::unmanaged) return chooser.give_profiles();
   if (!node.ready) return fmt::format("kubectl describe node {}", node.meta.name);
-  if (a->has_unknown_label()) return chooser.fill("kubectl get node {node} --label-columns {label}");
+  if (a->has_unknown_label()) return chooser.correct_label();
   // A hold is lifted last: the obstacle remains without it.
   const std::string_view shown = shown_reason(*a);
   const std::string_view reason = shown.empty() && a->is_held() ? a->holder : shown;
@@ -453,6 +476,12 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
   }
   if (adoptable && world.policies_served && !obstacle_of(*a))
     return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");
+  // Its pods serve: another client can have written the label.
+  if (state == kDrift && a->pods_ready && a_label_differs(node, *a)) {
+    return chooser.fill(
+        "kubectl get node {node} --show-managed-fields --output yaml  # names who wrote the labels that differ; if that "
+        "lasts for verifyTimeout, the operator restarts the node's pods of the device plugin, GFD and MPS");
+  }
   if (adoptable || !a->matches())
     return chooser.fill("kubectl get pods --namespace {namespace} --field-selector spec.nodeName={node} -o wide");
   // The node serves its own key, and the next start of its plugin begins with the default.

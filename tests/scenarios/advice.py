@@ -94,6 +94,6 @@ def a_hold_in_the_middle_of_a_change_is_lifted_next_and_an_operator_comes_first(
     done = ask(["explain", "n01", "-f", "-"], objects)
     expect("exit status", done.returncode, 1)
     step = [line for line in done.stdout.splitlines() if line.startswith("next: ")][0]
-    expect("next", step, "next: kubectl get pods --namespace gpu-sharing-operator  # no operator runs; once one does: "
+    expect("next", step, "next: kubectl get deployments,pods --namespace gpu-sharing-operator  # no operator runs; once one does: "
                          "kubectl annotate node n01 gpusharing.dev/hold-")
     expect_that("no action needed: whoever" not in done.stdout, "no word that nothing is needed", done.stdout)

@@ -84,7 +84,9 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
     stay += d.blocked.empty() ? 0 : 1;
     if (d.leaves) leaving.push_back(d.node);
     restarts += d.restarts.empty() ? 0 : 1;
-    busy += d.blocked_by_pods.empty() ? 0 : 1;
+    // A node in a change has a message if it waits for its pods: they are named there.
+    const bool waits = !d.blocked_by_pods.empty() || (d.in_progress && !d.message.empty());
+    busy += waits ? 1 : 0;
     if (first != nullptr && first->waits.contains(d.node)) continue;
     rows.push_back({d.node, d.policy, d.profile.empty() ? "-" : d.profile,
                     d.from.empty() ? "unknown" : shown_revision(d.from), d.to.empty() ? "-" : shown_revision(d.to),

@@ -341,11 +341,16 @@ TEST_F(Files, ErrorsOfTheLoaderHaveALineAColumnAndWhatStandsThere) {
 }
 
 TEST_F(Files, EveryWrongObjectOfADumpIsNamed) {
-  const Outcome found = call({"plan", "-"},
-                             "kind: List\nitems:\n- {kind: Node, metadata: {name: 1}}\n- {kind: Node, metadata: {name: "
-                             "a}}\n- {kind: Node, metadata: {name: 2}}\n");
-  EXPECT_THAT(found.err, HasSubstr("-:3:33: "));
-  EXPECT_THAT(found.err, HasSubstr("-:5:33: "));
+  const std::string dump =
+      "kind: List\nitems:\n- {kind: Node, metadata: {name: 1}}\n- {kind: Node, metadata: {name: "
+      "a}}\n- {kind: Node, metadata: {name: 2}}\n";
+  const std::vector<std::string> commands[] = {{"plan", "-"}, {"audit", "-f", "-"}, {"explain", "a", "-f", "-"}};
+  for (const std::vector<std::string>& command : commands) {
+    const Outcome found = call(command, dump);
+    EXPECT_EQ(found.code, 2) << command.front();
+    EXPECT_THAT(found.err, HasSubstr("-:3:33: ")) << command.front();
+    EXPECT_THAT(found.err, HasSubstr("\n-:5:33: ")) << command.front();
+  }
 }
 
 TEST_F(Files, AFolderHasTheKeysOfAMountedConfigMapToo) {

@@ -190,7 +190,7 @@ TEST_F(CheckCommand, AStaleLeaseIsWatchedForFiveSecondsBeforeNobodyIsSaidToRun) 
   const std::string said = said_of_none();
   EXPECT_THAT(said, HasSubstr("No operator is running: pod-1 has not renewed the Lease since 2025-12-31T23:"));
   EXPECT_THAT(said, HasSubstr("(Lease gpu-sharing-operator/gpu-sharing-operator)"));
-  EXPECT_THAT(said, HasSubstr("Run: kubectl get pods --namespace gpu-sharing-operator"));
+  EXPECT_THAT(said, HasSubstr("Run: kubectl get deployments,pods --namespace gpu-sharing-operator"));
   EXPECT_LE(sim.clock.monotonic() - begun, 6s);
 }
 

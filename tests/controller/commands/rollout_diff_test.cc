@@ -312,6 +312,23 @@ TEST_F(RolloutCommand, DiffOfAPolicyThatDropsAWaitingNodeSaysThatItNoLongerChang
   EXPECT_THAT(out.str(), HasSubstr("\n1 node would no longer change: gpu-1\n"));
 }
 
+// The status of its rollout names the pods; the table does not.
+TEST_F(RolloutCommand, DiffCountsANodeInAChangeThatWaitsForItsPods) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  test::ChangeWords change;
+  change.to = target();
+  change.pods["plugin"] = {get("/api/v1/namespaces/gpu-operator/pods/plugin-of-gpu-1")["metadata"]["uid"]};
+  merge("/api/v1/nodes/gpu-1", Json{{"metadata", {{"annotations", test::write_change(change)}}}}.dump());
+  rollout("r", "Progressing", target());
+  const Json node{
+      {"name", "gpu-1"}, {"state", "Waiting"}, {"reason", "WaitingForWorkloads"}, {"message", "waits for team/train"}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+        Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
+  EXPECT_EQ(run(Verb::diff), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("\ngpu-1: waits for team/train\n"));
+  EXPECT_THAT(out.str(), HasSubstr("; 1 node has pods that block the change\n"));
+}
+
 TEST_F(RolloutCommand, DiffOfTheDefaultPolicySaysWhyOthersGovernItsNodes) {
   record_gpu_1(target());
   post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("team", R"({"priority":5})"));

@@ -139,7 +139,13 @@ TEST(ExplainNode, RemediesNameWhatTheInstallationHas) {
   const std::string eight = R"(nvidia.com/gpu: "8")";
   const std::string own_label = with(cluster(kSliced, ", example.com/gpu-profile: typo", eight), "env: [{name: DEFAULT",
                                      "env: [{name: NODE_LABEL, value: example.com/gpu-profile}, {name: DEFAULT");
-  EXPECT_EQ(Explained(own_label).node("gpu-1").next, "kubectl get node gpu-1 --label-columns example.com/gpu-profile");
+  EXPECT_THAT(
+      Explained(own_label).node("gpu-1").next,
+      testing::AllOf(testing::StartsWith("kubectl get node gpu-1 --show-managed-fields --output yaml  # names who "
+                                         "set label example.com/gpu-profile; whoever did decides: name a key "
+                                         "that exists ("),
+                     testing::EndsWith("), or remove the label: kubectl label node gpu-1 "
+                                       "example.com/gpu-profile-")));
 
   const std::string bare = with(cluster(kSliced, "", eight), "name: config, mountPath: /available-configs",
                                 "name: config, mountPath: /elsewhere");

@@ -137,6 +137,19 @@ TEST(ExplainNode, AFailedNodeWhosePodsAreReadyByNowIsRetried) {
   EXPECT_THAT(out.next, Not(HasSubstr("kubectl logs")));
 }
 
+// All its pods are Ready: they have nothing to show.
+TEST(ExplainNode, ALabelThatSomebodyChangedByHandIsFollowedToWhoWroteIt) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settle();
+  fleet.label("a01", "nvidia.com/gpu.replicas", "9");
+  fleet.index.refresh(fleet.world, fleet.settings);
+  const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
+  const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
+  EXPECT_EQ(out.shown.state, "Drift");
+  EXPECT_THAT(out.next, AllOf(testing::StartsWith("kubectl get node a01 --show-managed-fields --output yaml  # "),
+                              HasSubstr("names who wrote the labels that differ")));
+}
+
 constexpr const char* kPaused =
     "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
     "spec: {rollout: {paused: true}}\n";
