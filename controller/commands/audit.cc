@@ -66,7 +66,11 @@ std::vector<std::string> names_of(const std::vector<ObjectRef>& objects) {
 }
 
 std::string lost_text(const AuditProblem& problem) {
-  return problem.gpus_lost == 0 ? std::string() : fmt::format(" ({} unusable)", counted(problem.gpus_lost, "GPU"));
+  if (problem.gpus_lost == 0) return {};
+  // The other nodes of the problem still serve theirs.
+  const auto nodes = static_cast<std::size_t>(std::ranges::count(problem.objects, "Node", &ObjectRef::kind));
+  return fmt::format(" ({} unusable{})", counted(problem.gpus_lost, "GPU"),
+                     problem.lost_on.size() < nodes ? " on " + first_names(problem.lost_on) : "");
 }
 
 // `assumed` and `operator_lease`: as for state_note().

@@ -95,27 +95,41 @@ Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   return document;
 }
 
-void print_rollouts(const FleetStatus& status, const std::vector<RolloutFacts>& rollouts, TerminalWidth width,
-                    std::ostream& out) {
+// What a person must see comes first: a narrow terminal cuts the end off.
+std::string progress_of(const FleetStatus& status, const RolloutFacts& facts, bool bar) {
+  std::string out = bar ? progress_bar(facts.updated, facts.total) + " " : std::string();
+  out += fmt::format("{}/{}", facts.updated, facts.total);
+  if (facts.failed > 0) out += fmt::format(", {} failed", facts.failed);
+  if (facts.in_progress > 0) out += fmt::format(", {} in progress", facts.in_progress);
+  if (facts.blocked > 0) out += fmt::format(", {} blocked", facts.blocked);
+  // Else a broken node stands above a full bar.
   const bool nodes_unread = !status.world.unsynced_namespaces.empty();
+  const std::string since = nodes_unread ? std::string() : since_completion(facts, status.index.impl());
+  return since.empty() ? out : out + "; " + since;
+}
+
+std::vector<TextRow> rollout_rows(const FleetStatus& status, const std::vector<RolloutFacts>& rollouts,
+                                  TerminalWidth width, bool bar) {
   std::vector<TextRow> rows{{"ROLLOUT", "PHASE", "POLICY", "KEY", "TO", "PROGRESS"}};
   for (const RolloutFacts& facts : rollouts) {
     const SharingRollout& rollout = *facts.rollout;
-    std::string progress =
-        fmt::format("{} {}/{}", progress_bar(facts.updated, facts.total), facts.updated, facts.total);
-    if (facts.in_progress > 0) progress += fmt::format(", {} in progress", facts.in_progress);
-    if (facts.blocked > 0) progress += fmt::format(", {} blocked", facts.blocked);
-    if (facts.failed > 0) progress += fmt::format(", {} failed", facts.failed);
-    // Else a broken node stands above a full bar.
-    const std::string since = nodes_unread ? std::string() : since_completion(facts, status.index.impl());
-    if (!since.empty()) progress += "; " + since;
     const RecordedStop stop = recorded_stop(facts, status.world.policies.find(rollout.policy));
     const std::string phase = rollout.phase.empty() ? "-" : facts.phase_text();
     const bool of_template = !daemonset_of(rollout.config_map).empty();
     rows.push_back({rollout.meta.name, stop.is_set() ? stop.phase + " (recorded)" : phase, rollout.policy,
-                    of_template ? rollout.config_map : rollout.key, rollout.to_revision, progress});
+                    of_template ? rollout.config_map : rollout.key, rollout.to_revision,
+                    progress_of(status, facts, bar)});
   }
   drop_columns(rows, width, {"TO", "KEY", "POLICY"});
+  return rows;
+}
+
+void print_rollouts(const FleetStatus& status, const std::vector<RolloutFacts>& rollouts, TerminalWidth width,
+                    std::ostream& out) {
+  constexpr bool kBar = true;
+  std::vector<TextRow> rows = rollout_rows(status, rollouts, width, kBar);
+  const auto is_cut = [width](const std::string& line) { return columns_of(line) > width; };
+  if (width > 0 && std::ranges::any_of(table_lines(rows), is_cut)) rows = rollout_rows(status, rollouts, width, !kBar);
   print_table(rows, out, width);
 }
 

@@ -256,7 +256,9 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
     const bool of_node = finding.object.kind == "Node" && finding.reason != kCordoned;
     if (of_node && first.at(finding.object.name) != &finding) continue;
     for (const auto& [node, count] : lost.of(finding)) {
-      if (lost_by_node.emplace(node, count).second) problem.gpus_lost += count;
+      if (!lost_by_node.emplace(node, count).second) continue;
+      problem.gpus_lost += count;
+      if (count > 0) problem.lost_on.emplace_back(node);
     }
     // The pods of a node in a change are replaced: that they are not Ready is no problem.
     if (!of_node || finding.reason == kInChange) continue;

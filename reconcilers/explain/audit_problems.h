@@ -44,11 +44,12 @@ struct AuditProblem {
   Severity severity = Severity::warning;
   std::string reason;
   std::string message;
-  std::vector<ObjectRef> objects;  // Sorted.
-  std::int64_t gpus_lost = 0;      // On these nodes, or on those that the DaemonSet, ConfigMap or policy serves.
-  std::vector<std::string> pods;   // What operand_problems() says about these nodes, each once.
-  std::string remedy;              // What to do in general.
-  std::string command;             // The first thing to type: what shows the cause.
+  std::vector<ObjectRef> objects;    // Sorted.
+  std::int64_t gpus_lost = 0;        // On these nodes, or on those that the DaemonSet, ConfigMap or policy serves.
+  std::vector<std::string> lost_on;  // The nodes that have lost them.
+  std::vector<std::string> pods;     // What operand_problems() says about these nodes, each once.
+  std::string remedy;                // What to do in general.
+  std::string command;               // The first thing to type: what shows the cause.
 };
 
 // GPUs that nobody can use, by what serves them: the Node, and the DaemonSets, the key of the ConfigMap and the

@@ -479,7 +479,8 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
   // Its pods serve: another client can have written the label.
   if (state == kDrift && a->pods_ready && a_label_differs(node, *a)) {
     return chooser.fill(
-        "kubectl get node {node} --show-managed-fields --output yaml  # names who wrote the labels that differ; if that "
+        "kubectl get node {node} --show-managed-fields --output yaml  # names who wrote the labels that differ; if "
+        "that "
         "lasts for verifyTimeout, the operator restarts the node's pods of the device plugin, GFD and MPS");
   }
   if (adoptable || !a->matches())

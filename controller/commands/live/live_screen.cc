@@ -65,6 +65,8 @@ void LiveScreen::enter() {
     *parts_.out << kCutLongLines;
     parts_.keyboard->take();
   }
+  // The first view can take seconds: it waits for an operator that might renew a Lease which looks expired.
+  if (!drawn_) *parts_.out << page_of("Reading the cluster ...\n", parts_.measure());
   *parts_.out << std::flush;
 }
 

@@ -158,9 +158,13 @@ const ProfileRollout* present_rollout(const SharingRollout& rollout, const Fleet
 }
 
 std::string counts_text(const RolloutFacts& facts) {
-  return fmt::format("{} {}/{} up to date, {} in progress, {} pending, {} blocked, {} failed",
-                     progress_bar(facts.updated, facts.total), facts.updated, facts.total, facts.in_progress,
-                     facts.pending, facts.blocked, facts.failed);
+  const std::string done =
+      fmt::format("{} {}/{} up to date", progress_bar(facts.updated, facts.total), facts.updated, facts.total);
+  const std::string others =
+      fmt::format("{} in progress, {} pending, {} blocked", facts.in_progress, facts.pending, facts.blocked);
+  // A narrow terminal cuts the end off.
+  return facts.failed > 0 ? fmt::format("{}, {} failed, {}", done, facts.failed, others)
+                          : fmt::format("{}, {}, 0 failed", done, others);
 }
 
 RolloutFacts with_present_counts(RolloutFacts facts, const FleetIndex::Impl& index) {

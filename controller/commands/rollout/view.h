@@ -52,7 +52,8 @@ struct RolloutFacts {
 [[nodiscard]] RolloutFacts facts_of(const SharingRollout& rollout);
 // The nodes of its policy, ConfigMap and key; null: there are none, or they should run another revision.
 [[nodiscard]] const ProfileRollout* present_rollout(const SharingRollout& rollout, const FleetIndex::Impl& index);
-// "[####----] 7/12 up to date, 1 in progress, 4 pending, 0 blocked, 0 failed": progress_bar() and the counts.
+// "[####----] 7/12 up to date, 1 in progress, 4 pending, 0 blocked, 0 failed": progress_bar() and the counts. Nodes
+// that failed come first: "[####----] 7/12 up to date, 1 failed, 1 in progress, 3 pending, 0 blocked".
 [[nodiscard]] std::string counts_text(const RolloutFacts& facts);
 // With the counts of the nodes as they are now, by which their names are shown beside it: the status can be older. As
 // it is, where the rollout has ended, or its revision is not what its nodes should run.

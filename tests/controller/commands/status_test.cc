@@ -148,6 +148,21 @@ TEST_F(StatusTest, RolloutsHaveAProgressBar) {
   rollout.status_json = R"({"counts":{"total":4,"updated":1,"inProgress":2}})";
   world.rollouts.apply(rollout);
   EXPECT_THAT(print(false), HasSubstr("[######..................] 1/4, 2 in progress\n"));
+  rollout.status_json = R"({"counts":{"total":4,"updated":1,"inProgress":2,"failed":1}})";
+  world.rollouts.apply(rollout);
+  EXPECT_THAT(print(false), HasSubstr("[######..................] 1/4, 1 failed, 2 in progress\n"));
+}
+
+TEST_F(StatusTest, ANarrowTerminalHasTheCountsOfARolloutWithoutItsBar) {
+  ASSERT_TRUE(read().has_value());
+  SharingRollout rollout;
+  rollout.meta.name = "default-any-a-name-of-some-length-c401";
+  rollout.phase = "Progressing";
+  rollout.status_json = R"({"counts":{"total":9,"updated":0,"inProgress":2,"failed":6}})";
+  world.rollouts.apply(rollout);
+  const std::string table = print(OutputForm::text, 80);
+  EXPECT_THAT(table, HasSubstr(" 0/9, 6 failed, 2 in progress\n"));
+  EXPECT_THAT(table, testing::Not(HasSubstr("[....")));
 }
 
 TEST_F(StatusTest, OfRolloutsThatHaveEndedTheLastOneOfEachKeyIsShown) {

@@ -37,6 +37,19 @@ TEST(AuditProblems, AConfigMapAndItsNodesCostTheGpusOfANodeOnce) {
   }
 }
 
+// The other node still serves its GPUs.
+TEST(AuditProblems, AProblemNamesTheNodesThatHaveLostTheirGpus) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
+  explained.index.refresh(explained.world, explained.settings);
+  LostGpus lost;
+  lost.add_of_node(*explained.world.nodes.find("gpu-1"), 2);
+  const std::vector<Finding> found{{Severity::error, node_ref("gpu-1"), "Reason", "what happened"},
+                                   {Severity::error, node_ref("gpu-2"), "Reason", "what happened"}};
+  EXPECT_THAT(merge_findings(found, lost, {}),
+              ElementsAre(AllOf(Field(&AuditProblem::gpus_lost, 2), Field(&AuditProblem::lost_on, ElementsAre("gpu-1")),
+                                Field(&AuditProblem::objects, testing::SizeIs(2)))));
+}
+
 // Pods that could not be read are not missing.
 TEST(AuditProblems, NoPodIsMissedWhereNoneCouldBeRead) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
