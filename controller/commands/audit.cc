@@ -67,7 +67,7 @@ std::vector<std::string> names_of(const std::vector<ObjectRef>& objects) {
 
 std::string lost_text(const AuditProblem& problem) {
   if (problem.gpus_lost == 0) return {};
-  // The other nodes of the problem still serve theirs.
+  // The other nodes of the problem still serve their GPUs.
   const auto nodes = static_cast<std::size_t>(std::ranges::count(problem.objects, "Node", &ObjectRef::kind));
   return fmt::format(" ({} unusable{})", counted(problem.gpus_lost, "GPU"),
                      problem.lost_on.size() < nodes ? " on " + first_names(problem.lost_on) : "");

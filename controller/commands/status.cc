@@ -33,6 +33,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/status/overlap.h"
 
 namespace gso {
 namespace {
@@ -194,6 +195,13 @@ std::vector<LiveLine> lines_of(const FleetStatus& status, const std::vector<Node
   if (nodes.empty()) {
     append_text(out,
                 status.only.empty() ? "No node has GPUs.\n" : "No node matches --state, --policy and --selector.\n");
+    for (const std::string& name : status.only.policies) {
+      const SharingPolicy* policy = status.world.policies.find(name);
+      const std::string others =
+          policy == nullptr ? std::string() : other_governors_text(status.world, status.index.impl(), *policy);
+      if (!others.empty())
+        append_text(out, wrapped_prose(one_line(fmt::format("policy {}: {}", name, others)) + "\n", width));
+    }
   } else {
     std::ranges::move(node_lines(nodes, wide, width), std::back_inserter(out));
   }

@@ -35,6 +35,7 @@
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"
+#include "reconcilers/status/overlap.h"
 
 namespace gso {
 
@@ -242,6 +243,17 @@ void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const s
   }
 }
 
+// Of a policy that has never had a rollout, because other policies govern the nodes that it selects; empty: another
+// reason.
+std::string why_without_nodes(const ReadingPass& pass, const std::optional<std::string>& name) {
+  const SharingPolicy* policy = name ? pass.world().policies.find(*name) : nullptr;
+  if (policy == nullptr) return {};
+  const auto nodes = pass.index().policies.find(*name);
+  if (nodes != pass.index().policies.end() && nodes->second.total > 0) return {};
+  const std::string others = other_governors_text(pass.world(), pass.index(), *policy);
+  return ". It governs no node: " + (others.empty() ? "it selects none" : others);
+}
+
 // Policies without an object whose stop still applies while no node waits for its end: the next edit will.
 std::vector<std::string> idle_gone_policies(const RolloutCall& call, const ReadingPass& pass,
                                             const std::vector<PolicyWait>& waiting) {
@@ -329,7 +341,8 @@ int show_status(RolloutCall& call) {
   if (shown.empty() && named) {
     const RolloutChoice choice{call.options.name, true};
     const auto any = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
-    if (!any && waiting.empty() && failed.empty() && gone.empty()) return call.refuse(any.error().message);
+    if (!any && waiting.empty() && failed.empty() && gone.empty())
+      return call.refuse(any.error().message + why_without_nodes(pass, policy));
     if (any) shown.assign(any->begin(), any->begin() + 1);  // The newest.
   }
   leave_out_shown(failed, shown);

@@ -258,6 +258,23 @@ TEST_F(UnseenChange, ANodeThatADeletedPolicyGovernsIsShownWithThat) {
   EXPECT_THAT(text.str(), testing::ContainsRegex("gpu-1 +[^ ]+ +t4 [(]deleted[)] "));
 }
 
+TEST_F(UnseenChange, APolicyThatGovernsNoNodeNamesThePolicyThatGovernsItsNodes) {
+  record_gpu_1(target());
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("team", R"({"priority":5})"));
+  EXPECT_EQ(run(Verb::status, "policy/default"), 2) << out.str();
+  const std::string why = "1 of the selected nodes is governed by policy team: its priority is higher";
+  EXPECT_THAT(err.str(), HasSubstr("policy default has no SharingRollout; `rollout history` lists all SharingRollouts. "
+                                   "It governs no node: " +
+                                   why));
+  NodeFilter only;
+  only.policies.insert("default");
+  std::ostringstream text;
+  const k8s::ObjectKey lease{"gpu-sharing-operator", "gpu-sharing-operator"};
+  (void)sim.run(status_on_cluster(&client, &sim.clock, OutputForm::text, only, PlannerSettings(), lease, &text, &err));
+  EXPECT_THAT(text.str(),
+              HasSubstr("No node matches --state, --policy and --selector.\npolicy default: " + why + "\n"));
+}
+
 // Where else a person looks while nothing is rolled out.
 TEST_F(UnseenChange, APauseThatStopsNoNodeIsNamedByTheOtherLooksToo) {
   record_gpu_1(target());
