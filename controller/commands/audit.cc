@@ -76,7 +76,13 @@ std::string lost_text(const AuditProblem& problem) {
 // `assumed` and `operator_lease`: as for state_note().
 void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std::string_view operator_lease,
                     std::ostream& out) {
+  std::vector<std::string> quiet;
   for (const AuditProblem& problem : problems) {
+    if (needs_no_action(problem.severity, problem.reason, problem.remedy) && problem.gpus_lost == 0 &&
+        problem.pods.empty()) {
+      quiet.push_back(problem.reason);
+      continue;
+    }
     out << '\n';
     print_line(out, "{} {}{}: {}", to_string(problem.severity), problem.reason, lost_text(problem), problem.message);
     print_line(out, "    {}", first_names(names_of(problem.objects)));
@@ -88,6 +94,9 @@ void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std
     if (!problem.remedy.empty()) print_line(out, "    to do: {}", problem.remedy);
     if (!problem.command.empty()) print_line(out, "    {}", problem.command);
   }
+  if (quiet.empty()) return;
+  out << '\n';
+  print_line(out, "{}", no_action_text(std::move(quiet)));
 }
 
 // Cells must not contain what ends a cell.

@@ -24,6 +24,7 @@
 #include "controller/reading/forbidden_hint.h"
 #include "controller/reading/manifests.h"
 #include "reconcilers/cluster/unread_decisions.h"
+#include "reconcilers/explain/audit_problems.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/pod.h"
@@ -127,16 +128,22 @@ void print_text(const NodeExplanation& e, std::size_t columns, std::ostream& out
   print_lines("notes", e.notes, out);
   print_lines("operands", e.operands, out);
   print_lines("GPU pods", e.consumers, out);
+  std::vector<std::string> quiet;
   for (const Finding& finding : e.findings) {
+    const auto known = e.remedies.find(finding.reason);
+    const std::string remedy = known == e.remedies.end() ? std::string() : known->second;
+    if (needs_no_action(finding.severity, finding.reason, remedy)) {
+      quiet.push_back(finding.reason);
+      continue;
+    }
     print_line(out, "{} {}: {}", to_string(finding.severity), finding.reason, finding.message);
-    const auto remedy = e.remedies.find(finding.reason);
-    if (remedy != e.remedies.end() && !remedy->second.empty() && remedy->second != e.remedy)
-      print_line(out, "  to do: {}", remedy->second);
+    if (!remedy.empty() && remedy != e.remedy) print_line(out, "  to do: {}", remedy);
   }
   print_lines("what can end the wait, and who decides it", e.options, out);
   const bool warns = std::ranges::any_of(e.findings, [](const Finding& f) { return f.severity != Severity::info; });
   if (!e.next.empty()) print_line(out, "next: {}", e.next);
   if (e.next.empty() && !warns) out << "No action needed\n";
+  if (!quiet.empty()) print_line(out, "{}", no_action_text(std::move(quiet)));
 }
 
 void print_text(const PodExplanation& e, std::size_t /*columns*/, std::ostream& out) {

@@ -2,6 +2,7 @@
 #include "reconcilers/explain/audit_problems.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,12 +10,14 @@
 #include <tuple>
 #include <utility>
 
+#include "reconcilers/checks/check.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/root_causes.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/rollout/stops.h"
@@ -273,6 +276,22 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
            std::tuple(b.severity, -b.gpus_lost, -static_cast<std::int64_t>(b.objects.size()));
   });
   return out;
+}
+
+bool needs_no_action(Severity severity, std::string_view reason, std::string_view remedy) {
+  const bool on_condition = remedy.starts_with("no action needed if");
+  return severity == Severity::info && find_check(reason) != nullptr && remedy.starts_with("no action needed") &&
+         !on_condition;
+}
+
+std::string no_action_text(std::vector<std::string> reasons) {
+  const std::string count = counted(reasons.size(), "info");
+  const bool one = reasons.size() == 1;
+  std::ranges::sort(reasons);
+  const auto repeated = std::ranges::unique(reasons);
+  reasons.erase(repeated.begin(), repeated.end());
+  return fmt::format("{} need{} no action while an operator runs: {} ({}: -o yaml)", count, one ? "s" : "",
+                     fmt::join(reasons, ", "), one ? "its text" : "their texts");
 }
 
 }  // namespace gso

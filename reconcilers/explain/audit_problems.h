@@ -75,4 +75,9 @@ class LostGpus {
 [[nodiscard]] std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, const LostGpus& lost,
                                                        const std::map<std::string, std::vector<std::string>>& pods);
 
+// What a check says for information, and no action follows from while an operator runs: people read its code alone.
+[[nodiscard]] bool needs_no_action(Severity severity, std::string_view reason, std::string_view remedy);
+// "2 infos need no action while an operator runs: DefaultFirstStart, MPSSidecarCannotSignal (their texts: -o yaml)"
+[[nodiscard]] std::string no_action_text(std::vector<std::string> reasons);
+
 }  // namespace gso

@@ -142,7 +142,12 @@ std::string strategy_of(const NodeAssessment& a) {
   return out;
 }
 
-std::string loaded_of(const NodeAssessment& a) {
+std::string loaded_of(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  // The record has what the node ran before the change.
+  const bool replaced = a.change != nullptr && a.change->failed && !a.change->pods.empty() && !a.matches() &&
+                        pods_to_go(index, node, a).empty();
+  if (replaced)
+    return fmt::format("not known: its pods were started with {}, and that change has failed", a.change->to);
   if (a.loaded.revision.empty()) return std::string(words(Proof::none));
   std::string_view revision = a.loaded.revision.view();
   // Only a node that left its change unproven has it in its annotation.
@@ -424,7 +429,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
         a->profile != nullptr && a->profile->valid ? a->profile->profile().active() : nullptr;
     for (std::size_t i = 0; section != nullptr && i < section->resources.size(); ++i)
       out.replicas[section->resources[i].name] = section->resources[i].replicas;
-    out.loaded = loaded_of(*a);
+    out.loaded = loaded_of(index.impl(), *node, *a);
     out.target = a->target.view();
     if (a->is_blocked() && !unknown) {
       out.check = a->blocked_by == nullptr ? std::string_view() : a->blocked_by->code;

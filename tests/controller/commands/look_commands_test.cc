@@ -400,6 +400,26 @@ TEST(Explanations, ShowExpectedAndActualBelowEachOtherWhereTheTableIsWiderThanTh
   }
 }
 
+// The answer is not buried under what needs no action.
+TEST(Explanations, NameFindingsThatNeedNoActionInOneLineAtTheEnd) {
+  NodeExplanation node;
+  node.node = "a100-01";
+  node.next = "gpu-sharing-operator rollout status";
+  const ObjectRef object{"v1", "Node", "", "a100-01", ""};
+  node.findings = {{Severity::info, object, "MPSSidecarCannotSignal", "a long text"},
+                   {Severity::info, object, "PolicyPaused", "what a person has set"},
+                   {Severity::info, object, "DefaultFirstStart", "another long text"}};
+  node.remedies = {{"MPSSidecarCannotSignal", "no action needed while an operator runs"},
+                   {"DefaultFirstStart", "no action needed"}};
+  std::ostringstream out;
+  print_explanation(node, out);
+  EXPECT_THAT(out.str(), testing::EndsWith("info PolicyPaused: what a person has set\n"
+                                           "next: gpu-sharing-operator rollout status\n"
+                                           "2 infos need no action while an operator runs: DefaultFirstStart, "
+                                           "MPSSidecarCannotSignal (their texts: -o yaml)\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("long text")));
+}
+
 // Leases of one list are of one moment: the newest of them says when that was.
 TEST(OperatorLease, AmongManifestsItIsJudgedByTheNewestLease) {
   const auto lease = [](const std::string& ns, const std::string& name, const std::string& renewed) {

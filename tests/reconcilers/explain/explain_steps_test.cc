@@ -437,6 +437,20 @@ TEST(Waits, ANodeInTheSettleWindowIsShownWhenNodesStart) {
   EXPECT_TRUE(later.settling().empty());
 }
 
+// The pods of what it ran before are gone.
+TEST(ExplainNode, AFailedNodeDoesNotRunWhatItRanBeforeItsPodsWereReplaced) {
+  FleetModel fleet(one_node("ts-4"));
+  fleet.settings.settle = Duration::zero();
+  fleet.settings.rollout.verify_timeout = std::chrono::minutes(1);
+  fleet.settle();
+  fleet.crash_pods("a01", true);
+  fleet.edit("any", "ts-8");
+  for (int i = 0; i < 600 && shown_to_people(fleet).state != "Failed"; ++i) (void)fleet.tick();
+  const NodeExplanation out = explained(fleet);
+  ASSERT_EQ(out.shown.state, "Failed") << out.shown.message;
+  EXPECT_EQ(out.loaded, "not known: its pods were started with " + out.target + ", and that change has failed");
+}
+
 TEST(NextStep, AChangeThatCannotBeReadIsRemovedByAPersonWhoChecksTheNodeFirst) {
   FleetModel fleet(one_node("ts-4"));
   fleet.settle();
