@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "controller/commands/rollout/view.h"
+#include "controller/commands/rollout/way_out.h"
+#include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -113,7 +115,18 @@ class Tree {
     const std::string changed = since_completion(facts, index_.impl());
     line(fmt::format("  {}{}", counts_text(facts), changed.empty() ? "" : "; " + changed));
     if (!facts.finished()) line(facts.wave == 0 ? "  canary" : fmt::format("  wave {}", facts.wave));
+    add_next(facts);
     daemonset_of(rollout.config_map).empty() ? add_nodes(rollout) : add_daemons(facts);
+  }
+
+  // The first command of `rollout status`, above the nodes: a terminal might have no room below them.
+  void add_next(const RolloutFacts& facts) {
+    const SharingRollout& rollout = *facts.rollout;
+    RolloutOutlook outlook;
+    outlook.steps = steps_to(pass_, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
+    outlook.stop = recorded_stop(facts, world_.policies.find(rollout.policy));
+    const std::vector<std::string> next = way_out(pass_, facts, outlook);
+    if (!next.empty()) append_text(out_, wrapped(one_line("  next: " + next.front()) + "\n", screen_.columns));
   }
 
   // Of a template only the nodes that its SharingRollout names are known.

@@ -326,6 +326,16 @@ TEST_F(RolloutWatch, OnATerminalATreeIsRedrawnInTheAlternateScreenAndTheLastOneS
   EXPECT_THAT(out.str().substr(left), HasSubstr("2/4 up to date, 1 in progress"));
 }
 
+TEST_F(RolloutWatch, OnATerminalTheTreeNamesWhatToTypeNext) {
+  rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "Paused");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":true}})");
+  options.watch = true;
+  begin("", {.columns = 80, .rows = 24, .colour = false, .utf8 = true});
+  EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume r"));
+  stop->notify();
+  EXPECT_EQ(result(), 0);
+}
+
 // Regression: they were cut at the width, and with them the rule that is missing.
 TEST_F(RolloutWatch, OnATerminalWhatCannotBeReadIsBrokenIntoLines) {
   sim::FaultRule rule;
