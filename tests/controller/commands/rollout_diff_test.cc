@@ -315,9 +315,10 @@ TEST_F(RolloutCommand, DiffOfAPolicyThatDropsAWaitingNodeSaysThatItNoLongerChang
 // The status of its rollout names the pods; the table does not.
 TEST_F(RolloutCommand, DiffCountsANodeInAChangeThatWaitsForItsPods) {
   record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  const std::string uid = get("/api/v1/namespaces/gpu-operator/pods/plugin-of-gpu-1")["metadata"]["uid"];
   test::ChangeWords change;
   change.to = target();
-  change.pods["plugin"] = {get("/api/v1/namespaces/gpu-operator/pods/plugin-of-gpu-1")["metadata"]["uid"]};
+  change.pods["plugin"].insert(uid);
   merge("/api/v1/nodes/gpu-1", Json{{"metadata", {{"annotations", test::write_change(change)}}}}.dump());
   rollout("r", "Progressing", target());
   const Json node{
