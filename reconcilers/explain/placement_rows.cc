@@ -99,6 +99,10 @@ std::string not_served(const AskedPod& /*asked*/, const Candidates& at) {
     return fmt::format("no node that the pod selects offers {}: no device plugin serves that name; did you mean {}?",
                        at.best.resource, meant);
   }
+  // Slices under the name of GPUs.
+  if (at.best.most > 0)
+    return fmt::format("no node that the pod selects offers {}: {} {}", at.best.resource, at.nodes.front(),
+                       at.best.text);
   return fmt::format("no node that the pod selects offers {}: no device plugin serves it, or it has another name",
                      at.best.resource);
 }
@@ -106,6 +110,12 @@ std::string not_served(const AskedPod& /*asked*/, const Candidates& at) {
 Cure show_status(const AskedPod& asked, const Candidates& at) {
   if (const std::string_view meant = meant_resource(at.best.resource); !meant.empty())
     return ask_for(asked, std::string(meant), asked_of(asked, at), at.best.resource);
+  if (at.best.most > 0) {
+    return described(
+        at, {fmt::format("the pod's owner requests {} instead, on a node like {}", kGpuResource, at.nodes.front()),
+             "whoever runs the cluster sets the MIG strategy of the device plugin to mixed: slices then "
+             "have names of their own"});
+  }
   if (!at.best.nobody_cuts) return shown_by("gpu-sharing-operator status");
   return shown_by("gpu-sharing-operator status",
                   {fmt::format("the pod's owner requests what the nodes offer, {} for example", kGpuResource),

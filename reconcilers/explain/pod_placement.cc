@@ -13,6 +13,7 @@
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/release.h"
 #include "reconcilers/explain/placement_rows.h"
 #include "reconcilers/explain/pod_parts.h"
@@ -41,6 +42,16 @@ std::int64_t expected_of(const NodeAssessment* a, std::string_view resource) {
   if (a == nullptr || a->expectation == nullptr) return 0;
   const auto at = a->expectation->capacity.find(std::string(resource));
   return at == a->expectation->capacity.end() ? 0 : at->second;
+}
+
+// Of a request for MIG slices by their own name: how many of them the node offers as GPUs, which migStrategy single
+// does.
+std::int64_t slices_as_gpus(const Node& node, std::string_view resource) {
+  constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
+  if (!resource.starts_with(kMigPrefix)) return 0;
+  const std::string of_product = fmt::format("-MIG-{}", resource.substr(kMigPrefix.size()));
+  const std::string_view product = unshared_product(node.meta.labels.get(kGpuProduct).value_or(""));
+  return product.ends_with(of_product) ? amount(node.allocatable, Interned(std::string(kGpuResource))) : 0;
 }
 
 class NodeQuestions {
@@ -87,6 +98,10 @@ class NodeQuestions {
       return Verdict{Obstacle::renamed, fmt::format("offers {} instead ({})", other, others), name, others};
     Verdict lacks{Obstacle::not_served, fmt::format("does not offer {}", name), name, 0};
     lacks.nobody_cuts = slice_gigabytes(name) && !partitions_;
+    if (const std::int64_t gpus = slices_as_gpus(node, name); gpus > 0) {
+      lacks.text = fmt::format("offers {} {}, which are MIG slices of that kind", gpus, kGpuResource);
+      lacks.most = gpus;
+    }
     return lacks;
   }
 

@@ -104,6 +104,22 @@ TEST(ExplainPodNodes, EveryNodeIsListedAndThoseOfTheCauseComeFirst) {
   EXPECT_EQ(std::ranges::count(out.nodes, "NotSelected", &PodExplanation::NodeVerdict::code), 31);
 }
 
+// Under migStrategy single they are nvidia.com/gpu.
+TEST(ExplainPodNodes, MigSlicesThatHaveTheNameOfGpusAreNamedWithTheirNode) {
+  const std::string nodes = cluster(kSliced, "", kEight) +
+                            another_node("mig-1", ", nvidia.com/gpu.product: A100-SXM4-40GB-MIG-1g.5gb-SHARED");
+  const PodExplanation out = Explained(nodes).pod(
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"train","namespace":"team","uid":"u1"},"spec":{
+          "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/mig-1g.5gb":"1"}}}]},
+          "status":{"phase":"Pending"}})");
+  ASSERT_FALSE(out.causes.empty());
+  EXPECT_EQ(out.causes[0].code, "NotServed");
+  EXPECT_THAT(out.causes[0].text, HasSubstr("no node that the pod selects offers nvidia.com/mig-1g.5gb: mig-1 offers 8 "
+                                            "nvidia.com/gpu, which are MIG slices of that kind"));
+  EXPECT_EQ(out.causes[0].command, "kubectl describe node mig-1");
+  EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("the pod's owner requests nvidia.com/gpu instead")));
+}
+
 TEST(ExplainPodNodes, ANodeWithoutGpusThatThePodSelectsIsListed) {
   const std::string nodes = cluster(kSliced, "", kEight) + R"(---
 apiVersion: v1
