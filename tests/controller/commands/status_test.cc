@@ -156,7 +156,7 @@ TEST_F(StatusTest, RolloutsHaveAProgressBar) {
 TEST_F(StatusTest, ANarrowTerminalHasTheCountsOfARolloutWithoutItsBar) {
   ASSERT_TRUE(read().has_value());
   SharingRollout rollout;
-  rollout.meta.name = "default-any-a-name-of-some-length-c401";
+  rollout.meta.name = "default-any-some-length-c401";
   rollout.phase = "Progressing";
   rollout.status_json = R"({"counts":{"total":9,"updated":0,"inProgress":2,"failed":6}})";
   world.rollouts.apply(rollout);
