@@ -60,33 +60,59 @@ bool is_doubtful(const RolloutView& rollout) {
   return failed > 0 && !rollout.verified && rollout.profile_rollout.tally.settled <= failed;
 }
 
+namespace {
+
+// Served nodes that failed before the canary of their group has passed.
+std::set<std::string> failed_canaries(const RolloutView& rollout) {
+  std::set<std::string> out;
+  std::ranges::copy_if(rollout.failed(), std::inserter(out, out.end()), [&](const std::string& name) {
+    const NodeAssessment& a = *rollout.pass.index.find(name);
+    return a.change->served && !rollout.canary_passed(std::string(a.product.view()));
+  });
+  return out;
+}
+
+std::string names_in(const std::set<std::string>& names) {
+  return first_names({names.begin(), names.end()});
+}
+
+// " in the canary"; where others failed as well, ", a01 in the canary".
+std::string in_the_canary(const std::set<std::string>& canaries, const std::set<std::string>& counted) {
+  return std::ranges::includes(canaries, counted) ? " in the canary"
+                                                  : fmt::format(", {} in the canary", names_in(canaries));
+}
+
+// Of a failure whose nodes show another revision by now, or are gone.
+std::string failed_before_text(const RolloutView& rollout, const FleetRecord::Failure& failure) {
+  std::set<std::string> names;
+  for (const auto& [name, machine] : failure.nodes) names.insert(name);
+  return fmt::format(
+      "{} failed before{} and is not retried until the profile changes. Retry: `gpu-sharing-operator rollout start {}`",
+      rollout.target, names.empty() ? "" : " on " + names_in(names), rollout.key.policy);
+}
+
+}  // namespace
+
 std::string failures_that_stop(const RolloutView& rollout) {
   const Index& index = rollout.pass.index;
   const auto* known = remembered_failure(rollout.pass, rollout.key, rollout.policy, rollout.target);
   const std::int64_t failures = rollout.failures();
   const std::int64_t present = rollout.present_failures();
   if (failures == 0 && known == nullptr) return {};
-  if (present == 0 && known != nullptr) {
-    return fmt::format(
-        "{} failed before and is not retried until the profile changes. Retry: `gpu-sharing-operator rollout start {}`",
-        rollout.target, rollout.key.policy);
-  }
+  if (present == 0 && known != nullptr) return failed_before_text(rollout, *known);
   // A failed node keeps its slot: when failed nodes hold all slots, no other node can start.
   const RolloutSpec& spec = rollout.policy.rollout;
   const std::int64_t slots =
       std::max<std::int64_t>(1, spec.max_unavailable.of(index.policies.at(rollout.key.policy).total));
   const bool full = present >= slots;
-  const bool of_canary = std::ranges::any_of(rollout.failed(), [&](const std::string& name) {
-    const NodeAssessment& a = *index.find(name);
-    return a.change->served && !rollout.canary_passed(std::string(a.product.view()));
-  });
-  const bool canary = of_canary || !rollout.all_canaries_passed();
+  const std::set<std::string> canaries = failed_canaries(rollout);
+  const bool canary = !canaries.empty() || !rollout.all_canaries_passed();
   if (!canary && !full && failures < spec.max_failures && known == nullptr) return {};
   std::set<std::string> names;
   for (const auto& [machine, name] : counted_failures(rollout)) names.insert(name);
   return fmt::format("{}{} failed{}", counted(failures, "node"),
-                     names.empty() ? "" : fmt::format(" ({})", first_names({names.begin(), names.end()})),
-                     of_canary                              ? " in the canary"
+                     names.empty() ? "" : fmt::format(" ({})", names_in(names)),
+                     !canaries.empty()                      ? in_the_canary(canaries, names)
                      : canary                               ? " before every group's canary has passed"
                      : full && failures < spec.max_failures ? ", so no slot is free"
                                                             : "");
@@ -95,8 +121,8 @@ std::string failures_that_stop(const RolloutView& rollout) {
 std::string failed_nodes_text(const RolloutView& rollout) {
   std::set<std::string> failed = rollout.failed();
   for (const auto& [machine, name] : counted_failures(rollout)) failed.insert(name);
-  return fmt::format("nodes failed to verify: {} (retry: `gpu-sharing-operator rollout start {}`)",
-                     first_names({failed.begin(), failed.end()}), rollout.key.policy);
+  return fmt::format("nodes failed to verify: {} (retry: `gpu-sharing-operator rollout start {}`)", names_in(failed),
+                     rollout.key.policy);
 }
 
 namespace {

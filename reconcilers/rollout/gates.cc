@@ -163,12 +163,6 @@ std::string last_verified_text(const RolloutView& rollout) {
                      key.config_map, quoted);
 }
 
-std::string closed_by_failures(const RolloutView& rollout) {
-  const std::string& why = rollout.too_many_failures();
-  if (why.empty()) return {};
-  return why + last_verified_text(rollout);
-}
-
 // --- Time, and changes that other controllers are about to make.
 
 std::string closed_by_windows_of(PlanDraft& draft, const SharingPolicy& policy) {
@@ -182,6 +176,14 @@ std::string closed_by_windows_of(PlanDraft& draft, const SharingPolicy& policy) 
 
 std::string closed_by_window(const RolloutView& rollout) {
   return closed_by_windows_of(rollout.pass, rollout.policy);
+}
+
+// A retry ends the stop, and starts nothing outside a maintenance window.
+std::string closed_by_failures(const RolloutView& rollout) {
+  const std::string& why = rollout.too_many_failures();
+  if (why.empty()) return {};
+  const std::string window = closed_by_window(rollout);
+  return why + last_verified_text(rollout) + (window.empty() ? "" : "; a retry also waits: " + window);
 }
 
 std::string closed_by_announcement(const RolloutView& rollout) {
