@@ -312,14 +312,13 @@ void FleetLoop::report(const Plan& plan, Execution& execution) {
 }
 
 void FleetLoop::report_findings(const Plan& plan, const Execution& execution) {
-  std::set<std::string> reported;
+  const MonoTime now = parts_.clock->monotonic();
   std::map<std::pair<std::string_view, std::string_view>, double> counts;  // By severity and reason.
   const auto report_one = [&](const Finding& finding) {
     const std::string object = k8s::to_string(ObjectKey{finding.object.ns, finding.object.name});
     ++counts[{to_string(finding.severity), finding.reason}];
     std::string line = fmt::format("{} {} {} {}", finding.object.kind, object, finding.reason, finding.message);
-    const bool known = reported_findings_.contains(line);
-    if (!reported.insert(std::move(line)).second || known) return;
+    if (!reported_findings_.is_new(std::move(line), now)) return;
     const LogLevel level = finding.severity == Severity::info ? LogLevel::info : LogLevel::warning;
     parts_.log->log(
         level, "Finding",
@@ -327,7 +326,7 @@ void FleetLoop::report_findings(const Plan& plan, const Execution& execution) {
   };
   std::ranges::for_each(plan.findings, report_one);
   std::ranges::for_each(execution.findings, report_one);
-  reported_findings_ = std::move(reported);
+  reported_findings_.end_pass(now);
   parts_.metrics->clear("gpusharing_findings");
   for (const auto& [key, number] : counts) {
     parts_.metrics->set("gpusharing_findings",

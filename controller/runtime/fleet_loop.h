@@ -22,6 +22,7 @@
 #include "controller/runtime/expectations.h"
 #include "controller/runtime/held_since.h"
 #include "controller/runtime/pass_queue.h"
+#include "controller/runtime/reported_findings.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/serving/metrics.h"
 #include "controller/watches/cluster_watches.h"
@@ -129,7 +130,7 @@ class FleetLoop {
   bool only_observed_ = false;
   bool mode_was_compared_ = false;
   std::unique_ptr<k8s::Signal> timer_;  // Ends resync() at a stop.
-  std::set<std::string> reported_findings_;
+  ReportedFindings reported_findings_;
   std::optional<MonoTime> unsettled_since_;
   bool scopes_dirty_ = true;
   bool was_synced_ = false;
