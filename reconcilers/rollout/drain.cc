@@ -10,6 +10,7 @@
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/consumers.h"
+#include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -203,6 +204,11 @@ std::string deferral_text(const Pass& pass, const std::string& node, const Shari
 }
 
 }  // namespace
+
+bool is_of_workloads(std::string_view reason) {
+  return reason == kWaitingForWorkloads || reason == kPdbRefuses || reason == kJobSpansNodes ||
+         reason == kRenameStrandsPods || reason == kForbidden || reason == kProtectedNamespace;
+}
 
 std::map<std::string, BlockedBy> blocked_in_queue(const Pass& pass) {
   std::map<std::string, BlockedBy> out;

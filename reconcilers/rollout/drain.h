@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "reconcilers/fleet/pass.h"
 
@@ -20,6 +21,8 @@ namespace gso {
 [[nodiscard]] std::map<std::string, BlockedBy> find_blocked_in_progress(const Pass& pass);
 // The same, by node, for nodes at the back of the queue: after idleTimeout, or because a person uncordoned them.
 [[nodiscard]] std::map<std::string, BlockedBy> blocked_in_queue(const Pass& pass);
+// A node that one of them names with that reason waits for workloads: nobody can foretell until when.
+[[nodiscard]] bool is_of_workloads(std::string_view reason);
 
 // What a node in a change, or one whose change is about to start, waits for.
 [[nodiscard]] Drain drain_of(const Pass& pass, const NodeAssessment& assessment);

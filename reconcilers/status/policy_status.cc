@@ -312,8 +312,10 @@ class PolicyStatuses {
     if (generation > 0) out["observedGeneration"] = generation;
     out["mode"] = mode_name(pass_.s.settings.mode_of(*sum.policy));
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
-    add_progress(pass_, *sum.policy, {sum.rollout, sum.tally.settled, sum.tally.changing, sum.stopped, sum.oldest},
-                 before, out);
+    const bool stopped =
+        sum.stopped || std::ranges::any_of(sum.waiting, [](const auto& nodes) { return is_of_workloads(nodes.first); });
+    add_progress(pass_, *sum.policy, {sum.rollout, sum.tally.settled, sum.tally.changing, stopped, sum.oldest}, before,
+                 out);
     if (sum.targets.size() == 1 && sum.tally.settled == sum.tally.total && sum.tally.total > 0)
       out["verifiedRevision"] = *sum.targets.begin();
     // Nodes that are out of service because of it come first.

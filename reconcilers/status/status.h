@@ -53,7 +53,7 @@ struct Progress {
   std::string rollout;  // The SharingRollout in progress; empty: none.
   std::int64_t up_to_date = 0;
   std::int64_t in_progress = 0;
-  // By people, failures or windows: the time at which it continues cannot be predicted.
+  // By people, failures, windows or workloads: the time at which it continues cannot be predicted.
   bool stopped = false;
   OldestInProgress oldest;
 };

@@ -15,7 +15,6 @@
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/text_table.h"
 #include "controller/config/did_you_mean.h"
-#include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/model/foreign_text.h"
@@ -23,6 +22,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"
@@ -286,10 +286,7 @@ k8s::Result<std::vector<RolloutFacts>> choose(const World& world, const RolloutC
 std::vector<std::string> waits_for_workloads(const RolloutFacts& facts) {
   std::vector<std::string> out;
   for (const RolloutFacts::NodeRow& node : facts.nodes) {
-    const bool workloads = node.reason == kWaitingForWorkloads || node.reason == kPdbRefuses ||
-                           node.reason == kJobSpansNodes || node.reason == kRenameStrandsPods ||
-                           node.reason == kForbidden || node.reason == kProtectedNamespace;
-    if (workloads) out.push_back(node.name);
+    if (is_of_workloads(node.reason)) out.push_back(node.name);
   }
   return out;
 }
