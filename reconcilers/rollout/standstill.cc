@@ -44,11 +44,16 @@ bool is_gated(const RolloutView& rollout) {
   return waiting > 0 && !rollout.waits_briefly();
 }
 
-// In mode Observe the message says what would be done.
+// In mode Observe the message says what would be done; outside the windows, what waits for the next one.
 Standstill behind_gate(const RolloutView& rollout) {
   const GateState& gate = rollout.gate();
   const Tally& nodes = rollout.profile_rollout.tally;
   const std::int64_t pending = nodes.of(Phase::pending);
+  if (gate.gate == Gate::outside_window && pending > 0) {
+    const std::string& key = rollout.key.key;
+    return {gate.reason(), fmt::format("{}; {} of {} nodes wait to change{} to {}", gate.message, pending, nodes.total,
+                                       key.empty() ? "" : " key " + key, rollout.target)};
+  }
   if (gate.gate != Gate::observe || pending == 0) return {gate.reason(), gate.message};
   return {gate.reason(),
           fmt::format("{} of {} nodes would change to {}; {}", pending, nodes.total, rollout.target, gate.message)};

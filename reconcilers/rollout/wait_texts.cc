@@ -35,10 +35,12 @@ std::string joined_waits(const std::vector<std::pair<std::string, std::string>>&
   return out;
 }
 
-std::string busy_nodes_text(const std::vector<std::string>& draining, std::int64_t most, std::string_view whose) {
-  return fmt::format("{}they start when their own pods end, or those of {}{}; {} lets {} wait for {} pods at a time",
-                     kPodsUse, draining.size() == 1 ? "" : "one of ", first_names(draining), whose,
-                     counted(most, "node"), most == 1 ? "its" : "their");
+std::string busy_nodes_text(const std::vector<std::string>& draining, std::int64_t most, std::string_view whose,
+                            std::string_view budget) {
+  return fmt::format(
+      "{}they start when their own pods end, or those of {}{}; {} lets {} wait for {} pods at a time (half of {})",
+      kPodsUse, draining.size() == 1 ? "" : "one of ", first_names(draining), whose, counted(most, "node"),
+      most == 1 ? "its" : "their", budget);
 }
 
 std::string busy_nodes_text_in(const std::string& said, std::string_view product) {

@@ -14,9 +14,9 @@ namespace gso {
 [[nodiscard]] std::string joined_waits(const std::vector<std::pair<std::string, std::string>>& groups);
 
 // Of busy nodes, while as many nodes as allowed wait for their pods: those in `draining`, which `whose` ("policy a")
-// lets wait at a time.
+// lets wait at a time. `budget`: the setting whose half that is.
 [[nodiscard]] std::string busy_nodes_text(const std::vector<std::string>& draining, std::int64_t most,
-                                          std::string_view whose);
+                                          std::string_view whose, std::string_view budget);
 
 // That text about the busy nodes of the group, out of what a status says of all groups; empty: it says no such thing.
 [[nodiscard]] std::string busy_nodes_text_in(const std::string& said, std::string_view product);

@@ -106,9 +106,10 @@ class Finder {
     const Slots slots(pass_);
     switch (waiting_room(slots, rollout_.key, std::ssize(draining_of_policy_), std::ssize(draining_))) {
       case WaitingRoom::policy_full:
-        return busy_nodes_text(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy);
+        return busy_nodes_text(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy,
+                               "maxUnavailable");
       case WaitingRoom::cluster_full:
-        return busy_nodes_text(draining_, slots.most_draining_in_cluster(), "the cluster");
+        return busy_nodes_text(draining_, slots.most_draining_in_cluster(), "the cluster", "--cluster-max-unavailable");
       case WaitingRoom::free:
         break;
     }

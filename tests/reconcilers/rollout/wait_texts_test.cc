@@ -13,14 +13,14 @@ namespace {
 using Groups = std::vector<std::pair<std::string, std::string>>;
 
 TEST(WaitTexts, WhatBusyNodesOfAGroupWaitForIsReadBackFromTheTextOfAllGroups) {
-  const std::string one = busy_nodes_text({"a01"}, 1, "policy default");
+  const std::string one = busy_nodes_text({"a01"}, 1, "policy default", "maxUnavailable");
   EXPECT_EQ(one,
             "pods use these nodes: they start when their own pods end, or those of a01; policy default lets 1 node "
-            "wait for its pods at a time");
-  const std::string two = busy_nodes_text({"a01", "t01"}, 2, "the cluster");
+            "wait for its pods at a time (half of maxUnavailable)");
+  const std::string two = busy_nodes_text({"a01", "t01"}, 2, "the cluster", "--cluster-max-unavailable");
   EXPECT_EQ(two,
             "pods use these nodes: they start when their own pods end, or those of one of a01, t01; the cluster lets 2 "
-            "nodes wait for their pods at a time");
+            "nodes wait for their pods at a time (half of --cluster-max-unavailable)");
   const struct {
     Groups groups;
     std::string product;

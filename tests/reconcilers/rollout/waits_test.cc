@@ -259,7 +259,7 @@ TEST_F(Waits, HalfOfTheSlotsWaitForWorkloadsAndABusyNodeNamesWhoDoes) {
   EXPECT_EQ(
       shown("a02"),
       "Pending: pods use these nodes: they start when their own pods end, or those of a01; policy default lets 1 node "
-      "wait for its pods at a time");
+      "wait for its pods at a time (half of maxUnavailable)");
 }
 
 // Another group of the rollout has a node that waits for something else.
@@ -277,7 +277,7 @@ TEST_F(Waits, ABusyNodeNamesWhoWaitsForPodsBesideAnotherGroupToo) {
   EXPECT_EQ(
       shown("a02"),
       "Pending: pods use these nodes: they start when their own pods end, or those of a01; policy default lets 1 node "
-      "wait for its pods at a time");
+      "wait for its pods at a time (half of maxUnavailable)");
 }
 
 TEST_F(Waits, ASoakAfterAnAbortAndAStartIsNamedThoughNoSharingRolloutIsThere) {
@@ -297,6 +297,21 @@ TEST_F(Waits, ASoakAfterAnAbortAndAStartIsNamedThoughNoSharingRolloutIsThere) {
   tick(3);
   ASSERT_TRUE(fleet.world.rollouts.all().empty());
   EXPECT_THAT(progressing(), StartsWith("True RollingOut: the canary a01 is verified and soaks for 1h0m0s"));
+}
+
+// --- Maintenance windows.
+
+TEST_F(Waits, AClosedWindowSaysHowManyNodesWaitForItAndWithWhat) {
+  const std::string window = R"(maxUnavailable: 1, maintenanceWindows: [{cron: "0 2 * * *", duration: 1h}])";
+  FleetModel& fleet = start("maxUnavailable: 1", "ts-4", 3);
+  fleet.policy(policy_with(window));
+  fleet.edit("any", "ts-8");
+  tick(3);
+  const std::string why =
+      "the next maintenance window opens at 2026-03-02T02:00:00Z; 3 of 3 nodes wait to change key any to "
+      "v1-3c47c0f56c82ca33";
+  EXPECT_EQ(progressing(), "False OutsideWindow: " + why);
+  EXPECT_EQ(status_patches(200), 0U);
 }
 
 // --- Stops by failures.
