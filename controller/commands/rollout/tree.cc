@@ -98,7 +98,7 @@ class Tree {
     const SharingRollout& rollout = *facts.rollout;
     const Paint paint = facts.went_wrong() ? Paint::red : facts.finished() ? Paint::green : Paint::bold;
     const auto started = k8s::parse_rfc3339(facts.started_at);
-    const std::string_view since = facts.advances() ? "  running {}" : "  started {} ago";
+    const std::string_view since = facts.advances() && !facts.stands() ? "  running {}" : "  started {} ago";
     line(fmt::format(
         "{}  {}{}", painted(one_line(rollout.meta.name), Paint::bold, screen_),
         painted(one_line(facts.phase_text()), paint, screen_),

@@ -36,6 +36,7 @@ namespace {
 constexpr std::string_view kPolicyPrefix = "policy/";
 constexpr int kBarWidth = 24;
 constexpr std::string_view kStopped = "Stopped";
+constexpr std::string_view kProgressing = "Progressing";  // The phase and the condition.
 
 std::int64_t count_at(const Json& object, const char* field) {
   return number_at(object, field);
@@ -48,7 +49,7 @@ void read_ready(const Json& status, RolloutFacts& out) {
     if (!condition.is_object()) continue;
     if (text_at(condition, "type") == kCurrentCondition)
       out.earlier_attempt = text_at(condition, "reason") == reason_of(Gate::new_attempt);
-    if (text_at(condition, "type") == "Progressing" && text_at(condition, "status") == "False")
+    if (text_at(condition, "type") == kProgressing && text_at(condition, "status") == "False")
       out.stopped_since = text_at(condition, "lastTransitionTime");
     if (text_at(condition, "type") != "Ready") continue;
     out.reason = text_at(condition, "reason");
@@ -92,6 +93,10 @@ bool RolloutFacts::advances() const {
   return !finished() && phase != "Paused" && phase != "AwaitingApproval";
 }
 
+bool RolloutFacts::stands() const {
+  return phase == kProgressing && !stopped_since.empty();
+}
+
 std::string RolloutFacts::shown_phase() const {
   const std::string_view aborted = reason_of(Gate::aborted);
   if (phase == "Failed" && reason == aborted) return std::string(aborted);
@@ -100,6 +105,7 @@ std::string RolloutFacts::shown_phase() const {
 }
 
 std::string RolloutFacts::phase_text() const {
+  if (stands() && !reason.empty()) return fmt::format("Waiting ({})", reason);
   std::string word = shown_phase();
   return word == kStopped ? fmt::format("{} ({})", word, reason) : word;
 }
@@ -312,12 +318,13 @@ std::string foretell(const RolloutFacts& facts, const std::string& estimate, con
 
 // Since when a rollout that is paused or has stopped has started no node. Who set the switch is in no status. A
 // condition keeps its time when its reason changes: where nodes have failed, it can be that of the failure before the
-// pause.
+// pause. The record of an earlier attempt keeps the times of that one.
 std::string since_stop(const RolloutFacts& facts, k8s::WallTime now) {
   const auto since = k8s::parse_rfc3339(facts.stopped_since);
   const std::string phase = facts.shown_phase();
   const bool paused = phase == reason_of(Gate::paused);
-  if (!since || *since > now || (!paused && phase != kStopped) || (paused && facts.failed > 0)) return {};
+  if (!since || *since > now || facts.earlier_attempt || (paused && facts.failed > 0)) return {};
+  if (!paused && phase != kStopped && !facts.stands()) return {};
   return fmt::format("; no node starts since {} ({} ago)", facts.stopped_since, about(now - *since));
 }
 
@@ -361,9 +368,9 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   const auto started = k8s::parse_rfc3339(facts.started_at);
   if (started && goes_on && outlook.has_operator)
     print_line(out, "  {}",
-               facts.advances() ? fmt::format("Running {}{}", about(now - *started),
-                                              foretell(facts, outlook.estimate, outlook.steps, now))
-                                : fmt::format("Started {} ago", about(now - *started)));
+               facts.advances() && !facts.stands() ? fmt::format("Running {}{}", about(now - *started),
+                                                                 foretell(facts, outlook.estimate, outlook.steps, now))
+                                                   : fmt::format("Started {} ago", about(now - *started)));
   print_node_table(facts.nodes, outlook.steps, out);
   for (const std::string& hold : outlook.held) print_line(out, "  held: {}", hold);
   for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);

@@ -38,10 +38,12 @@ struct RolloutFacts {
   [[nodiscard]] bool finished() const;
   // Its nodes start one after the other: it is neither finished nor stopped until a person acts.
   [[nodiscard]] bool advances() const;
+  // Its phase is Progressing, and the operator says that nothing moves until somebody acts.
+  [[nodiscard]] bool stands() const;
   // The phase for people, one word: a rollout that a person aborted is Aborted, although its phase is Failed, and one
   // that nobody paused is Stopped, although its phase is Paused.
   [[nodiscard]] std::string shown_phase() const;
-  // The same, with the reason of a stop: "Stopped (MaxFailures)".
+  // The same, with the reason of a stop: "Stopped (MaxFailures)"; of one that stands: "Waiting (BudgetExhausted)".
   [[nodiscard]] std::string phase_text() const;
   [[nodiscard]] bool undone() const;
   // A revision that did not work.

@@ -43,56 +43,6 @@ TEST_F(RolloutCommand, APauseOfThePolicyIsShownAsRecordedToo) {
   EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume policy/default\n"));
 }
 
-// The API has one phase, Paused, for what a person has paused and for what stopped by itself.
-TEST_F(RolloutCommand, ARolloutIsCalledPausedOnlyIfAPersonPausedIt) {
-  const struct {
-    const char* reason;
-    const char* shown;
-  } rows[] = {{"MaxFailures", "Stopped (MaxFailures)"},
-              {"ConfigInvalid", "Stopped (ConfigInvalid)"},
-              {"Observe", "Stopped (Observe)"},
-              {"Paused", "Paused"}};
-  for (const auto& row : rows) {
-    rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", row.reason);
-    (void)run(Verb::status, "r");
-    EXPECT_THAT(out.str(), testing::StartsWith(std::string("r: ") + row.shown + "\n"));
-    (void)run(Verb::history);
-    EXPECT_THAT(out.str(), HasSubstr(std::string(" ") + row.shown + "  "));
-    options.json = true;
-    (void)run(Verb::history);
-    EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["phase"], "Paused") << "programs compare it";
-    options.json = false;
-    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
-  }
-}
-
-// The condition of a rollout that failures stopped and a person paused later keeps the time of the failures.
-TEST_F(RolloutCommand, StatusShowsSinceWhenAStoppedRolloutStartsNoNode) {
-  const struct {
-    const char* reason;
-    int failed;
-    const char* shown;  // With the time as {}.
-  } rows[] = {{"Paused", 0, "r: Paused; no node starts since {} (5m ago)\n"},
-              {"Paused", 1, "r: Paused\n"},
-              {"MaxFailures", 1, "r: Stopped (MaxFailures); no node starts since {} (5m ago)\n"}};
-  for (const auto& row : rows) {
-    rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", row.reason);
-    Json status = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["status"];
-    const std::string since = k8s::format_time(sim.clock.now());
-    status["conditions"].push_back({{"type", "Progressing"},
-                                    {"status", "False"},
-                                    {"reason", row.reason},
-                                    {"message", "it is so"},
-                                    {"lastTransitionTime", since}});
-    status["counts"]["failed"] = row.failed;
-    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status", Json{{"status", status}}.dump());
-    sim.clock.run_for(std::chrono::minutes(5));
-    (void)run(Verb::status, "r");
-    EXPECT_THAT(out.str(), HasSubstr(fmt::format(fmt::runtime(row.shown), since)));
-    (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
-  }
-}
-
 TEST_F(RolloutCommand, StatusShowsWhatIsUnderWayAndEndsWithOneWhereItWentWrong) {
   EXPECT_EQ(run(Verb::status), 0);
   EXPECT_THAT(out.str(), HasSubstr("No rollout is in progress."));
