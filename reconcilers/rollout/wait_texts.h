@@ -10,7 +10,8 @@
 
 namespace gso {
 
-// `groups`: each product with what its nodes wait for. One text, unless all groups wait for the same.
+// `groups`: each product with what its nodes wait for. One text for all groups where they wait for the same. A full
+// budget that several groups wait for is named once.
 [[nodiscard]] std::string joined_waits(const std::vector<std::pair<std::string, std::string>>& groups);
 
 // Of busy nodes, while as many nodes as allowed wait for their pods: those in `draining`, which `whose` ("policy a")

@@ -53,5 +53,21 @@ TEST(WaitTexts, GroupsThatWaitForDifferentThingsAreListedByProduct) {
             "group A: 1; group B: 2; group C: 3; group D: 4; group E: 5; and 1 more group");
 }
 
+TEST(WaitTexts, ABudgetThatIsFullForSeveralGroupsIsNamedOnce) {
+  const std::string full = "no slot is free: a01, a02 hold 2 of 2 slots of the cluster (--cluster-max-unavailable)";
+  const std::string kept = "; out of service: a02 (NotReady)";
+  const std::string of_a100 = "; also full: group A100 (maxUnavailablePerGroup): a01 holds 1 of 1 slot";
+  const std::string of_v100 = "; also full: group V100 (maxUnavailablePerGroup): v01 holds 1 of 1 slot";
+  const std::string other = "no slot is free: x01 holds 1 of 1 slot of policy default (maxUnavailable)";
+  EXPECT_EQ(joined_waits({{"A100", full + of_a100 + kept},
+                          {"T4", full + kept},
+                          {"V100", full + of_v100 + kept},
+                          {"X", other},
+                          {"Y", "waits for the canary y01"}}),
+            "group A100: " + full + of_a100 + kept +
+                "; group T4: no slot is free (see group A100); group V100: no slot is free (see group A100)" + of_v100 +
+                "; group X: " + other + "; group Y: waits for the canary y01");
+}
+
 }  // namespace
 }  // namespace gso
