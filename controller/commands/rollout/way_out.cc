@@ -396,6 +396,16 @@ std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view p
 
 namespace {
 
+// Nodes of the policy do not run the text of their key yet, and the one before it is on record.
+bool can_go_back(const ReadingPass& pass, std::string_view policy) {
+  return std::ranges::any_of(pass.index().profile_rollouts, [&](const auto& entry) {
+    const RolloutKey& key = entry.first;
+    const Tally& nodes = entry.second.tally;
+    return key.policy == policy && nodes.settled < nodes.total &&
+           has_earlier_text(pass.world(), pass.index(), key.config_map, key.key);
+  });
+}
+
 // Ends the wait, for whoever decides that. A status names a stop beside nodes in progress in its message alone.
 std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) {
   const World& world = pass.world();
@@ -426,7 +436,11 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
     return {fmt::format("{} resume policy/{}", command, wait.policy)};
   const SharingPolicy* policy = world.policies.find(wait.policy);
   std::string allow = policy == nullptr ? std::string() : spec_command(world, wait.reason, *policy, pass.settings());
-  return allow.empty() ? std::vector<std::string>() : std::vector{std::move(allow)};
+  std::vector<std::string> out;
+  if (!allow.empty()) out.push_back(std::move(allow));
+  if (wait.reason == reason_of(Gate::outside_window) && can_go_back(pass, wait.policy))
+    out.push_back(command + " undo --dry-run  # to go back, if the edit that waits is wrong");
+  return out;
 }
 
 }  // namespace

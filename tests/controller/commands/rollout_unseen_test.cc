@@ -327,6 +327,17 @@ TEST_F(UnseenChange, NodesInAChangeAreNoMissingRollout) {
   EXPECT_THAT(out.str(), Not(HasSubstr("No rollout is in progress")));
 }
 
+// A wrong edit need not wait for the window either.
+TEST_F(UnseenChange, AnEditThatWaitsForAWindowIsShownWithTheWayBack) {
+  const std::string undo = "  next: gpu-sharing-operator rollout undo --dry-run  # to go back";
+  progressing("OutsideWindow", "the next maintenance window opens at 22:00");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), Not(HasSubstr(undo))) << "no earlier text is on record";
+  record_an_earlier_text();
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr(undo + ", if the edit that waits is wrong\n"));
+}
+
 // The status is older than what the nodes show.
 TEST_F(UnseenChange, TheCountsAreThoseOfTheNodesThatAreNamed) {
   record_gpu_1("v1-0");
