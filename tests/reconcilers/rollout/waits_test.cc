@@ -299,55 +299,6 @@ TEST_F(Waits, ASoakAfterAnAbortAndAStartIsNamedThoughNoSharingRolloutIsThere) {
   EXPECT_THAT(progressing(), StartsWith("True RollingOut: the canary a01 is verified and soaks for 1h0m0s"));
 }
 
-// --- Maintenance windows.
-
-TEST_F(Waits, AClosedWindowSaysHowManyNodesWaitForItAndWithWhat) {
-  const std::string window = R"(maxUnavailable: 1, maintenanceWindows: [{cron: "0 2 * * *", duration: 1h}])";
-  FleetModel& fleet = start("maxUnavailable: 1", "ts-4", 3);
-  fleet.policy(policy_with(window));
-  fleet.edit("any", "ts-8");
-  tick(3);
-  const std::string why =
-      "the next maintenance window opens at 2026-03-02T02:00:00Z; 3 of 3 nodes wait to change key any to "
-      "v1-3c47c0f56c82ca33";
-  EXPECT_EQ(progressing(), "False OutsideWindow: " + why);
-  EXPECT_EQ(status_patches(200), 0U);
-}
-
-// --- Stops by failures.
-
-// The canary of one group has failed, and in another group, which has passed its own, a node failed later.
-TEST_F(Waits, OnlyTheCanaryOfItsGroupIsSaidToHaveFailedInTheCanary) {
-  FleetModel& fleet = start(
-      "maxUnavailable: 100%, maxUnavailablePerGroup: 100%, maxFailures: 9, verifyTimeout: 20s, canary: {nodesPerGroup: "
-      "1, soak: 1s}");
-  for (const char* name : {"t01", "t02"}) {
-    NodeSpec node;
-    node.name = name;
-    node.product = "NVIDIA-T4";
-    fleet.add_node(node);
-  }
-  ASSERT_TRUE(fleet.settle());
-  for (const char* name : {"a02", "t01"}) fleet.crash_pods(name, true);
-  fleet.edit("any", "ts-8");
-  tick(60);
-  EXPECT_EQ(progressing(), "False MaxFailures: 2 nodes (a02, t01) failed, t01 in the canary");
-}
-
-TEST_F(Waits, AStopByFailuresSaysThatARetryWaitsForAMaintenanceWindowToo) {
-  const std::string spec = "maxUnavailable: 1, verifyTimeout: 20s, canary: {nodesPerGroup: 1, soak: 1s}";
-  FleetModel& fleet = start(spec);
-  fleet.crash_pods("a01", true);
-  fleet.edit("any", "ts-8");
-  tick(50);
-  EXPECT_EQ(progressing(), "False MaxFailures: 1 node (a01) failed in the canary");
-  fleet.policy(policy_with(spec + R"(, maintenanceWindows: [{cron: "0 2 * * *", duration: 1h}])"));
-  tick(2);
-  EXPECT_EQ(progressing(),
-            "False MaxFailures: 1 node (a01) failed in the canary; a retry also waits: the next maintenance window "
-            "opens at 2026-03-02T02:00:00Z");
-}
-
 // --- Deferred nodes.
 
 // a01 of two waits for its pod until a person uncordons it; the other one is done.
