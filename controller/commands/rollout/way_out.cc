@@ -396,16 +396,6 @@ std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view p
 
 namespace {
 
-// Nodes of the policy do not run the text of their key yet, and the one before it is on record.
-bool can_go_back(const ReadingPass& pass, std::string_view policy) {
-  return std::ranges::any_of(pass.index().profile_rollouts, [&](const auto& entry) {
-    const RolloutKey& key = entry.first;
-    const Tally& nodes = entry.second.tally;
-    return key.policy == policy && nodes.settled < nodes.total &&
-           has_earlier_text(pass.world(), pass.index(), key.config_map, key.key);
-  });
-}
-
 // Ends the wait, for whoever decides that. A status names a stop beside nodes in progress in its message alone.
 std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) {
   const World& world = pass.world();
@@ -438,7 +428,7 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
   std::string allow = policy == nullptr ? std::string() : spec_command(world, wait.reason, *policy, pass.settings());
   std::vector<std::string> out;
   if (!allow.empty()) out.push_back(std::move(allow));
-  if (wait.reason == reason_of(Gate::outside_window) && can_go_back(pass, wait.policy))
+  if (wait.reason == reason_of(Gate::outside_window) && can_go_back(world, pass.index(), wait.policy))
     out.push_back(command + " undo --dry-run  # to go back, if the edit that waits is wrong");
   return out;
 }
