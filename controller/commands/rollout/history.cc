@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "controller/commands/rollout/loaded_revisions.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/shared/output_form.h"
 #include "controller/commands/shared/print_line.h"
@@ -25,20 +26,6 @@ namespace gso {
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-// By rollout: how many nodes have loaded each revision.
-using Loads = std::map<RolloutKey, std::map<std::string, std::int64_t>>;
-
-Loads loads_of(const World& world, const FleetIndex& index) {
-  Loads out;
-  for (const std::string& name : index.node_names()) {
-    const NodeAssessment& a = *index.assessment(name);
-    const Node* node = world.nodes.find(name);
-    if (node == nullptr || loaded_text_is_unknown(*node, a)) continue;
-    ++out[index.impl().rollout_key_of(a)][std::string(a.loaded.revision.view())];
-  }
-  return out;
-}
 
 bool is_newest_template(const SharingRollout& rollout, const FleetIndex& index) {
   return std::ranges::any_of(index.impl().discovery.standalone, [&](const Operand& one) {
@@ -74,7 +61,7 @@ Json entry_json(const HistoryEntry& entry) {
 std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index,
                                      const std::vector<RolloutFacts>& rollouts) {
   const bool known = index.impl().record && world.unsynced_namespaces.empty();
-  const Loads loads = known ? loads_of(world, index) : Loads();
+  const auto loads = known ? loaded_revisions(world, index.impl()) : std::map<RolloutKey, RevisionCounts>();
   std::vector<HistoryEntry> out;
   for (const RolloutFacts& facts : rollouts) {
     const SharingRollout& rollout = *facts.rollout;

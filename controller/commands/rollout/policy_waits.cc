@@ -149,6 +149,7 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
   const std::string who = wait.policy.empty() ? std::string() : fmt::format("policy {} waits: ", wait.policy);
   print_line(out, "{}{}{}{}{}{}", who, reason, wait.news, stale, shown_message(wait.message),
              !has_operator && promises ? kNothingStarts : "");
+  if (!outlook.runs.empty()) print_line(out, "  {}", outlook.runs);
   print_node_table({}, outlook.steps, out);
   for (const std::string& hold : outlook.held) print_line(out, "  held: {}", hold);
   for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);

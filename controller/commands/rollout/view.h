@@ -129,6 +129,7 @@ struct WaitOutlook {
   std::vector<NodeStep> steps;         // Of the policy's nodes in a change.
   std::vector<std::string> next;       // Commands that end the wait, for whoever decides that.
   std::vector<std::string> held = {};  // hold_text() of its nodes: no command for anyone but who set the hold.
+  std::string runs = {};               // loaded_revisions_text() of an aborted rollout's policy.
 };
 // Without an operator the message is the last that one wrote.
 void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_operator, std::ostream& out);

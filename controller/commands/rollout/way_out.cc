@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/commands/rollout/loaded_revisions.h"
 #include "reconcilers/explain/chart_command.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/node.h"
@@ -22,6 +23,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/node/node_change.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
@@ -48,12 +50,13 @@ std::string correct_profile_command(const ReadingPass& pass, std::string_view po
   return "gpu-sharing-operator audit";
 }
 
-// `rollout undo` pauses as well: what a resume goes on to must not be a surprise.
+// What a resume continues to must not be a surprise, nor that the pause is of this rollout alone.
 std::string with_revision(const SharingRollout& rollout, const std::string& resume) {
   const bool goes_on = resume == fmt::format("gpu-sharing-operator rollout resume {}", rollout.meta.name);
-  return !goes_on ? resume
-                  : fmt::format("{}  # goes on to {}; after an undo, once the text is restored", resume,
-                                rollout.to_revision);
+  return !goes_on
+             ? resume
+             : fmt::format("{}  # continues to {}; the pause does not stop a rollout that an edit or an undo starts",
+                           resume, rollout.to_revision);
 }
 
 // Ends the stop, for whoever decides that.
@@ -230,9 +233,27 @@ std::vector<std::string> of_busy_nodes(const ReadingPass& pass, const RolloutFac
   return out;
 }
 
-std::string retry_command(std::string_view policy) {
-  return fmt::format("gpu-sharing-operator rollout start {}  # retries all failed nodes, once the cause is fixed",
-                     policy);
+// The policy's nodes that somebody uncordoned during their drain.
+Names uncordoned_nodes(const ReadingPass& pass, std::string_view policy) {
+  Names out;
+  for (const std::string& name : pass.index().nodes_in(Bucket::deferred)) {
+    const Node* node = pass.world().nodes.find(name);
+    const NodeAssessment* a = pass.index().find(name);
+    const auto deferral = node == nullptr ? std::nullopt : deferral_of(*node);
+    if (a != nullptr && a->policy.view() == policy && deferral && deferral->by == Deferral::By::person)
+      out.push_back(name);
+  }
+  return out;
+}
+
+// A retry cordons those nodes again, which whoever uncordoned them might not want.
+std::string retry_command(const ReadingPass& pass, std::string_view policy) {
+  const Names uncordoned = uncordoned_nodes(pass, policy);
+  return fmt::format(
+      "gpu-sharing-operator rollout start {}  # retries all failed nodes, once the cause is fixed{}", policy,
+      uncordoned.empty()
+          ? ""
+          : fmt::format("; it also cordons {} again, which somebody uncordoned", first_names(uncordoned)));
 }
 
 // `rollout undo` where it has a profile to return to; else the place where the profile is corrected.
@@ -263,7 +284,28 @@ std::vector<std::string> of_failures(const ReadingPass& pass, const RolloutFacts
   if (!of_daemons && (facts.went_wrong() || (facts.failed > 0 && !facts.finished())))
     out.push_back(go_back_command(pass, rollout));
   if (facts.went_wrong() || facts.failed > 0) {
-    out.push_back(retry_command(rollout.policy));
+    out.push_back(retry_command(pass, rollout.policy));
+  }
+  return out;
+}
+
+// Whoever paused or aborted a rollout mostly wants to go back. Nothing for templates of DaemonSets, and nothing without
+// an earlier profile.
+Names of_stop_by_person(const ReadingPass& pass, const RolloutFacts& facts, const RecordedStop& stop) {
+  const std::string phase = stop.is_set() ? stop.phase : facts.shown_phase();
+  const bool stopped = phase == reason_of(Gate::paused) || phase == reason_of(Gate::aborted);
+  if (!stopped || !daemonset_of(facts.rollout->config_map).empty()) return {};
+  std::string command = go_back_command(pass, *facts.rollout);
+  return command.contains("--dry-run") ? Names{std::move(command)} : Names();
+}
+
+// The same of each aborted rollout of the policy, for which `rollout status` lists the policy alone.
+Names of_aborted_rollouts(const ReadingPass& pass, std::string_view policy) {
+  Names out;
+  for (const SharingRollout* rollout : newest_rollouts(pass.world())) {
+    if (rollout->policy != policy || !rollout->aborted || present_rollout(*rollout, pass.index()) == nullptr) continue;
+    std::ranges::move(of_stop_by_person(pass, facts_of(*rollout), {std::string(reason_of(Gate::aborted)), {}}),
+                      std::back_inserter(out));
   }
   return out;
 }
@@ -371,7 +413,10 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutFacts& facts, c
     std::ranges::move(of_busy_nodes(pass, facts), std::back_inserter(out));
     std::ranges::move(of_late_nodes(pass, facts, steps), std::back_inserter(out));
   }
-  std::ranges::move(of_failures(pass, facts), std::back_inserter(out));
+  std::ranges::move(of_stop_by_person(pass, facts, outlook.stop), std::back_inserter(out));
+  for (std::string& line : of_failures(pass, facts)) {
+    if (std::ranges::find(out, line) == out.end()) out.push_back(std::move(line));
+  }
   std::ranges::move(full.raises, std::back_inserter(out));
   return out;
 }
@@ -390,7 +435,7 @@ std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view p
   for (const RolloutFacts::NodeRow& row : nodes)
     commands.add(row.name, look_at(pass, row.name, row.reason, row.message));
   std::vector<std::string> out = commands.lines(kMostOfNodes);
-  if (retry) out.push_back(retry_command(policy));
+  if (retry) out.push_back(retry_command(pass, policy));
   return out;
 }
 
@@ -414,7 +459,7 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
       !commands.empty())
     return commands;
   if (wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone) return {start_command(wait.policy, {})};
-  if (wait.reason == reason_of(Gate::max_failures)) return {retry_command(wait.policy)};
+  if (wait.reason == reason_of(Gate::max_failures)) return {retry_command(pass, wait.policy)};
   if (wait.reason == reason_of(Gate::approval))
     return {"gpu-sharing-operator diff", fmt::format("{} approve policy/{}", command, wait.policy)};
   if (wait.reason == kBudgetExhausted) {
@@ -438,6 +483,10 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
 WaitOutlook outlook_of(ReadingPass& pass, const PolicyWait& wait) {
   WaitOutlook out;
   out.next = of_the_wait(pass, wait);
+  if (wait.reason == reason_of(Gate::aborted)) {
+    out.runs = loaded_revisions_text(pass.world(), pass.index(), wait.policy);
+    std::ranges::move(of_aborted_rollouts(pass, wait.policy), std::back_inserter(out.next));
+  }
   if (wait.reason == kHeld) out.held = hold_texts(pass.world(), wait.nodes);
   if (wait.nodes.empty())
     out.steps = steps_to(pass, wait.policy, {}, kMostListedSteps);  // Else it is about those alone.

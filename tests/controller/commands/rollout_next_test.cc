@@ -130,8 +130,8 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
   EXPECT_THAT(out.str(), testing::ContainsRegex("\n  Started [0-9ms]+ ago\n")) << "nothing runs";
   EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
   EXPECT_THAT(out.str(),
-              HasSubstr("  next: gpu-sharing-operator rollout resume r  # goes on to v1-2; after an undo, once "
-                        "the text is restored\n"));
+              HasSubstr("  next: gpu-sharing-operator rollout resume r  # continues to v1-2; the pause does not "
+                        "stop a rollout that an edit or an undo starts\n"));
   merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
   (void)run(Verb::status, "r");
   EXPECT_THAT(out.str(), HasSubstr("  next: gpu-sharing-operator rollout resume policy/default\n"));

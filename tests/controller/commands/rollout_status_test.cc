@@ -24,8 +24,8 @@ TEST_F(RolloutCommand, AStopThatNoOperatorHasAppliedYetIsShownAsRecorded) {
   EXPECT_THAT(out.str(), Not(HasSubstr("it is so"))) << "what was said before the stop might name the next start";
   EXPECT_THAT(out.str(), Not(HasSubstr("Running ")));
   EXPECT_THAT(out.str(),
-              HasSubstr("  next: gpu-sharing-operator rollout resume r  # goes on to v1-2; after an undo, once "
-                        "the text is restored\n"));
+              HasSubstr("  next: gpu-sharing-operator rollout resume r  # continues to v1-2; the pause does not "
+                        "stop a rollout that an edit or an undo starts\n"));
   sim.clock.run_for(std::chrono::hours(2));
   EXPECT_EQ(run(Verb::status), 1);
   EXPECT_THAT(out.str(), HasSubstr("r: Paused (recorded; an operator applies it)\n"));
