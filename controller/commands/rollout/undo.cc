@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <utility>
 
 #include "controller/commands/rollout/about_to_start.h"
+#include "controller/commands/rollout/undo_effect.h"
 #include "controller/commands/rollout/undo_target.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
@@ -67,6 +69,12 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   *call->out << fmt::format(
       "ConfigMap {} key {}: restored {} ({}){}\n", undo.config_map, undo.key, undo.revision, undo.why,
       undo.is_last_verified ? "; a rollout to the revision that was verified last skips the canary" : "");
+  GivenText given;
+  given.config_map = key;
+  given.keys[undo.key] = undo.text;
+  const k8s::Result<void> applied = apply_given(call->world, call->settings, given, call->clock->now());
+  if (applied) print_what_follows(*call, undo, *call->out);
+  *call->out << "next: gpu-sharing-operator rollout status\n";
   co_return 0;
 }
 
@@ -121,9 +129,17 @@ asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
   const bool paused = co_await patch_sharing_object(call, resources::sharing_rollouts, name, body);
   if (paused)
     *call->err << fmt::format(
-        "{0}: paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned\n"
-        "  to resume it, once the text is restored: gpu-sharing-operator rollout resume {0}\n",
+        "{}: paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned\n",
         name);
+  // A rollout to the restored text is another one.
+  const SharingPolicy* policy = call->world.policies.find(undo.rollout->policy);
+  const bool policy_is_paused = policy == nullptr || policy->rollout.paused ||
+                                std::ranges::find(policies, policy->meta.name, &AboutToStart::policy) != policies.end();
+  if (paused && !policy_is_paused)
+    *call->err << fmt::format(
+        "  once the text is restored, nodes change to it without a resume. To prevent that: gpu-sharing-operator "
+        "rollout pause policy/{}\n",
+        policy->meta.name);
   all = all && paused;
   co_return all;
 }
@@ -254,6 +270,7 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
     const std::string text = is_inline ? inline_text_before(call->world, *undo.rollout) : undo.text;
     const std::string pauses = what_is_paused(*call, undo);  // The preview changes what the call has read.
     code = co_await preview_undo(call, undo, text);
+    if (code == 0 && !call->options.json && !is_inline) print_what_follows(*call, undo, *call->out);
     if (code == 0 && !call->options.json) print_how_to_undo(*call, is_inline, pauses);
     if (!is_inline && !asked && !call->options.json) print_others(undo, *call->out);
     co_return code;

@@ -4,13 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "controller/commands/rollout/loaded_revisions.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/rollout_view.h"
 
@@ -238,6 +243,18 @@ class UndoChoice {
     return given_up->rollout->paused || given_up->rollout->aborted || given_up->undone() || given_up->went_wrong();
   }
 
+  // How many nodes of the key run each revision, the most first.
+  [[nodiscard]] std::multimap<std::int64_t, std::string, std::greater<>> running_nodes(const Key& key) const {
+    RevisionCounts counts;
+    for (const auto& [of, loaded] : loaded_revisions(world_, index_.impl())) {
+      if (of.config_map != key.first || of.key != key.second || (policy_ && of.policy != *policy_)) continue;
+      for (const auto& [revision, count] : loaded) counts[revision] += count;
+    }
+    std::multimap<std::int64_t, std::string, std::greater<>> out;
+    for (const auto& [revision, count] : counts) out.emplace(count, revision);
+    return out;
+  }
+
   void find_others(Undo& out) const {
     constexpr std::size_t kMost = 3;
     const Key key{out.config_map, out.key};
@@ -248,6 +265,11 @@ class UndoChoice {
         return;
       if (!text_on_record(world_, record_, out.config_map, revision).empty()) out.others.emplace_back(revision, why);
     };
+    // Nodes that run it already need no restart.
+    for (const auto& [count, revision] : running_nodes(key)) {
+      if (is_known_for(key, revision))
+        add(revision, fmt::format("{} {} it", counted(count, "node"), count == 1 ? "runs" : "run"));
+    }
     const std::string id = id_of(key);
     if (record_ != nullptr && record_->verified.contains(id)) add(record_->verified.at(id), "verified last");
     if (record_ != nullptr && record_->previous.contains(id)) add(record_->previous.at(id), "in use before that");

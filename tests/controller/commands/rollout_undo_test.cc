@@ -9,6 +9,7 @@
 #include "controller/commands/rollout/verbs.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record_text.h"
+#include "reconcilers/fleet/pass.h"
 #include "reconcilers/profile/revision.h"
 #include "tests/controller/commands/rollout_commands.h"
 
@@ -205,6 +206,56 @@ TEST_F(RolloutCommand, UndoShowsWithDryRunWhatRestartsAndTheChangeItselfAndWrite
   EXPECT_EQ(change["fields"][0]["before"], "2");
   EXPECT_EQ(change["fields"][0]["after"], "4");
   EXPECT_EQ(change["amounts"][0]["after"], 8);
+}
+
+// A restored text is another rollout than the one that is paused: its nodes start, and whoever restores it must know.
+TEST_F(RolloutCommand, UndoSaysThatTheRestoredTextStartsNodesOrWhatStopsThem) {
+  const std::string four =
+      "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n";
+  const std::string verified = revision_of(parse_profile(four).profile);
+  FleetRecord kept = edit_behind_pods_of({"gpu-1"});
+  kept.verified = {{"gpu-operator/mps-config/any", verified}};
+  kept.texts[verified] = four;
+  record(print_head({kept}));
+  const std::string r = rollout_name({"default", "gpu-operator/mps-config", "any"}, target());
+  rollout(r, "Progressing", target());
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(err.str(), HasSubstr("  once the text is restored, nodes change to it without a resume. To prevent that: "
+                                   "gpu-sharing-operator rollout pause policy/default\n"));
+  EXPECT_THAT(err.str(), Not(HasSubstr("rollout resume")));
+  const std::string starts =
+      "1 node of policy default then changes to it without a resume; the pause of " + r +
+      " does not stop that. To prevent that: gpu-sharing-operator rollout pause policy/default\n";
+  options.dry_run = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("\n" + starts));
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":true}}})");
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("\n1 node of policy default does not start (Paused): spec.rollout.paused of the "
+                                   "policy is set. To start it: gpu-sharing-operator rollout resume policy/default\n"));
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"rollout":{"paused":false}}})");
+  options.dry_run = false;
+  options.write_config_map = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::EndsWith("\n" + starts + "next: gpu-sharing-operator rollout status\n"));
+}
+
+// It can cost fewer restarts than the one that was verified last.
+TEST_F(RolloutCommand, UndoNamesTheRevisionThatTheNodesRunThoughItWasNeverVerified) {
+  const std::string running = "v1-00000000000000aa";
+  FleetRecord kept = record_with_gpu_1(running);
+  kept.verified = {{"gpu-operator/mps-config/any", "v1-1"}};
+  kept.texts = {{"v1-1", "version: v1 # good\n"}};
+  record(print_head({kept}));
+  rollout("before", "Superseded", running, "any", "version: v1 # of the nodes\n");
+  rollout("r", "Progressing", "v1-2");
+  options.dry_run = true;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("Would restore v1-1 (verified last)"));
+  EXPECT_THAT(out.str(), HasSubstr("instead: gpu-sharing-operator rollout undo --to-revision " + running +
+                                   "  # goes to " + running + " (1 node runs it)\n"));
+  options.to_revision = running;
+  EXPECT_EQ(run(Verb::undo), 0) << err.str();
 }
 
 TEST_F(Undo, NeverOverAGitOpsOwnerAndSaysWho) {
