@@ -27,9 +27,19 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+// Its nodes should run another valid revision by now, which has ended its abort: its object is history. Without the
+// record this is not known.
+bool is_replaced(const FleetIndex::Impl& index, const SharingRollout& rollout) {
+  const auto nodes = index.profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
+  if (!index.record || nodes == index.profile_rollouts.end()) return false;
+  const std::string target = target_of(nodes->second);
+  return !target.empty() && target != kInvalidRevision && target != rollout.to_revision;
+}
+
 // It stays so until `start` deletes its object.
-bool is_ended_by_people(const RolloutFacts& facts, const std::string& policy) {
-  return facts.rollout->policy == policy && (facts.rollout->aborted || facts.undone());
+bool is_ended_by_people(const FleetIndex::Impl& index, const RolloutFacts& facts, const std::string& policy) {
+  const SharingRollout& rollout = *facts.rollout;
+  return rollout.policy == policy && (rollout.aborted || facts.undone()) && !is_replaced(index, rollout);
 }
 
 // What a start retries, a line each: nodes that are deferred, standalone MPS daemons, and what failed and is what nodes
@@ -69,16 +79,23 @@ std::vector<std::string> what_is_retried(const RolloutCall& call, const FleetInd
   return out;
 }
 
+// Nodes of the policy failed, or were deferred (`retried`). In doubt some did: without the record it is not known.
+bool retries_nodes(const RolloutCall& call, const FleetIndex::Impl& index, const std::string& policy,
+                   const std::vector<std::string>& retried) {
+  if (!index.record || !call.incomplete.empty() || !retried.empty()) return true;
+  const auto nodes = index.policies.find(policy);
+  return nodes != index.policies.end() && nodes->second.of(Phase::failed) > 0;
+}
+
 // A start stays without effect: nothing of the policy failed, was deferred (`retried`), aborted or undone, nor does
 // `adopt` add drift. In doubt it has one: without the record it is not known what failed.
 bool is_nothing_to_start(RolloutCall& call, FleetIndex& fleet, const std::string& policy,
                          const std::vector<std::string>& retried) {
   const FleetIndex::Impl& index = fleet.impl();
-  if (!index.record || !call.incomplete.empty() || !retried.empty()) return false;
-  const auto nodes = index.policies.find(policy);
-  if (nodes != index.policies.end() && nodes->second.of(Phase::failed) > 0) return false;
+  if (retries_nodes(call, index, policy, retried)) return false;
   const std::vector<RolloutFacts> rollouts = all_rollouts(call.world);
-  if (std::ranges::any_of(rollouts, [&](const RolloutFacts& facts) { return is_ended_by_people(facts, policy); }))
+  if (std::ranges::any_of(rollouts,
+                          [&](const RolloutFacts& facts) { return is_ended_by_people(index, facts, policy); }))
     return false;
   // An abort or failures can be in the record alone.
   ReadingPass pass(call.world, fleet, call.settings, call.clock->now());
@@ -102,7 +119,7 @@ std::optional<std::string> baseline_of(const FleetIndex& index) {
 }
 
 // What the operator would see after the start: another value of the annotation, and no rollout that has been stopped.
-void retry_in_world(RolloutCall& call, const std::string& name, const std::string& retry,
+void retry_in_world(RolloutCall& call, const FleetIndex::Impl& index, const std::string& name, const std::string& retry,
                     const std::optional<std::string>& baseline) {
   SharingPolicy policy = *call.world.policies.find(name);
   policy.meta.annotations.set(kRetryAnnotation, retry);
@@ -110,16 +127,17 @@ void retry_in_world(RolloutCall& call, const std::string& name, const std::strin
   call.world.policies.apply(std::move(policy));
   std::vector<ObjectKey> stopped;
   for (const RolloutFacts& facts : all_rollouts(call.world)) {
-    if (is_ended_by_people(facts, name)) stopped.push_back(facts.rollout->meta.key());
+    if (is_ended_by_people(index, facts, name)) stopped.push_back(facts.rollout->meta.key());
   }
   for (const ObjectKey& key : stopped) call.world.rollouts.erase(key);
 }
 
 // The order for rollouts that are paused as well, before a preview erases them.
-std::vector<std::string> what_stays_paused(const RolloutCall& call, const std::string& policy) {
+std::vector<std::string> what_stays_paused(const RolloutCall& call, const FleetIndex::Impl& index,
+                                           const std::string& policy) {
   std::vector<std::string> out;
   for (const RolloutFacts& facts : all_rollouts(call.world)) {
-    std::string order = is_ended_by_people(facts, policy) ? ended_and_paused(*facts.rollout) : std::string();
+    std::string order = is_ended_by_people(index, facts, policy) ? ended_and_paused(*facts.rollout) : std::string();
     if (!order.empty()) out.push_back(std::move(order));
   }
   return out;
@@ -185,12 +203,13 @@ std::string still_paused(const RolloutCall& call, const FleetRecord* record, con
 
 // An aborted or undone rollout stays so: its object goes, and the operator begins a new one. The number of those that
 // were deleted; nullopt: one could not be deleted, which is reported.
-asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, const FleetRecord* record, std::string policy) {
+asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, const FleetIndex::Impl* index,
+                                                   std::string policy) {
   int deleted = 0;
   const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
   for (const RolloutFacts& facts : rollouts) {
     const SharingRollout& rollout = *facts.rollout;
-    if (!is_ended_by_people(facts, policy)) continue;
+    if (!is_ended_by_people(*index, facts, policy)) continue;
     k8s::DeleteOptions preconditions;
     preconditions.uid = rollout.meta.uid;
     const k8s::ObjectKey key{"", rollout.meta.name};
@@ -204,7 +223,7 @@ asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, const Flee
     ++deleted;
     *call->out << fmt::format("Deleted the {} rollout record {}\n", rollout.aborted ? "aborted" : "undone",
                               rollout.meta.name);
-    if (rollout.paused) print_line(*call->out, "  {}", still_paused(*call, record, rollout));
+    if (rollout.paused) print_line(*call->out, "  {}", still_paused(*call, index->record_or_null(), rollout));
   }
   co_return deleted;
 }
@@ -246,18 +265,36 @@ int say_nothing_to_start(RolloutCall& call, const FleetIndex& fleet, const std::
   return print_invalid_keys(call, fleet.impl(), policy) ? 1 : 0;
 }
 
-// What the request for another attempt comes to: nodes are tried again, or wait for whatever holds them all.
-void print_started(RolloutCall& call, const std::string& policy, const std::vector<std::string>& retried) {
+// What the request for another attempt comes to, unless everything is held: "retrying failed and deferred nodes …".
+std::string what_begins(const RolloutCall& call, const std::string& policy, bool retries) {
+  const std::string drifted = "rolling out nodes that had drifted before the operator was installed";
+  if (retries)
+    return fmt::format("retrying failed and deferred nodes of policy {}{}", policy,
+                       call.options.adopt ? ", and " + drifted : "");
+  return call.options.adopt ? drifted
+                            : fmt::format("rolling out again what was aborted or undone under policy {}", policy);
+}
+
+// The same where whatever holds the rollouts must end first: "a retry of failed and deferred nodes …".
+std::string what_is_recorded(const RolloutCall& call, const std::string& policy, bool retries) {
+  const std::string drifted = "a rollout of nodes that had drifted before the operator was installed";
+  if (retries)
+    return fmt::format("a retry of failed and deferred nodes of policy {}{}", policy,
+                       call.options.adopt ? ", and " + drifted : "");
+  return call.options.adopt ? drifted
+                            : fmt::format("a new attempt of what was aborted or undone under policy {}", policy);
+}
+
+// `retries`: nodes failed or were deferred; else rollouts that a person ended begin again, or drift is rolled out.
+void print_started(RolloutCall& call, const std::string& policy, bool retries,
+                   const std::vector<std::string>& retried) {
   const Holds holds = what_holds(call, policy);
-  const std::string_view drifted = "nodes that had drifted before the operator was installed";
-  const std::string nodes = fmt::format("failed and deferred nodes of policy {}", policy);
   if (holds.all && !call.no_operator) {
-    print_line(*call.out, "Recorded a retry of {}{}", nodes,
-               call.options.adopt ? fmt::format(", and a rollout of {}", drifted) : "");
+    print_line(*call.out, "Recorded {}", what_is_recorded(call, policy, retries));
+  } else if (call.no_operator) {
+    print_line(*call.out, "Recorded (an operator applies it; none is running): {}", what_begins(call, policy, retries));
   } else {
-    print_line(*call.out, "{}etrying {}{}",
-               call.no_operator ? "Recorded (an operator applies it; none is running): r" : "R", nodes,
-               call.options.adopt ? fmt::format(", and rolling out {}", drifted) : "");
+    print_line(*call.out, "R{}", what_begins(call, policy, retries).substr(1));
   }
   for (const std::string& line : retried) print_line(*call.out, "  {}", line);
   if (holds.all) *call.out << "No node starts before this ends:\n";
@@ -291,8 +328,8 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
     if (!call->options.json) {
       for (const std::string& line : retried) print_line(*call->out, "Would retry {}", line);
     }
-    const std::vector<std::string> paused = what_stays_paused(*call, name);
-    retry_in_world(*call, name, k8s::format_micro_time(asked), baseline);
+    const std::vector<std::string> paused = what_stays_paused(*call, index.impl(), name);
+    retry_in_world(*call, index.impl(), name, k8s::format_micro_time(asked), baseline);
     const std::optional<GivenText> no_text;
     const int code = co_await preview(call, no_text, name);
     if (call->options.json) co_return code;
@@ -304,8 +341,9 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
   // made again as it was.
   bool done = co_await ask_for_attempt(call, name, asked, baseline);
   if (!done) co_return 2;
-  const FleetRecord* record = index.impl().record ? &*index.impl().record : nullptr;
-  const std::optional<int> deleted = co_await delete_stopped(call, record, name);
+  const FleetIndex::Impl* impl = &index.impl();
+  const bool retries = retries_nodes(*call, *impl, name, retried);
+  const std::optional<int> deleted = co_await delete_stopped(call, impl, name);
   if (!deleted) co_return 2;
   // An operator that saw such a stop for the first time together with the annotation takes it for one that came after
   // it. None is there any more: another value ends it.
@@ -315,7 +353,7 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
     done = co_await ask_for_attempt(call, name, later, adopted_already);
     if (!done) co_return 2;
   }
-  print_started(*call, name, retried);
+  print_started(*call, name, retries, retried);
   co_return 0;
 }
 

@@ -62,17 +62,26 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
                                   "gpu-sharing-operator rollout start",
                                   [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
   static constexpr Switch kApprove{
-      "approved", true, "approved", "waits for approval", "", [](const RolloutFacts& facts) {
+      "approved",
+      true,
+      "approved",
+      "waits for approval",
+      "",
+      [](const RolloutFacts& facts) {
         return kStarted(facts) && !facts.rollout->approved &&
                (facts.phase == "AwaitingApproval" || facts.phase == "Starting");
-      }};
+      },
+      [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->approved; }};
   static constexpr Switch kAbort{
       "aborted",
       true,
       "aborted: nodes with a deleted pod finish, nodes that only wait are uncordoned, the others are not changed",
       "can be aborted",
       "",
-      kStarted};
+      kStarted,
+      [](const RolloutFacts& facts) {
+        return facts.rollout->aborted && !facts.earlier_attempt && facts.phase != "Completed";
+      }};
   switch (verb) {
     case RolloutOptions::Verb::pause:
       return kPause;
@@ -222,10 +231,25 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
   co_return 0;
 }
 
+// Before the operator's first status, only the mode of the policy says that the rollout will wait for approval.
+bool awaits_approval(const RolloutCall& call, const RolloutFacts& facts) {
+  if (facts.phase == "AwaitingApproval") return true;
+  const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
+  return policy != nullptr && call.settings.mode_of(*policy) == PolicyMode::approve;
+}
+
 // The rollouts that are meant are in that position already: a second `pause` finds what it asks for. False: none is.
 bool print_already_set(const RolloutCall& call, const RolloutChoice& choice, const Switch& wanted) {
   if (wanted.is_set == nullptr) return false;
-  const auto set = choose(call.world, choice, wanted.is_set, wanted.none);
+  const bool aborts = call.options.verb == RolloutOptions::Verb::abort;
+  if (aborts && choice.name.empty() && !policies_about_to_start(call).empty()) return false;
+  FleetIndex index;
+  index.refresh(call.world, call.settings);
+  // An aborted rollout has ended: it is meant only as long as its nodes should run its revision.
+  const auto is_set = [&](const RolloutFacts& facts) {
+    return wanted.is_set(facts) && (!aborts || present_rollout(*facts.rollout, index.impl()) != nullptr);
+  };
+  const auto set = choose(call.world, choice, is_set, wanted.none);
   if (!set) return false;
   for (const RolloutFacts& facts : *set)
     *call.out << fmt::format("{}: already {}\n", facts.rollout->meta.name, wanted.field);
@@ -355,7 +379,10 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
   }
   const std::string hint = hint_of(*call, wanted);
   const RolloutChoice choice{call->options.name, call->options.all, hint};
-  const auto chosen = choose(call->world, choice, wanted.fits, wanted.none);
+  const auto fits = [&](const RolloutFacts& facts) {
+    return wanted.fits(facts) && (verb != RolloutOptions::Verb::approve || awaits_approval(*call, facts));
+  };
+  const auto chosen = choose(call->world, choice, fits, wanted.none);
   // ConfigMaps that were paused while the operator's CRDs were not served, or by hand, are found as well.
   const bool resumes = verb == RolloutOptions::Verb::resume;
   const Mounted paused = resumes ? paused_config_maps(*call) : Mounted();

@@ -73,6 +73,35 @@ TEST_F(RolloutCommand, ASecondPauseFindsWhatItAsksFor) {
   EXPECT_EQ(out.str(), "policy default: already paused\n");
 }
 
+TEST_F(RolloutCommand, ASecondAbortFindsWhatItAsksForUnlessAnotherRevisionIsAboutToStart) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  const std::string r = rollout_name({"default", "gpu-operator/mps-config", "any"}, target());
+  rollout(r, "Progressing", target());
+  ASSERT_EQ(run(Verb::abort), 0) << err.str();
+  for (const std::string& name : {std::string(), r}) {
+    EXPECT_EQ(run(Verb::abort, name), 0) << err.str();
+    EXPECT_EQ(out.str(), r + ": already aborted\n");
+  }
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", R"({"data":{"any":"version: v1\n"}})");
+  sim.clock.run_for(std::chrono::seconds(1));
+  EXPECT_EQ(run(Verb::abort), 2) << out.str();
+  EXPECT_THAT(err.str(), HasSubstr("To stop it: gpu-sharing-operator rollout pause policy/default\n"));
+  EXPECT_EQ(run(Verb::abort, r), 2) << "it ended with the edit: " << out.str();
+}
+
+// In mode Enforce a rollout starts by itself: an approval of it would approve nothing.
+TEST_F(RolloutCommand, ARolloutThatAwaitsNoApprovalIsNotApproved) {
+  rollout("r", "", "v1-2");
+  EXPECT_EQ(run(Verb::approve), 2) << out.str();
+  EXPECT_THAT(err.str(), HasSubstr("no rollout waits for approval; found r (Starting)"));
+  EXPECT_FALSE(spec_of("r").value("approved", false));
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default", R"({"spec":{"mode":"Approve"}})");
+  EXPECT_EQ(run(Verb::approve), 0) << err.str();
+  EXPECT_EQ(out.str(), "r: approved\n");
+  EXPECT_EQ(run(Verb::approve), 0) << err.str();
+  EXPECT_EQ(out.str(), "r: already approved\n");
+}
+
 // Between an edit and its SharingRollout, the policy is what a pause without a name can mean.
 TEST_F(RolloutCommand, APauseInTheSettleWindowPausesTheOnlyPolicyThatIsAboutToStart) {
   record(print_head({edit_behind_pods_of({"gpu-1"})}));
@@ -308,7 +337,7 @@ TEST_F(RolloutCommand, HistoryIsInTheOrderInWhichTheyBegan) {
 }
 
 TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
-  rollout("r", "Progressing", "v1-2");
+  rollout("r", "Progressing", target());
   EXPECT_EQ(run(Verb::abort), 0) << err.str();
   options.adopt = true;
   EXPECT_EQ(run(Verb::start), 2);
@@ -323,7 +352,7 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   EXPECT_THAT(out.str(), HasSubstr("Deleted the aborted rollout record r"));
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["kind"], "Status");
   sim.clock.run_for(std::chrono::seconds(1));
-  rollout("r", "Failed", "v1-2", "any", "version: v1\n", "default", "Aborted");
+  rollout("r", "Failed", target(), "any", "version: v1\n", "default", "Aborted");
   EXPECT_EQ(run(Verb::abort, "r"), 2) << "it has ended";
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"aborted":true}})");
   EXPECT_EQ(run(Verb::start, "policy/default"), 0) << err.str();
@@ -331,6 +360,16 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
       get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["metadata"]["annotations"]["gpusharing.dev/retry"],
       retry);
   EXPECT_EQ(run(Verb::start, "nobody"), 2);
+}
+
+// Another revision has ended that abort: its record is history, and there is nothing to retry.
+TEST_F(RolloutCommand, AStartLeavesTheRecordOfAnAbortOfAnotherRevision) {
+  record_gpu_1(target());
+  rollout("old", "Failed", "v1-2", "any", "version: v1\n", "default", "Aborted");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/old", R"({"spec":{"aborted":true}})");
+  EXPECT_EQ(run(Verb::start), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("Nothing to start: "));
+  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/old")["kind"], "SharingRollout");
 }
 
 TEST_F(RolloutCommand, AStartSaysThatAPauseBeforeTheAbortStays) {

@@ -128,8 +128,8 @@ TEST_F(UnseenChange, AStartThatNoOperatorReadsIsRecordedAndTheStatusSaysSo) {
   (void)abort_present(false);
   stop_operator();
   ASSERT_EQ(run(Verb::start), 0) << err.str();
-  EXPECT_THAT(out.str(), HasSubstr("Recorded (an operator applies it; none is running): retrying failed and deferred "
-                                   "nodes of policy default\n"));
+  EXPECT_THAT(out.str(), HasSubstr("Recorded (an operator applies it; none is running): rolling out again what was "
+                                   "aborted or undone under policy default\n"));
   EXPECT_EQ(run(Verb::status), 1);
   EXPECT_THAT(out.str(), HasSubstr("policy default waits: NotStarted: a retry is requested: 1 node waits for "));
   EXPECT_THAT(out.str(), Not(HasSubstr("Aborted")));
