@@ -21,6 +21,7 @@
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/screen.h"
 #include "reconcilers/cluster/paused_config_maps.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/standalone_daemons.h"
@@ -34,6 +35,7 @@
 #include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/overlap.h"
 
@@ -62,6 +64,19 @@ void note_deadlines(ReadingPass& pass, std::vector<RolloutFacts::NodeRow>& nodes
   }
 }
 
+// What the nodes of the rollout should run since an edit that no operator has seen: its status is about another text.
+// Empty: no such edit is known.
+std::string unseen_target(const RolloutCall& call, const ReadingPass& pass, const RolloutFacts& facts) {
+  const SharingRollout& rollout = *facts.rollout;
+  const Index& index = pass.index();
+  if (!has_stopped(call) || has_unread_nodes(call) || !index.record || facts.finished()) return {};
+  const auto nodes = index.profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
+  if (nodes == index.profile_rollouts.end()) return {};
+  std::string target = target_of(nodes->second);
+  const bool waits = target == kInvalidRevision || nodes->second.tally.of(Phase::pending) > 0;
+  return waits && target != rollout.to_revision ? target : std::string();
+}
+
 // What keeps policies from a rollout, of those that have none among `under_way`. A rollout that is named answers for
 // itself.
 std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
@@ -69,7 +84,9 @@ std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
   const std::optional<std::string> policy = policy_of(call.options.name);
   if (!call.options.name.empty() && !policy) return {};
   std::set<std::string> busy;
-  for (const RolloutFacts& facts : under_way) busy.insert(facts.rollout->policy);
+  for (const RolloutFacts& facts : under_way) {
+    if (unseen_target(call, pass, facts).empty()) busy.insert(facts.rollout->policy);
+  }
   return waiting_policies(pass, policy, busy, !has_stopped(call));
 }
 
@@ -167,7 +184,9 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   outlook.failures = std::move(failures);
   if (!unread) outlook.since_completion = since_completion(facts, pass.index());
   outlook.after = came_after(call.world, rollout);
-  outlook.next = way_out(pass, facts, outlook);
+  if (const std::string target = unseen_target(call, pass, facts); !target.empty())
+    outlook.replaced_by = shown_revision(target);
+  if (outlook.replaced_by.empty()) outlook.next = way_out(pass, facts, outlook);
   outlook.held = holds_on(pass, facts);
   Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
   shown["estimatedCompletion"] = estimate;
@@ -178,6 +197,9 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   shown["after"] = outlook.after;
   note_uncounted(pass.index(), facts.nodes);
   name_states(pass, rollout, facts.nodes);
+  // What the others waited for has ended with the edit.
+  if (!outlook.replaced_by.empty())
+    std::erase_if(facts.nodes, [](const RolloutFacts::NodeRow& row) { return row.state != to_string(Phase::failed); });
   leave_to_wait(call, pass, rollout.policy, outlook.next);
   if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
 }

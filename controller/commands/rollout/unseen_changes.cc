@@ -11,6 +11,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {
@@ -78,6 +79,14 @@ std::string why_it_has_ended(const World& world, const RolloutView& rollout, std
                      rollout.target);
 }
 
+// A rollout of its key to another revision is under way according to its status: no operator has seen the edit since.
+bool is_behind(const World& world, const RolloutView* rollout) {
+  return std::ranges::any_of(newest_rollouts(world), [&](const SharingRollout* other) {
+    const bool same_key = RolloutKey{other->policy, other->config_map, other->key} == rollout->key;
+    return same_key && other->to_revision != rollout->target && !facts_of(*other).finished();
+  });
+}
+
 bool is_edited(const RolloutView& rollout) {
   return std::ranges::all_of(rollout.profile_rollout.groups, [&](const auto& group) {
     return std::ranges::all_of(group.second.pending, [&](const auto& entry) {
@@ -132,6 +141,11 @@ void note_unseen_changes(ReadingPass& pass, const SharingPolicy& policy, bool ha
     why = why_it_has_ended(pass.world(), *rollouts.front(), stale->reason);
     waits.erase(stale);
   }
+  // What the nodes waited for in that rollout.
+  if (!has_operator && std::ranges::all_of(rollouts, [&](const auto* one) { return is_behind(pass.world(), one); }))
+    std::erase_if(waits, [](const PolicyWait& wait) {
+      return wait.nodes.empty() && (wait.reason == kRollingOut || wait.reason == kBudgetExhausted);
+    });
   const auto settling = std::ranges::find(waits, reason_of(Gate::settling), &PolicyWait::reason);
   if (settling != waits.end()) {
     settling->news = std::move(why);
@@ -146,8 +160,8 @@ bool is_retried(ReadingPass& pass, const RolloutFacts& facts) {
   const SharingRollout& rollout = *facts.rollout;
   if (!facts.went_wrong() || facts.finished() || !pass.index().record) return false;
   const RolloutView* view = pass.rollout({rollout.policy, rollout.config_map, rollout.key});
-  return view != nullptr && view->target == rollout.to_revision && !retry_of(view->policy).empty() &&
-         !is_over(view) && view->profile_rollout.tally.of(Phase::failed) == 0;
+  return view != nullptr && view->target == rollout.to_revision && !retry_of(view->policy).empty() && !is_over(view) &&
+         view->profile_rollout.tally.of(Phase::failed) == 0;
 }
 
 }  // namespace gso

@@ -346,20 +346,25 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   const SharingRollout& rollout = *facts.rollout;
   const bool goes_on = !facts.finished() && !outlook.stop.is_set();
   const std::string_view applies = outlook.has_operator ? "the operator applies it" : "an operator applies it";
+  const bool is_replaced = !outlook.replaced_by.empty();
   print_line(out, "{}: {}", rollout.meta.name,
-             outlook.stop.is_set() ? fmt::format("{} (recorded; {})", outlook.stop.phase, applies)
-                                   : facts.phase_text() + since_stop(facts, now));
+             is_replaced
+                 ? fmt::format("{} (as last reported; its nodes should run {} now, and no operator has seen that)",
+                               facts.phase_text(), outlook.replaced_by)
+             : outlook.stop.is_set() ? fmt::format("{} (recorded; {})", outlook.stop.phase, applies)
+                                     : facts.phase_text() + since_stop(facts, now));
   print_line(out, "  {} {} to {} under policy {}", facts.finished() ? "Rollout of" : "Rolling out",
              describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
   if (!outlook.after.empty()) print_line(out, "  Begun {}", outlook.after);
   const std::string& since = outlook.since_completion;
-  out << fmt::format("  {}{}{}{}\n", counts_text(facts), outlook.nodes_unread ? ", as last reported" : "",
+  out << fmt::format("  {}{}{}{}\n", counts_text(facts),
+                     outlook.nodes_unread || is_replaced ? ", as last reported" : "",
                      facts.finished()  ? ""
                      : facts.wave == 0 ? "; canary"
                                        : fmt::format("; wave {}", facts.wave),
                      since.empty() ? "" : "; " + since);
   // A message of before the stop might name the next start.
-  if (!facts.message.empty() && !outlook.stop.is_set()) {
+  if (!facts.message.empty() && !outlook.stop.is_set() && !is_replaced) {
     const bool stale = goes_on && !outlook.has_operator;
     print_line(out, "  {}{}: {}{}", stale ? "Last reported: " : "", facts.reason, shown_message(facts.message),
                stale ? kNothingStarts : "");

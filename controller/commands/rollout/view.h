@@ -156,6 +156,7 @@ struct RolloutOutlook {
   std::string failures = {};           // failures_behind().
   std::string since_completion = {};   // since_completion().
   std::string after = {};              // came_after().
+  std::string replaced_by = {};        // The revision of an edit that no operator has seen: the status is not of that.
 };
 void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlook, k8s::WallTime now,
                           std::ostream& out);

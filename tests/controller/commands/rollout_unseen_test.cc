@@ -81,6 +81,38 @@ TEST_F(UnseenChange, AnEditThatNoOperatorHasSeenIsNamedWithWhatStopsIt) {
   EXPECT_THAT(out.str(), Not(HasSubstr("NotStarted")));
 }
 
+// Regression: it reported the rollout before the edit, with what its nodes waited for, and not the edit.
+TEST_F(UnseenChange, AnEditBehindARolloutUnderWayIsNamedWhereNoOperatorHasSeenIt) {
+  record(print_head({edit_behind_pods_of({"gpu-1"})}));
+  rollout("r", "Progressing", "v1-2");
+  const Json node{
+      {"name", "gpu-1"}, {"state", "Waiting"}, {"reason", "WaitingForWorkloads"}, {"message", "waits for team/a"}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+        Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        R"({"status":{"nodes":{"pending":1},"conditions":[{"type":"Progressing","status":"True","reason":"RollingOut",
+            "message":"1 node waits","lastTransitionTime":"2026-01-01T00:00:00Z"}]}})");
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("r: Progressing\n")) << "an operator runs";
+  EXPECT_THAT(out.str(), HasSubstr("WaitingForWorkloads"));
+  stop_operator();
+  EXPECT_EQ(run(Verb::status), 1) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("\nr: Progressing (as last reported; its nodes should run " + target() +
+                                   " now, and no operator has seen that)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("2/4 up to date, 1 in progress, 1 pending, 0 blocked, 0 failed, as last reported"));
+  EXPECT_THAT(out.str(),
+              testing::ContainsRegex("policy default waits: NotStarted: 1 node waits for the edit of ConfigMap "
+                                     "gpu-operator/mps-config( \\(20[^)]*Z\\))?; it starts when an operator runs\n"
+                                     "  to stop it: gpu-sharing-operator rollout pause policy/default\n"));
+  EXPECT_THAT(out.str(), Not(testing::AnyOf(HasSubstr("WaitingForWorkloads"), HasSubstr("  next: "))));
+  options.json = true;
+  EXPECT_EQ(run(Verb::status), 1);
+  const Json document = Json::parse(out.str());
+  ASSERT_EQ(document["waiting"].size(), 1U);
+  EXPECT_EQ(document["waiting"][0]["reason"], "NotStarted");
+  EXPECT_TRUE(document["rollouts"][0]["next"].empty());
+}
+
 // The nodes start although the status still speaks of the abort.
 TEST_F(UnseenChange, AnAbortOfAnEarlierRevisionHoldsNoNode) {
   record(print_head({edit_behind_pods_of({"gpu-1"})}));
