@@ -280,9 +280,9 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
     if (known->second.assessment) before = &*known->second.assessment;
   }
   IndexedNode next;
-  if (const Node* stored = context.world.nodes.find(name)) {
-    const std::optional<Node> written = with_change_being_written(context.world, *stored);
-    const Node& node = written ? *written : *stored;
+  if (const Node* seen = context.world.nodes.find(name)) {
+    const std::optional<Node> written = with_change_being_written(context.world, *seen);
+    const Node& node = written ? *written : *seen;
     const std::vector<const Pod*> pods = pods_of(name);
     next.assessment = assess_node(context, node, pods, {kai.use_of(name), dra.class_of(name)}, before);
     next.share = share_of(context, node, next.assessment ? &*next.assessment : nullptr, pods, marks_);
