@@ -32,7 +32,7 @@ struct RolloutFacts {
   struct NodeRow {
     std::string name, state, reason, message;
   };
-  std::vector<NodeRow> nodes;  // Blocked and failed ones.
+  std::vector<NodeRow> nodes;  // Blocked and failed ones, and those that wait, as the status names them.
   // Nodes wait for a new attempt, which takes this record's place before one starts: the switches in it do not count.
   bool earlier_attempt = false;
   [[nodiscard]] bool finished() const;

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso {
@@ -65,6 +68,47 @@ TEST_F(RolloutCommand, HistoryAndStatusSayWhatARolloutCameAfter) {
   options.json = true;
   ASSERT_EQ(run(Verb::history), 0) << err.str();
   EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["after"], "after an undo of bad");
+}
+
+std::set<std::string> keys_of(const Json& object) {
+  std::set<std::string> out;
+  for (const auto& entry : object.items()) out.insert(entry.key());
+  return out;
+}
+
+// Scripts read these: docs/json.md names each field.
+TEST_F(RolloutCommand, TheJsonOfStatusAndHistoryHasTheFieldsOfItsPage) {
+  using Keys = std::set<std::string>;
+  options.json = true;
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        R"({"status":{"conditions":[{"type":"Progressing","status":"False","reason":"OutsideWindow","message":"m",
+            "lastTransitionTime":"2026-01-01T00:00:00Z"}]}})");
+  (void)run(Verb::status);
+  Json document = Json::parse(out.str());
+  EXPECT_EQ(keys_of(document), (Keys{"version", "operator", "rollouts", "waiting", "failed", "incomplete"}));
+  ASSERT_EQ(document["waiting"].size(), 1U);
+  EXPECT_EQ(keys_of(document["waiting"][0]), (Keys{"policy", "reason", "message", "nodes", "count"}));
+  rollout("r", "Progressing", target());
+  const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", "WaitingForWorkloads"}, {"message", "m"}};
+  merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
+        Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
+  Keys of_rollout{"name",   "policy",  "configMap", "daemonSet",   "key",      "toRevision", "phase",
+                  "reason", "message", "profile",   "paused",      "approved", "aborted",    "undone",
+                  "wave",   "counts",  "startedAt", "completedAt", "after",    "nodes"};
+  Keys of_status = of_rollout;
+  of_status.insert({"estimatedCompletion", "inProgress", "next"});
+  (void)run(Verb::status);
+  document = Json::parse(out.str());
+  ASSERT_EQ(document["rollouts"].size(), 1U);
+  EXPECT_EQ(keys_of(document["rollouts"][0]), of_status);
+  EXPECT_EQ(keys_of(document["rollouts"][0]["counts"]),
+            (Keys{"total", "updated", "inProgress", "pending", "blocked", "failed"}));
+  EXPECT_EQ(document["rollouts"][0]["nodes"], Json::array({node})) << "as the SharingRollout names it";
+  of_rollout.insert({"current", "running"});
+  ASSERT_EQ(run(Verb::history), 0) << err.str();
+  document = Json::parse(out.str());
+  EXPECT_EQ(keys_of(document), (Keys{"version", "rollouts"}));
+  EXPECT_EQ(keys_of(document["rollouts"][0]), of_rollout);
 }
 
 }  // namespace
