@@ -30,7 +30,11 @@ std::set<std::string> policies_that_wait(const World& world) {
   std::set<std::string> open;
   std::set<std::string> paused;
   for (const auto& [key, policy] : world.policies.all()) {
-    const nlohmann::json progressing = condition_in(parse_status(policy->status_json), "Progressing");
+    const nlohmann::json status = parse_status(policy->status_json);
+    // The status follows the abort when an operator writes it.
+    const SharingRollout* current = world.rollouts.find(text_at(status, "currentRollout"));
+    if (current != nullptr && current->aborted) continue;
+    const nlohmann::json progressing = condition_in(status, "Progressing");
     const std::string reason = text_at(progressing, "reason");
     const bool waits = text_at(progressing, "status") == "False" && reason != kNothingToDo;
     if (waits && reason != reason_of(Gate::aborted) && reason != reason_of(Gate::undone))

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/node/node_change.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso {
@@ -105,6 +106,17 @@ TEST_F(WayBack, ARetryNamesTheNodeThatItCordonsAgainAfterSomebodyUncordonedIt) {
   EXPECT_THAT(out.str(), testing::ContainsRegex(
                              "\n  node gpu-2: somebody uncordoned it during its drain, and the retry cordons it again "
                              "\\(was deferred until 20[^)]*Z\\)\n"));
+}
+
+// Where the operator's record cannot be read, the status of the policy says what waits, and is older than the abort.
+TEST_F(WayBack, AnAbortedRolloutIsNotCalledOneThatHasNotStarted) {
+  rollout("r", "Progressing", "v1-2");
+  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status",
+        R"({"status":{"currentRollout":"r","conditions":[{"type":"Progressing","status":"False",
+            "reason":"BudgetExhausted","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}})");
+  ASSERT_EQ(run(Verb::abort), 0) << err.str();
+  (void)run(Verb::abort);
+  EXPECT_THAT(out.str() + err.str(), Not(HasSubstr("has not started yet")));
 }
 
 }  // namespace
