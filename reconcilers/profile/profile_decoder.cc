@@ -51,8 +51,13 @@ bool ProfileDecoder::expect_object(const DocumentValue& value) {
   return value.is_object();
 }
 
+namespace {
+
+constexpr int kMostReported = 500;  // Of unknown fields: each costs a search for advice.
+
+}  // namespace
+
 void ProfileDecoder::unknown_field(const DocumentMember& member, Fields fields) {
-  constexpr int kMostReported = 500;  // Each costs a search for advice.
   if (++unknown_fields_ > kMostReported) {
     return;
   }
@@ -68,6 +73,14 @@ void ProfileDecoder::unknown_field(const DocumentMember& member, Fields fields) 
   warning(
       "UnknownField", member.key_at,
       fmt::format("\"{}\" is ignored: unknown field; {}", shown_value(member.key), field_advice(member.key, fields)));
+}
+
+std::string ProfileDecoder::misspelling_of(std::string_view field, const DocumentValue& object, Fields fields) const {
+  if (unknown_fields_ > kMostReported) return {};
+  const auto found = std::ranges::find_if(object.members, [&](const DocumentMember& member) {
+    return std::ranges::find(fields, member.key) == fields.end() && nearest_word(member.key, fields) == field;
+  });
+  return found == object.members.end() ? "" : fmt::format("; write \"{}\" for \"{}\"", field, shown_value(found->key));
 }
 
 RawProfile ProfileDecoder::decode(const DocumentValue& document) {
@@ -335,10 +348,11 @@ void ProfileDecoder::pattern_entry(const DocumentValue& value) {
     }
   });
   if (!pattern) {
-    error("PatternMissing", value.at, "an entry needs a \"pattern\", for example '*'");
+    error("PatternMissing", value.at,
+          "an entry needs a \"pattern\", for example '*'" + misspelling_of("pattern", value, kPatternFields));
   }
   if (!name) {
-    error("NameMissing", value.at, "an entry needs a \"name\"");
+    error("NameMissing", value.at, "an entry needs a \"name\"" + misspelling_of("name", value, kPatternFields));
   }
 }
 

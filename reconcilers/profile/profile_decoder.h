@@ -68,6 +68,9 @@ class ProfileDecoder {
   template <class Visit>
   void members(const DocumentValue& object, Fields fields, bool ignoring_case, Visit visit);
   void unknown_field(const DocumentMember& member, Fields fields);
+  // "; write "replicas" for "replica"" for a field that the object lacks, if a member that is ignored was probably
+  // meant to be it; else empty.
+  [[nodiscard]] std::string misspelling_of(std::string_view field, const DocumentValue& object, Fields fields) const;
   bool expect_object(const DocumentValue& value);
 
   void reset_misplaced_flags(const DocumentValue& document);

@@ -121,9 +121,11 @@ void ProfileDecoder::section(const DocumentValue& value, RawSection& section) {
   if (!listed) {
     const PathStep inner(path_, "resources");
     const auto* empty = value.find("resources");
+    const std::string misspelt = misspelling_of("resources", value, kSectionFields);
     error("NoResources", empty != nullptr ? empty->at : value.at,
-          "at least one resource is required, for example {name: nvidia.com/gpu, replicas: 4}; to disable sharing, "
-          "remove the whole section");
+          !misspelt.empty() ? "at least one resource is required" + misspelt
+                            : std::string("at least one resource is required, for example {name: nvidia.com/gpu, "
+                                          "replicas: 4}; to disable sharing, remove the whole section"));
   }
 }
 
@@ -152,10 +154,12 @@ void ProfileDecoder::entry(const DocumentValue& value, RawEntry& entry, bool ren
     }
   });
   if (!name) {
-    error("NameMissing", value.at, "an entry needs a \"name\", for example nvidia.com/gpu");
+    error("NameMissing", value.at,
+          "an entry needs a \"name\", for example nvidia.com/gpu" + misspelling_of("name", value, kEntryFields));
   }
   if (!replicas) {
-    error("ReplicasMissing", value.at, "an entry needs \"replicas\", an integer of 2 or more");
+    error("ReplicasMissing", value.at,
+          "an entry needs \"replicas\", an integer of 2 or more" + misspelling_of("replicas", value, kEntryFields));
   }
 }
 

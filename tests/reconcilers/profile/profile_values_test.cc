@@ -1,6 +1,7 @@
 // Single values: how YAML 1.1 and Go read them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -234,6 +235,36 @@ TEST(ProfileValues, AMisspeltResourceIsAnsweredWithTheOneThatIsMeant) {
     ASSERT_EQ(parsed.diagnostics.size(), 1u) << name;
     EXPECT_EQ(parsed.diagnostics[0].code, "NameMatchesNothing");
     EXPECT_TRUE(parsed.diagnostics[0].message.ends_with(advice)) << parsed.diagnostics[0].message;
+  }
+}
+
+// The operator, audit and explain print errors alone, and not lint's warning about the field that is ignored.
+TEST(ProfileValues, TheErrorForAMissingFieldNamesItsMisspelling) {
+  struct Case {
+    std::string section;
+    std::string code;
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {"resources: [{name: nvidia.com/gpu, replica: 4}]", "ReplicasMissing",
+       "an entry needs \"replicas\", an integer of 2 or more; write \"replicas\" for \"replica\""},
+      {"resources: [{name: nvidia.com/gpu, Replicas: 4}]", "ReplicasMissing",
+       "an entry needs \"replicas\", an integer of 2 or more; write \"replicas\" for \"Replicas\""},
+      {"resources: [{name: nvidia.com/gpu, count: 4}]", "ReplicasMissing",
+       "an entry needs \"replicas\", an integer of 2 or more"},
+      {"resources: [{nmae: nvidia.com/gpu, replicas: 4}]", "NameMissing",
+       "an entry needs a \"name\", for example nvidia.com/gpu; write \"name\" for \"nmae\""},
+      {"resource: [{name: nvidia.com/gpu, replicas: 4}]", "NoResources",
+       "at least one resource is required; write \"resources\" for \"resource\""},
+      {"resources: []", "NoResources",
+       "at least one resource is required, for example {name: nvidia.com/gpu, replicas: 4}; to disable sharing, "
+       "remove the whole section"}};
+  for (const auto& [section, code, message] : cases) {
+    SCOPED_TRACE(section);
+    const ParsedProfile parsed = parse_profile(fmt::format("sharing: {{timeSlicing: {{{}}}}}\n", section));
+    const auto found = std::ranges::find(parsed.diagnostics, code, &Diagnostic::code);
+    ASSERT_NE(found, parsed.diagnostics.end());
+    EXPECT_EQ(found->message, message);
   }
 }
 
