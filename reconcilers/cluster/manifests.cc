@@ -224,6 +224,11 @@ class Loader {
     problems_.push_back(fmt::format("{}:{}:{}: {}", file, at.line, at.column, message));
   }
 
+  void refuse_without_kind(const std::string& file, const DocumentValue& object) {
+    const auto commented = commented_kind(object);
+    refuse(file, commented ? commented->at : object.at, commented ? commented->message : std::string(kKindMissing));
+  }
+
   // `document`: a whole document, which can also be a List (with the items that have not been read one by one).
   void add_node(const std::string& file, int index, const YamlNode& node, std::string_view list_kind,
                 bool document = false) {
@@ -239,9 +244,8 @@ class Loader {
     const std::string name = document ? std::string(value.string_at("kind")) : item_kind(value, list_kind);
     if (name.empty()) {
       const bool there = kind != nullptr && !kind->is_null();
-      return refuse(
-          file, there ? kind->at : value.at,
-          there ? fmt::format("kind must be a string, found {}", found_there(*kind)) : std::string(kKindMissing));
+      if (there) return refuse(file, kind->at, fmt::format("kind must be a string, found {}", found_there(*kind)));
+      return refuse_without_kind(file, value);
     }
     const DocumentValue* items = value.find("items");
     if (document && name.ends_with("List") && items != nullptr && !items->is_null()) {
@@ -257,7 +261,7 @@ class Loader {
 
   void add_value(const std::string& file, int index, const std::string& kind, const DocumentValue& value) {
     if (!value.is_object()) return refuse(file, value.at, "items must be objects, found " + found_there(value));
-    if (kind.empty()) return refuse(file, value.at, std::string(kKindMissing));
+    if (kind.empty()) return refuse_without_kind(file, value);
     Json object = to_json(value);
     if (auto added = add(fmt::format("{}#{}", file, index), kind, object); !added) {
       const ManifestProblem problem = locate(added.error(), value);

@@ -84,13 +84,6 @@ const DocumentMember* misspelt_kind(const DocumentValue& object) {
   return found == object.members.end() ? nullptr : &*found;
 }
 
-// "// a comment\n"kind"": YAML reads a comment in JSON as the beginning of the key after it.
-const DocumentMember* commented_key(const DocumentValue& object) {
-  const auto found = std::ranges::find_if(
-      object.members, [](const DocumentMember& m) { return m.key.starts_with("//") || m.key.starts_with("/*"); });
-  return found == object.members.end() ? nullptr : &*found;
-}
-
 void error(std::vector<Diagnostic>& out, std::string code, std::string path, Position at, std::string message) {
   out.push_back({Severity::error, std::move(code), std::move(path), at.line, at.column, std::move(message)});
 }
@@ -135,11 +128,8 @@ bool is_of_other_group(const DocumentValue& object) {
 bool check_kind(const DocumentValue& object, std::vector<Diagnostic>& out) {
   const DocumentValue* kind = object.find("kind");
   if (kind == nullptr || kind->is_null() || kind->text.empty()) {
-    if (const DocumentMember* commented = commented_key(object); commented != nullptr && kind == nullptr) {
-      error(out, "KindMissing", "kind", commented->key_at,
-            fmt::format("the object has no kind, and the API server refuses it; JSON has no comments: remove the "
-                        "comment that begins here with `{}`",
-                        commented->key.substr(0, 2)));
+    if (auto commented = commented_kind(object)) {
+      error(out, "KindMissing", "kind", commented->at, std::move(commented->message));
       return false;
     }
     const DocumentMember* misspelt = kind == nullptr ? misspelt_kind(object) : nullptr;

@@ -70,18 +70,25 @@ bool duration(Fields& fields, Value value, std::string_view field, k8s::Duration
   return true;
 }
 
+// The CRD refuses a negative number, which is also refused where no API server has seen the policy. 0 starts no node.
+bool count(Fields& fields, Value value, std::string_view field, std::string_view expected, std::int64_t& out) {
+  if (!fields.number(value, field, out)) return false;
+  return out >= 0 || fields.fail(field, expected);
+}
+
 bool int_or_percent(Fields& fields, Value value, std::string_view field, IntOrPercent& out) {
+  constexpr std::string_view kExpected = "a count of at least 1, or a percentage from 1% to 100%";
   simdjson::ondemand::json_type type{};
   if (auto code = value.type().get(type); code != simdjson::SUCCESS) return fields.invalid_json(field, code);
   if (type == simdjson::ondemand::json_type::number) {
     out = {0, false};
-    return fields.number(value, field, out.value);
+    return count(fields, value, field, kExpected, out.value);
   }
   std::string_view text;
   if (!fields.view(value, field, text)) return false;
   if (text.empty()) return true;
   const auto parsed = IntOrPercent::parse(text);
-  if (!parsed) return fields.fail(field, "a count such as 3 or a percentage such as 10%");
+  if (!parsed) return fields.fail(field, kExpected);
   out = *parsed;
   return true;
 }
@@ -138,7 +145,8 @@ bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
     if (key == "canary") {
       return fields.object(inner, "spec.rollout.canary", [&](std::string_view field, Value item) {
         if (field == "nodesPerGroup") {
-          return fields.number(item, "spec.rollout.canary.nodesPerGroup", out.canary_nodes_per_group);
+          return count(fields, item, "spec.rollout.canary.nodesPerGroup", "a whole number from 0 to 1000",
+                       out.canary_nodes_per_group);
         }
         if (field == "soak") return duration(fields, item, "spec.rollout.canary.soak", out.canary_soak);
         return true;
@@ -149,7 +157,9 @@ bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
     if (key == "evictBarePods") return fields.flag(inner, "spec.rollout.evictBarePods", out.evict_bare_pods);
     if (key == "idleTimeout") return duration(fields, inner, "spec.rollout.idleTimeout", out.idle_timeout);
     if (key == "verifyTimeout") return duration(fields, inner, "spec.rollout.verifyTimeout", out.verify_timeout);
-    if (key == "maxFailures") return fields.number(inner, "spec.rollout.maxFailures", out.max_failures);
+    if (key == "maxFailures") {
+      return count(fields, inner, "spec.rollout.maxFailures", "a whole number from 1 to 10000", out.max_failures);
+    }
     if (key == "onFailure") return choice(fields, inner, "spec.rollout.onFailure", kOnFailureWords, out.on_failure);
     if (key == "maintenanceWindows") {
       return fields.array(inner, "spec.rollout.maintenanceWindows",
@@ -190,7 +200,9 @@ bool read_policy_spec(Fields& fields, Value value, SharingPolicy& out) {
     if (key == "deletionPolicy")
       return choice(fields, inner, "spec.deletionPolicy", kDeletionPolicyWords, out.deletion_policy);
     if (key == "revisionHistoryLimit") {
-      return fields.number(inner, "spec.revisionHistoryLimit", out.revision_history_limit);
+      if (Fields::is_null(inner)) return true;
+      return count(fields, inner, "spec.revisionHistoryLimit", "a whole number from 0 to 1000",
+                   out.revision_history_limit.emplace());
     }
     if (key == "rollout") return read_rollout_spec(fields, inner, out.rollout);
     if (key == "profile") {

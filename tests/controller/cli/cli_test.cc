@@ -262,6 +262,18 @@ TEST(CommandLine, PlanOfAProfileNamesTheCommandThatChecksIt) {
   EXPECT_THAT(found.err, HasSubstr("1:1: kind is missing; write the object's kind (`lint` checks a profile"));
 }
 
+TEST(CommandLine, PlanNamesTheCommentOfJsonThatSwallowsTheKindAsLintDoes) {
+  const std::string text =
+      "{\"apiVersion\": \"v1\",\n // a node\n \"kind\":\"Node\", \"metadata\": {\"name\": \"a\"}}\n";
+  const std::string_view expected =
+      "the object has no kind, and the API server refuses it; JSON has no comments: remove the comment that begins "
+      "here with `//`";
+  const Outcome planned = call({"plan", "-"}, text);
+  EXPECT_EQ(planned.code, 2);
+  EXPECT_THAT(planned.err, HasSubstr(fmt::format("-:2:2: {}", expected)));
+  EXPECT_THAT(call({"lint", "-"}, text).out, HasSubstr(fmt::format("-:2:2: error: kind: {}", expected)));
+}
+
 TEST(CommandLine, ExplainOfAPodWithoutAnyNodeEndsAsIncomplete) {
   const std::string pod =
       "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: t}, spec: {containers: [{name: c, image: i, "
@@ -328,6 +340,19 @@ TEST_F(Files, ErrorsOfTheLoaderHaveALineAColumnAndWhatStandsThere) {
       {"{\"kind\": \"Node\",\n \"metadata\": {\"name\": 7}}\n",
        ":2:23: Node: metadata.name must be a string, found the number 7"},
       {"kind: Node\nmetadata: {name: [\n", ":2:19: "},
+      {"kind: SharingPolicy\nmetadata: {name: p}\nspec:\n  rollout:\n    maxUnavailable: -5\n",
+       ":5:21: SharingPolicy p: spec.rollout.maxUnavailable must be a count of at least 1, or a percentage from 1% to "
+       "100%, found the number -5"},
+      {"kind: SharingPolicy\nmetadata: {name: p}\nspec:\n  rollout:\n    maxUnavailablePerGroup: '120%'\n",
+       ":5:29: SharingPolicy p: spec.rollout.maxUnavailablePerGroup must be a count of at least 1, or a percentage "
+       "from 1% to 100%, found \"120%\""},
+      {"kind: SharingPolicy\nmetadata: {name: p}\nspec:\n  rollout:\n    canary: {nodesPerGroup: -1}\n",
+       ":5:29: SharingPolicy p: spec.rollout.canary.nodesPerGroup must be a whole number from 0 to 1000, found the "
+       "number -1"},
+      {"kind: SharingPolicy\nmetadata: {name: p}\nspec:\n  rollout:\n    maxFailures: -1\n",
+       ":5:18: SharingPolicy p: spec.rollout.maxFailures must be a whole number from 1 to 10000, found the number -1"},
+      {"kind: SharingPolicy\nmetadata: {name: p}\nspec:\n  revisionHistoryLimit: -1\n",
+       ":4:25: SharingPolicy p: spec.revisionHistoryLimit must be a whole number from 0 to 1000, found the number -1"},
   };
   for (const auto& [text, expected] : table) {
     const std::string file = write("bad.yaml", text);
