@@ -38,6 +38,30 @@ void drop_blamed_config_maps(std::vector<Finding>& findings) {
   });
 }
 
+// A default key that does not exist costs nodes with a label their GPUs as well, from some releases of the plugin on.
+// Their message is that of the nodes without a label, with why between its error and its advice: all are one problem,
+// with one cure, and get the longer message.
+void join_nodes_of_a_missing_default(std::vector<Finding>& findings) {
+  constexpr std::string_view kEnd = ". ";
+  const auto is_wanted = [](const Finding& finding) {
+    return is_about_node(finding) && (finding.reason == kDefaultKeyNotFound || finding.reason == kDefaultMissing);
+  };
+  std::set<std::string> messages;
+  for (const Finding& finding : findings) {
+    if (is_wanted(finding)) messages.insert(finding.message);
+  }
+  for (Finding& finding : findings) {
+    const std::size_t end = finding.message.find(kEnd);
+    if (!is_wanted(finding) || end == std::string::npos) continue;
+    const std::string error = finding.message.substr(0, end + kEnd.size());
+    const std::string advice = finding.message.substr(error.size());
+    const auto longer = std::ranges::find_if(messages, [&](const std::string& message) {
+      return message.size() > finding.message.size() && message.starts_with(error) && message.ends_with(advice);
+    });
+    if (longer != messages.end()) finding.message = *longer;
+  }
+}
+
 // A ConfigMap that does not exist is reported for the DaemonSets that mount it or the ClusterPolicy that names it, and
 // as ConfigInvalid for its nodes: the second becomes an object of the first problem, for the GPUs that it costs.
 void join_missing_config_maps(const World& world, std::vector<Finding>& findings) {
@@ -220,6 +244,7 @@ void join_breaks_by_label(std::vector<Finding>& findings) {
 void keep_root_causes(const World& world, const FleetIndex& index, bool changes_continue,
                       std::vector<Finding>& findings) {
   drop_blamed_config_maps(findings);
+  join_nodes_of_a_missing_default(findings);
   join_missing_config_maps(world, findings);
   drop_consequences_of_not_ready(findings);
   drop_explained_outages(index, findings);

@@ -107,6 +107,25 @@ TEST(RootCauses, TheErrorOfAnInvalidDefaultKeyIsPrintedOnce) {
   EXPECT_THAT(found[1].message, EndsWith(" even on a labelled node; ConfigInvalid names the error"));
 }
 
+// From v0.18.2 on the nodes with a label need the default key as well.
+TEST(RootCauses, ADefaultKeyThatDoesNotExistIsOneProblemOfNodesWithAndWithoutALabel) {
+  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
+  const auto of = [](const char* node, const std::string& key, const std::string& why) {
+    return Finding{Severity::error, node_ref(node), "DefaultKeyNotFound",
+                   "ConfigMap a/b: the default key \"" + key + "\" is not in the ConfigMap. " + why +
+                       "Set the default of c to a key that exists"};
+  };
+  const std::string why = "Plugin v0.20.0 needs a default key even on a labelled node. ";
+  const Finding labelled = of("gpu-2", "ayn", why);
+  const Finding of_other_key = of("gpu-3", "ay", "");
+  std::vector<Finding> findings{of("gpu-1", "ayn", ""), labelled, of_other_key};
+  keep_root_causes(explained.world, explained.index, true, findings);
+  ASSERT_EQ(findings.size(), 3U);
+  EXPECT_EQ(findings[0].message, labelled.message);
+  EXPECT_EQ(findings[1].message, labelled.message);
+  EXPECT_EQ(findings[2].message, of_other_key.message);
+}
+
 // Whatever the messages say: of nodes with similar names, and of an error that quotes another message.
 TEST(RootCauses, ARolloutThatWaitsForOneHeldNodeIsSaidByTheFindingAboutThatNode) {
   const auto rollout = [](const std::string& held) {
