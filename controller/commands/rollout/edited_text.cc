@@ -12,6 +12,7 @@
 #include "controller/commands/rollout/policy_preview.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"
 
@@ -70,8 +71,9 @@ k8s::Result<EditedText> read_profile(const RolloutCall& call, const std::vector<
     if (!config_map->data.contains(key) && !is_asked_for(call.world, installation, key)) {
       std::vector<std::string> keys;
       for (const auto& [name, value] : config_map->data) keys.push_back(name);
-      missing = fmt::format("ConfigMap {} has no key {}, and no node label names it. Keys: {}", installation.id(), key,
-                            keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", ")));
+      missing =
+          fmt::format("ConfigMap {} has no key {}{}, and no node label names it. Keys: {}", installation.id(), key,
+                      key_advice(key, keys), keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", ")));
       continue;
     }
     GivenText text;

@@ -107,6 +107,10 @@ TEST_F(RolloutCommand, DiffOfAnUnknownKeyIsUsageAndNamesTheKeysThereAre) {
   EXPECT_EQ(err.str(),
             "gpu-sharing-operator diff: ConfigMap gpu-operator/mps-config has no key typo, and no node label names it. "
             "Keys: any\n");
+  options.key = "ayn";
+  EXPECT_EQ(run_with(options, "version: v1\n"), 2) << out.str();
+  EXPECT_THAT(err.str(), HasSubstr("has no key ayn (did you mean \"any\"?), and no node label names it. Keys: any\n"));
+  options.key = "typo";
   merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"nvidia.com/device-plugin.config":"typo"}}})");
   EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
 }
