@@ -117,7 +117,8 @@ CodeSection ignored_section() {
           {
               {{"UnknownField"},
                warning,
-               "no such field; in a SharingPolicy, or below a container's `resources`, the API server drops it",
+               "no such field; in a SharingPolicy or ClusterPolicy, or below a container's `resources`, the API server "
+               "drops it",
                "correct the name or the place that the message suggests"},
               {{"WrongCase"}, warning, "the name is case-sensitive", "write it as the message says"},
               {{"UnusualCase"}, info, "accepted in spite of its upper and lower case", "write it in the usual case"},

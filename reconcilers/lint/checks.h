@@ -1,5 +1,5 @@
-// The checks of single Kubernetes objects: policy.cc, selector.cc, config_map.cc, pods.cc, extended_resources.cc,
-// misspelt.cc.
+// The checks of single Kubernetes objects: policy.cc, selector.cc, cluster_policy.cc, config_map.cc, pods.cc,
+// extended_resources.cc, misspelt.cc.
 #pragma once
 
 #include <cstddef>
@@ -67,6 +67,9 @@ void check_extended_resources(const DocumentValue& container, const std::string&
 [[nodiscard]] bool asks_for_several(const DocumentValue& pod);
 // The spec of a Pod: its nodeSelector names nodes whose GPUs are shared by MPS.
 [[nodiscard]] bool selects_mps(const DocumentValue& spec);
+
+// The fields of a ClusterPolicy that choose the plugin's ConfigMap and default key.
+void check_cluster_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics);
 
 // A Node's labels and annotations that look like one that a component reads.
 void check_node(const DocumentValue& node, std::vector<Diagnostic>& diagnostics);

@@ -19,6 +19,14 @@ void FieldCheck::error(std::string code, Position at, std::string message) {
   diagnostics_.push_back({Diagnostic::Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
 }
 
+void FieldCheck::unknown_field(const DocumentMember& member, Words fields) {
+  const auto near = nearest_word(member.key, fields);
+  diagnostics_.push_back(
+      {Diagnostic::Severity::warning, "UnknownField", path_, member.key_at.line, member.key_at.column,
+       near.empty() ? fmt::format("unknown field; the API server drops it. Known fields: {}", fmt::join(fields, ", "))
+                    : fmt::format("unknown field; the API server drops it. Did you mean \"{}\"?", near)});
+}
+
 void FieldCheck::word(const DocumentValue& parent, std::string_view name, Words words) {
   member(parent, name, [&](const DocumentValue& value) {
     if (!value.is_string() || std::find(words.begin(), words.end(), value.text) == words.end()) {

@@ -34,6 +34,9 @@ class FieldCheck {
   // About the field at `path_`.
   void error(std::string code, Position at, std::string message);
 
+  // About the member at `path_`, whose key is none of `fields`: the API server drops it.
+  void unknown_field(const DocumentMember& member, Words fields);
+
   // Visits the field of `parent` where it has one that is not null.
   template <class Visit>
   void member(const DocumentValue& parent, std::string_view name, Visit visit) {

@@ -331,6 +331,9 @@ class Linter {
     } else if (kind == "Node") {
       check_node(value, linted.diagnostics);
       if (linted.diagnostics.empty()) not_checked(linted, value, kind);
+    } else if (kind == "ClusterPolicy" && !other) {
+      check_cluster_policy(value, linted.diagnostics);
+      if (linted.diagnostics.empty()) not_checked(linted, value, kind);
     } else if (const auto templates = pod_templates(value); !templates.empty()) {
       for (const PodTemplate& each : templates) {
         check_pod_at(*each.pod, each.path, rules_, linted.diagnostics);

@@ -19,7 +19,6 @@
 #include "reconcilers/model/policy_words.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/expected_labels.h"
-#include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/mps.h"
@@ -156,14 +155,6 @@ class PolicyCheck : private FieldCheck {
         known_fields(member.value.items[i], place + member.key + "[].");
       }
     }
-  }
-
-  void unknown_field(const DocumentMember& member, Words fields) {
-    const auto near = nearest_word(member.key, fields);
-    diagnostics_.push_back(
-        {Diagnostic::Severity::warning, "UnknownField", path_, member.key_at.line, member.key_at.column,
-         near.empty() ? fmt::format("unknown field; the API server drops it. Known fields: {}", fmt::join(fields, ", "))
-                      : fmt::format("unknown field; the API server drops it. Did you mean \"{}\"?", near)});
   }
 
   // The key that the policy's nodes get as their label; empty: it chooses none.

@@ -10,6 +10,7 @@ namespace gso {
 namespace {
 
 constexpr std::string_view kDomain = "nvidia.com";
+constexpr std::string_view kShortDomain = "nvidia";
 constexpr std::string_view kPunctuation = "-_.";  // People confuse these.
 constexpr std::size_t kMostEdits = 2;
 
@@ -28,7 +29,7 @@ std::string_view meant_resource(std::string_view resource) {
   if (slash == std::string_view::npos) return {};
   const std::string_view domain = resource.substr(0, slash);
   const std::string_view plain = resource.substr(slash + 1);
-  if (!within_edits(domain, kDomain, kMostEdits, kPunctuation)) return {};
+  if (!within_edits(domain, kDomain, kMostEdits, kPunctuation) && !equal_fold(domain, kShortDomain)) return {};
   for (const Spelling& each : kSpellings) {
     if (resource == each.meant) return {};
     if (within_edits(plain, each.plain, each.most_edits, kPunctuation)) return each.meant;

@@ -17,6 +17,8 @@ TEST(ResourceName, AMisspeltNameMeansTheResourceThatAPluginOffers) {
       {"nvidia.com/GPU", "nvidia.com/gpu"},
       {"nvida.com/gpu", "nvidia.com/gpu"},
       {"nvidia.con/gpu", "nvidia.com/gpu"},
+      {"nvidia/gpu", "nvidia.com/gpu"},
+      {"NVIDIA/gpus", "nvidia.com/gpu"},
       {"nvidia.com/gpu-shared", "nvidia.com/gpu.shared"},
       {"nvidia.com/gpu.share", "nvidia.com/gpu.shared"},
       {"nvidia.com/gpus.shared", "nvidia.com/gpu.shared"},
@@ -30,6 +32,7 @@ TEST(ResourceName, AMisspeltNameMeansTheResourceThatAPluginOffers) {
       {"nvidia.com/gpumem", ""},
       {"nvidia.com/gpucores", ""},
       {"amd.com/gpu", ""},
+      {"nvidia/vgpu", ""},
       {"gpu.intel.com/i915", ""},
       {"cpu", ""},
   };
