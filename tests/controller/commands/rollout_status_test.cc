@@ -302,7 +302,7 @@ TEST_F(RolloutCommand, AnAbortedRolloutIsCalledAborted) {
   EXPECT_EQ(run(Verb::status, "r"), 1) << "nothing continues before somebody acts";
   EXPECT_THAT(out.str(), HasSubstr("r: Aborted\n"));
   EXPECT_EQ(run(Verb::history), 0);
-  EXPECT_THAT(out.str(), testing::ContainsRegex("v1-2 +Aborted"));
+  EXPECT_THAT(out.str(), testing::ContainsRegex("v1-2 +- +Aborted"));
   EXPECT_EQ(run(Verb::pause), 2);
   EXPECT_THAT(err.str(), HasSubstr("r (Aborted)"));
   options.json = true;
