@@ -315,7 +315,7 @@ TEST_F(RolloutWatch, OnATerminalATreeIsRedrawnInTheAlternateScreenAndTheLastOneS
   rollout("r", "Progressing", "v1-2");
   options.watch = true;
   begin("", {.columns = 80, .rows = 24, .colour = true, .utf8 = true});
-  EXPECT_THAT(out.str(), testing::StartsWith("\x1b[?1049h\x1b[HReading the cluster ...\x1b[K\n"))
+  EXPECT_THAT(out.str(), testing::StartsWith("\x1b[?1049h\x1b[?25l\x1b[HReading the cluster ...\x1b[K\n"))
       << "the screen is not empty while the first view is read";
   EXPECT_THAT(out.str(), HasSubstr("\x1b[H"));
   EXPECT_THAT(out.str(), HasSubstr("\x1b[1mr\x1b[0m"));
