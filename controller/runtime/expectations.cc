@@ -65,6 +65,7 @@ Expectations::Expected& Expectations::slot(const ObjectRef& object, OfNode of) {
   expected.write = ++writes_;
   if (expected.since == MonoTime{} || expected.settled_at) expected.since = clock_->monotonic();
   expected.settled_at.reset();
+  expected.learned = false;
   expected.lost_at.reset();
   expected.refresh_at = clock_->monotonic() + patience_;
   return expected;
@@ -89,7 +90,9 @@ void Expectations::learn(const ObjectRef& object, const std::string& answer) {
     if (!whole || uid.empty() || whole->meta.uid != uid || whole->meta.key() != key_of(object)) return;
     store.apply(*std::move(whole));
   });
-  if (met(it->second)) mark_settled(it->second);
+  if (!met(it->second)) return;
+  mark_settled(it->second);
+  it->second.learned = true;
 }
 
 void Expectations::deleted(const ObjectRef& object, const std::string& uid, OfNode of) {
@@ -113,8 +116,8 @@ bool Expectations::met(const Expected& expected) const {
   }
   if (expected.resource_version.empty()) return false;
   if (now == nullptr) {
-    // A missing Node was deleted meanwhile; any other object might not have arrived yet.
-    return expected.object.kind == "Node";
+    // A missing Node was deleted meanwhile, and so was what the store had; any other object might not have arrived yet.
+    return expected.object.kind == "Node" || expected.learned;
   }
   return now->resource_version == expected.resource_version ||
          k8s::older(expected.resource_version, now->resource_version);
@@ -206,6 +209,7 @@ bool Expectations::expect_what_was_read(Expected& expected, const std::string& u
   if (now == nullptr && uid_before.empty()) return false;
   expected.resource_version = now == nullptr ? std::string() : now->resource_version;
   expected.gone_uid = now == nullptr ? uid_before : std::string();
+  expected.learned = false;
   mark_settled(expected);
   return true;
 }

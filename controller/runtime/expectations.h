@@ -98,6 +98,8 @@ class Expectations {
     std::optional<MonoTime> lost_at;  // It is unknown whether the write happened.
     // A live GET, or the write's own answer, has put into the store what is expected here.
     std::optional<MonoTime> settled_at;
+    // The store had the object and learned the write from its answer: if it is missing, it was deleted since.
+    bool learned = false;
     std::uint64_t write = 0;  // The number of the write: another one may follow while a GET is under way.
   };
   [[nodiscard]] bool met(const Expected& expected) const;

@@ -253,6 +253,10 @@ TEST_F(ExpectationsTest, AStatusIsKnownFromItsAnswer) {
   world.rollouts.apply(*project_sharing_rollout(rollout_json("u1", 7, "")));  // A late event.
   EXPECT_EQ(world.rollouts.find("r1")->phase, "Progressing");
   EXPECT_TRUE(expectations.fleet_is_current());
+  const SharingRollout shown = *world.rollouts.find("r1");
+  world.rollouts.erase({"", "r1"});  // Somebody deletes it, and its watch says so: that is no older view.
+  EXPECT_TRUE(expectations.fleet_is_current());
+  world.rollouts.apply(shown);
   world.rollouts.init();  // A complete view that was begun before the write.
   world.rollouts.init_apply(*project_sharing_rollout(rollout_json("u1", 7, "")));
   world.rollouts.init_done();
