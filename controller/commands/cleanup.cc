@@ -54,6 +54,7 @@ struct CleanupRun {
   std::optional<k8s::MonoTime> answer_lost_at;  // Of the last write that the API server can still execute.
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
+  bool wrote = false;  // A write was begun: from then on an error is that of a change, not of a look.
   std::size_t done = 0;
   std::vector<std::string> kept;
   std::vector<std::string> removed;  // Record and Lease.
@@ -131,6 +132,7 @@ asio::awaitable<k8s::Result<std::string>> send(CleanupRun* run, PlannedAction pl
     const Json json{{"metadata", {{"uid", patch->object.uid}}}, {"status", Json::parse(patch->status_json)}};
     body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
+  run->wrote = true;
   const k8s::Gvr gvr = resource_of(target);
   k8s::Result<std::string> answer = co_await run->client->merge_patch(gvr, key, body, options);
   if (!answer) note_lost_answer(run, answer.error());
@@ -188,7 +190,7 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
 asio::awaitable<int> clean(CleanupRun* run) {
   for (int pass = 0; pass < kPasses; ++pass) {
     const k8s::Result<bool> quiet = co_await clean_once(run);
-    if (!quiet) co_return run->fail(pass == 0 && run->done == 0 ? kUnreadable : kFailed, quiet.error().message);
+    if (!quiet) co_return run->fail(run->wrote || pass > 0 ? kFailed : kUnreadable, quiet.error().message);
     if (*quiet) co_return 0;
   }
   co_return run->fail(kFailed,

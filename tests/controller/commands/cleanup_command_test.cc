@@ -143,7 +143,7 @@ TEST_F(CleanupCommand, ALeaseThatSomebodyElseHasCreatedMeanwhileIsNotDeleted) {
     lease_of("other", "2026-01-01T00:00:00.000000Z");
   };
   boost::asio::co_spawn(sim.io, run_once_a_request_is_late(&transport, &sim.clock, replace), boost::asio::detached);
-  EXPECT_NE(run(), 0);
+  EXPECT_EQ(run(), 1) << "a write failed: " << err.str();
   EXPECT_EQ(get(std::string(kLeases) + "/gpu-sharing-operator")["spec"]["holderIdentity"], "other") << err.str();
 }
 
@@ -155,7 +155,7 @@ TEST_F(CleanupCommand, AWriteWithoutAnAnswerEndsWithTheLease) {
   hang.resource = "nodes";
   transport.faults().add(hang);
   const k8s::MonoTime begun = sim.clock.monotonic();
-  EXPECT_NE(run(), 0);
+  EXPECT_EQ(run(), 1) << "a write failed: " << err.str();
   EXPECT_GE(transport.faults().count(sim::Fault::hang), 1U);
   EXPECT_LT(sim.clock.monotonic() - begun, std::chrono::seconds(20));
 }
@@ -169,7 +169,7 @@ TEST_F(CleanupCommand, AWriteWhoseAnswerIsLostKeepsTheLeaseUntilItExpires) {
     lost.resource = "nodes";
     transport.faults().clear();
     transport.faults().add(lost);
-    EXPECT_NE(run(), 0);
+    EXPECT_EQ(run(), 1) << "a write failed: " << err.str();
     EXPECT_EQ(transport.faults().count(fault), 1U);
     EXPECT_THAT(holder(), testing::StartsWith("cleanup_"));
     EXPECT_THAT(err.str(), HasSubstr("Lease gpu-sharing-operator/gpu-sharing-operator is not released: "));
@@ -197,7 +197,7 @@ TEST_F(CleanupCommand, AWriteThatTheServerRefusesReleasesTheLease) {
   refused.verb = "patch";
   refused.resource = "nodes";
   transport.faults().add(refused);
-  EXPECT_NE(run(), 0);
+  EXPECT_EQ(run(), 1) << "a write failed: " << err.str();
   EXPECT_EQ(holder(), "");
   EXPECT_THAT(err.str(), testing::Not(HasSubstr("is not released")));
 }
