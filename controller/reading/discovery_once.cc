@@ -13,8 +13,10 @@ boost::asio::awaitable<k8s::Result<bool>> DiscoveryOnce::served(k8s::Gvr gvr) {
   }
   while (!kinds_) (void)co_await answered_->wait();
   const k8s::Result<k8s::ServedKinds>& kinds = *kinds_;
-  if (!kinds) co_return std::unexpected(kinds.error());
-  if (const std::optional<bool> known = kinds->serves(gvr)) co_return *known;
+  // Rights that were narrowed can keep the list of all kinds from a person, and not the document of a group.
+  if (!kinds && kinds.error().reason != k8s::Reason::forbidden) co_return std::unexpected(kinds.error());
+  const std::optional<bool> known = kinds ? kinds->serves(gvr) : std::nullopt;
+  if (known) co_return *known;
   const k8s::CallOptions call;
   const k8s::Result<bool> served = co_await client_->served(gvr, call);
   co_return served;
