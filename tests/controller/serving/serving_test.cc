@@ -219,6 +219,7 @@ class HttpServerTest : public testing::Test {
     return exchange("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + headers + "\r\n");
   }
 
+  std::vector<std::string> answered;  // Of clients that still read when a test ends, until the server has closed them.
   boost::asio::io_context io{1};
   std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
@@ -284,19 +285,19 @@ TEST_F(HttpServerTest, MoreClientsThanConnectionsAreAllServed) {
   HttpServerOptions options;
   options.max_connections = 2;
   start(options);
-  std::vector<std::string> answers(20);
-  for (std::size_t i = 0; i < answers.size(); ++i) {
+  answered.resize(20);
+  for (std::size_t i = 0; i < answered.size(); ++i) {
     // As the API server keeps its connections, and as curl does not.
     const std::string kept = i % 2 == 0 ? "" : "Connection: close\r\n";
     boost::asio::co_spawn(io,
                           send_and_read(static_cast<std::uint16_t>(port),
-                                        "GET /healthz HTTP/1.1\r\nHost: x\r\n" + kept + "\r\n", &answers[i]),
+                                        "GET /healthz HTTP/1.1\r\nHost: x\r\n" + kept + "\r\n", &answered[i]),
                           [](const std::exception_ptr& error) { EXPECT_EQ(error, nullptr); });
   }
   const auto is_answered = [](const std::string& answer) { return answer.find("200 OK") != std::string::npos; };
   const auto until = std::chrono::steady_clock::now() + 5s;  // Less than the server waits for a next request.
-  while (!std::ranges::all_of(answers, is_answered) && std::chrono::steady_clock::now() < until) io.run_one_for(100ms);
-  EXPECT_THAT(answers, testing::Each(HasSubstr("200 OK")));
+  while (!std::ranges::all_of(answered, is_answered) && std::chrono::steady_clock::now() < until) io.run_one_for(100ms);
+  EXPECT_THAT(answered, testing::Each(HasSubstr("200 OK")));
   EXPECT_LE(server->connections(), 2U);
 }
 

@@ -77,7 +77,8 @@ void expect_harmless(const std::string& text, const std::string& where) {
     ASSERT_EQ(report.find("\nf.yaml:1:1: error: FORGED"), std::string::npos) << where << report.substr(0, 2000);
     ASSERT_EQ(report.find(too_much), std::string::npos) << where << report.substr(0, 2000);
   }
-  for (const json& document : json::parse(lint_json(documents))["documents"]) {
+  const json printed = json::parse(lint_json(documents));  // A temporary would end before the loop begins.
+  for (const json& document : printed["documents"]) {
     for (const json& d : document["diagnostics"]) {
       const auto message = d["message"].get<std::string>();
       ASSERT_EQ(message.find_first_of("\n\t"), std::string::npos) << where << message.substr(0, 2000);
