@@ -305,18 +305,18 @@ TEST_F(HttpServerTest, AConnectionThatIsKeptForItsNextRequestGivesWay) {
   HttpServerOptions options;
   options.max_connections = 2;
   start(options);
-  std::vector<std::string> kept(2);
-  std::size_t done = 0;
+  answered.resize(2);
+  const auto done = std::make_shared<std::size_t>(0);
   const std::string request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
-  for (std::string& answer : kept) {
+  for (std::string& answer : answered) {
     boost::asio::co_spawn(io, send_and_read(static_cast<std::uint16_t>(port), request, &answer),
-                          [&done](const std::exception_ptr&) { ++done; });
+                          [done](const std::exception_ptr&) { ++*done; });
     while (answer.find("200 OK") == std::string::npos) io.run_one();
   }
   ASSERT_EQ(server->connections(), 2U);
   EXPECT_THAT(get("/healthz"), HasSubstr("200 OK"));
-  while (done == 0) io.run_one();
-  EXPECT_EQ(done, 1U) << "the other one is kept";
+  while (*done == 0) io.run_one();
+  EXPECT_EQ(*done, 1U) << "the other one is kept";
   EXPECT_EQ(server->connections(), 1U);
 }
 
