@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 
 #include "controller/mps_daemon/control_pipe.h"
@@ -67,8 +68,8 @@ bool starts_daemon(std::string_view argument) {
   return argument.starts_with('-') && std::ranges::find(kNoDaemon, argument) == kNoDaemon.end();
 }
 
-// The process id of the parent; empty: unknown.
-std::string parent_of(const std::string& processes, const std::string& pid) {
+// The process id of the parent; nullopt: the process has gone.
+std::optional<std::string> parent_of(const std::string& processes, const std::string& pid) {
   constexpr std::string_view kParent = "PPid:";
   std::ifstream in(processes + "/" + pid + "/status");
   for (std::string line; std::getline(in, line);) {
@@ -76,7 +77,7 @@ std::string parent_of(const std::string& processes, const std::string& pid) {
     const auto number = line.find_first_not_of(" \t", kParent.size());
     return number == std::string::npos ? std::string() : line.substr(number);
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -96,8 +97,10 @@ std::vector<std::string> running_control_daemons(const std::string& processes) {
   }
   std::ranges::sort(out);
   const std::vector<std::string> all = out;
-  std::erase_if(out,
-                [&](const std::string& pid) { return std::ranges::binary_search(all, parent_of(processes, pid)); });
+  std::erase_if(out, [&](const std::string& pid) {
+    const std::optional<std::string> parent = parent_of(processes, pid);
+    return !parent || std::ranges::binary_search(all, *parent);
+  });
   return out;
 }
 
@@ -105,7 +108,10 @@ asio::awaitable<OtherDaemons> find_other_daemons(k8s::Clock* clock, MpsDaemonSet
   OtherDaemons out;
   const std::string self = fmt::format("{}", getpid());
   out.processes = running_control_daemons(settings.processes);
-  std::erase_if(out.processes, [&](const std::string& pid) { return parent_of(settings.processes, pid) == self; });
+  std::erase_if(out.processes, [&](const std::string& pid) {
+    const std::optional<std::string> parent = parent_of(settings.processes, pid);
+    return !parent || *parent == self;
+  });
   const std::vector<std::string> places = possible_pipe_directories(settings);
   for (std::size_t i = 0; i < places.size() && out.processes.empty(); ++i) {
     if (places[i] == own) continue;

@@ -32,8 +32,9 @@ boost::asio::awaitable<OtherDaemons> find_other_daemons(k8s::Clock* clock, MpsDa
 boost::asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings);
 
 // The process ids of MPS control daemons that run on the node, as far as this container sees its processes. The program
-// without options is none: it sends commands, such as those of the readiness probe. Nor is the child of a daemon: it
-// becomes a server.
+// without options is none: it sends commands, such as those of the readiness probe. Nor is the child of a daemon, which
+// becomes a server, nor a process that has ended since its command line was read: so that a daemon that was just
+// stopped, as the own one, is not reported as another.
 [[nodiscard]] std::vector<std::string> running_control_daemons(const std::string& processes);
 
 }  // namespace gso

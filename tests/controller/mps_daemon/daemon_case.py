@@ -103,6 +103,12 @@ class DaemonCase(unittest.TestCase):
         while self.once("ready").returncode != 0:
             pass
 
+    def process(self, pid, command_line, parent=1):
+        """One more process of the node. Its status is there before the command line by which it is found."""
+        folder = self.root / f"processes/{pid}"
+        folder.mkdir()
+        (folder / "status").write_text(f"Name:\tnvidia-cuda-mps\nPPid:\t{parent}\n")
+        (folder / "cmdline").write_bytes(command_line)
+
     def other_daemon(self):
-        (self.root / "processes/4711").mkdir()
-        (self.root / "processes/4711/cmdline").write_bytes(b"nvidia-cuda-mps-control\0-d\0")
+        self.process(4711, b"nvidia-cuda-mps-control\0-d\0")

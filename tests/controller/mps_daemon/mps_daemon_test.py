@@ -127,14 +127,8 @@ class MpsDaemon(DaemonCase):
     # As systemd might: after the check, so that nothing refused it.
     def test_says_that_a_second_daemon_was_started_and_is_not_ready_meanwhile(self):
         process = self.start("run", READY)
-        own = self.root / f"processes/{self.daemon_pid()}"
-        own.mkdir()
-        (own / "cmdline").write_bytes(b"nvidia-cuda-mps-control\0-f\0")
-        (own / "status").write_text(f"Name:\tnvidia-cuda-mps\nPPid:\t{process.pid}\n")
-        forked = self.root / "processes/9000"  # By the daemon, and not yet the server that it becomes.
-        forked.mkdir()
-        (forked / "cmdline").write_bytes(b"nvidia-cuda-mps-control\0-f\0")
-        (forked / "status").write_text(f"PPid:\t{self.daemon_pid()}\n")
+        self.process(self.daemon_pid(), b"nvidia-cuda-mps-control\0-f\0", parent=process.pid)
+        self.process(9000, b"nvidia-cuda-mps-control\0-f\0", parent=self.daemon_pid())  # Not yet the server that it becomes.
         alone = ("ready", "--alone", "--processes", str(self.root / "processes"))
         self.assertEqual(self.once(*alone).returncode, 0)
         self.other_daemon()

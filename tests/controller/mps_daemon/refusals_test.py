@@ -42,13 +42,17 @@ class Refusals(DaemonCase):
         self.refuses(f"pipe directory {self.root}/pipe is not writable")
 
     def test_refuses_a_node_where_a_daemon_runs(self):
-        (self.root / "processes/4711").mkdir()
-        (self.root / "processes/4711/cmdline").write_bytes(b"/usr/bin/nvidia-cuda-mps-control\0-d\0")
+        self.process(4711, b"/usr/bin/nvidia-cuda-mps-control\0-d\0")
         self.refuses("an MPS control daemon runs on this node already (process 4711)", "mode observe")
+
+    def test_a_daemon_that_ended_while_it_was_looked_at_keeps_nobody_from_starting(self):
+        self.process(4711, b"/usr/bin/nvidia-cuda-mps-control\0-d\0")
+        (self.root / "processes/4711/status").unlink()
+        self.assertEqual(self.once("check").returncode, 0)
 
     def test_a_command_to_a_daemon_is_no_daemon(self):
         # As the readiness probe, which begins together with the container, and a person on the node.
-        (self.root / "processes/4711").mkdir()
+        self.process(4711, b"")
         for arguments in (b"", b"-v\0", b"-q\0", b"server\0list\0"):
             (self.root / "processes/4711/cmdline").write_bytes(b"/usr/bin/nvidia-cuda-mps-control\0" + arguments)
             done = self.once("check")
