@@ -224,7 +224,7 @@ class Daemon {
   }
 
   // `quit` waits for clients that are connected, idle ones as well. A moment after its time limit the daemon ends their
-  // servers and itself, or it keeps waiting: drivers of r580 did the one or the other. So it is killed kAfterQuitLimit
+  // servers and itself, or it keeps waiting: both have been seen with drivers of r580. So it is killed kAfterQuitLimit
   // after stop_timeout, or at a second signal, which ends its servers. Then the GPUs get their compute mode again,
   // whatever signals come.
   asio::awaitable<bool> stop_daemon() {
