@@ -1,5 +1,6 @@
 // The table of object_checks.h, and its functions. A new check is one row and one function.
 #include "reconcilers/checks/object_checks.h"
+#include "reconcilers/cluster/config_map_keys.h"
 
 #include <algorithm>
 #include <array>
@@ -153,12 +154,10 @@ Complaints default_key_not_found(const OperandSetup& setup) {
     if (config.has_daemonsets || config.default_key.empty()) continue;
     for (const auto& [key, config_map] : setup.world.configmaps.all()) {
       if (key.name != config.name || config_map->data.contains(config.default_key)) continue;
-      std::vector<std::string> keys;
-      for (const auto& [name, text] : config_map->data) keys.push_back(name);
       out.push_back({config.policy, fmt::format("devicePlugin.config.default is \"{}\", which is not a key of "
                                                 "ConfigMap {}{}: every node without its own label would lose its GPUs",
                                                 shown_value(config.default_key), k8s::to_string(key),
-                                                key_advice(config.default_key, keys))});
+                                                key_advice(config.default_key, keys_of(*config_map)))});
     }
   }
   return out;

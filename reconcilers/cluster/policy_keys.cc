@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/cluster/config_map_keys.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/effective_key.h"
@@ -14,8 +15,7 @@
 namespace gso {
 
 std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map) {
-  std::vector<std::string> keys;
-  for (const auto& [key, text] : config_map.data) keys.push_back(key);
+  const std::vector<std::string> keys = keys_of(config_map);
   return fmt::format(
       "policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have{}; it has {}",
       policy.meta.name, shown_value(*policy.config_map_key), id, key_advice(*policy.config_map_key, keys),
@@ -23,8 +23,7 @@ std::string missing_key(const SharingPolicy& policy, std::string_view id, const 
 }
 
 bool relies_on_single_key(const PluginInstallation& installation, const ConfigMap& config_map) {
-  std::vector<std::string> keys;
-  for (const auto& [key, text] : config_map.data) keys.push_back(key);
+  const std::vector<std::string> keys = keys_of(config_map);
   return std::ranges::any_of(installation.operands, [&](const Operand& operand) {
     return !operand.config_map.empty() &&
            resolve_effective_key("", operand.default_key, operand.fallbacks, keys).source ==

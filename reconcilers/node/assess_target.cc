@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/cluster/config_map_keys.h"
 #include "reconcilers/cluster/overrides.h"
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/model/foreign_text.h"
@@ -27,9 +28,7 @@ EffectiveKey Assessor::resolve(std::string_view label, std::string_view default_
         EffectiveKey::Source::error, "",
         fmt::format("ConfigMap {} {}", shown_value(installation_.id()), unread ? "cannot be read" : "does not exist")};
   }
-  std::vector<std::string> keys;
-  keys.reserve(config_map->data.size() + 1);
-  for (const auto& [key, text] : config_map->data) keys.push_back(key);
+  std::vector<std::string> keys = keys_of(*config_map);
   // The operator writes this key and restores it.
   if (!managed_key_.empty() && !config_map->data.contains(managed_key_)) keys.push_back(managed_key_);
   return resolve_effective_key(label, default_key, plugin_->fallbacks, keys);
@@ -134,14 +133,12 @@ void Assessor::keep_label_of_missing_key() {
   const bool gone = out_.label && !out_.label->empty() && effective_.source == EffectiveKey::Source::error &&
                     config_map_ != nullptr && !config_map_->data.empty();
   if (!gone) return;
-  std::vector<std::string> keys;
-  for (const auto& [key, text] : config_map_->data) keys.push_back(key);
   wrong_key_ = fmt::format(
       "the label {} of the node is to become \"{}\" again, its value from before policy {}, and ConfigMap {} does not "
       "have that key; it has {}. Until then the label stays as it is: add the key, or set spec.deletionPolicy: Retain "
       "in the policy",
       plugin_->node_label, out_.label->view(), out_.label_by.empty() ? std::string_view("now") : out_.label_by.view(),
-      installation_.id(), first_names(keys));
+      installation_.id(), first_names(keys_of(*config_map_)));
   keep_present_profile();
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "controller/commands/rollout/policy_preview.h"
+#include "reconcilers/cluster/config_map_keys.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/effective_key.h"
@@ -69,8 +70,7 @@ k8s::Result<EditedText> read_profile(const RolloutCall& call, const std::vector<
                        fmt::format("the key of {} that this profile belongs to is unknown; name the key with --key",
                                    installation.id()));
     if (!config_map->data.contains(key) && !is_asked_for(call.world, installation, key)) {
-      std::vector<std::string> keys;
-      for (const auto& [name, value] : config_map->data) keys.push_back(name);
+      const std::vector<std::string> keys = keys_of(*config_map);
       missing =
           fmt::format("ConfigMap {} has no key {}{}, and no node label names it. Keys: {}", installation.id(), key,
                       key_advice(key, keys), keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", ")));
