@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy_words.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/status/status.h"
@@ -244,11 +245,11 @@ void FleetLoop::warn_of_unused_mode() {
   if (policy == nullptr || parts_.settings->mode_of(*policy) >= asked) return;
   parts_.log->warning("Setting has no effect",
                       {{"setting", "mode"},
-                       {"value", mode_name(asked)},
+                       {"value", word_of(kPolicyModeWords, asked)},
                        {"detail", fmt::format("SharingPolicy {} exists with mode {}. To limit the operator, use "
                                               "--max-mode (chart value modes.rollouts); to change the policy, edit its "
                                               "spec.mode",
-                                              kDefaultPolicy, mode_name(policy->mode))}});
+                                              kDefaultPolicy, word_of(kPolicyModeWords, policy->mode))}});
 }
 
 bool FleetLoop::is_complete(const k8s::Gvr& gvr) const {

@@ -4,16 +4,11 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy_words.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
 
 using Json = nlohmann::json;
-
-std::string_view mode_name(PolicyMode mode) {
-  return word_of(kPolicyModeWords, mode);
-}
 
 void keep_failed_nodes(Json& status) {
   const auto nodes = status.find("nodes");

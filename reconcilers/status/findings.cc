@@ -34,7 +34,7 @@ void plan_default_policy(Pass& pass) {
   Json spec = {
       {"nodeSelector", Json::object()},
       {"priority", -1000},
-      {"mode", mode_name(pass.s.settings.mode)},
+      {"mode", word_of(kPolicyModeWords, pass.s.settings.mode)},
       {"rollout",
        {{"maxUnavailable", count(rollout.max_unavailable)},
         {"maxUnavailablePerGroup", count(rollout.max_unavailable_per_group)},

@@ -8,6 +8,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy_words.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
@@ -310,7 +311,7 @@ class PolicyStatuses {
                   {"held", sum.tally.held}}},
                 {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
     if (generation > 0) out["observedGeneration"] = generation;
-    out["mode"] = mode_name(pass_.s.settings.mode_of(*sum.policy));
+    out["mode"] = word_of(kPolicyModeWords, pass_.s.settings.mode_of(*sum.policy));
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
     const bool stopped =
         sum.stopped || std::ranges::any_of(sum.waiting, [](const auto& nodes) { return is_of_workloads(nodes.first); });

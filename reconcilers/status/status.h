@@ -23,9 +23,6 @@ struct StatusCondition {
   bool unknown = false;  // Status Unknown: no operator is left to evaluate it.
 };
 
-// As SharingPolicy spells it: Enforce, Approve, Observe.
-[[nodiscard]] std::string_view mode_name(PolicyMode mode);
-
 // Reason of a status write, by PatchStatus or into the state ConfigMap. Such writes are too frequent for a log line
 // each.
 inline constexpr std::string_view kStatusChanged = "StatusChanged";

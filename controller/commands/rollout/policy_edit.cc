@@ -102,7 +102,7 @@ std::vector<PolicyFieldChange> policy_field_changes(const SharingPolicy& before,
 std::string added_stops(const SharingPolicy& before, const SharingPolicy& after, const PlannerSettings& settings) {
   std::string out;
   const PolicyMode mode = settings.mode_of(after);
-  if (mode > settings.mode_of(before)) out = fmt::format("mode {}", mode_name(mode));
+  if (mode > settings.mode_of(before)) out = fmt::format("mode {}", word_of(kPolicyModeWords, mode));
   if (after.rollout.paused && !before.rollout.paused) out += out.empty() ? "paused" : ", paused";
   return out;
 }
