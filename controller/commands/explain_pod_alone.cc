@@ -2,15 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "controller/commands/explain.h"
+#include "controller/commands/explain_events.h"
 #include "controller/reading/forbidden_hint.h"
-#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 
@@ -18,36 +17,14 @@ namespace gso {
 namespace {
 
 namespace asio = boost::asio;
-using Json = nlohmann::json;
-
 constexpr std::size_t kMostEvents = 10;
 
-// When it was seen last, and what it says; nullopt for what is none.
-std::optional<std::pair<std::string, std::string>> read_event(std::string_view json) {
-  const Json event = Json::parse(json, nullptr, false);
-  if (!event.is_object()) return std::nullopt;
-  std::string when = text_at(event, "lastTimestamp");
-  if (when.empty()) when = text_at(event, "eventTime");
-  const std::string reason = text_at(event, "reason");
-  if (reason.empty()) return std::nullopt;
-  return std::pair(when, fmt::format("{} {}: {}", when, reason, text_at(event, "message")));
-}
-
 asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::Reader* client, k8s::ObjectKey pod) {
-  std::vector<std::pair<std::string, std::string>> found;
-  k8s::ItemFunction sink([&found](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) {
-      found.clear();
-      return {};
-    }
-    if (auto event = read_event(*json)) found.push_back(*std::move(event));
-    return {};
-  });
-  k8s::ListOptions options;
-  options.ns = pod.ns;
-  options.field_selector = k8s::FieldSelector::equals("involvedObject.name", pod.name);
-  const k8s::Result<std::string> listed = co_await client->list(resources::core_events, options, &sink);
-  if (!listed) co_return unlisted(listed.error(), resources::core_events, pod.ns);
+  const k8s::Result<std::vector<SeenEvent>> events = co_await list_events(client, pod);
+  if (!events) co_return std::unexpected(events.error());
+  std::vector<std::pair<std::string, std::string>> found;  // When, and what it says.
+  for (const SeenEvent& event : *events)
+    found.emplace_back(event.when, fmt::format("{} {}: {}", event.when, event.reason, event.message));
   std::ranges::sort(found);
   if (found.size() > kMostEvents) found.erase(found.begin(), found.end() - kMostEvents);
   std::vector<std::string> out;

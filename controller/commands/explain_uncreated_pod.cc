@@ -3,22 +3,21 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "controller/commands/explain.h"
+#include "controller/commands/explain_events.h"
 #include "controller/reading/forbidden_hint.h"
 #include "reconcilers/explain/uncreated_pod.h"
-#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
 
 namespace asio = boost::asio;
-using Json = nlohmann::json;
-
 struct CreatorKind {
   k8s::Gvr gvr;
   std::string name;
@@ -53,25 +52,13 @@ asio::awaitable<std::string> read_creator(k8s::Reader* client, k8s::Gvr gvr, k8s
 // The message of the workload's newest Event with the reason FailedCreate; empty: it has none.
 asio::awaitable<std::string> newest_failure(k8s::Reader* client, std::string kind, k8s::ObjectKey key,
                                             std::vector<std::string>* incomplete) {
+  const k8s::Result<std::vector<SeenEvent>> events = co_await list_events(client, key);
+  if (!events) append_unique(*incomplete, events.error().message);
   std::pair<std::string, std::string> newest;  // When, and what it says.
-  k8s::ItemFunction sink([&newest, &kind](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) {
-      newest = {};
-      return {};
-    }
-    const Json event = Json::parse(*json, nullptr, false);
-    if (text_at(event, "reason") != "FailedCreate") return {};
-    if (text_at(object_at(event, "involvedObject"), "kind") != kind) return {};
-    std::string when = text_at(event, "lastTimestamp");
-    if (when.empty()) when = text_at(event, "eventTime");
-    newest = std::max(newest, std::pair(std::move(when), text_at(event, "message")));
-    return {};
-  });
-  k8s::ListOptions options;
-  options.ns = key.ns;
-  options.field_selector = k8s::FieldSelector::equals("involvedObject.name", key.name);
-  const k8s::Result<std::string> listed = co_await client->list(resources::core_events, options, &sink);
-  if (!listed) append_unique(*incomplete, unlisted(listed.error(), resources::core_events, key.ns).error().message);
+  for (const SeenEvent& event : events.value_or(std::vector<SeenEvent>())) {
+    if (event.reason == "FailedCreate" && event.kind == kind)
+      newest = std::max(newest, std::pair(event.when, event.message));
+  }
   co_return newest.second;
 }
 
