@@ -71,6 +71,12 @@ std::vector<ServerContainer> containers_of(const Json& spec) {
 
 }  // namespace
 
+std::string name_for_command(std::string_view name) {
+  const bool fits = std::ranges::all_of(
+      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; });
+  return fits && !name.starts_with('-') ? std::string(name) : std::string();
+}
+
 k8s::Result<AskedPod> read_pod(std::string_view json) {
   k8s::Result<Pod> pod = project_pod(json);
   if (!pod) return std::unexpected(pod.error());

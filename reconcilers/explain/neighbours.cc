@@ -88,8 +88,7 @@ class Neighbours {
     if (!owner.syncs) return;
     add(Severity::info, config_map_ref(config_map->meta.key()), "OwnedByGitOps",
         fmt::format("{} owns the ConfigMap: an edit by hand is undone at the next sync (within minutes where it syncs "
-                    "by itself), and "
-                    "each of the two changes restarts nodes. Change the profile in Git",
+                    "by itself), and each of the two changes restarts nodes. Change the profile in Git",
                     owner.tool));
   }
 

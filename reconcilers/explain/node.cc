@@ -306,10 +306,11 @@ std::string after_the_cause(const World& world, const FleetIndex::Impl& index, c
     return fmt::format("{}  # why the node does not show its profile; once the cause is fixed: {}{}", cause, retry,
                        back);
   // The pod that the change waited for has become Ready too late.
-  const bool goes_on = a.pods_ready && a.change && !pods_to_go(index, node, a).empty();
-  return !goes_on ? retry
-                  : fmt::format("{}  # the pods of the node are Ready by now: goes on to replace {}{}", retry,
-                                fmt::join(pods_to_go(index, node, a), ", "), back);
+  if (!a.pods_ready || !a.change) return retry;
+  const auto to_go = pods_to_go(index, node, a);
+  return to_go.empty() ? retry
+                       : fmt::format("{}  # the pods of the node are Ready by now: goes on to replace {}{}", retry,
+                                     fmt::join(to_go, ", "), back);
 }
 
 // What can be decided about a node in a rollout, and the command to begin with. The retry of a deferred node would only

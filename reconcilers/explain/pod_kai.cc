@@ -17,10 +17,7 @@ namespace {
 
 // The queue that the pod names; empty: none, or the label has no name of an object.
 std::string queue_of(const AskedPod& asked, const KaiView& view) {
-  const std::string_view name = asked.pod.meta.labels.get(view.queue_label).value_or("");
-  const bool fits = std::ranges::all_of(
-      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; });
-  return fits && !name.starts_with('-') ? std::string(name) : std::string();
+  return name_for_command(asked.pod.meta.labels.get(view.queue_label).value_or(""));
 }
 
 // What KAI's scheduler says of a pod that it has not chosen a node for. The words change between its releases: only a

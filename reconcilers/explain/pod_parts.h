@@ -47,6 +47,9 @@ struct AskedPod {
 // What an explanation of the pod has before any cause is checked.
 [[nodiscard]] PodExplanation about_pod(const AskedPod& asked);
 
+// A name from the cluster, for a command that people paste; empty: it is none that an object can have.
+[[nodiscard]] std::string name_for_command(std::string_view name);
+
 // What a container's `limits` or `requests` have of the resource; nullopt: nothing, or no number.
 [[nodiscard]] std::optional<std::int64_t> amount_at(const nlohmann::json& amounts, const std::string& resource);
 

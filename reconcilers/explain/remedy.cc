@@ -101,8 +101,7 @@ class Chooser {
     const std::string label = config_label(installation_, node_);
     return fmt::format(
         "kubectl get node {0} --show-managed-fields --output yaml  # names who set label {1}; whoever did decides: "
-        "name "
-        "a key that exists ({2}), or remove the label: kubectl label node {0} {1}-",
+        "name a key that exists ({2}), or remove the label: kubectl label node {0} {1}-",
         node_.meta.name, label, first_names(keys));
   }
 
@@ -480,8 +479,7 @@ std::string next_step(const World& world, const FleetIndex::Impl& index, const P
   if (state == kDrift && a->pods_ready && a_label_differs(node, *a)) {
     return chooser.fill(
         "kubectl get node {node} --show-managed-fields --output yaml  # names who wrote the labels that differ; if "
-        "that "
-        "lasts for verifyTimeout, the operator restarts the node's pods of the device plugin, GFD and MPS");
+        "that lasts for verifyTimeout, the operator restarts the node's pods of the device plugin, GFD and MPS");
   }
   if (adoptable || !a->matches())
     return chooser.fill("kubectl get pods --namespace {namespace} --field-selector spec.nodeName={node} -o wide");

@@ -83,10 +83,7 @@ std::string failure_of(const PodCreator& creator, const Json& object, const Work
 
 // The name at the begin of the text, for a command; empty: what is there is no name of an object.
 std::string name_before(std::string_view text, char end) {
-  const std::string_view name = text.substr(0, std::min(text.find(end), text.size()));
-  const bool fits = std::ranges::all_of(
-      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; });
-  return fits && !name.starts_with('-') ? std::string(name) : std::string();
+  return name_for_command(text.substr(0, std::min(text.find(end), text.size())));
 }
 
 std::string describe_quota(const Workload& workload, const std::string& quota) {
