@@ -83,6 +83,10 @@ std::string followers_text(const World& world, const FleetIndex::Impl& index, co
 
 }  // namespace
 
+bool outlasts_retry(Gate gate) {
+  return gate == Gate::observe || gate == Gate::paused || gate == Gate::approval || gate == Gate::outside_window;
+}
+
 std::string gone_policy_command(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
                                 std::string_view policy) {
   if (!world.policies_served) return std::string(kInstallCrds);

@@ -22,6 +22,9 @@ namespace gso {
 [[nodiscard]] std::string spec_command(const World& world, std::string_view reason, const SharingPolicy& policy,
                                        const PlannerSettings& settings);
 
+// A gate that starts no node until a person or a calendar ends that, and that a retry does not end.
+[[nodiscard]] bool outlasts_retry(Gate gate);
+
 // The command that ends the stop of a SharingPolicy that does not exist any more, whom its nodes follow then, and what
 // else ends it. Without the CRDs: the one that installs them.
 [[nodiscard]] std::string gone_policy_command(const World& world, const FleetIndex::Impl& index,

@@ -74,9 +74,7 @@ std::vector<AboutToStart> about_to_replace(const RolloutCall& call, const std::v
   index.refresh(call.world, call.settings);
   std::vector<AboutToStart> out = about_to_start_in(call, index, [&](const RolloutKey& key) {
     return std::ranges::any_of(rollouts, [&](const RolloutFacts& facts) {
-      const SharingRollout& rollout = *facts.rollout;
-      const bool of_key = key == RolloutKey{rollout.policy, rollout.config_map, rollout.key};
-      return of_key && present_rollout(rollout, index.impl()) == nullptr;
+      return key == rollout_key_of(*facts.rollout) && present_rollout(*facts.rollout, index.impl()) == nullptr;
     });
   });
   std::erase_if(out, [](const AboutToStart& one) { return one.paused; });

@@ -62,16 +62,17 @@ std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index
                                      const std::vector<RolloutFacts>& rollouts) {
   const bool known = index.impl().record && world.unsynced_namespaces.empty();
   const auto loads = known ? loaded_revisions(world, index.impl()) : std::map<RolloutKey, RevisionCounts>();
+  const std::vector<RolloutFacts> all = all_rollouts(world);
   std::vector<HistoryEntry> out;
   for (const RolloutFacts& facts : rollouts) {
     const SharingRollout& rollout = *facts.rollout;
     HistoryEntry& entry = out.emplace_back(HistoryEntry{.facts = facts});
-    entry.after = came_after(world, rollout);
+    entry.after = came_after(all, rollout);
     const bool of_template = !daemonset_of(rollout.config_map).empty();
     entry.current =
         of_template ? is_newest_template(rollout, index) : present_rollout(rollout, index.impl()) != nullptr;
     if (!known || of_template) continue;
-    const auto of_nodes = loads.find({rollout.policy, rollout.config_map, rollout.key});
+    const auto of_nodes = loads.find(rollout_key_of(rollout));
     if (of_nodes == loads.end()) {
       entry.running = 0;
       continue;
@@ -82,8 +83,7 @@ std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index
   return out;
 }
 
-std::string came_after(const World& world, const SharingRollout& rollout) {
-  const std::vector<RolloutFacts> all = all_rollouts(world);
+std::string came_after(const std::vector<RolloutFacts>& all, const SharingRollout& rollout) {
   const auto at = std::ranges::find_if(
       all, [&](const RolloutFacts& facts) { return facts.rollout->meta.name == rollout.meta.name; });
   if (at == all.end()) return {};

@@ -27,8 +27,8 @@ struct HistoryEntry {
                                                    const std::vector<RolloutFacts>& rollouts);
 
 // "after an undo of default-any-v1-5": why the rollout before this one did not complete, if a person or failures ended
-// it. Empty: it did, or none is on record.
-[[nodiscard]] std::string came_after(const World& world, const SharingRollout& rollout);
+// it. `all`: all_rollouts(). Empty: it did, or none is on record.
+[[nodiscard]] std::string came_after(const std::vector<RolloutFacts>& all, const SharingRollout& rollout);
 
 // `columns`: of the terminal; 0: the output is none. On a narrow one columns are left out.
 void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t columns, std::ostream& out);

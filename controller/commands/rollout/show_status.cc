@@ -70,10 +70,10 @@ std::string unseen_target(const RolloutCall& call, const ReadingPass& pass, cons
   const SharingRollout& rollout = *facts.rollout;
   const Index& index = pass.index();
   if (!has_stopped(call) || has_unread_nodes(call) || !index.record || facts.finished()) return {};
-  const auto nodes = index.profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
-  if (nodes == index.profile_rollouts.end()) return {};
-  std::string target = target_of(nodes->second);
-  const bool waits = target == kInvalidRevision || nodes->second.tally.of(Phase::pending) > 0;
+  const ProfileRollout* nodes = profile_rollout_of(rollout, index);
+  if (nodes == nullptr) return {};
+  std::string target = target_of(*nodes);
+  const bool waits = target == kInvalidRevision || nodes->tally.of(Phase::pending) > 0;
   return waits && target != rollout.to_revision ? target : std::string();
 }
 
@@ -183,7 +183,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   outlook.nodes_unread = unread;
   outlook.failures = std::move(failures);
   if (!unread) outlook.since_completion = since_completion(facts, pass.index());
-  outlook.after = came_after(call.world, rollout);
+  outlook.after = came_after(all_rollouts(call.world), rollout);
   if (const std::string target = unseen_target(call, pass, facts); !target.empty())
     outlook.replaced_by = shown_revision(target);
   if (outlook.replaced_by.empty()) outlook.next = way_out(pass, facts, outlook);

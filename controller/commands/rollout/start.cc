@@ -30,9 +30,9 @@ namespace {
 // Its nodes should run another valid revision by now, which has ended its abort: its object is history. Without the
 // record this is not known.
 bool is_replaced(const FleetIndex::Impl& index, const SharingRollout& rollout) {
-  const auto nodes = index.profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
-  if (!index.record || nodes == index.profile_rollouts.end()) return false;
-  const std::string target = target_of(nodes->second);
+  const ProfileRollout* nodes = index.record ? profile_rollout_of(rollout, index) : nullptr;
+  if (nodes == nullptr) return false;
+  const std::string target = target_of(*nodes);
   return !target.empty() && target != kInvalidRevision && target != rollout.to_revision;
 }
 
@@ -162,9 +162,7 @@ Holds what_holds(RolloutCall& call, const std::string& policy) {
     const bool has_work = profile_rollout.tally.settled < profile_rollout.tally.total;
     RolloutView* rollout = key.policy == policy && has_work ? views.find(key) : nullptr;
     if (rollout == nullptr) continue;
-    const Gate gate = rollout->gate().gate;
-    const bool holds =
-        gate == Gate::observe || gate == Gate::paused || gate == Gate::approval || gate == Gate::outside_window;
+    const bool holds = outlasts_retry(rollout->gate().gate);
     any_starts = any_starts || !holds;
     if (!holds) continue;
     out.lines.push_back(fmt::format("key {} waits ({}): {}", key.key.empty() ? "(none)" : key.key,
@@ -265,24 +263,23 @@ int say_nothing_to_start(RolloutCall& call, const FleetIndex& fleet, const std::
   return print_invalid_keys(call, fleet.impl(), policy) ? 1 : 0;
 }
 
-// What the request for another attempt comes to, unless everything is held: "retrying failed and deferred nodes …".
-std::string what_begins(const RolloutCall& call, const std::string& policy, bool retries) {
-  const std::string drifted = "rolling out nodes that had drifted before the operator was installed";
-  if (retries)
-    return fmt::format("retrying failed and deferred nodes of policy {}{}", policy,
-                       call.options.adopt ? ", and " + drifted : "");
-  return call.options.adopt ? drifted
-                            : fmt::format("rolling out again what was aborted or undone under policy {}", policy);
-}
+// How a request for another attempt is called, by what it concerns.
+struct StartWords {
+  std::string_view retry;    // Of nodes that failed or were deferred.
+  std::string_view rollout;  // Of nodes that had drifted.
+  std::string_view again;    // Of what a person ended.
+};
+constexpr StartWords kBegun{"retrying", "rolling out", "rolling out again"};
+constexpr StartWords kHeldBack{"a retry of", "a rollout of", "a new attempt of"};  // Something must end first.
 
-// The same where whatever holds the rollouts must end first: "a retry of failed and deferred nodes …".
-std::string what_is_recorded(const RolloutCall& call, const std::string& policy, bool retries) {
-  const std::string drifted = "a rollout of nodes that had drifted before the operator was installed";
+// "retrying failed and deferred nodes of policy default"
+std::string what_starts(const RolloutCall& call, const std::string& policy, bool retries, const StartWords& words) {
+  const std::string drifted = fmt::format("{} nodes that had drifted before the operator was installed", words.rollout);
   if (retries)
-    return fmt::format("a retry of failed and deferred nodes of policy {}{}", policy,
+    return fmt::format("{} failed and deferred nodes of policy {}{}", words.retry, policy,
                        call.options.adopt ? ", and " + drifted : "");
   return call.options.adopt ? drifted
-                            : fmt::format("a new attempt of what was aborted or undone under policy {}", policy);
+                            : fmt::format("{} what was aborted or undone under policy {}", words.again, policy);
 }
 
 // `retries`: nodes failed or were deferred; else rollouts that a person ended begin again, or drift is rolled out.
@@ -290,11 +287,14 @@ void print_started(RolloutCall& call, const std::string& policy, bool retries,
                    const std::vector<std::string>& retried) {
   const Holds holds = what_holds(call, policy);
   if (holds.all && !call.no_operator) {
-    print_line(*call.out, "Recorded {}", what_is_recorded(call, policy, retries));
+    print_line(*call.out, "Recorded {}", what_starts(call, policy, retries, kHeldBack));
   } else if (call.no_operator) {
-    print_line(*call.out, "Recorded (an operator applies it; none is running): {}", what_begins(call, policy, retries));
+    print_line(*call.out, "Recorded (an operator applies it; none is running): {}",
+               what_starts(call, policy, retries, kBegun));
   } else {
-    print_line(*call.out, "R{}", what_begins(call, policy, retries).substr(1));
+    std::string begun = what_starts(call, policy, retries, kBegun);
+    begun.front() = 'R';  // Of "retrying" and "rolling".
+    print_line(*call.out, "{}", begun);
   }
   for (const std::string& line : retried) print_line(*call.out, "  {}", line);
   if (holds.all) *call.out << "No node starts before this ends:\n";

@@ -21,9 +21,7 @@ GateState lasting_stop(const RolloutView& rollout) {
   GateState ended = ended_by(rollout);
   if (!ended.is_open()) return ended;
   const GateState& gate = rollout.gate();
-  const bool lasts = gate.gate == Gate::observe || gate.gate == Gate::paused || gate.gate == Gate::approval ||
-                     gate.gate == Gate::outside_window;
-  return lasts ? gate : GateState();
+  return outlasts_retry(gate.gate) ? gate : GateState();
 }
 
 void print_stop(const RolloutView& rollout, const GateState& stop, std::int64_t count, std::ostream& out) {

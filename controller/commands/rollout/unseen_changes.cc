@@ -82,8 +82,8 @@ std::string why_it_has_ended(const World& world, const RolloutView& rollout, std
 // A rollout of its key to another revision is under way according to its status: no operator has seen the edit since.
 bool is_behind(const World& world, const RolloutView* rollout) {
   return std::ranges::any_of(newest_rollouts(world), [&](const SharingRollout* other) {
-    const bool same_key = RolloutKey{other->policy, other->config_map, other->key} == rollout->key;
-    return same_key && other->to_revision != rollout->target && !facts_of(*other).finished();
+    return rollout_key_of(*other) == rollout->key && other->to_revision != rollout->target &&
+           !facts_of(*other).finished();
   });
 }
 

@@ -157,10 +157,18 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   return out;
 }
 
+RolloutKey rollout_key_of(const SharingRollout& rollout) {
+  return {rollout.policy, rollout.config_map, rollout.key};
+}
+
+const ProfileRollout* profile_rollout_of(const SharingRollout& rollout, const FleetIndex::Impl& index) {
+  const auto found = index.profile_rollouts.find(rollout_key_of(rollout));
+  return found == index.profile_rollouts.end() ? nullptr : &found->second;
+}
+
 const ProfileRollout* present_rollout(const SharingRollout& rollout, const FleetIndex::Impl& index) {
-  const auto found = index.profile_rollouts.find(RolloutKey{rollout.policy, rollout.config_map, rollout.key});
-  const bool present = found != index.profile_rollouts.end() && target_of(found->second) == rollout.to_revision;
-  return present ? &found->second : nullptr;
+  const ProfileRollout* nodes = profile_rollout_of(rollout, index);
+  return nodes != nullptr && target_of(*nodes) == rollout.to_revision ? nodes : nullptr;
 }
 
 std::string counts_text(const RolloutFacts& facts) {

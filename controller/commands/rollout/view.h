@@ -52,7 +52,10 @@ struct RolloutFacts {
   [[nodiscard]] bool is_stopped() const;
 };
 [[nodiscard]] RolloutFacts facts_of(const SharingRollout& rollout);
-// The nodes of its policy, ConfigMap and key; null: there are none, or they should run another revision.
+[[nodiscard]] RolloutKey rollout_key_of(const SharingRollout& rollout);
+// The nodes of its policy, ConfigMap and key; null: there are none.
+[[nodiscard]] const ProfileRollout* profile_rollout_of(const SharingRollout& rollout, const FleetIndex::Impl& index);
+// The same; also null if they should run another revision.
 [[nodiscard]] const ProfileRollout* present_rollout(const SharingRollout& rollout, const FleetIndex::Impl& index);
 // "[####----] 7/12 up to date, 1 in progress, 4 pending, 0 blocked, 0 failed": progress_bar() and the counts. Nodes
 // that failed come first: "[####----] 7/12 up to date, 1 failed, 1 in progress, 3 pending, 0 blocked".
