@@ -157,7 +157,7 @@ class Executor {
   [[nodiscard]] std::size_t remembered() const {
     return backoff_.size() + retries_.size() + terminal_.size() + statuses_.size() + dry_run_logged_.size();
   }
-  // Cancels the requests in flight and what waits for its turn; execute() and finish() return soon.
+  // Cancels the requests that have no answer yet and what waits for its turn; execute() and finish() return soon.
   void cancel() {
     record_pool_.cancel();
     reservations_.cancel();
@@ -287,7 +287,7 @@ class Executor {
   std::map<std::string, SentStatus> statuses_;  // Of the last status_interval.
   std::set<std::string> dry_run_logged_;
   std::int64_t in_flight_ = 0;
-  std::unique_ptr<k8s::Signal> answered_;  // A write is not in flight any more.
+  std::unique_ptr<k8s::Signal> answered_;  // Every write that was sent has its answer.
   std::optional<MonoTime> answer_lost_at_;
   std::uint64_t writes_ = 0;
   AnswerCount answers_;
