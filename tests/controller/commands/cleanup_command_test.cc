@@ -132,12 +132,8 @@ boost::asio::awaitable<void> run_once_a_request_is_late(sim::InProcessTransport*
 }
 
 TEST_F(CleanupCommand, ALeaseThatSomebodyElseHasCreatedMeanwhileIsNotDeleted) {
-  sim::FaultRule late;
-  late.fault = sim::Fault::latency;
-  late.verb = "delete";
-  late.resource = "leases";
-  late.delay = std::chrono::seconds(3);
-  transport.faults().add(late);
+  transport.faults().add(
+      {.fault = sim::Fault::latency, .verb = "delete", .resource = "leases", .delay = std::chrono::seconds(3)});
   const std::function<void()> replace = [this] {
     (void)send(k8s::Method::del, std::string(kLeases) + "/gpu-sharing-operator", "", "");
     lease_of("other", "2026-01-01T00:00:00.000000Z");
@@ -149,11 +145,7 @@ TEST_F(CleanupCommand, ALeaseThatSomebodyElseHasCreatedMeanwhileIsNotDeleted) {
 
 // Of 15 s, after which an operator would take the Lease over and write. A request alone could take twice as long.
 TEST_F(CleanupCommand, AWriteWithoutAnAnswerEndsWithTheLease) {
-  sim::FaultRule hang;
-  hang.fault = sim::Fault::hang;
-  hang.verb = "patch";
-  hang.resource = "nodes";
-  transport.faults().add(hang);
+  transport.faults().add({.fault = sim::Fault::hang, .verb = "patch", .resource = "nodes"});
   const k8s::MonoTime begun = sim.clock.monotonic();
   EXPECT_EQ(run(), 1) << "a write failed: " << err.str();
   EXPECT_GE(transport.faults().count(sim::Fault::hang), 1U);
@@ -163,12 +155,8 @@ TEST_F(CleanupCommand, AWriteWithoutAnAnswerEndsWithTheLease) {
 // An operator that takes the Lease over writes at once: beside what the server does too late (S4).
 TEST_F(CleanupCommand, AWriteWhoseAnswerIsLostKeepsTheLeaseUntilItExpires) {
   for (const sim::Fault fault : {sim::Fault::hang, sim::Fault::ambiguous}) {
-    sim::FaultRule lost;
-    lost.fault = fault;
-    lost.verb = "patch";
-    lost.resource = "nodes";
     transport.faults().clear();
-    transport.faults().add(lost);
+    transport.faults().add({.fault = fault, .verb = "patch", .resource = "nodes"});
     EXPECT_EQ(run(), 1) << "a write failed: " << err.str();
     EXPECT_EQ(transport.faults().count(fault), 1U);
     EXPECT_THAT(holder(), testing::StartsWith("cleanup_"));
@@ -181,22 +169,14 @@ TEST_F(CleanupCommand, AWriteWhoseAnswerIsLostKeepsTheLeaseUntilItExpires) {
 }
 
 TEST_F(CleanupCommand, ADeletionOfTheRecordWhoseAnswerIsLostKeepsTheLeaseToo) {
-  sim::FaultRule lost;
-  lost.fault = sim::Fault::ambiguous;
-  lost.verb = "delete";
-  lost.resource = "configmaps";
-  transport.faults().add(lost);
+  transport.faults().add({.fault = sim::Fault::ambiguous, .verb = "delete", .resource = "configmaps"});
   EXPECT_EQ(run(), 1) << err.str();
   EXPECT_THAT(holder(), testing::StartsWith("cleanup_"));
   EXPECT_THAT(err.str(), HasSubstr("is not released"));
 }
 
 TEST_F(CleanupCommand, AWriteThatTheServerRefusesReleasesTheLease) {
-  sim::FaultRule refused;
-  refused.fault = sim::Fault::forbidden;
-  refused.verb = "patch";
-  refused.resource = "nodes";
-  transport.faults().add(refused);
+  transport.faults().add({.fault = sim::Fault::forbidden, .verb = "patch", .resource = "nodes"});
   EXPECT_EQ(run(), 1) << "a write failed: " << err.str();
   EXPECT_EQ(holder(), "");
   EXPECT_THAT(err.str(), testing::Not(HasSubstr("is not released")));
@@ -266,10 +246,7 @@ TEST_F(CleanupCommand, APolicySaysThatNobodyLooksAfterItAnyMore) {
 }
 
 TEST_F(CleanupCommand, ARefusalIsAFailureAndIsSaid) {
-  sim::FaultRule rule;
-  rule.fault = sim::Fault::forbidden;
-  rule.resource = "nodes";
-  transport.faults().add(rule);
+  transport.faults().add({.fault = sim::Fault::forbidden, .resource = "nodes"});
   EXPECT_EQ(run(), 2);
   EXPECT_THAT(err.str(), HasSubstr("gpu-sharing-operator cleanup: "));
 }
