@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/serving/own_certificate.h"
@@ -21,10 +22,12 @@ using namespace std::chrono_literals;
 const std::vector<std::string> kNames = {"gso-metrics.ops.svc", "gso-metrics.ops.svc.cluster.local"};
 const k8s::WallTime kStart = *k8s::parse_rfc3339("2026-01-01T00:00:00Z");
 
-std::vector<X509*> certificates_of(const std::string& pem) {
-  std::vector<X509*> out;
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+
+std::vector<Certificate> certificates_of(const std::string& pem) {
+  std::vector<Certificate> out;
   BIO* const text = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
-  while (X509* const one = PEM_read_bio_X509(text, nullptr, nullptr, nullptr)) out.push_back(one);
+  while (X509* const one = PEM_read_bio_X509(text, nullptr, nullptr, nullptr)) out.emplace_back(one, &X509_free);
   BIO_free(text);
   return out;
 }
@@ -33,13 +36,10 @@ std::vector<X509*> certificates_of(const std::string& pem) {
 bool verifies(const std::string& trusted, const std::string& certificate, k8s::WallTime now,
               const std::string& host = kNames.front()) {
   X509_STORE* const store = X509_STORE_new();
-  for (X509* const one : certificates_of(trusted)) {
-    X509_STORE_add_cert(store, one);
-    X509_free(one);
-  }
-  X509* const leaf = certificates_of(certificate).at(0);
+  for (const Certificate& one : certificates_of(trusted)) X509_STORE_add_cert(store, one.get());
+  const Certificate leaf = std::move(certificates_of(certificate).at(0));
   X509_STORE_CTX* const context = X509_STORE_CTX_new();
-  X509_STORE_CTX_init(context, store, leaf, nullptr);
+  X509_STORE_CTX_init(context, store, leaf.get(), nullptr);
   X509_VERIFY_PARAM* const terms = X509_STORE_CTX_get0_param(context);
   X509_VERIFY_PARAM_set_time(terms, std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count());
   X509_VERIFY_PARAM_set_purpose(terms, X509_PURPOSE_SSL_SERVER);
@@ -47,7 +47,6 @@ bool verifies(const std::string& trusted, const std::string& certificate, k8s::W
   X509_VERIFY_PARAM_set_flags(terms, X509_V_FLAG_X509_STRICT);
   const bool good = X509_verify_cert(context) == 1;
   X509_STORE_CTX_free(context);
-  X509_free(leaf);
   X509_STORE_free(store);
   return good;
 }

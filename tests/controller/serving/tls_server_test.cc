@@ -17,6 +17,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -224,13 +225,19 @@ TEST_F(TlsServerTest, ACertificateIsRenewedUnderLoadWithoutALostRequest) {
   write("tls.crt", renewed.cert_pem);
   moved.ahead += CertificateFiles::kPeriod;
   twenty_more_come();
+  // Others of them shake hands only after the renewal.
+  std::vector<std::string> half_way;
+  for (const Outcome& out : std::span(outcomes).subspan(20, 20)) {
+    if (!out.answer.empty()) half_way.push_back(out.server);
+  }
   write("tls.key", renewed.key_pem);
   moved.ahead += CertificateFiles::kPeriod;
   twenty_more_come();
   while (ended < begun) io.run_one();
   for (const Outcome& out : outcomes) EXPECT_THAT(out.answer, HasSubstr("200 OK"));
   EXPECT_EQ(outcomes.front().server, "first");
-  EXPECT_EQ(outcomes[39].server, "first") << "half a renewal changes nothing";
+  EXPECT_THAT(half_way, testing::AllOf(testing::SizeIs(testing::Ge(10)), testing::Each("first")))
+      << "half a renewal changes nothing";
   EXPECT_EQ(outcomes.back().server, "second");
   EXPECT_THAT(failures, testing::AllOf(testing::SizeIs(1), testing::Each(HasSubstr("private key"))));
 }
