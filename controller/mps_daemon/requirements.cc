@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <sstream>
 
@@ -68,7 +69,7 @@ bool starts_daemon(std::string_view argument) {
   return argument.starts_with('-') && std::ranges::find(kNoDaemon, argument) == kNoDaemon.end();
 }
 
-// The process id of the parent; nullopt: the process has gone.
+// The process id of the parent; nullopt: there is no status to read, as the process has gone.
 std::optional<std::string> parent_of(const std::string& processes, const std::string& pid) {
   constexpr std::string_view kParent = "PPid:";
   std::ifstream in(processes + "/" + pid + "/status");
@@ -82,8 +83,8 @@ std::optional<std::string> parent_of(const std::string& processes, const std::st
 
 }  // namespace
 
-std::vector<std::string> running_control_daemons(const std::string& processes) {
-  std::vector<std::string> out;
+std::map<std::string, std::string> running_control_daemons(const std::string& processes) {
+  std::map<std::string, std::string> out;
   std::error_code ec;
   for (fs::directory_iterator at(processes, ec), end; !ec && at != end; at.increment(ec)) {
     const std::string pid = at->path().filename().string();
@@ -93,25 +94,20 @@ std::vector<std::string> running_control_daemons(const std::string& processes) {
     std::string argument;
     std::getline(in, program, '\0');
     std::getline(in, argument, '\0');
-    if (program.substr(program.rfind('/') + 1) == kMpsControl && starts_daemon(argument)) out.push_back(pid);
+    if (program.substr(program.rfind('/') + 1) != kMpsControl || !starts_daemon(argument)) continue;
+    if (std::optional<std::string> parent = parent_of(processes, pid)) out.emplace(pid, *std::move(parent));
   }
-  std::ranges::sort(out);
-  const std::vector<std::string> all = out;
-  std::erase_if(out, [&](const std::string& pid) {
-    const std::optional<std::string> parent = parent_of(processes, pid);
-    return !parent || std::ranges::binary_search(all, *parent);
-  });
+  const std::map<std::string, std::string> all = out;
+  std::erase_if(out, [&](const auto& daemon) { return all.contains(daemon.second); });
   return out;
 }
 
 asio::awaitable<OtherDaemons> find_other_daemons(k8s::Clock* clock, MpsDaemonSettings settings, std::string own) {
   OtherDaemons out;
   const std::string self = fmt::format("{}", getpid());
-  out.processes = running_control_daemons(settings.processes);
-  std::erase_if(out.processes, [&](const std::string& pid) {
-    const std::optional<std::string> parent = parent_of(settings.processes, pid);
-    return !parent || *parent == self;
-  });
+  for (const auto& [pid, parent] : running_control_daemons(settings.processes)) {
+    if (parent != self) out.processes.push_back(pid);
+  }
   const std::vector<std::string> places = possible_pipe_directories(settings);
   for (std::size_t i = 0; i < places.size() && out.processes.empty(); ++i) {
     if (places[i] == own) continue;

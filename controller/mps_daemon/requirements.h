@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,11 @@ boost::asio::awaitable<OtherDaemons> find_other_daemons(k8s::Clock* clock, MpsDa
 // is missing. All problems are listed at once.
 boost::asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings);
 
-// The process ids of MPS control daemons that run on the node, as far as this container sees its processes. The program
-// without options is none: it sends commands, such as those of the readiness probe. Nor is the child of a daemon, which
-// becomes a server, nor a process that has ended since its command line was read: so that a daemon that was just
-// stopped, as the own one, is not reported as another.
-[[nodiscard]] std::vector<std::string> running_control_daemons(const std::string& processes);
+// The process ids of MPS control daemons that run on the node, as far as this container sees its processes, each with
+// that of its parent. The program without options is none: it sends commands, such as those of the readiness probe. Nor
+// is the child of a daemon, which becomes a server, nor a process that ended between the reading of its command line
+// and that of its status: so that a daemon that was just stopped, as the own one, is not reported as another. Each is
+// read once: of a daemon that forks and ends meanwhile, itself or the child is found.
+[[nodiscard]] std::map<std::string, std::string> running_control_daemons(const std::string& processes);
 
 }  // namespace gso

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
+#include <ranges>
 
 #include "controller/mps_daemon/boot_memory.h"
 #include "controller/mps_daemon/client_limits.h"
@@ -288,8 +290,8 @@ asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings setting
 
 asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out) {
   const std::vector<std::string> places = possible_pipe_directories(settings);
-  const std::vector<std::string> daemons =
-      settings.alone ? running_control_daemons(settings.processes) : std::vector<std::string>();
+  std::map<std::string, std::string> daemons;
+  if (settings.alone) daemons = running_control_daemons(settings.processes);
   std::string problems;
   std::vector<std::string> answers;
   for (std::size_t i = 0; i < places.size() && (answers.empty() || settings.alone); ++i) {
@@ -310,7 +312,7 @@ asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settin
       "{} MPS control daemons run on the node{}, and two must not serve one GPU: stop all but that of this pod, or "
       "watch the host's with mode observe\n",
       std::max(daemons.size(), answers.size()),
-      daemons.size() < 2 ? "" : fmt::format(" (processes {})", fmt::join(daemons, ", ")));
+      daemons.size() < 2 ? "" : fmt::format(" (processes {})", fmt::join(std::views::keys(daemons), ", ")));
   co_return 1;
 }
 
