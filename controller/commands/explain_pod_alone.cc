@@ -17,6 +17,7 @@ namespace gso {
 namespace {
 
 namespace asio = boost::asio;
+
 constexpr std::size_t kMostEvents = 10;
 
 asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::Reader* client, k8s::ObjectKey pod) {

@@ -18,6 +18,7 @@ namespace gso {
 namespace {
 
 namespace asio = boost::asio;
+
 struct CreatorKind {
   k8s::Gvr gvr;
   std::string name;

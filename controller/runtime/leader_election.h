@@ -81,8 +81,8 @@ class LeaderElector {
   void look_now() { wake_->notify(); }
   // Ends run() without releasing. Idempotent.
   void stop();
-  // After stop(), once every write has its answer and none can_land_still(): waits for run() to end, then releases the
-  // Lease if this replica still holds it. Best effort, bounded by renew_deadline; nothing is lost when it fails but
+  // After stop(), once no write waits for its answer and none can_land_still(): waits for run() to end, then releases
+  // the Lease if this replica still holds it. Best effort, bounded by renew_deadline; nothing is lost when it fails but
   // lease_duration of waiting.
   boost::asio::awaitable<void> release();
 

@@ -287,7 +287,7 @@ class Executor {
   std::map<std::string, SentStatus> statuses_;  // Of the last status_interval.
   std::set<std::string> dry_run_logged_;
   std::int64_t in_flight_ = 0;
-  std::unique_ptr<k8s::Signal> answered_;  // Every write that was sent has its answer.
+  std::unique_ptr<k8s::Signal> answered_;  // No write waits for its answer any more.
   std::optional<MonoTime> answer_lost_at_;
   std::uint64_t writes_ = 0;
   AnswerCount answers_;

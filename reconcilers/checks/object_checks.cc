@@ -1,6 +1,5 @@
 // The table of object_checks.h, and its functions. A new check is one row and one function.
 #include "reconcilers/checks/object_checks.h"
-#include "reconcilers/cluster/config_map_keys.h"
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "reconcilers/checks/config_map_checks.h"
+#include "reconcilers/cluster/config_map_keys.h"
 #include "reconcilers/cluster/overrides.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/foreign_text.h"

@@ -9,13 +9,13 @@
 #include <map>
 #include <ranges>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "reconcilers/explain/chart_command.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
-#include "reconcilers/node/node_change.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/status/status.h"
 
