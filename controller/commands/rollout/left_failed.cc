@@ -27,7 +27,7 @@ namespace {
 bool is_under_way(const Index& index, const NodeAssessment& a, const std::vector<RolloutFacts>& under_way) {
   return std::ranges::any_of(under_way, [&](const RolloutFacts& facts) {
     const SharingRollout& rollout = *facts.rollout;
-    return index.is_of(a, {rollout.policy, rollout.config_map, rollout.key});
+    return index.is_of(a, rollout_key_of(rollout));
   });
 }
 

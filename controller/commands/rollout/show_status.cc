@@ -138,8 +138,7 @@ void name_obstacle(const ReadingPass& pass, const ShownState& shown, RolloutFact
 // Of the template of DaemonSets: `status` has no state of a node for that.
 void name_daemon_states(const ReadingPass& pass, const SharingRollout& rollout,
                         std::vector<RolloutFacts::NodeRow>& rows) {
-  const std::map<std::string, Phase> phases =
-      daemon_phases(pass.world(), pass.index(), {rollout.policy, rollout.config_map, rollout.key});
+  const std::map<std::string, Phase> phases = daemon_phases(pass.world(), pass.index(), rollout_key_of(rollout));
   for (RolloutFacts::NodeRow& row : rows) {
     const auto phase = phases.find(row.name);
     if (row.state == "Waiting" && phase != phases.end()) row.state = to_string(phase->second);
@@ -312,7 +311,7 @@ std::vector<std::string> drifting_nodes(const RolloutCall& call, const ReadingPa
   const auto is_of_shown = [&](const NodeAssessment& a) {
     return std::ranges::any_of(shown, [&](const RolloutFacts& facts) {
       const SharingRollout& rollout = *facts.rollout;
-      return pass.index().is_of(a, {rollout.policy, rollout.config_map, rollout.key});
+      return pass.index().is_of(a, rollout_key_of(rollout));
     });
   };
   std::vector<std::string> out;

@@ -159,7 +159,7 @@ void note_unseen_changes(ReadingPass& pass, const SharingPolicy& policy, bool ha
 bool is_retried(ReadingPass& pass, const RolloutFacts& facts) {
   const SharingRollout& rollout = *facts.rollout;
   if (!facts.went_wrong() || facts.finished() || !pass.index().record) return false;
-  const RolloutView* view = pass.rollout({rollout.policy, rollout.config_map, rollout.key});
+  const RolloutView* view = pass.rollout(rollout_key_of(rollout));
   return view != nullptr && view->target == rollout.to_revision && !retry_of(view->policy).empty() && !is_over(view) &&
          view->profile_rollout.tally.of(Phase::failed) == 0;
 }

@@ -142,7 +142,7 @@ std::string all_done(const Nodes& nodes) {
 }
 
 Nodes nodes_of_rollout(const World& world, const FleetIndex& index, const SharingRollout& rollout) {
-  const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
+  const RolloutKey key = rollout_key_of(rollout);
   return nodes_of(world, index, [&](const NodeAssessment& a) { return index.impl().is_of(a, key); });
 }
 
@@ -196,7 +196,7 @@ std::string failures_behind(ReadingPass& pass, const RolloutFacts& facts) {
   const SharingRollout& rollout = *facts.rollout;
   const bool is_said = facts.finished() || facts.earlier_attempt || facts.went_wrong();
   if (is_said || !pass.index().record || is_retried(pass, facts)) return {};
-  const RolloutView* view = pass.rollout({rollout.policy, rollout.config_map, rollout.key});
+  const RolloutView* view = pass.rollout(rollout_key_of(rollout));
   const bool is_current = view != nullptr && view->target == rollout.to_revision;
   return is_current ? view->too_many_failures() : std::string();
 }

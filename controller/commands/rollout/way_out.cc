@@ -126,7 +126,7 @@ std::string go_back_command(const ReadingPass& pass, const SharingRollout& rollo
   const World& world = pass.world();
   const std::string undo = fmt::format("gpu-sharing-operator rollout undo {}", rollout.meta.name);
   const SharingPolicy* policy = world.policies.find(rollout.policy);
-  const bool is_inline = policy != nullptr && owns_key(*policy, {rollout.policy, rollout.config_map, rollout.key});
+  const bool is_inline = policy != nullptr && owns_key(*policy, rollout_key_of(rollout));
   const bool has_text = is_inline ? !inline_text_before(world, rollout).empty()
                                   : has_earlier_text(world, pass.index(), rollout.config_map, rollout.key);
   if (has_text) return undo + " --dry-run  # to go back";

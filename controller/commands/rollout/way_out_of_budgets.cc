@@ -60,7 +60,7 @@ Names holders_for(const ReadingPass& pass, const RolloutFacts& facts) {
   if (facts.reason != kBudgetExhausted && !full.is_any) return {};
   // No plan knows who holds the slots that the template of a DaemonSet waits for.
   if (!daemonset_of(rollout.config_map).empty()) return std::move(full.holders);
-  const std::set<std::string> names = pass.holders_awaited_by({rollout.policy, rollout.config_map, rollout.key});
+  const std::set<std::string> names = pass.holders_awaited_by(rollout_key_of(rollout));
   return {names.begin(), names.end()};
 }
 
