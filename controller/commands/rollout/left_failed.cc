@@ -24,13 +24,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-bool is_under_way(const Index& index, const NodeAssessment& a, const std::vector<RolloutFacts>& under_way) {
-  return std::ranges::any_of(under_way, [&](const RolloutFacts& facts) {
-    const SharingRollout& rollout = *facts.rollout;
-    return index.is_of(a, rollout_key_of(rollout));
-  });
-}
-
 bool names_retry(const std::string& policy, const std::vector<PolicyWait>& waiting) {
   return std::ranges::any_of(waiting, [&](const PolicyWait& wait) {
     return wait.policy == policy && (wait.reason == reason_of(Gate::max_failures) ||
@@ -39,6 +32,11 @@ bool names_retry(const std::string& policy, const std::vector<PolicyWait>& waiti
 }
 
 }  // namespace
+
+bool is_of_any(const Index& index, const NodeAssessment& a, const std::vector<RolloutFacts>& rollouts) {
+  return std::ranges::any_of(rollouts,
+                             [&](const RolloutFacts& facts) { return index.is_of(a, rollout_key_of(*facts.rollout)); });
+}
 
 std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::string>& policy,
                                     const std::vector<RolloutFacts>& under_way,
@@ -50,7 +48,7 @@ std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::
       const Node* node = pass.world().nodes.find(name);
       const NodeAssessment* a = pass.index().find(name);
       if (node == nullptr || a == nullptr || phase_of(*a) != Phase::failed) continue;
-      if (is_under_way(pass.index(), *a, under_way)) continue;
+      if (is_of_any(pass.index(), *a, under_way)) continue;
       LeftFailed& failed = by_policy[key.policy];
       failed.policy = key.policy;
       failed.nodes.push_back({name, std::string(to_string(Phase::failed)), std::string(kVerificationFailed),

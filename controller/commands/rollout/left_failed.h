@@ -19,6 +19,9 @@ struct LeftFailed {
   std::vector<std::string> next;  // Commands that show what failed, and then the retry.
 };
 
+// The node belongs to one of the rollouts: to the nodes of its policy, ConfigMap and key.
+[[nodiscard]] bool is_of_any(const Index& index, const NodeAssessment& a, const std::vector<RolloutFacts>& rollouts);
+
 // Of all policies, or of that one; none of the nodes whose rollout is among `under_way`. `waiting`: a stop among these
 // names the retry already.
 [[nodiscard]] std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::string>& policy,

@@ -308,16 +308,12 @@ std::vector<std::string> drifting_nodes(const RolloutCall& call, const ReadingPa
                                         const std::vector<RolloutFacts>& shown) {
   const std::optional<std::string> policy = policy_of(call.options.name);
   const bool names_rollout = !call.options.name.empty() && !policy;
-  const auto is_of_shown = [&](const NodeAssessment& a) {
-    return std::ranges::any_of(shown, [&](const RolloutFacts& facts) {
-      const SharingRollout& rollout = *facts.rollout;
-      return pass.index().is_of(a, rollout_key_of(rollout));
-    });
-  };
   std::vector<std::string> out;
   for (const std::string& name : pass.index().nodes_in(Bucket::drifting)) {
     const NodeAssessment* a = pass.index().find(name);
-    if (a == nullptr || (policy && a->policy.view() != *policy) || (names_rollout && !is_of_shown(*a))) continue;
+    if (a == nullptr || (policy && a->policy.view() != *policy) ||
+        (names_rollout && !is_of_any(pass.index(), *a, shown)))
+      continue;
     out.push_back(name);
   }
   return out;
