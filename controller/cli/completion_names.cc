@@ -19,7 +19,7 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr std::chrono::seconds kPatience(2);
-constexpr int kMostNames = 500;
+constexpr int kMostCompletions = 500;
 
 k8s::Gvr gvr_of(NameQuestion::Kind kind) {
   switch (kind) {
@@ -64,7 +64,7 @@ asio::awaitable<std::vector<std::string>> list_names(k8s::Reader* client, k8s::C
       return {};
     });
     k8s::ListOptions options;
-    options.page_limit = kMostNames;
+    options.page_limit = kMostCompletions;
     options.call.deadline = deadline;
     if (question.kind == NameQuestion::Kind::pod) options.ns = question.ns.empty() ? ns : question.ns;
     const k8s::Gvr gvr = gvr_of(question.kind);

@@ -34,11 +34,11 @@ namespace gso {
 namespace {
 
 namespace asio = boost::asio;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::string_view kCommand = "gpu-sharing-operator audit";
+constexpr std::string_view kAuditCommand = "gpu-sharing-operator audit";
 // Of the JSON document (docs/json.md): it changes when a field changes its meaning or goes, not when one comes.
-constexpr int kVersion = 1;
+constexpr int kAuditVersion = 1;
 
 // Those of most nodes first: "a on 11, b on 1"; the rest is counted.
 std::string sums(const std::map<std::string, std::int64_t>& counts) {
@@ -148,8 +148,8 @@ std::vector<SarifResult> sarif_of(const Audit& audit, const std::vector<Manifest
   return out;
 }
 
-Json to_json(const AuditProblem& problem) {
-  Json objects = Json::array();
+OrderedJson to_json(const AuditProblem& problem) {
+  OrderedJson objects = OrderedJson::array();
   for (const ObjectRef& object : problem.objects) {
     objects.push_back({{"kind", object.kind}, {"namespace", object.ns}, {"name", object.name}});
   }
@@ -165,23 +165,24 @@ Json to_json(const AuditProblem& problem) {
 
 // "errors", "warnings" and "infos", each by `count`.
 template <class Count>
-Json by_severity(Count count) {
+OrderedJson by_severity(Count count) {
   return {{"errors", count(Severity::error)}, {"warnings", count(Severity::warning)}, {"infos", count(Severity::info)}};
 }
 
-Json document_of(const Audit& audit, const FleetIndex& index, const ClusterView& view) {
-  Json findings = Json::array();
+OrderedJson document_of(const Audit& audit, const FleetIndex& index, const ClusterView& view) {
+  OrderedJson findings = OrderedJson::array();
   for (const Finding& finding : audit.findings) {
     findings.push_back(to_json(finding));
     findings.back()["remedy"] = remedy_here(view.world, index.impl(), finding.reason, finding.object);
   }
-  Json problems = Json::array();
+  OrderedJson problems = OrderedJson::array();
   for (const AuditProblem& problem : audit.problems) problems.push_back(to_json(problem));
-  Json summary = by_severity([&](Severity severity) { return audit.objects(severity); });
+  OrderedJson summary = by_severity([&](Severity severity) { return audit.objects(severity); });
   summary["problems"] = by_severity([&](Severity severity) { return audit.count(severity); });
-  Json gpus{{"total", audit.gpus.total}, {"unusable", audit.gpus.lost}, {"uncountedNodes", audit.uncounted.size()}};
+  OrderedJson gpus{
+      {"total", audit.gpus.total}, {"unusable", audit.gpus.lost}, {"uncountedNodes", audit.uncounted.size()}};
   if (audit.gpus.mig_slices > 0) gpus["migSlices"] = audit.gpus.mig_slices;
-  return {{"version", kVersion},
+  return {{"version", kAuditVersion},
           {"operator", view.no_operator ? view.no_operator->field() : ""},
           {"nodes", audit.nodes},
           {"gpus", std::move(gpus)},
@@ -283,7 +284,7 @@ asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, Audit
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, settings, &view);
   if (!read) {
-    print_line(*err, "{}: {}", kCommand, read.error().message);
+    print_line(*err, "{}: {}", kAuditCommand, read.error().message);
     co_return 2;
   }
   const k8s::ObjectKey lease{settings.operator_namespace, audit.lease_name};
@@ -300,7 +301,7 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
   if (!audit.files.empty()) {
     const k8s::WallTime now = present();
     const auto refuse = [&](const k8s::Error& error) {
-      err << kCommand << ": " << error.message << "\n";
+      err << kAuditCommand << ": " << error.message << "\n";
       return 2;
     };
     const k8s::Result<std::vector<ManifestFile>> files = read_files(audit.files, in);

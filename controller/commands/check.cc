@@ -36,8 +36,8 @@ namespace gso {
 namespace {
 
 namespace asio = boost::asio;
-constexpr std::string_view kCommand = "gpu-sharing-operator check";
-constexpr Duration kPoll = std::chrono::milliseconds(500);
+constexpr std::string_view kCheckCommand = "gpu-sharing-operator check";
+constexpr Duration kCheckPoll = std::chrono::milliseconds(500);
 // A leader renews every two seconds, unless it is configured otherwise: a Lease that lasts longer than this is not
 // waited for, except as --timeout says.
 constexpr Duration kLongest = std::chrono::minutes(1);
@@ -79,7 +79,7 @@ struct LeaderWait {
     if (announced || (looks_alive && now < begun + kUsual)) return;
     announced = true;
     const Duration left = std::chrono::ceil<std::chrono::seconds>(end(expires) - now);
-    print_line(err, "{}: {}. Waiting up to {} for an operator that renews Lease {}", kCommand, why,
+    print_line(err, "{}: {}. Waiting up to {} for an operator that renews Lease {}", kCheckCommand, why,
                k8s::format_go_duration(left), k8s::to_string(lease));
     err << std::flush;
   }
@@ -109,7 +109,7 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
     const k8s::MonoTime now = clock->monotonic();
     if (now >= wait.end(renewals.expires())) break;
     wait.announce(why, lease && looks_fresh(renewals.last(), clock->now()), now, renewals.expires(), *err);
-    co_await clock->sleep_for(kPoll);
+    co_await clock->sleep_for(kCheckPoll);
   }
   const Duration waited = std::chrono::floor<std::chrono::seconds>(clock->monotonic() - wait.begun);
   found->add(false, fmt::format("no leader within {}: {}. Run: kubectl get deployments,pods --namespace {}",
@@ -265,14 +265,14 @@ asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock,
   found.out = out;
   co_await check_all(client, clock, options, check, &found, err);
   if (found.unreachable) {
-    print_line(*err, "{}: {}", kCommand, found.unreachable->message);
+    print_line(*err, "{}: {}", kCheckCommand, found.unreachable->message);
     co_return 2;
   }
   co_return found.fine ? 0 : 1;
 }
 
 int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err) {
-  return run_connected(kCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
+  return run_connected(kCheckCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
     return check_on_cluster(session.client, session.clock, options, check, &out, &err);
   });
 }

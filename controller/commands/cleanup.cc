@@ -35,14 +35,14 @@
 namespace gso {
 
 namespace asio = boost::asio;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
 constexpr int kFailed = 1;
 constexpr int kUnreadable = 2;
 constexpr int kPasses = 5;  // A node that changes during cleanup is read again.
-constexpr Duration kPoll = std::chrono::milliseconds(250);
+constexpr Duration kCleanupPoll = std::chrono::milliseconds(250);
 
 struct CleanupRun {
   k8s::ApiClient* client = nullptr;
@@ -96,7 +96,7 @@ asio::awaitable<bool> wait_for_lease(CleanupRun* run) {
                                             run->options.lease_name, k8s::format_go_duration(run->cleanup.timeout)));
       co_return false;
     }
-    co_await run->clock->sleep_for(kPoll);
+    co_await run->clock->sleep_for(kCleanupPoll);
   }
   co_return true;
 }
@@ -124,13 +124,15 @@ asio::awaitable<k8s::Result<std::string>> send(CleanupRun* run, PlannedAction pl
   std::string body;
   if (const auto* node = std::get_if<PatchNode>(&planned.action)) body = merge_patch_of(*node);
   if (const auto* patch = std::get_if<PatchFinalizers>(&planned.action)) {
-    const Json json{{"metadata", {{"resourceVersion", patch->resource_version}, {"finalizers", patch->finalizers}}}};
+    const OrderedJson json{
+        {"metadata", {{"resourceVersion", patch->resource_version}, {"finalizers", patch->finalizers}}}};
     body = json.dump();
   }
   if (const auto* patch = std::get_if<PatchStatus>(&planned.action)) {
     options.subresource = "status";
-    const Json json{{"metadata", {{"uid", patch->object.uid}}}, {"status", Json::parse(patch->status_json)}};
-    body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const OrderedJson json{{"metadata", {{"uid", patch->object.uid}}},
+                           {"status", OrderedJson::parse(patch->status_json)}};
+    body = dump(json);
   }
   run->wrote = true;
   const k8s::Gvr gvr = resource_of(target);
@@ -208,7 +210,7 @@ asio::awaitable<bool> remove(CleanupRun* run, k8s::Gvr gvr, std::string name) {
   if (!there) removed = k8s::Result<void>(std::unexpected(there.error()));
   if (there && !run->cleanup.dry_run) {
     // What was read, and no object of that name that somebody creates or takes over meanwhile.
-    const Json metadata = object_at(Json::parse(*there, nullptr, false), "metadata");
+    const OrderedJson metadata = object_at(OrderedJson::parse(*there, nullptr, false), "metadata");
     k8s::DeleteOptions preconditions;
     preconditions.uid = text_at(metadata, "uid");
     preconditions.resource_version = text_at(metadata, "resourceVersion");
@@ -256,7 +258,7 @@ void report(const CleanupRun& run) {
   const auto repeated = std::ranges::unique(kept);
   kept.erase(repeated.begin(), repeated.end());
   if (run.cleanup.json) {
-    const Json document{
+    const OrderedJson document{
         {"changed", run.done}, {"kept", kept}, {"removed", run.removed}, {"dryRun", run.cleanup.dry_run}};
     print_document(document, OutputForm::json, *run.out);
     return;

@@ -10,12 +10,12 @@
 namespace gso {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json document() {
-  Json sections = Json::array();
+OrderedJson document() {
+  OrderedJson sections = OrderedJson::array();
   for (const CodeSection& section : code_catalogue()) {
-    Json codes = Json::array();
+    OrderedJson codes = OrderedJson::array();
     for (const CodeEntry& entry : section.entries) {
       codes.push_back({{"codes", entry.codes},
                        {"severity", to_string(entry.severity)},
@@ -24,14 +24,14 @@ Json document() {
     }
     sections.push_back({{"title", section.title}, {"intro", section.intro}, {"codes", std::move(codes)}});
   }
-  Json reasons = Json::array();
+  OrderedJson reasons = OrderedJson::array();
   for (const BlockedReason& reason : blocked_reasons()) {
     reasons.push_back({{"reason", reason.reason}, {"meaning", reason.meaning}, {"remedy", reason.remedy}});
   }
   return {{"sections", std::move(sections)}, {"blockedReasons", std::move(reasons)}};
 }
 
-void print_line(std::string_view code, std::string_view what, std::string_view meaning, std::string_view remedy,
+void print_code(std::string_view code, std::string_view what, std::string_view meaning, std::string_view remedy,
                 std::ostream& out) {
   out << "  " << code << " (" << what << "): " << meaning << ". To do: " << remedy << "\n";
 }
@@ -47,13 +47,13 @@ void print_codes(bool json, std::ostream& out) {
     out << section.title << "\n";
     for (const CodeEntry& entry : section.entries) {
       for (const std::string_view code : entry.codes) {
-        print_line(code, to_string(entry.severity), entry.meaning, entry.remedy, out);
+        print_code(code, to_string(entry.severity), entry.meaning, entry.remedy, out);
       }
     }
   }
   out << "Why a node is Blocked\n";
   for (const BlockedReason& reason : blocked_reasons()) {
-    print_line(reason.reason, "reason", reason.meaning, reason.remedy, out);
+    print_code(reason.reason, "reason", reason.meaning, reason.remedy, out);
   }
 }
 

@@ -41,16 +41,16 @@ namespace gso {
 namespace {
 
 namespace asio = boost::asio;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::string_view kCommand = "gpu-sharing-operator explain";
+constexpr std::string_view kExplainCommand = "gpu-sharing-operator explain";
 
-Json document_of(const NodeExplanation& e) {
+OrderedJson document_of(const NodeExplanation& e) {
   return explanation_json(e);
 }
 
-Json document_of(const PodExplanation& e) {
-  Json causes = Json::array();
+OrderedJson document_of(const PodExplanation& e) {
+  OrderedJson causes = OrderedJson::array();
   for (const PodCause& cause : e.causes) {
     causes.push_back({{"severity", to_string(cause.severity)},
                       {"code", cause.code},
@@ -58,7 +58,7 @@ Json document_of(const PodExplanation& e) {
                       {"command", cause.command},
                       {"options", cause.options}});
   }
-  Json nodes = Json::array();
+  OrderedJson nodes = OrderedJson::array();
   for (const auto& verdict : e.nodes)
     nodes.push_back({{"node", verdict.node}, {"verdict", verdict.verdict}, {"code", verdict.code}});
   return {{"version", kExplanationVersion},
@@ -171,7 +171,7 @@ void print_text(const PodExplanation& e, std::size_t /*columns*/, std::ostream& 
 template <class Explanation>
 void print(const Explanation& explanation, const ClusterView& view, OutputForm form, std::ostream& out) {
   if (form == OutputForm::json || form == OutputForm::yaml) {
-    Json document = document_of(explanation);
+    OrderedJson document = document_of(explanation);
     document["operator"] = view.no_operator ? view.no_operator->field() : "";
     document["incomplete"] = view.incomplete;
     print_document(document, form, out);
@@ -234,7 +234,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
     const std::vector<Finding> findings = findings_and_slices(snapshot, index);
     const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, findings, question.pod_json);
     if (!pod) {
-      print_line(err, "{}: {}", kCommand, pod.error().message);
+      print_line(err, "{}: {}", kExplainCommand, pod.error().message);
       return 2;
     }
     print(*pod, view, question.form, out);
@@ -245,7 +245,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   join_breaks_by_label(findings);
   std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
   if (!node) {
-    print_line(err, "{}: {}", kCommand, no_such_node(view.world, question.target.key.name));
+    print_line(err, "{}: {}", kExplainCommand, no_such_node(view.world, question.target.key.name));
     return 2;
   }
   if (const std::string note = state_note(node->shown.state, assumed, view.operator_lease); !note.empty())
@@ -327,7 +327,7 @@ asio::awaitable<int> explain_absent_pod(k8s::Reader* client, k8s::Clock* clock, 
   ClusterView view;
   const UncreatedPod found = co_await find_uncreated_pod(client, question.target.key, &view.incomplete);
   if (!found.explanation) {
-    print_line(*err, "{}: {}. {}", kCommand, error.message, found.hint);
+    print_line(*err, "{}: {}. {}", kExplainCommand, error.message, found.hint);
     for (const std::string& missing : view.incomplete) print_line(*err, "incomplete: {}", missing);
     co_return 2;
   }
@@ -356,7 +356,7 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
       co_return code;
     }
     if (!pod) {
-      print_line(*err, "{}: {}", kCommand, explain_error(pod.error(), "get", resources::pods, target.key.ns));
+      print_line(*err, "{}: {}", kExplainCommand, explain_error(pod.error(), "get", resources::pods, target.key.ns));
       co_return 2;
     }
     question.pod_json = *std::move(pod);
@@ -375,11 +375,11 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
       print(*alone, view, form, *out);
       co_return alone->hindered() ? 1 : 0;
     }
-    print_line(*err, "{}: {}", kCommand, alone.error().message);
+    print_line(*err, "{}: {}", kExplainCommand, alone.error().message);
     co_return 2;
   }
   if (!read) {
-    print_line(*err, "{}: {}", kCommand, read.error().message);
+    print_line(*err, "{}: {}", kExplainCommand, read.error().message);
     co_return 2;
   }
   note_record_elsewhere(view.no_operator, question.settings, &view.world, &view.incomplete);
@@ -395,7 +395,7 @@ asio::awaitable<int> explain_in(Session session, ExplainOptions explain, Planner
   if (!explain.pod_namespace.empty()) ns = explain.pod_namespace;
   const k8s::Result<ExplainTarget> target = explain_target(explain.what, ns);
   if (!target) {
-    print_line(*err, "{}: {}", kCommand, target.error().message);
+    print_line(*err, "{}: {}", kExplainCommand, target.error().message);
     co_return 2;
   }
   const int code = co_await explain_on_cluster(session.client, session.clock, *target, explain.form, settings, out, err,
@@ -408,7 +408,7 @@ asio::awaitable<int> explain_in(Session session, ExplainOptions explain, Planner
 int run_explain(const ExplainOptions& explain, const Options& options, std::istream& in, std::ostream& out,
                 std::ostream& err) {
   const auto usage = [&](const std::string& why) {
-    print_line(err, "{}: {}", kCommand, why);
+    print_line(err, "{}: {}", kExplainCommand, why);
     return 2;
   };
   if (!explain.files.empty()) {
@@ -428,7 +428,7 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
     if (!files) return usage(files.error().message);
     k8s::Result<ClusterView> view = view_of(*files, question.now);
     if (!view) {  // A line for each wrong object.
-      err << kCommand << ": " << view.error().message << "\n";
+      err << kExplainCommand << ": " << view.error().message << "\n";
       return 2;
     }
     view->no_operator = no_operator_among(view->leases, {question.settings.operator_namespace, options.lease_name});
@@ -442,7 +442,7 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
   if (!explain.pod_namespace.empty()) settings.operator_namespace = PlannerSettings().operator_namespace;
   ExplainOptions asked = explain;
   asked.lease_name = options.lease_name;
-  return run_connected(kCommand, options, k8s::terminal_of_process(), err,
+  return run_connected(kExplainCommand, options, k8s::terminal_of_process(), err,
                        [&](const Session& session) { return explain_in(session, asked, settings, &out, &err); });
 }
 

@@ -27,7 +27,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::string_view kCommand = "gpu-sharing-operator";
+constexpr std::string_view kRunCommand = "gpu-sharing-operator";
 
 std::string instance_name() {
   if (const char* pod = std::getenv("POD_NAME"); pod != nullptr && *pod != '\0') return pod;
@@ -73,7 +73,7 @@ asio::awaitable<int> control(Session session, Options options, std::ostream* err
   const k8s::Result<void> ended = co_await run_operator(runtime, options);
   signals.cancel();
   if (ended) co_return 0;
-  *err << kCommand << ": " << ended.error().message << "\n";
+  *err << kRunCommand << ": " << ended.error().message << "\n";
   co_return ended.error().reason == k8s::Reason::invalid ? 2 : 1;
 }
 
@@ -81,7 +81,7 @@ asio::awaitable<int> control(Session session, Options options, std::ostream* err
 
 int run_controller(Options options, std::ostream& err) {
   return run_connected(
-      kCommand, options, k8s::Interaction{}, err,
+      kRunCommand, options, k8s::Interaction{}, err,
       [&](Session session) { return control(std::move(session), options, &err); }, NoServer::is_awaited);
 }
 

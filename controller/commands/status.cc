@@ -39,11 +39,11 @@ namespace gso {
 namespace {
 
 namespace asio = boost::asio;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::string_view kCommand = "gpu-sharing-operator status";
+constexpr std::string_view kStatusCommand = "gpu-sharing-operator status";
 // Of the JSON document (docs/json.md): it changes when a field changes its meaning or goes, not when one comes.
-constexpr int kVersion = 1;
+constexpr int kStatusVersion = 1;
 
 std::vector<RolloutFacts> rollouts_of(const World& world) {
   std::vector<RolloutFacts> out = all_rollouts(world);
@@ -66,16 +66,13 @@ std::vector<Finding> switch_findings(const FleetStatus& status) {
   return out;
 }
 
-Json document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
-  Json document{{"version", kVersion},
-                {"operator", status.no_operator ? status.no_operator->field() : ""},
-                {"baselineAssumed", status.assumed},
-                {"nodes", Json::array()},
-                {"rollouts", Json::array()},
-                {"standaloneMps", daemons_json(daemon_progress(status.world, status.index))},
-                {"kai", Json::array()},
-                {"findings", Json::array()},
-                {"incomplete", status.incomplete}};
+OrderedJson document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
+  OrderedJson document{
+      {"version", kStatusVersion},         {"operator", status.no_operator ? status.no_operator->field() : ""},
+      {"baselineAssumed", status.assumed}, {"nodes", OrderedJson::array()},
+      {"rollouts", OrderedJson::array()},  {"standaloneMps", daemons_json(daemon_progress(status.world, status.index))},
+      {"kai", OrderedJson::array()},       {"findings", OrderedJson::array()},
+      {"incomplete", status.incomplete}};
   for (const NodeRow& row : nodes) document["nodes"].push_back(node_json(row));
   for (const RolloutFacts& facts : rollouts_of(status.world)) {
     const SharingRollout& rollout = *facts.rollout;
@@ -238,7 +235,8 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
                             look.operator_lease};
     // A document has no room for it.
     const std::string unknown = text ? std::string() : unknown_policy_in(fleet);
-    if (unknown != std::exchange(reported, unknown) && !unknown.empty()) print_line(*err, "{}: {}", kCommand, unknown);
+    if (unknown != std::exchange(reported, unknown) && !unknown.empty())
+      print_line(*err, "{}: {}", kStatusCommand, unknown);
     if (live == nullptr) return FleetVerdict{.exit_status = exit_status_of(fleet, print_status(fleet, form, 0, view))};
     const std::vector<NodeRow> nodes = rows_of(fleet);
     live->show(lines_of(fleet, nodes, form == OutputForm::wide, live->room().columns));
@@ -282,7 +280,7 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   SharingKinds kinds;
   const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &kinds);
   if (!read) {
-    print_line(*err, "{}: {}", kCommand, read.error().message);
+    print_line(*err, "{}: {}", kStatusCommand, read.error().message);
     co_return 2;
   }
   settings = settings_of_operator(world, settings);
@@ -293,7 +291,7 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   const bool assumed = assume_baseline(world, index, settings, now);
   const bool policies_known = kinds.policies != Served::unknown;
   if (const std::string unknown = policies_known ? unknown_policy_in(only, world, index) : ""; !unknown.empty()) {
-    *err << kCommand << ": " << unknown << "\n";
+    *err << kStatusCommand << ": " << unknown << "\n";
     co_return 2;
   }
   const FleetStatus fleet{world,      index, settings, now,     incomplete,   kai_findings(world, index, settings, now),
@@ -307,10 +305,10 @@ int run_status(const StatusOptions& status, const Options& options, std::ostream
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
   const k8s::Result<NodeFilter> only = node_filter_of(status.only);
   if (!only) {
-    print_line(err, "{}: {}", kCommand, only.error().message);
+    print_line(err, "{}: {}", kStatusCommand, only.error().message);
     return 2;
   }
-  return run_connected(kCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
+  return run_connected(kStatusCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
     return status.watch
                ? show_always(session, status, *only, settings, lease, &out, &err)
                : status_on_cluster(session.client, session.clock, status.form, *only, settings, lease, &out, &err);

@@ -21,7 +21,7 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -69,14 +69,14 @@ std::string replicas_of(const NodeAssessment& a) {
 }
 
 // Resource to amount, for programs.
-Json amounts_of(const ResourceCounts& counts) {
-  Json out = Json::object();
+OrderedJson amounts_of(const ResourceCounts& counts) {
+  OrderedJson out = OrderedJson::object();
   for (const auto& [resource, count] : counts) out[std::string(resource.view())] = count;
   return out;
 }
 
-Json replica_counts_of(const NodeAssessment& a) {
-  Json out = Json::object();
+OrderedJson replica_counts_of(const NodeAssessment& a) {
+  OrderedJson out = OrderedJson::object();
   const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
   if (section == nullptr) return out;
   for (const ReplicatedResource& resource : section->resources) out[resource.name] = resource.replicas;
@@ -125,7 +125,7 @@ std::vector<NodeRow> rows_of(const FleetStatus& status) {
   return out;
 }
 
-Json node_json(const NodeRow& row) {
+OrderedJson node_json(const NodeRow& row) {
   const NodeAssessment none{};
   const NodeAssessment& a = row.assessment == nullptr ? none : *row.assessment;
   return {{"name", row.name},

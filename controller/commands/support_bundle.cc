@@ -45,9 +45,9 @@ namespace gso {
 namespace {
 
 namespace asio = boost::asio;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::string_view kCommand = "gpu-sharing-operator support-bundle";
+constexpr std::string_view kSupportBundleCommand = "gpu-sharing-operator support-bundle";
 constexpr int kLogLines = 5000;       // Of each pod of the operator.
 constexpr int kFormerLogLines = 200;  // Of each container that was started again.
 constexpr std::size_t kMostRestarted = 20;
@@ -127,21 +127,21 @@ std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) 
   return out;
 }
 
-k8s::ObjectKey key_of(const Json& pod, const std::string& ns) {
-  const Json meta = object_at(pod, "metadata");
+k8s::ObjectKey key_of(const OrderedJson& pod, const std::string& ns) {
+  const OrderedJson meta = object_at(pod, "metadata");
   return {text_at(meta, "namespace", ns), text_at(meta, "name")};
 }
 
 // The chart's own pods, whatever its names are overridden with.
-bool is_of_chart(const Json& pod) {
-  const Json labels = object_at(object_at(pod, "metadata"), "labels");
+bool is_of_chart(const OrderedJson& pod) {
+  const OrderedJson labels = object_at(object_at(pod, "metadata"), "labels");
   return text_at(labels, "helm.sh/chart").starts_with("gpu-sharing-operator-");
 }
 
-void note_restarted(Bundle* bundle, const Json& pod, const std::string& ns) {
-  const Json status = object_at(pod, "status");
+void note_restarted(Bundle* bundle, const OrderedJson& pod, const std::string& ns) {
+  const OrderedJson status = object_at(pod, "status");
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
-    for (const Json& container : list_at(status, list)) {
+    for (const OrderedJson& container : list_at(status, list)) {
       const PodContainer one{key_of(pod, ns), text_at(container, "name")};
       // Lists overlap where the plugin runs in the operator's namespace.
       const bool known = std::ranges::find(bundle->restarted, one) != bundle->restarted.end();
@@ -152,25 +152,25 @@ void note_restarted(Bundle* bundle, const Json& pod, const std::string& ns) {
 }
 
 // Whose logs the bundle gets. Other programs can run in the operator's namespace: their logs are nobody's business.
-void note_containers(Bundle* bundle, const Json& pods, const Wanted& wanted) {
+void note_containers(Bundle* bundle, const OrderedJson& pods, const Wanted& wanted) {
   const bool of_operator = wanted.file.ends_with("/operator-pods");
-  for (const Json& pod : pods) {
+  for (const OrderedJson& pod : pods) {
     if (of_operator && !is_of_chart(pod)) continue;
     note_restarted(bundle, pod, wanted.options.ns);
-    const Json labels = object_at(object_at(pod, "metadata"), "labels");
+    const OrderedJson labels = object_at(object_at(pod, "metadata"), "labels");
     if (of_operator && text_at(labels, "app.kubernetes.io/component") == "operator")
       bundle->operators.push_back({key_of(pod, wanted.options.ns), "operator"});
   }
 }
 
 asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
-  Json items = Json::array();
+  OrderedJson items = OrderedJson::array();
   k8s::ItemFunction sink([&items](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {
       items.clear();
       return {};
     }
-    Json item = Json::parse(*json, nullptr, false);
+    OrderedJson item = OrderedJson::parse(*json, nullptr, false);
     redact(item);
     items.push_back(std::move(item));
     return {};
@@ -185,7 +185,7 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
   bundle->has_objects = true;
   if (wanted.gvr.resource == "pods") note_containers(bundle, items, wanted);
   bundle->archive.add("objects/" + wanted.file + ".json",
-                      printable_json(items.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n");
+                      printable_json(items.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
 }
 
 Attempt log_attempt(const std::string& ns) {
@@ -298,7 +298,7 @@ asio::awaitable<int> write_bundle(Session session, SupportBundleOptions bundle, 
   const k8s::Result<std::string> bytes = co_await support_bundle(session.client, session.clock, options, &incomplete);
   for (const std::string& missing : incomplete) print_line(*err, "incomplete: {}", missing);
   if (!bytes) {
-    *err << kCommand << ": " << bytes.error().message << "\n";
+    *err << kSupportBundleCommand << ": " << bytes.error().message << "\n";
     co_return 2;
   }
   if (bundle.file == "-") {
@@ -308,7 +308,7 @@ asio::awaitable<int> write_bundle(Session session, SupportBundleOptions bundle, 
   std::ofstream file(bundle.file, std::ios::binary | std::ios::trunc);
   file << *bytes << std::flush;
   if (!file) {
-    *err << fmt::format("{}: {} cannot be written\n", kCommand, bundle.file);
+    *err << fmt::format("{}: {} cannot be written\n", kSupportBundleCommand, bundle.file);
     co_return 2;
   }
   *out << fmt::format("{}: {} bytes\n", bundle.file, bytes->size());
@@ -370,7 +370,7 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
 
 int run_support_bundle(const SupportBundleOptions& bundle, const Options& options, std::ostream& out,
                        std::ostream& err) {
-  return run_connected(kCommand, options, k8s::terminal_of_process(), err,
+  return run_connected(kSupportBundleCommand, options, k8s::terminal_of_process(), err,
                        [&](const Session& session) { return write_bundle(session, bundle, options, &out, &err); });
 }
 

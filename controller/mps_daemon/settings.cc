@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <charconv>
 
+#include "k8sclient/value/ascii.h"
+
 namespace gso {
 namespace {
+
+using k8s::is_digit;
 
 constexpr std::string_view kRunDirectory = "/run/nvidia-mps";
 constexpr std::string_view kTmpDirectory = "/tmp/nvidia-mps";
 constexpr int kFirstDriverWithRun = 615;
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 bool is_of_uuid(char c) {
   return is_digit(c) || c == '-' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kObserve = "Observe";
+constexpr std::string_view kObserveMode = "Observe";
 constexpr double kJitterFactor = 1.2;  // client-go's JitterFactor.
 
 LeaseRecord record_of(const Json& lease) {
@@ -219,7 +219,7 @@ std::string LeaderElector::next_record() const {
   spec["leaseTransitions"] = exists_ && !held ? observed_.transitions + 1 : observed_.transitions;
   Json& metadata = lease["metadata"];
   if (options_.only_observes) {
-    metadata["annotations"][std::string(kMaxModeAnnotation)] = kObserve;
+    metadata["annotations"][std::string(kMaxModeAnnotation)] = kObserveMode;
   } else if (metadata.contains("annotations")) {
     metadata["annotations"].erase(std::string(kMaxModeAnnotation));
   }
@@ -229,7 +229,7 @@ std::string LeaderElector::next_record() const {
 bool LeaderElector::says_observe() const {
   const Json lease = exists_ ? Json::parse(observed_json_, nullptr, false) : Json();
   const Json::json_pointer annotations("/metadata/annotations");
-  return lease.contains(annotations) && text_at(lease[annotations], kMaxModeAnnotation) == kObserve;
+  return lease.contains(annotations) && text_at(lease[annotations], kMaxModeAnnotation) == kObserveMode;
 }
 
 boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {

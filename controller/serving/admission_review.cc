@@ -143,7 +143,7 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts) {
   count(known ? kind : "other", !verdict.allowed() ? "refused" : verdict.warnings.empty() ? "allowed" : "warned");
   const Json review{
       {"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(response)}};
-  return {200, "application/json", review.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {200, "application/json", dump(review)};
 }
 
 HttpHandler make_admission_handler(AdmissionParts parts) {

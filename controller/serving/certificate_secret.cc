@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 // Without a certificate nothing is served, and the leader writes one within a second of its election. A renewed one is
 // picked up by the other replicas days before the old one ends.
 constexpr k8s::Duration kUntilThereIsOne = std::chrono::seconds(2);
-constexpr k8s::Duration kAfterwards = std::chrono::minutes(1);
+constexpr k8s::Duration kSecretRecheck = std::chrono::minutes(1);
 // Certificates last for weeks, and OpenSSL takes a millisecond to read one.
 constexpr k8s::Duration kJudged = std::chrono::hours(1);
 
@@ -75,7 +75,7 @@ asio::awaitable<void> CertificateSecret::run() {
     } else if (looked.error().reason != k8s::Reason::conflict) {  // Another replica was first: read what it wrote.
       parts_.events.failed(looked.error());
     }
-    co_await parts_.clock->sleep_for(looked && context_ != nullptr ? kAfterwards : kUntilThereIsOne);
+    co_await parts_.clock->sleep_for(looked && context_ != nullptr ? kSecretRecheck : kUntilThereIsOne);
   }
 }
 

@@ -19,7 +19,7 @@
 namespace gso {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kNodes = "/debug/nodes/";
 constexpr std::string_view kLogLevel = "/debug/log-level";
@@ -29,24 +29,24 @@ const OptionSpec& log_level_spec() {
   return *std::find_if(specs.begin(), specs.end(), [](const OptionSpec& spec) { return spec.name == "log-level"; });
 }
 
-Json log_level(LogLevel level) {
+OrderedJson log_level(LogLevel level) {
   Options options;
   options.log_level = level;
   return {{"level", log_level_spec().get(options)}};
 }
 
-DebugAnswer found(const Json& document) {
-  return {200, printable_json(document.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n"};
+DebugAnswer found(const OrderedJson& document) {
+  return {200, printable_json(document.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n"};
 }
 
 DebugAnswer refused(int status, const std::string& why) {
-  return {status, Json{{"error", why}}.dump() + "\n"};
+  return {status, OrderedJson{{"error", why}}.dump() + "\n"};
 }
 
 }  // namespace
 
-Json DebugPages::cache() const {
-  Json watches = Json::array();
+OrderedJson DebugPages::cache() const {
+  OrderedJson watches = OrderedJson::array();
   for (const auto& status : parts_.cluster->status()) {
     watches.push_back({{"resource", status.gvr.resource},
                        {"group", status.gvr.group},
@@ -54,13 +54,13 @@ Json DebugPages::cache() const {
                        {"absent", status.absent},
                        {"error", status.error ? status.error->message : ""}});
   }
-  Json stores = Json::array();
+  OrderedJson stores = OrderedJson::array();
   for (const StoreSize& store : store_sizes(*parts_.world)) {
     stores.push_back({{"resource", store.resource}, {"objects", store.objects}, {"bytes", store.bytes}});
   }
-  Json loading = Json::array();
+  OrderedJson loading = OrderedJson::array();
   for (const WatchScope& scope : parts_.dynamic->loading()) loading.push_back(to_string(scope));
-  Json refusals = Json::array();
+  OrderedJson refusals = OrderedJson::array();
   for (const auto& refusal : parts_.dynamic->refused()) {
     refusals.push_back({{"scope", to_string(refusal.scope)}, {"error", refusal.error.message}});
   }
@@ -75,16 +75,16 @@ Json DebugPages::cache() const {
           {"residentBytes", resident_bytes()}};
 }
 
-Json DebugPages::queue() const {
+OrderedJson DebugPages::queue() const {
   const MonoTime now = parts_.clock->monotonic();
   const MonoTime due = parts_.queue->next_due();
-  Json timers = Json::object();
+  OrderedJson timers = OrderedJson::object();
   for (const auto& [timer, since] : parts_.held_since->timers(parts_.clock->now(), now)) {
     timers[to_string(timer)] = k8s::format_micro_time(since);
   }
-  Json actions = Json::array();
+  OrderedJson actions = OrderedJson::array();
   for (const PlannedAction& action : parts_.view->last_plan.actions) actions.push_back(print(action));
-  Json findings = Json::array();
+  OrderedJson findings = OrderedJson::array();
   for (const Finding& finding : parts_.view->last_plan.findings) findings.push_back(to_json(finding));
   const auto& requeue = parts_.view->last_plan.requeue_after;
   return {{"leading", parts_.leading()},
@@ -94,12 +94,12 @@ Json DebugPages::queue() const {
           {"writesInFlight", parts_.executor->in_flight()},
           {"queued", parts_.queue->queued() ? 1 : 0},
           {"waiting", due == MonoTime::never() ? 0 : 1},
-          {"nextDueSeconds", due == MonoTime::never() ? Json() : Json(in_seconds(due - now))},
+          {"nextDueSeconds", due == MonoTime::never() ? OrderedJson() : OrderedJson(in_seconds(due - now))},
           {"longestRunningSeconds", in_seconds(parts_.queue->running())},
           {"lastPlan",
            {{"actions", std::move(actions)},
             {"findings", std::move(findings)},
-            {"requeueAfterSeconds", requeue ? Json(in_seconds(*requeue)) : Json()}}},
+            {"requeueAfterSeconds", requeue ? OrderedJson(in_seconds(*requeue)) : OrderedJson()}}},
           {"timers", std::move(timers)}};
 }
 

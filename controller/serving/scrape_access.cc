@@ -42,10 +42,6 @@ std::string hash_of(const std::string& text) {
   return {reinterpret_cast<const char*>(digest), size};
 }
 
-std::string dump(const Json& document) {
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // Credentials and path as one text that no other ones have.
 std::string credentials_of(const HttpRequest& request) {
   if (request.client) {
@@ -114,12 +110,12 @@ asio::awaitable<k8s::Result<ScrapeAccess::Account>> ScrapeAccess::identify(HttpR
     Json groups = request.client->groups;
     groups.push_back("system:authenticated");
     out.name = request.client->user;
-    out.json = dump({{"user", out.name}, {"groups", std::move(groups)}});
+    out.json = dump(Json{{"user", out.name}, {"groups", std::move(groups)}});
     co_return out;
   }
-  std::string body = dump({{"apiVersion", "authentication.k8s.io/v1"},
-                           {"kind", "TokenReview"},
-                           {"spec", {{"token", bearer_token(request.authorization)}}}});
+  std::string body = dump(Json{{"apiVersion", "authentication.k8s.io/v1"},
+                               {"kind", "TokenReview"},
+                               {"spec", {{"token", bearer_token(request.authorization)}}}});
   const k8s::Result<std::string> answer = co_await review(token_reviews(), std::move(body));
   if (!answer) co_return std::unexpected(answer.error());
   const Json status = Json::parse(*answer, nullptr, false);
@@ -138,7 +134,7 @@ asio::awaitable<k8s::Result<bool>> ScrapeAccess::may_get(Account account, std::s
   Json spec = Json::parse(account.json, nullptr, false);
   spec["nonResourceAttributes"] = {{"path", path}, {"verb", "get"}};
   std::string body =
-      dump({{"apiVersion", "authorization.k8s.io/v1"}, {"kind", "SubjectAccessReview"}, {"spec", std::move(spec)}});
+      dump(Json{{"apiVersion", "authorization.k8s.io/v1"}, {"kind", "SubjectAccessReview"}, {"spec", std::move(spec)}});
   const k8s::Result<std::string> answer = co_await review(access_reviews(), std::move(body));
   if (!answer) co_return std::unexpected(answer.error());
   const Json status = Json::parse(*answer, nullptr, false);

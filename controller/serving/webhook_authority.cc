@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 // authority is published a week before it signs, but one that replaces a lost one signs at once, so what is to be
 // published is compared more often.
 constexpr k8s::Duration kUntilRight = std::chrono::seconds(2);
-constexpr k8s::Duration kAfterwards = std::chrono::minutes(1);
+constexpr k8s::Duration kAuthorityRecheck = std::chrono::minutes(1);
 
 const k8s::Gvr& configurations() {
   static const k8s::Gvr kConfigurations("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations");
@@ -45,7 +45,7 @@ asio::awaitable<void> WebhookAuthority::run() {
   while (true) {
     // A standby asks nothing: the leader writes it.
     const bool leads = parts_.may_write().has_value();
-    const bool due = parts_.clock->monotonic() - looked_at_ >= kAfterwards;
+    const bool due = parts_.clock->monotonic() - looked_at_ >= kAuthorityRecheck;
     if (leads && (!right_ || due || parts_.authorities() != published_)) {
       looked_at_ = parts_.clock->monotonic();
       const k8s::Result<void> looked = co_await look();

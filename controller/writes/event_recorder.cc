@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 
@@ -149,7 +150,7 @@ std::string EventRecorder::event_json(const Known& known, const RecordEvent& eve
            {"regarding", regarding_json(event.regarding)},
            {"note", event.note},
            {"type", event.warning ? "Warning" : "Normal"}};
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(out);
 }
 
 boost::asio::awaitable<void> EventRecorder::run() {

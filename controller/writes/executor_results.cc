@@ -9,6 +9,7 @@
 #include "k8sclient/api/object_json.h"
 #include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/cluster/record_store.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/registry.h"
@@ -196,7 +197,7 @@ std::string Executor::apply_body(const WriteConfigMap& write) const {
   if (is_shard(options_.state_config_map, write.config_map)) {  // The watch finds it by that.
     body["metadata"]["labels"][std::string(kRecordLabel)] = kRecordShardValue;
   }
-  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(body);
 }
 
 std::string Executor::status_body(const PatchStatus& patch) const {

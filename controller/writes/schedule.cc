@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "k8sclient/value/overloaded.h"
+#include "reconcilers/model/json_access.h"
 
 namespace gso {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 using k8s::Overloaded;
 
-std::string subject_of(const PlannedAction& planned) {
+std::string chain_subject_of(const PlannedAction& planned) {
   if (!planned.node.empty()) return "node/" + planned.node;
   if (const auto* patch = std::get_if<PatchNode>(&planned.action)) return "node/" + patch->name;
   const ObjectRef target = target_of(planned.action);
@@ -28,7 +29,7 @@ std::string subject_of(const PlannedAction& planned) {
 
 Chain& chain_for(std::vector<Chain>& chains, std::unordered_map<std::string, std::size_t>& index,
                  const PlannedAction& planned) {
-  const std::string subject = subject_of(planned);
+  const std::string subject = chain_subject_of(planned);
   auto [it, fresh] = index.try_emplace(subject, chains.size());
   if (fresh) {
     const auto* patch = std::get_if<PatchNode>(&planned.action);
@@ -243,12 +244,12 @@ std::string merge_patch_of(const PatchNode& patch) {
   if (patch.resource_version) out["metadata"]["resourceVersion"] = *patch.resource_version;
   // As kubectl uncordon does: the field goes away instead of becoming false.
   if (patch.unschedulable) out["spec"]["unschedulable"] = *patch.unschedulable ? Json(true) : Json(nullptr);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(out);
 }
 
 std::string merge_patch_of(const PatchConfigMap& patch) {
   const Json out{{"data", values_json(patch.set, patch.remove)}};
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(out);
 }
 
 std::string merge_patch_between(const std::string& before, const std::string& after) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "k8sclient/api/client.h"
+#include "k8sclient/value/json_access.h"
 #include "k8sclient/value/paths.h"
 
 namespace k8s {
@@ -26,10 +27,6 @@ Json delete_options_json(const DeleteOptions& options, bool dry_run) {
   if (!options.propagation_policy.empty()) out["propagationPolicy"] = options.propagation_policy;
   if (dry_run) out["dryRun"] = {"All"};
   return out;
-}
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace

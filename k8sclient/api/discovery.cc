@@ -8,7 +8,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-std::string text_at(dom::element object, std::string_view key) {
+std::string element_text_at(dom::element object, std::string_view key) {
   std::string_view text;
   return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
 }
@@ -32,7 +32,7 @@ Result<dom::element> parse_kind(dom::parser& parser, std::string_view json, std:
   if (auto error = parser.parse(json.data(), json.size()).get(root)) {
     return fail(Reason::decode, fmt::format("discovery document is not JSON: {}", simdjson::error_message(error)));
   }
-  const std::string found = text_at(root, "kind");
+  const std::string found = element_text_at(root, "kind");
   if (found != kind) {
     return fail(Reason::decode, fmt::format("discovery document has kind \"{}\", expected {}", found, kind));
   }
@@ -52,7 +52,7 @@ Result<bool> lists_resource(std::string_view json, std::string_view resource) {
   dom::array resources;
   if ((*root)["resources"].get(resources) != simdjson::SUCCESS) return false;  // A group without resources sends null.
   for (dom::element item : resources) {
-    if (text_at(item, "name") == resource) return true;
+    if (element_text_at(item, "name") == resource) return true;
   }
   return false;
 }
@@ -76,15 +76,15 @@ Result<ServedKinds> decode_aggregated_discovery(std::string_view json) {
   for (dom::element group : groups) {
     dom::element metadata;
     const bool named = group["metadata"].get(metadata) == simdjson::SUCCESS;
-    const std::string name = named ? text_at(metadata, "name") : std::string();
+    const std::string name = named ? element_text_at(metadata, "name") : std::string();
     dom::array versions;
     if (group["versions"].get(versions) != simdjson::SUCCESS) continue;
     for (dom::element version : versions) {
-      const std::string number = text_at(version, "version");
-      if (text_at(version, "freshness") == "Stale") out.stale.insert(group_version(Gvr(name, number, "")));
+      const std::string number = element_text_at(version, "version");
+      if (element_text_at(version, "freshness") == "Stale") out.stale.insert(group_version(Gvr(name, number, "")));
       dom::array resources;
       if (version["resources"].get(resources) != simdjson::SUCCESS) continue;
-      for (dom::element resource : resources) out.kinds.emplace(name, number, text_at(resource, "resource"));
+      for (dom::element resource : resources) out.kinds.emplace(name, number, element_text_at(resource, "resource"));
     }
   }
   return out;
@@ -101,12 +101,12 @@ Result<std::vector<std::string>> decode_group_versions(std::string_view json) {
   for (dom::element group : groups) {
     dom::element preferred;
     const bool has = group["preferredVersion"].get(preferred) == simdjson::SUCCESS;
-    const std::string first = has ? text_at(preferred, "groupVersion") : std::string();
+    const std::string first = has ? element_text_at(preferred, "groupVersion") : std::string();
     if (!first.empty()) out.push_back(first);
     dom::array versions;
     if (group["versions"].get(versions) != simdjson::SUCCESS) continue;
     for (dom::element version : versions) {
-      if (const std::string name = text_at(version, "groupVersion"); name != first) out.push_back(name);
+      if (const std::string name = element_text_at(version, "groupVersion"); name != first) out.push_back(name);
     }
   }
   return out;

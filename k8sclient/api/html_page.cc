@@ -7,19 +7,17 @@
 #include <cstddef>
 #include <initializer_list>
 
+#include "k8sclient/value/ascii.h"
+
 namespace k8s {
 namespace {
 
 // A page that is longer says in its beginning what it is.
 constexpr std::size_t kMostRead = 64U * 1024;
 
-char lower(char c) {
-  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
-
 bool starts_with_tag(std::string_view text, std::string_view tag) {
   return text.size() >= tag.size() &&
-         std::equal(tag.begin(), tag.end(), text.begin(), [](char a, char b) { return a == lower(b); });
+         std::equal(tag.begin(), tag.end(), text.begin(), [](char a, char b) { return a == to_lower(b); });
 }
 
 // Where "<title" begins at or behind `from`; npos: nowhere. `tag` is in lower case.

@@ -30,7 +30,7 @@ std::string exec_info(const ExecConfig& config) {
   const bool interactive = config.interaction.input >= 0;
   Json info{{"apiVersion", config.api_version}, {"kind", "ExecCredential"}, {"spec", {{"interactive", interactive}}}};
   if (!config.cluster_json.empty()) info["spec"]["cluster"] = Json::parse(config.cluster_json, nullptr, false);
-  return info.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(info);
 }
 
 // The end of what it wrote to stderr, where programs put the reason.

@@ -9,6 +9,7 @@
 #include "k8sclient/auth/credentials.h"
 #include "k8sclient/auth/file_read.h"
 #include "k8sclient/value/base64.h"
+#include "k8sclient/value/json_access.h"
 
 namespace k8s {
 namespace {
@@ -85,7 +86,7 @@ std::string cluster_json(const KubeCluster& cluster, const Connection& connectio
   if (!connection.ca_pem.empty()) out["certificate-authority-data"] = base64_encode(connection.ca_pem);
   if (!connection.proxy_url.empty()) out["proxy-url"] = connection.proxy_url;
   if (!cluster.exec_extension_json.empty()) out["config"] = Json::parse(cluster.exec_extension_json, nullptr, false);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(out);
 }
 
 // What a plugin of this interactiveMode gets of the person's terminal: never a keyboard with Never. What it writes to

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "k8sclient/auth/kubeconfig.h"
+#include "k8sclient/value/json_access.h"
 
 namespace k8s {
 namespace {
@@ -105,8 +106,7 @@ KubeCluster read_cluster(const YAML::Node& node) {
     must_be_map(extension, "an extension");
     if (text_at(extension, "name") != "client.authentication.k8s.io/exec") continue;
     int left = kMostExtensionValues;
-    cluster.exec_extension_json =
-        to_json(extension["extension"], 0, &left).dump(-1, ' ', false, Json::error_handler_t::replace);
+    cluster.exec_extension_json = dump(to_json(extension["extension"], 0, &left));
   }
   return cluster;
 }

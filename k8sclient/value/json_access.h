@@ -1,6 +1,6 @@
-// Reading JSON that comes from the cluster: a member that is missing, or of another type than expected, reads as empty.
-// nlohmann's value() and at() throw on a wrong type, and JSON from a person or another release can have any type; a
-// test (tests/reconcilers/model/json_access_test.cc) fails if code that reads such JSON uses them.
+// Reading and printing JSON that comes from the cluster: a member that is missing, or of another type than expected,
+// reads as empty. nlohmann's value() and at() throw on a wrong type, and JSON from a person or another release can have
+// any type; a test (tests/reconcilers/model/json_access_test.cc) fails if code that reads such JSON uses them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -52,6 +52,12 @@ template <class Json>
 [[nodiscard]] Json list_at(const Json& object, std::string_view field) {
   const Json* member = member_at(object, field);
   return member != nullptr && member->is_array() ? *member : Json::array();
+}
+
+// The JSON on one line. Bytes that are no UTF-8 become U+FFFD: nothing throws on text from outside.
+template <class Json>
+[[nodiscard]] std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace k8s

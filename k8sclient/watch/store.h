@@ -162,13 +162,13 @@ class Store {
     auto [it, added] = slots.insert(Slot{object});
     return added ? nullptr : std::exchange(it->object, std::move(object));
   }
-  // resourceVersion alone is no change: heartbeats must not wake planners. Then the object that is held stays, and takes
-  // the new version, also for those who share it. That is right because they mean the object as it is on the server: a
-  // plan writes with the version that the store has while it is made, the executor leaves the version out when it
-  // compares the object that was planned from with a live one, and Expectations wait for a version or a later one.
-  // Everything else that they hold is as they saw it: with any other difference the object is replaced. In init_apply()
-  // the version arrives before init_done(), and is right as well: the server has sent it with just this content. Kept
-  // in the slot instead, everybody who writes with it would have to look it up there.
+  // resourceVersion alone is no change: heartbeats must not wake planners. Then the object that is held stays, and
+  // takes the new version, also for those who share it. That is right because they mean the object as it is on the
+  // server: a plan writes with the version that the store has while it is made, the executor leaves the version out
+  // when it compares the object that was planned from with a live one, and Expectations wait for a version or a later
+  // one. Everything else that they hold is as they saw it: with any other difference the object is replaced. In
+  // init_apply() the version arrives before init_done(), and is right as well: the server has sent it with just this
+  // content. Kept in the slot instead, everybody who writes with it would have to look it up there.
   static bool take_version(T& held, T& fresh) {
     std::string version = std::exchange(fresh.meta.resource_version, held.meta.resource_version);
     const bool same = held == fresh;

@@ -70,8 +70,8 @@ struct WatcherOptions {
   // A complete view is asked for again at the end of the first watch that ends this long after the last one: what a
   // server has failed to send is then known. 0: only when the protocol wants it.
   Duration renew_after{0};
-  // Ask for protobuf, which is less work for the server than JSON. For a sink that reads both: lists are in JSON, and so are
-  // the watches of a server or proxy that writes no protobuf.
+  // Ask for protobuf, which is less work for the server than JSON. For a sink that reads both: lists are in JSON, and
+  // so are the watches of a server or proxy that writes no protobuf.
   bool protobuf = false;
   std::size_t max_line = WatchDecoder::kDefaultMaxLine;
   std::uint64_t seed = 0;  // Of timeouts and jitter.

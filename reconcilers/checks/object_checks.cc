@@ -22,7 +22,7 @@
 namespace gso {
 namespace {
 
-using Complaints = std::vector<ObjectComplaint>;
+using ObjectComplaints = std::vector<ObjectComplaint>;
 
 // Volumes that the GPU Operator's DaemonSets already have; the GPU Operator names the ConfigMap's volume after the
 // ConfigMap. Source: its assets for the device plugin, GFD and the MPS control daemon.
@@ -55,8 +55,8 @@ std::string namespaces_with(const World& world, const std::string& name) {
 // --- The functions of the rows.
 
 // Settings of a DaemonSet itself, by flag or variable.
-Complaints setting_invalid(const OperandSetup& setup) {
-  Complaints out;
+ObjectComplaints setting_invalid(const OperandSetup& setup) {
+  ObjectComplaints out;
   for (const Operand* operand : setup.operands) {
     for (const std::string& wrong : wrong_settings(*operand)) {
       out.push_back(
@@ -66,8 +66,8 @@ Complaints setting_invalid(const OperandSetup& setup) {
   return out;
 }
 
-Complaints config_map_missing(const OperandSetup& setup) {
-  Complaints out;
+ObjectComplaints config_map_missing(const OperandSetup& setup) {
+  ObjectComplaints out;
   for (const WantedConfigMap& wanted : setup.config_maps) {
     if (wanted.found != nullptr || !wanted.elsewhere.empty()) continue;
     out.push_back(
@@ -78,8 +78,8 @@ Complaints config_map_missing(const OperandSetup& setup) {
   return out;
 }
 
-Complaints config_map_in_wrong_namespace(const OperandSetup& setup) {
-  Complaints out;
+ObjectComplaints config_map_in_wrong_namespace(const OperandSetup& setup) {
+  ObjectComplaints out;
   for (const WantedConfigMap& wanted : setup.config_maps) {
     if (wanted.elsewhere.empty()) continue;
     out.push_back(
@@ -100,8 +100,8 @@ std::vector<const WantedConfigMap*> existing(const OperandSetup& setup) {
   return out;
 }
 
-Complaints no_profiles(const OperandSetup& setup) {
-  Complaints out;
+ObjectComplaints no_profiles(const OperandSetup& setup) {
+  ObjectComplaints out;
   for (const WantedConfigMap* wanted : existing(setup)) {
     if (!wanted->found->data.empty()) continue;
     out.push_back({config_map_ref(wanted->key), std::string(kNoKeys)});
@@ -109,8 +109,8 @@ Complaints no_profiles(const OperandSetup& setup) {
   return out;
 }
 
-Complaints key_no_label_value(const OperandSetup& setup) {
-  Complaints out;
+ObjectComplaints key_no_label_value(const OperandSetup& setup) {
+  ObjectComplaints out;
   for (const WantedConfigMap* wanted : existing(setup)) {
     for (const auto& [key, text] : wanted->found->data) {
       if (std::string problem = key_label_problem(key); !problem.empty()) {
@@ -121,8 +121,8 @@ Complaints key_no_label_value(const OperandSetup& setup) {
   return out;
 }
 
-Complaints config_map_name_no_volume(const OperandSetup& setup) {
-  Complaints out;
+ObjectComplaints config_map_name_no_volume(const OperandSetup& setup) {
+  ObjectComplaints out;
   for (const ClusterPolicyConfig& config : setup.cluster_policies) {
     const std::string problem = volume_name_problem(config.name);
     if (problem.empty()) continue;
@@ -135,8 +135,8 @@ Complaints config_map_name_no_volume(const OperandSetup& setup) {
   return out;
 }
 
-Complaints config_map_name_collides(const OperandSetup& setup) {
-  Complaints out;
+ObjectComplaints config_map_name_collides(const OperandSetup& setup) {
+  ObjectComplaints out;
   for (const ClusterPolicyConfig& config : setup.cluster_policies) {
     if (std::ranges::find(kTakenVolumes, config.name) == kTakenVolumes.end()) continue;
     out.push_back({config.policy, fmt::format("devicePlugin.config.name is \"{}\", but the GPU Operator's DaemonSets "
@@ -148,8 +148,8 @@ Complaints config_map_name_collides(const OperandSetup& setup) {
 
 // A ClusterPolicy whose DaemonSets do not exist (yet): its ConfigMap, if one of that name is known. For other
 // ClusterPolicies the check of the nodes reports it.
-Complaints default_key_not_found(const OperandSetup& setup) {
-  Complaints out;
+ObjectComplaints default_key_not_found(const OperandSetup& setup) {
+  ObjectComplaints out;
   for (const ClusterPolicyConfig& config : setup.cluster_policies) {
     if (config.has_daemonsets || config.default_key.empty()) continue;
     for (const auto& [key, config_map] : setup.world.configmaps.all()) {

@@ -52,7 +52,7 @@ bool read_timer(const std::string& key, const Json& json, FleetRecord& out) {
   return true;
 }
 
-bool read_text(const Json& json, std::vector<RecordedText>& out) {
+bool read_recorded_text(const Json& json, std::vector<RecordedText>& out) {
   RecordedText read{text_at(json, "revision"), {}, {}};
   const auto since = time_in(json, "since");
   if (read.revision.empty() || !since) return false;
@@ -97,7 +97,7 @@ std::string read_times(const Json& root, FleetRecord& out) {
   for (const auto& [id, texts] : history->items()) {
     if (!texts.is_array() || texts.empty()) return kHistory;
     for (const Json& entry : texts) {
-      if (!entry.is_object() || !read_text(entry, out.history[id])) return kHistory;
+      if (!entry.is_object() || !read_recorded_text(entry, out.history[id])) return kHistory;
     }
   }
   return {};

@@ -11,6 +11,7 @@
 #include "k8sclient/value/time.h"
 #include "reconcilers/cluster/nfd_labels.h"
 #include "reconcilers/cluster/sharing_labels.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -95,7 +96,7 @@ using Json = nlohmann::json;
 constexpr int kOwnedVersion = 1;
 
 // A member that is a string, or absent or null; false: it is something else.
-bool read_text(const Json& entry, const char* name, std::optional<std::string>& out) {
+bool read_optional_text(const Json& entry, const char* name, std::optional<std::string>& out) {
   const auto found = entry.find(name);
   if (found == entry.end() || found->is_null()) return true;
   if (!found->is_string()) return false;
@@ -120,8 +121,8 @@ bool read_owned(const Json& entry, OwnedLabel& out) {
   if (entry.is_string() || entry.is_null()) return true;
   std::optional<std::string> policy;
   std::optional<std::string> value;
-  if (!entry.is_object() || !read_text(entry, "before", out.before) || !read_text(entry, "policy", policy) ||
-      !read_text(entry, "value", value) || !value) {
+  if (!entry.is_object() || !read_optional_text(entry, "before", out.before) ||
+      !read_optional_text(entry, "policy", policy) || !read_optional_text(entry, "value", value) || !value) {
     return false;
   }
   out.policy = policy.value_or("");
@@ -210,7 +211,7 @@ std::string print_owned(const OwnedLabels& labels) {
     if (!owned.policy.empty()) entry["policy"] = owned.policy;
     for (const WallTime time : owned.rewrites) entry["rewrites"].push_back(k8s::format_time(time));
   }
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(out);
 }
 
 std::optional<std::string> label_writer(const Node& node, std::string_view label) {

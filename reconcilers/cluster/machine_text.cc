@@ -15,9 +15,9 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr std::int64_t kDrift = 1;
-constexpr std::int64_t kUnproven = 2;
-constexpr std::int64_t kMeasured = 4;
+constexpr std::int64_t kDriftFlag = 1;
+constexpr std::int64_t kUnprovenFlag = 2;
+constexpr std::int64_t kMeasuredFlag = 4;
 
 bool read_profiles(const Json& root, std::vector<MachineRecord>& out) {
   const Json* list = member_at(root, "profiles");
@@ -47,9 +47,9 @@ bool read_machine(const std::string& id, const Json& entry, const std::vector<Ma
   if (profile >= 0) out = profiles[static_cast<std::size_t>(profile)];
   const auto flags = entry[2].get<std::int64_t>();
   out.devices = std::max<std::int64_t>(0, entry[1].get<std::int64_t>());
-  out.drift = (flags & kDrift) != 0;
-  out.unproven = (flags & kUnproven) != 0;
-  out.measured = (flags & kMeasured) != 0;
+  out.drift = (flags & kDriftFlag) != 0;
+  out.unproven = (flags & kUnprovenFlag) != 0;
+  out.measured = (flags & kMeasuredFlag) != 0;
   return true;
 }
 
@@ -78,7 +78,7 @@ void MachinePrinter::add(MachineId machine, const MachineRecord& entry) {
     profile = it->second;
   }
   const std::int64_t flags =
-      (entry.drift ? kDrift : 0) + (entry.unproven ? kUnproven : 0) + (entry.measured ? kMeasured : 0);
+      (entry.drift ? kDriftFlag : 0) + (entry.unproven ? kUnprovenFlag : 0) + (entry.measured ? kMeasuredFlag : 0);
   machines_[print_machine(machine)] = {profile, entry.devices, flags};
 }
 

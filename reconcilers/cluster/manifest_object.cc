@@ -147,7 +147,7 @@ Json to_json(const DocumentValue& value) {
 }
 
 std::string json_of(const DocumentValue& value) {
-  return to_json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(to_json(value));
 }
 
 void fill_metadata(const std::string& kind, Json& object) {

@@ -12,6 +12,7 @@
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
@@ -30,7 +31,7 @@ constexpr std::string_view kKindMissing =
     "kind is missing; write the object's kind (`lint` checks a profile that is in no ConfigMap)";
 
 std::string text_of(const Json& object) {
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(object);
 }
 
 std::string string_at(const Json& object, const char* key) {

@@ -110,8 +110,8 @@ struct RecordedCanary {
   std::string key;
   std::string revision;
   std::string product;
-  std::string templates;                   // templates_text() (rollout/attempts.h) when it began; empty: unknown.
-  std::map<std::string, MachineId> nodes;  // Name -> machine; they served when their change began (S12).
+  std::string templates;                       // templates_text() (rollout/attempts.h) when it began; empty: unknown.
+  std::map<std::string, MachineId> nodes;      // Name -> machine; they served when their change began (S12).
   std::optional<k8s::WallTime> soaking_since;  // Since when all required canaries have shown the revision.
   bool passed = false;                         // The canaries have soaked: the other nodes can start.
   friend bool operator==(const RecordedCanary&, const RecordedCanary&) = default;
@@ -153,8 +153,8 @@ struct RecordedAttempt {
   std::string key;
   std::string revision;
   std::string retry;  // The policy's gpusharing.dev/retry at that time: another value is another attempt.
-  // templates_text() (rollout/attempts.h) at that time: under OnDelete another image is another attempt, which might not
-  // fail. Empty: unknown.
+  // templates_text() (rollout/attempts.h) at that time: under OnDelete another image is another attempt, which might
+  // not fail. Empty: unknown.
   std::string templates;
   friend auto operator<=>(const RecordedAttempt&, const RecordedAttempt&) = default;
 };

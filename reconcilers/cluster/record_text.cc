@@ -21,10 +21,6 @@ namespace {
 
 constexpr int kVersion = 1;
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 bool read_products(const Json& root, std::map<std::string, std::set<std::string>>& out) {
   const Json* member = member_at(root, "verifiedOn");
   if (member == nullptr) return true;

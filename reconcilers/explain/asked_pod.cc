@@ -87,8 +87,7 @@ k8s::Result<AskedPod> read_pod(std::string_view json) {
   const Json spec = object_at<Json>(out.object, "spec");
   // A DaemonSet's template has the same fields for the placement of its pods.
   const Json template_of{{"metadata", {{"name", out.pod.meta.name}}}, {"spec", {{"template", {{"spec", spec}}}}}};
-  const k8s::Result<DaemonSet> like =
-      project_daemonset(template_of.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const k8s::Result<DaemonSet> like = project_daemonset(dump(template_of));
   if (!like) return std::unexpected(like.error());
   out.placement.node_selector = like->node_selector;
   out.placement.affinity_terms = like->affinity_terms;

@@ -112,7 +112,7 @@ bool needs_mps(const NodeAssessment& a) {
 }
 
 // Of a pod that does not serve: "is not Ready: CrashLoopBackOff: no NVML", "is Running, not Ready".
-std::string state_of(const Pod& pod) {
+std::string unready_state_of(const Pod& pod) {
   for (const ContainerStatus* container : pod.all_containers()) {
     if (container->waiting_reason.empty()) continue;
     const std::string_view said = container->last_message();
@@ -197,7 +197,7 @@ std::vector<std::string> operand_problems(const World& world, const FleetIndex::
     }
     for (const Pod* pod : there) {
       out.push_back(fmt::format("pod {} ({}) on node {} {}", shown_value(k8s::to_string(pod->meta.key())),
-                                to_string(component), node.meta.name, state_of(*pod)));
+                                to_string(component), node.meta.name, unready_state_of(*pod)));
     }
   }
   return out;

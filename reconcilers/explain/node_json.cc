@@ -6,20 +6,20 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-Json counts_json(const SliceCounts& slices) {
-  Json out = Json::object();
+OrderedJson counts_json(const SliceCounts& slices) {
+  OrderedJson out = OrderedJson::object();
   for (const auto& [gigabytes, count] : slices) out[std::to_string(gigabytes)] = count;
   return out;
 }
 
 }  // namespace
 
-Json slices_json(const std::vector<GpuBar>& bars) {
-  Json out = Json::array();
+OrderedJson slices_json(const std::vector<GpuBar>& bars) {
+  OrderedJson out = OrderedJson::array();
   for (const GpuBar& bar : bars) {
     out.push_back({{"gpu", bar.gpu},
                    {"memoryMiB", bar.memory_mib},
@@ -29,18 +29,18 @@ Json slices_json(const std::vector<GpuBar>& bars) {
   return out;
 }
 
-Json explanation_json(const NodeExplanation& e) {
-  Json rows = Json::array();
+OrderedJson explanation_json(const NodeExplanation& e) {
+  OrderedJson rows = OrderedJson::array();
   for (const auto& row : e.rows) {
     rows.push_back({{"what", row.what}, {"expected", row.expected}, {"observed", row.observed}, {"fits", row.fits()}});
   }
-  Json findings = Json::array();
+  OrderedJson findings = OrderedJson::array();
   for (const Finding& finding : e.findings) {
     findings.push_back(to_json(finding));
     const auto remedy = e.remedies.find(finding.reason);
     findings.back()["remedy"] = remedy == e.remedies.end() ? std::string_view() : remedy->second;
   }
-  Json pods = Json::array();
+  OrderedJson pods = OrderedJson::array();
   for (const auto& pod : e.pods) {
     pods.push_back({{"namespace", pod.ns},
                     {"name", pod.name},

@@ -18,6 +18,7 @@
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
@@ -124,7 +125,7 @@ class PodQuestions {
     const KaiPodRules rules = rules_of(view_kai(s_.world.kai, s_.settings.kai));
     Json document{{"apiVersion", "v1"}, {"kind", "Pod"}};
     document.update(asked_.object);
-    std::vector<Diagnostic> found = check_pod(document.dump(-1, ' ', false, Json::error_handler_t::replace), rules);
+    std::vector<Diagnostic> found = check_pod(dump(document), rules);
     // An error decides, wherever it stands.
     std::ranges::stable_partition(found, [](const Diagnostic& d) { return d.severity == Severity::error; });
     for (const Diagnostic& d : found) {

@@ -24,10 +24,6 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // The containers of that list that request the resource, each as its part of the patch.
 Json resource_patches(const Json& containers, const std::string& resource, std::int64_t most,
                       const std::string& instead_of) {

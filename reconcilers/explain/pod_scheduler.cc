@@ -22,10 +22,6 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kDefaultScheduler = "default-scheduler";
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // "64Gi", "64Gi + 2Gi": the requests of its containers, as written.
 std::string requests_of(const AskedPod& asked, const std::string& resource) {
   std::vector<std::string> out;

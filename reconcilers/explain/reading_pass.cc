@@ -20,9 +20,6 @@ namespace gso {
 namespace {
 
 constexpr std::string_view kExplain = "explain";
-const Timers kNoTimers;
-const std::map<std::string, NodeConsumers> kNobodyListed;
-
 // Since when the timers have run whose start is written down: soaks, and the last edit of each ConfigMap.
 Timers known_timers(Snapshot snapshot, Index& index) {
   if (!index.record) return {};

@@ -142,7 +142,7 @@ PodExplanation of_template(const Json& object, const Workload& workload) {
   pod["metadata"] = object_at(of_pods, "metadata");
   pod["metadata"]["name"] = workload.name;
   pod["metadata"]["namespace"] = workload.ns;
-  const k8s::Result<AskedPod> asked = read_pod(pod.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const k8s::Result<AskedPod> asked = read_pod(dump(pod));
   return asked ? about_pod(*asked) : PodExplanation();
 }
 

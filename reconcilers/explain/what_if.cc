@@ -21,9 +21,6 @@ namespace gso {
 
 namespace {
 
-const Timers kNoTimers;
-const std::map<std::string, NodeConsumers> kNobodyListed;
-
 std::vector<Component> restarted(const Pass& pass, const Node& node, const NodeAssessment& a) {
   std::vector<Component> out;
   for (const auto& [component, uids] : pods_to_replace(view_of(pass, node, a), {a.transition, a.cause})) {

@@ -17,7 +17,7 @@
 namespace gso {
 
 using namespace kai;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -72,14 +72,14 @@ bool renders(std::string_view manager) {
          std::ranges::any_of(kRenderers, [&](std::string_view renderer) { return name.starts_with(renderer); });
 }
 
-Json remembered(const KaiPass& pass) {
+OrderedJson remembered(const KaiPass& pass) {
   const PlannerSettings& settings = pass.s.settings;
   const ConfigMap* state = pass.s.world.configmaps.find({settings.operator_namespace, settings.state_config_map});
-  if (state == nullptr) return Json::object();
+  if (state == nullptr) return OrderedJson::object();
   auto it = state->data.find(std::string(kStateKey));
-  if (it == state->data.end() || !it->second) return Json::object();
-  Json out = Json::parse(*it->second, nullptr, false);
-  return out.is_object() ? out : Json::object();
+  if (it == state->data.end() || !it->second) return OrderedJson::object();
+  OrderedJson out = OrderedJson::parse(*it->second, nullptr, false);
+  return out.is_object() ? out : OrderedJson::object();
 }
 
 class ConfigPlanner {
@@ -150,7 +150,7 @@ class ConfigPlanner {
   }
 
   // A field that was set by hand and now has another value, from a renderer or in an object that was created again.
-  [[nodiscard]] bool was_wiped(const std::string& field, const Json& before, const std::string& now) const {
+  [[nodiscard]] bool was_wiped(const std::string& field, const OrderedJson& before, const std::string& now) const {
     const std::string manager = text_at(before, "by");
     if (renders(manager) || text_at(before, "value") == now) return false;
     auto writer = config_.managers.find(field);
@@ -158,16 +158,16 @@ class ConfigPlanner {
   }
 
   void remember() {
-    Json now;
+    OrderedJson now;
     now["uid"] = config_.meta.uid.str();
-    Json fields = Json::object();
+    OrderedJson fields = OrderedJson::object();
     const auto values = values_of(config_);
     for (const auto& [field, value] : values) {
       auto writer = config_.managers.find(field);
       fields[field] = {{"value", value}, {"by", writer == config_.managers.end() ? "" : writer->second}};
     }
     now["fields"] = std::move(fields);
-    Json wiped = still_wiped(values);
+    OrderedJson wiped = still_wiped(values);
     find_wiped(values, wiped);
     for (const auto& [field, entry] : wiped.items()) {
       report(Severity::warning, "KAIPatchWiped",
@@ -189,8 +189,8 @@ class ConfigPlanner {
   }
 
   // Reported until the field has its former value, or a person has set it by hand again.
-  [[nodiscard]] Json still_wiped(const std::map<std::string, std::string>& values) const {
-    Json out = Json::object();
+  [[nodiscard]] OrderedJson still_wiped(const std::map<std::string, std::string>& values) const {
+    OrderedJson out = OrderedJson::object();
     auto known = before_.find("wiped");
     if (known == before_.end() || !known->is_object()) return out;
     for (const auto& [field, entry] : known->items()) {
@@ -201,7 +201,7 @@ class ConfigPlanner {
     return out;
   }
 
-  void find_wiped(const std::map<std::string, std::string>& values, Json& wiped) const {
+  void find_wiped(const std::map<std::string, std::string>& values, OrderedJson& wiped) const {
     auto known = before_.find("fields");
     if (known == before_.end() || !known->is_object()) return;
     for (const auto& [field, entry] : known->items()) {
@@ -213,7 +213,7 @@ class ConfigPlanner {
   KaiPass& pass_;
   const KaiConfig& config_;
   const KaiView& view_;
-  Json before_;
+  OrderedJson before_;
 };
 
 }  // namespace

@@ -25,7 +25,6 @@ using kai::kFraction;
 using kai::kMemory;
 
 constexpr std::string_view kMps = "mps";
-constexpr std::string_view kGpu = "nvidia.com/gpu";
 
 // An absolute path as the chart's admission policy accepts it: (/[A-Za-z0-9_][A-Za-z0-9._-]*)+
 bool is_pipe_directory(std::string_view path) {
@@ -147,7 +146,7 @@ class PodCheck {
     const DocumentValue* found = nullptr;
     each_container([&](const DocumentValue& container, const std::string&) {
       const DocumentValue* limits = limits_of(container);
-      const DocumentValue* limit = limits != nullptr ? limits->find(kGpu) : nullptr;
+      const DocumentValue* limit = limits != nullptr ? limits->find(kGpuResource) : nullptr;
       found = found == nullptr ? limit : found;
     });
     return found;
@@ -171,13 +170,13 @@ class PodCheck {
     const DocumentValue* limit = whole_gpu_limit();
     if (fraction != nullptr && limit != nullptr) {
       error("FractionWithWholeGPU", path_of(kFraction), fraction->at,
-            fmt::format("gpu-fraction and a limit of {} (line {}) exclude each other; remove one of the two", kGpu,
-                        limit->at.line));
+            fmt::format("gpu-fraction and a limit of {} (line {}) exclude each other; remove one of the two",
+                        kGpuResource, limit->at.line));
     }
     if (memory != nullptr && (fraction != nullptr || limit != nullptr)) {
       error("MemoryWithOtherRequest", path_of(kMemory), memory->at,
             fmt::format("gpu-memory and {} exclude each other; remove one of the two",
-                        fraction != nullptr ? std::string(kFraction) : fmt::format("a limit of {}", kGpu)));
+                        fraction != nullptr ? std::string(kFraction) : fmt::format("a limit of {}", kGpuResource)));
     }
     if (const DocumentValue* devices = annotation(kDeviceCount); devices != nullptr && any == nullptr) {
       error("DevicesWithoutFraction", path_of(kDeviceCount), devices->at,
@@ -256,7 +255,7 @@ class PodCheck {
       const DocumentValue* limits = limits_of(container);
       for (std::size_t i = 0; shares && limits != nullptr && i < limits->members.size(); ++i) {
         const DocumentMember& limit = limits->members[i];
-        if (limit.key != kGpu && limit.key.starts_with("nvidia.com/")) {
+        if (limit.key != kGpuResource && limit.key.starts_with("nvidia.com/")) {
           warning("FractionWithOtherGPUResource", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.key_at,
                   fmt::format("{} together with a GPU fraction gives the pod two GPUs; KAI does not refuse it, but use "
                               "only one of the two",

@@ -46,7 +46,7 @@ class Judge {
     if (!is_checked()) return {};
     const Json metadata = object_at(object_, "metadata");
     const std::string name = text_at(metadata, "name", text_at(metadata, "generateName"));
-    const std::string text = object_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string text = dump(object_);
     const std::string source = lower(kind_) + "/" + name;
     for (LintedDocument& document : lint_text(source, text, rules_.kai)) add(document);
     if (kind_ == "ConfigMap") add_removed_keys(object_, before_, source);

@@ -23,19 +23,19 @@ namespace {
 
 // k8s.io/apimachinery/pkg/util/validation, IsConfigMapKey. Empty: the API server accepts the key.
 std::string config_map_key_problem(std::string_view key) {
-  constexpr std::size_t kMostCharacters = 253;
+  constexpr std::size_t kMostKeyCharacters = 253;
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
            c == '.';
   };
-  if (!key.empty() && key.size() <= kMostCharacters && std::ranges::all_of(key, allowed) && key != "." &&
+  if (!key.empty() && key.size() <= kMostKeyCharacters && std::ranges::all_of(key, allowed) && key != "." &&
       !key.starts_with("..")) {
     return {};
   }
   return fmt::format(
       "the API server refuses the key \"{}\": a key of a ConfigMap has at most {} letters, digits, '-', '_' and '.', "
       "is not '.', and does not begin with '..'",
-      shown_value(key), kMostCharacters);
+      shown_value(key), kMostKeyCharacters);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/cluster/manifest_object.h"
+#include "reconcilers/model/json_access.h"
 
 namespace gso {
 namespace {
@@ -89,7 +90,7 @@ ClusterObject& ObjectCollector::append(std::string_view kind, std::string_view d
   object.name = metadata.find("name")->text;
   const auto version = json.find("apiVersion");
   object.api_version = version != json.end() && version->is_string() ? version->get<std::string>() : std::string();
-  object.json = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  object.json = dump(json);
   return object;
 }
 

@@ -25,12 +25,6 @@ constexpr std::string_view kPipeVariable = "CUDA_MPS_PIPE_DIRECTORY";
 // The user of the MPS daemon in the device plugin of nos, unless its chart's mps.userID says otherwise.
 constexpr std::string_view kNosUser = "1000";
 
-const DocumentValue* find_path(const DocumentValue& from, std::initializer_list<std::string_view> path) {
-  const DocumentValue* at = &from;
-  for (const std::string_view field : path) at = at == nullptr ? nullptr : at->find(field);
-  return at;
-}
-
 // Below that directory, or the directory itself.
 bool is_within(std::string_view path, std::string_view directory) {
   while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);

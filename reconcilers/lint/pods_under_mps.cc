@@ -100,14 +100,6 @@ bool can_match(const DocumentValue& requirement, const Slices& slices) {
   return op != "DoesNotExist" || requirement.string_at("key") == kConfigLabel;
 }
 
-const DocumentValue* find_path(const DocumentValue& from, std::initializer_list<std::string_view> path) {
-  const DocumentValue* at = &from;
-  for (const std::string_view field : path) {
-    at = at == nullptr ? nullptr : at->find(field);
-  }
-  return at;
-}
-
 // Whether the pod's nodeSelector and required nodeAffinity admit nodes under that profile.
 bool can_run_under(const Slices& slices, const DocumentValue& spec) {
   if (const DocumentValue* selector = spec.find("nodeSelector")) {

@@ -1,7 +1,7 @@
 // Text that others have written, within a message of the operator: labels, annotations, conditions, keys and values of
 // ConfigMaps, whatever a file says. None of it must begin a line of its own, or be longer than people read. A message
-// shows such a value by shown_value(). What collects messages (PlanDraft, audit, explain, lint's output) and what prints
-// lines (print_line(), tables) escapes whatever is left.
+// shows such a value by shown_value(). What collects messages (PlanDraft, audit, explain, lint's output) and what
+// prints lines (print_line(), tables) escapes whatever is left.
 #pragma once
 
 #include <cstddef>

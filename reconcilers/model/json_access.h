@@ -5,6 +5,7 @@
 
 namespace gso {
 
+using k8s::dump;
 using k8s::flag_at;
 using k8s::list_at;
 using k8s::member_at;

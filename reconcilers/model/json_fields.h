@@ -92,6 +92,11 @@ struct MetaFilter {
   bool (*annotation)(std::string_view key) = nullptr;  // nullptr keeps none.
 };
 
+// For MetaFilter::annotation: keeps the annotations of our own domain.
+[[nodiscard]] inline bool keeps_own_annotation(std::string_view key) {
+  return key.starts_with("gpusharing.dev/");
+}
+
 // One of status.conditions: sets `ready` if it is the condition Ready.
 bool read_ready(Fields& fields, Value condition, bool& ready);
 

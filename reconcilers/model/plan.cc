@@ -13,7 +13,7 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -137,30 +137,31 @@ std::string describe(const Action& action) {
   return line;
 }
 
-Json target(std::string_view kind, std::string_view ns, std::string_view name) {
-  Json out = {{"kind", kind}};
+OrderedJson target(std::string_view kind, std::string_view ns, std::string_view name) {
+  OrderedJson out = {{"kind", kind}};
   if (!ns.empty()) out["namespace"] = ns;
   out["name"] = name;
   return out;
 }
-Json target(const ObjectRef& object) {
+OrderedJson target(const ObjectRef& object) {
   return target(object.kind, object.ns, object.name);
 }
 
-void fill(Json& out, const PatchNode& patch) {
+void fill(OrderedJson& out, const PatchNode& patch) {
   out["action"] = "PatchNode";
   out["target"] = target("Node", "", patch.name);
   if (patch.resource_version) out["preconditions"] = {{"resourceVersion", *patch.resource_version}};
-  out["set"] = patch.set.empty() ? Json::object() : Json(patch.set);
+  out["set"] = patch.set.empty() ? OrderedJson::object() : OrderedJson(patch.set);
   out["remove"] = patch.remove;
   if (!patch.set_annotations.empty() || !patch.remove_annotations.empty()) {
-    out["annotations"] = {{"set", patch.set_annotations.empty() ? Json::object() : Json(patch.set_annotations)},
-                          {"remove", patch.remove_annotations}};
+    out["annotations"] = {
+        {"set", patch.set_annotations.empty() ? OrderedJson::object() : OrderedJson(patch.set_annotations)},
+        {"remove", patch.remove_annotations}};
   }
   if (patch.unschedulable) out["unschedulable"] = *patch.unschedulable;
 }
 
-void fill(Json& out, const DeletePod& pod) {
+void fill(OrderedJson& out, const DeletePod& pod) {
   out["action"] = "DeletePod";
   out["target"] = target("Pod", pod.pod.ns, pod.pod.name);
   out["preconditions"] = {{"uid", pod.uid}};
@@ -168,61 +169,61 @@ void fill(Json& out, const DeletePod& pod) {
   if (pod.grace_period_seconds) out["gracePeriodSeconds"] = *pod.grace_period_seconds;
 }
 
-void fill(Json& out, const EvictPod& pod) {
+void fill(OrderedJson& out, const EvictPod& pod) {
   out["action"] = "EvictPod";
   out["target"] = target("Pod", pod.pod.ns, pod.pod.name);
   out["preconditions"] = {{"uid", pod.uid}};
 }
 
-void fill(Json& out, const WriteConfigMap& write) {
+void fill(OrderedJson& out, const WriteConfigMap& write) {
   out["action"] = "WriteConfigMap";
   out["target"] = target("ConfigMap", write.config_map.ns, write.config_map.name);
-  out["set"] = write.set.empty() ? Json::object() : Json(write.set);
+  out["set"] = write.set.empty() ? OrderedJson::object() : OrderedJson(write.set);
   out["remove"] = write.remove;
 }
 
-void fill(Json& out, const PatchConfigMap& patch) {
+void fill(OrderedJson& out, const PatchConfigMap& patch) {
   out["action"] = "PatchConfigMap";
   out["target"] = target("ConfigMap", patch.config_map.ns, patch.config_map.name);
-  out["set"] = patch.set.empty() ? Json::object() : Json(patch.set);
+  out["set"] = patch.set.empty() ? OrderedJson::object() : OrderedJson(patch.set);
   out["remove"] = patch.remove;
 }
 
-void fill(Json& out, const CreateObject& create) {
+void fill(OrderedJson& out, const CreateObject& create) {
   out["action"] = "CreateObject";
   out["target"] = target(create.object);
-  Json object = Json::parse(create.json, nullptr, false);
-  out["object"] = object.is_discarded() ? Json(create.json) : std::move(object);
+  OrderedJson object = OrderedJson::parse(create.json, nullptr, false);
+  out["object"] = object.is_discarded() ? OrderedJson(create.json) : std::move(object);
 }
 
-void fill(Json& out, const PatchStatus& status) {
+void fill(OrderedJson& out, const PatchStatus& status) {
   out["action"] = "PatchStatus";
   out["target"] = target(status.object);
-  Json text = Json::parse(status.status_json, nullptr, false);
-  out["status"] = text.is_discarded() ? Json(status.status_json) : std::move(text);
+  OrderedJson text = OrderedJson::parse(status.status_json, nullptr, false);
+  out["status"] = text.is_discarded() ? OrderedJson(status.status_json) : std::move(text);
 }
 
-void fill(Json& out, const DeleteObject& gone) {
+void fill(OrderedJson& out, const DeleteObject& gone) {
   out["action"] = "DeleteObject";
   out["target"] = target(gone.object);
   out["preconditions"] = {{"uid", gone.object.uid}};
 }
 
-void fill(Json& out, const PatchFinalizers& patch) {
+void fill(OrderedJson& out, const PatchFinalizers& patch) {
   out["action"] = "PatchFinalizers";
   out["target"] = target(patch.object);
   out["preconditions"] = {{"resourceVersion", patch.resource_version}};
   out["finalizers"] = patch.finalizers;
 }
 
-void fill(Json& out, const RestartDaemonSet& restart) {
+void fill(OrderedJson& out, const RestartDaemonSet& restart) {
   out["action"] = "RestartDaemonSet";
   out["target"] = target("DaemonSet", restart.daemonset.ns, restart.daemonset.name);
   out["preconditions"] = {{"resourceVersion", restart.resource_version}};
   out["restartedFor"] = restart.restarted_for;
 }
 
-void fill(Json& out, const RecordEvent& event) {
+void fill(OrderedJson& out, const RecordEvent& event) {
   out["action"] = "RecordEvent";
   out["target"] = target(event.regarding);
   out["event"] = {{"type", event.warning ? "Warning" : "Normal"},
@@ -245,15 +246,15 @@ std::string print(const Finding& finding) {
                               finding.message));
 }
 
-Json to_json(const PlannedAction& action) {
-  Json out = {{"reconciler", action.reconciler}};
+OrderedJson to_json(const PlannedAction& action) {
+  OrderedJson out = {{"reconciler", action.reconciler}};
   std::visit([&](const auto& value) { fill(out, value); }, action.action);
   out["reason"] = action.reason;
   out["message"] = action.message;
   return out;
 }
 
-Json to_json(const Finding& finding) {
+OrderedJson to_json(const Finding& finding) {
   return {{"severity", to_string(finding.severity)},
           {"object", target(finding.object)},
           {"reason", finding.reason},

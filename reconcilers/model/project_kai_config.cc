@@ -32,10 +32,6 @@ constexpr std::array<std::string_view, 11> kFields = {
     "spec.selectedFractionalGpuGroups",
 };
 
-bool keeps_own_annotation(std::string_view key) {
-  return key.starts_with("gpusharing.dev/");
-}
-
 bool read_reservation(Fields& fields, Value value, KaiConfig& out) {
   return fields.object(value, "spec.binder.resourceReservation", [&](std::string_view key, Value inner) {
     if (key == "namespace") return fields.text(inner, "resourceReservation.namespace", out.reservation_namespace);
@@ -214,7 +210,7 @@ std::string_view version_read(std::string_view crd) {
 k8s::Result<KaiConfig> project_kai_config(std::string_view text) {
   KaiConfig out;
   json::Document document("Config", text);
-  const json::MetaFilter filter{true, keeps_own_annotation};
+  const json::MetaFilter filter{true, json::keeps_own_annotation};
   auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") {
       return json::read_meta(fields, value, filter, out.meta, [&](std::string_view field, Value inner) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy_words.h"
@@ -16,10 +17,6 @@ namespace {
 
 using json::Fields;
 using json::Value;
-
-bool keeps_own_annotation(std::string_view key) {
-  return key.starts_with("gpusharing.dev/");
-}
 
 // Their values are switches and times. They are copied to nodes and into the record, which have room for no more.
 void shorten_annotations(k8s::ObjectMeta& meta) {
@@ -39,7 +36,7 @@ bool canonical(Fields& fields, Value value, std::string_view field, std::string&
   }
   const auto parsed = nlohmann::json::parse(raw, nullptr, false);
   if (parsed.is_discarded()) return fields.fail(field, "valid JSON");
-  out = parsed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  out = dump(parsed);
   return true;
 }
 
@@ -331,7 +328,7 @@ k8s::Result<ResourceSlice> project_resource_slice(std::string_view text) {
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
   SharingPolicy out;
   json::Document document("SharingPolicy", text);
-  const json::MetaFilter filter{true, keeps_own_annotation};
+  const json::MetaFilter filter{true, json::keeps_own_annotation};
   auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") {
       return json::read_meta(fields, value, filter, out.meta, [&](std::string_view field, Value inner) {
@@ -351,7 +348,7 @@ k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
   const auto whole = nlohmann::json::parse(text, nullptr, false);
   const auto spec = whole.is_object() ? whole.find("spec") : whole.end();
   if (spec != whole.end() && spec->is_object()) {
-    out.spec_json = spec->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    out.spec_json = dump(*spec);
   }
   return out;
 }
@@ -359,7 +356,7 @@ k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
 k8s::Result<SharingRollout> project_sharing_rollout(std::string_view text) {
   SharingRollout out;
   json::Document document("SharingRollout", text);
-  const json::MetaFilter filter{true, keeps_own_annotation};
+  const json::MetaFilter filter{true, json::keeps_own_annotation};
   auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
     if (key == "spec") return read_rollout_object(fields, value, out);

@@ -132,6 +132,10 @@ enum class NewMachines : std::uint8_t {
   record,  // Recorded like the others, because no operator runs that could do so.
 };
 
+// For passes that look once: no timer runs, and no node's consumers were listed.
+inline const Timers kNoTimers;
+inline const std::map<std::string, NodeConsumers> kNobodyListed;
+
 struct Snapshot {
   const World& world;
   WallTime now;

@@ -14,8 +14,8 @@ namespace gso {
 [[nodiscard]] std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment& assessment,
                                                         std::string_view retry);
 
-// For as long as the policy lets a node wait for its workloads (idleTimeout). A node whose policy has no patience, which
-// is less than ten seconds, is left alone for a minute: it is not cordoned and uncordoned in every pass.
+// For as long as the policy lets a node wait for its workloads (idleTimeout). A node whose policy has no patience,
+// which is less than ten seconds, is left alone for a minute: it is not cordoned and uncordoned in every pass.
 [[nodiscard]] Duration deferral_length(Duration idle_timeout);
 
 }  // namespace gso

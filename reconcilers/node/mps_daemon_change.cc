@@ -9,25 +9,25 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string print_mps_daemon_change(const MpsDaemonChange& change) {
-  Json out = {{"v", MpsDaemonChange::kVersion},
-              {"daemonSet", change.daemonset},
-              {"to", change.to},
-              {"begun", k8s::format_time(change.begun)}};
+  OrderedJson out = {{"v", MpsDaemonChange::kVersion},
+                     {"daemonSet", change.daemonset},
+                     {"to", change.to},
+                     {"begun", k8s::format_time(change.begun)}};
   if (change.cordoned) out["cordoned"] = true;
   if (change.deferred_until) out["deferredUntil"] = k8s::format_time(*change.deferred_until);
   if (change.failed) out["failed"] = true;
   if (!change.retry.empty()) out["retry"] = change.retry;
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(out);
 }
 
 k8s::Result<MpsDaemonChange> parse_mps_daemon_change(std::string_view text) {
   const auto bad = [](std::string_view what) {
     return k8s::fail(k8s::Reason::decode, fmt::format("annotation {}: {}", kMpsDaemonChangeAnnotation, what));
   };
-  const Json root = Json::parse(text, nullptr, false);
+  const OrderedJson root = OrderedJson::parse(text, nullptr, false);
   if (!root.is_object()) return bad("must be a JSON object");
   if (number_at(root, "v") != MpsDaemonChange::kVersion) return bad("v must be 1");
   const auto begun = k8s::parse_rfc3339(text_at(root, "begun"));
@@ -37,7 +37,7 @@ k8s::Result<MpsDaemonChange> parse_mps_daemon_change(std::string_view text) {
   if (out.daemonset.empty() || out.to.empty() || !begun) return bad("daemonSet, to and begun (a time) must be set");
   out.begun = *begun;
   for (const char* flag : {"cordoned", "failed"}) {
-    const Json* value = member_at(root, flag);
+    const OrderedJson* value = member_at(root, flag);
     if (value != nullptr && !value->is_boolean()) return bad(fmt::format("{} must be true or false", flag));
   }
   out.cordoned = flag_at(root, "cordoned");

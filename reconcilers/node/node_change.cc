@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/mps_daemon_change.h"
 
@@ -144,10 +145,6 @@ std::string version_problem(dom::object root, int known) {
   if (root.at_key("v").get(number) != simdjson::SUCCESS) return "v must be a number";
   if (number == known) return {};
   return fmt::format("version {} was written by another release; this release reads version {}", number, known);
-}
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace

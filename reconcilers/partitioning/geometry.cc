@@ -17,9 +17,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr std::string_view kGpu = "nvidia.com/gpu";
 constexpr std::string_view kRenamePrefix = "nvidia.com/";
-constexpr std::int64_t kMostReplicas = 1000;
+constexpr std::int64_t kMostSlices = 1000;
 
 // The first `digits` hexadecimal digits of the SHA-256.
 std::string hash_of(std::string_view text, std::size_t digits) {
@@ -80,10 +79,11 @@ bool read_entry(const Json& entry, Geometry& out) {
   };
   const auto index = index_in(at("devices"));
   const Json& replicas = at("replicas");
-  if (at("name") != kGpu || !gigabytes || !index || at("memoryGB") != *gigabytes || !replicas.is_number_integer())
+  if (at("name") != kGpuResource || !gigabytes || !index || at("memoryGB") != *gigabytes ||
+      !replicas.is_number_integer())
     return false;
   const auto count = replicas.get<std::int64_t>();
-  if (count < 1 || count > kMostReplicas) return false;
+  if (count < 1 || count > kMostSlices) return false;
   out[*index][*gigabytes] += count;
   return true;
 }
@@ -141,8 +141,8 @@ std::string profile_text(const Geometry& geometry) {
   bool any = false;
   for (const auto& [index, slices] : geometry) {
     for (const auto& [gigabytes, count] : slices) {
-      out += fmt::format("\n    - {{name: {}, rename: gpu-{}gb, memoryGB: {}, replicas: {}, devices: [\"{}\"]}}", kGpu,
-                         gigabytes, gigabytes, count, index);
+      out += fmt::format("\n    - {{name: {}, rename: gpu-{}gb, memoryGB: {}, replicas: {}, devices: [\"{}\"]}}",
+                         kGpuResource, gigabytes, gigabytes, count, index);
       any = true;
     }
   }

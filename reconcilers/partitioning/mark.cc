@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "k8sclient/value/time.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -18,7 +19,7 @@ std::string print_mark(const PartitioningMark& mark) {
   if (mark.labelled) out["labelled"] = true;
   if (!mark.failed.empty()) out["failed"] = mark.failed;
   if (mark.failures > 0) out["failures"] = mark.failures;
-  return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return dump(out);
 }
 
 namespace {

@@ -12,7 +12,7 @@ namespace gso {
 namespace {
 
 // The MPS daemon of the official plugin refuses more. Source: cmd/mps-control-daemon/mps/device.go.
-constexpr std::int64_t kMostReplicas = 48;
+constexpr std::int64_t kMostMpsClients = 48;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ std::optional<HomogeneousReplicas> nearest_replicas(const NodeSlices& slices, co
     }
   }
   if (largest == 0) return std::nullopt;
-  const std::int64_t replicas = std::min(capacity / largest, kMostReplicas);
+  const std::int64_t replicas = std::min(capacity / largest, kMostMpsClients);
   return HomogeneousReplicas{replicas, capacity / replicas, largest};
 }
 

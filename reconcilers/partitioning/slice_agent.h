@@ -35,8 +35,8 @@ struct AgentView {
 // there: where that one's pod can be seen, the agent's could be seen as well. So it could if `seen` elsewhere.
 [[nodiscard]] AgentView view_agent(const std::vector<const SlicePod*>& pods, std::string_view plugin, bool seen);
 
-// Why the node's report can be from before: a part of a sentence, for people. Empty: nothing speaks against it. An agent
-// that became ready less than kReportDelay ago might not have reported yet; then another look is requested.
+// Why the node's report can be from before: a part of a sentence, for people. Empty: nothing speaks against it. An
+// agent that became ready less than kReportDelay ago might not have reported yet; then another look is requested.
 [[nodiscard]] std::string doubt_about_report(PlanDraft& draft, const PartitionedNode& node);
 
 }  // namespace gso

@@ -351,6 +351,12 @@ const DocumentValue* DocumentValue::find(std::string_view key) const {
   return found == members.end() ? nullptr : &found->value;
 }
 
+const DocumentValue* find_path(const DocumentValue& from, std::initializer_list<std::string_view> path) {
+  const DocumentValue* at = &from;
+  for (const std::string_view field : path) at = at == nullptr ? nullptr : at->find(field);
+  return at;
+}
+
 std::string_view DocumentValue::string_at(std::string_view key) const {
   const DocumentValue* value = find(key);
   return value != nullptr && value->is_string() ? std::string_view(value->text) : std::string_view();

@@ -2,6 +2,7 @@
 // is that of sigs.k8s.io/yaml: aliases and merges expanded, keys made strings, the last of equal keys wins.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ struct DocumentValue {
   // The string of the member, or empty.
   [[nodiscard]] std::string_view string_at(std::string_view key) const;
 };
+
+// The value at that path of members, or nullptr.
+[[nodiscard]] const DocumentValue* find_path(const DocumentValue& from, std::initializer_list<std::string_view> path);
 
 struct DocumentMember {
   std::string key;

@@ -8,14 +8,13 @@
 #include <fmt/format.h>
 
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/profile/expected_labels.h"
 #include "reconcilers/profile/mps.h"
 #include "reconcilers/profile/mps_faults.h"
 
 namespace gso {
 namespace {
-
-constexpr std::string_view kGpu = "nvidia.com/gpu";
 
 // The resource that the plugin registers a MIG device as under migStrategy mixed; empty for a compute instance that is
 // smaller than its GPU instance (1c.2g.10gb), which it has no resource for.
@@ -68,11 +67,12 @@ DeviceMap plugin_devices(const Profile& profile, const std::vector<Device>& devi
   }
   for (const Device& device : devices) {
     if (!device.mig_enabled || profile.mig_strategy == "none") {
-      ++map.counts[std::string(kGpu)];
+      ++map.counts[std::string(kGpuResource)];
       continue;
     }
     for (const MigDevice& mig : device.mig_devices) {
-      const std::string resource = profile.mig_strategy == "single" ? std::string(kGpu) : mixed_resource(mig.profile);
+      const std::string resource =
+          profile.mig_strategy == "single" ? std::string(kGpuResource) : mixed_resource(mig.profile);
       if (resource.empty()) {
         map.error =
             fmt::format("the plugin exits: it has no resource for MIG devices of profile {}", shown_value(mig.profile));
@@ -94,12 +94,12 @@ std::string registered_name(const Profile& profile, const std::string& resource)
 }
 
 void add_mps_limits(const Profile& profile, const std::vector<Device>& devices, Expectation& expectation) {
-  const std::int64_t replicas = profile.plugin_replicas(kGpu);
+  const std::int64_t replicas = profile.plugin_replicas(kGpuResource);
   if (replicas < 2) {
     return;
   }
   MpsLimits limits;
-  limits.resource = registered_name(profile, std::string(kGpu));
+  limits.resource = registered_name(profile, std::string(kGpuResource));
   limits.thread_percentage = mps_thread_percentage(replicas);
   for (const Device& device : devices) {
     const std::int64_t memory = mps_pinned_memory_mib(device.memory_mib, replicas);

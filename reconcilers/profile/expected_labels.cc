@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/profile/mps_faults.h"
 
 namespace gso {
@@ -17,16 +18,14 @@ namespace {
 
 using Labels = std::map<std::string, std::string>;
 
-constexpr std::string_view kGpu = "nvidia.com/gpu";
-
 std::string dotted(std::string profile) {
   std::replace(profile.begin(), profile.end(), '+', '.');
   return profile;
 }
 
-class Labeller {
+class ExpectedLabeller {
  public:
-  Labeller(const Profile& profile, const std::vector<Device>& devices) : profile_(profile), devices_(devices) {}
+  ExpectedLabeller(const Profile& profile, const std::vector<Device>& devices) : profile_(profile), devices_(devices) {}
 
   Labels run() {
     const auto capable = std::any_of(devices_.begin(), devices_.end(), [](const Device& d) { return d.mig_capable; });
@@ -67,14 +66,14 @@ class Labeller {
   }
 
   void full_gpu(const Device& device, std::int64_t count, bool shares) {
-    base(kGpu, sanitise_product(device.name), count, shares);
+    base(kGpuResource, sanitise_product(device.name), count, shares);
     if (device.memory_mib != 0) {
-      set(kGpu, "memory", std::to_string(device.memory_mib));
+      set(kGpuResource, "memory", std::to_string(device.memory_mib));
     }
     if (device.compute_major != 0) {
-      set(kGpu, "family", std::string(gpu_family(device.compute_major, device.compute_minor)));
-      set(kGpu, "compute.major", std::to_string(device.compute_major));
-      set(kGpu, "compute.minor", std::to_string(device.compute_minor));
+      set(kGpuResource, "family", std::string(gpu_family(device.compute_major, device.compute_minor)));
+      set(kGpuResource, "compute.major", std::to_string(device.compute_major));
+      set(kGpuResource, "compute.minor", std::to_string(device.compute_minor));
     }
   }
 
@@ -133,14 +132,14 @@ class Labeller {
     const bool uniform = std::all_of(devices_.begin(), devices_.end(),
                                      [](const Device& d) { return d.mig_enabled && !d.mig_devices.empty(); });
     if (uniform && kinds.size() == 1) {
-      mig_labels(std::string(kGpu), kinds.begin()->first, kinds.begin()->second);
+      mig_labels(std::string(kGpuResource), kinds.begin()->first, kinds.begin()->second);
       return;
     }
-    set(kGpu, "product", sanitise_product(first->name) + "-MIG-INVALID");
-    set(kGpu, "count", "0");
-    set(kGpu, "replicas", "0");
-    set(kGpu, "sharing-strategy", "");
-    set(kGpu, "memory", "0");
+    set(kGpuResource, "product", sanitise_product(first->name) + "-MIG-INVALID");
+    set(kGpuResource, "count", "0");
+    set(kGpuResource, "replicas", "0");
+    set(kGpuResource, "sharing-strategy", "");
+    set(kGpuResource, "memory", "0");
   }
 
   void mig_mixed() {
@@ -168,7 +167,7 @@ std::expected<std::map<std::string, std::string>, std::string> gfd_labels(const 
     return std::unexpected(fmt::format("GFD and the plugin exit: migStrategy is \"{}\"; use none, single or mixed",
                                        shown_value(profile.mig_strategy)));
   }
-  return Labeller(profile, devices).run();
+  return ExpectedLabeller(profile, devices).run();
 }
 
 std::string sanitise_product(std::string_view product) {

@@ -7,25 +7,21 @@
 #include <string>
 #include <system_error>
 
+#include "k8sclient/value/ascii.h"
+
 namespace gso {
 namespace {
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_hex_digit(char c) {
-  return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f');
-}
+using k8s::is_digit;
+using k8s::is_hex_digit;
+using k8s::to_lower;
 
 bool starts_with_ignoring_case(std::string_view text, std::string_view word) {
   if (text.size() < word.size()) {
     return false;
   }
   for (std::size_t i = 0; i < word.size(); ++i) {
-    if (lower(text[i]) != word[i]) {
+    if (to_lower(text[i]) != word[i]) {
       return false;
     }
   }
@@ -41,7 +37,7 @@ std::string_view without_sign(std::string_view text) {
 
 bool has_base_prefix(std::string_view text) {
   return text.size() >= 2 && text[0] == '0' &&
-         (lower(text[1]) == 'b' || lower(text[1]) == 'o' || lower(text[1]) == 'x');
+         (to_lower(text[1]) == 'b' || to_lower(text[1]) == 'o' || to_lower(text[1]) == 'x');
 }
 
 // Underscores are allowed between digits, and between a base prefix and a digit.
@@ -49,7 +45,7 @@ bool underscores_fit(std::string_view text) {
   text = without_sign(text);
   char before = '^';
   std::size_t i = 0;
-  const bool hex = has_base_prefix(text) && lower(text[1]) == 'x';
+  const bool hex = has_base_prefix(text) && to_lower(text[1]) == 'x';
   if (has_base_prefix(text)) {
     i = 2;
     before = '0';
@@ -80,7 +76,7 @@ struct Digits {
 std::optional<Digits> digits_by_prefix(std::string_view text) {
   Digits digits;
   if (has_base_prefix(text) && text.size() >= 3) {
-    digits.base = lower(text[1]) == 'b' ? 2 : lower(text[1]) == 'o' ? 8 : 16;
+    digits.base = to_lower(text[1]) == 'b' ? 2 : to_lower(text[1]) == 'o' ? 8 : 16;
     text.remove_prefix(2);
   } else if (text.starts_with('0')) {
     digits.base = 8;
@@ -115,7 +111,7 @@ FloatShape float_shape(std::string_view text) {
   FloatShape shape;
   text = without_sign(text);
   std::size_t i = 0;
-  if (text.size() > 2 && has_base_prefix(text) && lower(text[1]) == 'x') {
+  if (text.size() > 2 && has_base_prefix(text) && to_lower(text[1]) == 'x') {
     shape.hex = true;
     i = 2;
   }
@@ -137,7 +133,7 @@ FloatShape float_shape(std::string_view text) {
   if (!digits) {
     return shape;
   }
-  if (i < text.size() && lower(text[i]) == (shape.hex ? 'p' : 'e')) {
+  if (i < text.size() && to_lower(text[i]) == (shape.hex ? 'p' : 'e')) {
     ++i;
     if (i < text.size() && (text[i] == '+' || text[i] == '-')) {
       shape.negative_exponent = text[i] == '-';

@@ -5,22 +5,18 @@
 #include <array>
 #include <utility>
 
+#include "k8sclient/value/ascii.h"
+
 namespace gso {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+using k8s::is_digit;
+using k8s::is_hex_digit;
+using k8s::to_lower;
+
 bool is_lower_alnum(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z');
 }
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-bool is_hex(char c) {
-  return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f');
-}
-
 constexpr std::uint64_t kDurationLimit = std::uint64_t{1} << 63;
 
 // The digits at the front of `text`; nullopt on overflow.
@@ -111,11 +107,11 @@ bool equal_fold(std::string_view key, std::string_view field) {
     if (rest.empty()) {
       return false;
     }
-    if (lower(rest[0]) == lower(wanted)) {
+    if (to_lower(rest[0]) == to_lower(wanted)) {
       at += 1;
-    } else if (lower(wanted) == 's' && rest.starts_with("\u017f")) {
+    } else if (to_lower(wanted) == 's' && rest.starts_with("\u017f")) {
       at += 2;
-    } else if (lower(wanted) == 'k' && rest.starts_with("\u212a")) {
+    } else if (to_lower(wanted) == 'k' && rest.starts_with("\u212a")) {
       at += 3;
     } else {
       return false;
@@ -165,11 +161,11 @@ std::optional<std::int64_t> parse_go_duration(std::string_view text) {
 bool is_uuid(std::string_view text) {
   constexpr std::string_view kUrn = "urn:uuid:";
   if (text.size() == 32) {
-    return std::all_of(text.begin(), text.end(), is_hex);
+    return std::all_of(text.begin(), text.end(), is_hex_digit);
   }
   if (text.size() == 36 + kUrn.size()) {
     for (std::size_t i = 0; i < kUrn.size(); ++i) {
-      if (lower(text[i]) != kUrn[i]) {
+      if (to_lower(text[i]) != kUrn[i]) {
         return false;
       }
     }
@@ -182,7 +178,7 @@ bool is_uuid(std::string_view text) {
   }
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    if (dash ? text[i] != '-' : !is_hex(text[i])) {
+    if (dash ? text[i] != '-' : !is_hex_digit(text[i])) {
       return false;
     }
   }

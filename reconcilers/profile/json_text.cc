@@ -13,12 +13,12 @@ namespace gso {
 namespace {
 
 constexpr std::uint32_t kReplacement = 0xfffd;
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kJsonByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kJsonBlanks = " \t\r\n";
 
 bool begins_as_json(std::string_view text) {
-  text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
-  const auto first = text.find_first_not_of(kBlanks);
+  text.remove_prefix(text.starts_with(kJsonByteOrderMark) ? kJsonByteOrderMark.size() : 0);
+  const auto first = text.find_first_not_of(kJsonBlanks);
   return first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
 }
 
@@ -94,7 +94,7 @@ bool is_comment(std::string_view rest) {
 // The offset of the first character that is neither blank nor in a comment, or the end of the text.
 std::size_t skip_comments(std::string_view text, std::size_t at) {
   while (true) {
-    at = std::min(text.find_first_not_of(kBlanks, at), text.size());
+    at = std::min(text.find_first_not_of(kJsonBlanks, at), text.size());
     if (!is_comment(text.substr(at))) return at;
     const bool block = text[at + 1] == '*';
     const std::size_t end = text.find(block ? "*/" : "\n", at + 2);
@@ -116,8 +116,8 @@ std::optional<std::size_t> skip_string(std::string_view text, std::size_t at) {
 
 std::optional<std::size_t> find_json_comment(std::string_view text) {
   constexpr std::string_view kBrackets = "{[";
-  const std::size_t mark = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  const std::size_t begin = std::min(text.find_first_not_of(kBlanks, mark), text.size());
+  const std::size_t mark = text.starts_with(kJsonByteOrderMark) ? kJsonByteOrderMark.size() : 0;
+  const std::size_t begin = std::min(text.find_first_not_of(kJsonBlanks, mark), text.size());
   const std::size_t open = skip_comments(text, begin);
   if (open == text.size() || !kBrackets.contains(text[open])) return std::nullopt;
   const std::size_t inside = skip_comments(text, open + 1);

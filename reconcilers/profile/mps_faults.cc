@@ -7,14 +7,14 @@
 #include <fmt/format.h>
 
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/profile/mps.h"
 
 namespace gso {
 namespace {
 
-using Kind = MpsFault::Kind;
+using FaultKind = MpsFault::Kind;
 
-constexpr std::string_view kGpu = "nvidia.com/gpu";
 constexpr std::string_view kSection = "sharing.mps";
 constexpr std::string_view kEntries = "sharing.mps.resources";
 constexpr std::string_view kMigField = "flags.migStrategy";
@@ -27,13 +27,13 @@ class Faults {
   std::vector<MpsFault> run() {
     mig();
     if (mig_strategy_ == "mixed") {
-      add(Kind::mixed_mig, "MPSWithMixedMIG", std::string(kMigField),
+      add(FaultKind::mixed_mig, "MPSWithMixedMIG", std::string(kMigField),
           "MPS does not work with migStrategy mixed: the plugin exits, even on nodes without MIG; use none or single, "
           "or time-slicing");
     }
     const bool has_gpus = gpus_.devices == nullptr || !gpus_.devices->empty();
-    if (profile_.plugin_replicas(kGpu) < 2 && has_gpus) {
-      add(Kind::no_entry, "MPSMatchesNothing", std::string(kEntries),
+    if (profile_.plugin_replicas(kGpuResource) < 2 && has_gpus) {
+      add(FaultKind::no_entry, "MPSMatchesNothing", std::string(kEntries),
           "no entry is for nvidia.com/gpu: the plugin waits forever for an MPS daemon that is never started, and the "
           "node has 0 GPUs; add an entry for nvidia.com/gpu");
     }
@@ -46,8 +46,8 @@ class Faults {
   }
 
  private:
-  void add(Kind kind, std::string_view code, std::string path, std::string message, Severity severity = Severity::error,
-           std::size_t entry = 0) {
+  void add(FaultKind kind, std::string_view code, std::string path, std::string message,
+           Severity severity = Severity::error, std::size_t entry = 0) {
     found_.push_back({kind, severity, code, std::move(path), entry, std::move(message)});
   }
 
@@ -57,14 +57,14 @@ class Faults {
     const std::ptrdiff_t enabled =
         gpus_.devices == nullptr ? 0 : std::ranges::count_if(*gpus_.devices, &Device::mig_enabled);
     if (enabled > 0) {
-      add(Kind::mig_enabled, "MIGEnabled", std::string(kSection),
+      add(FaultKind::mig_enabled, "MIGEnabled", std::string(kSection),
           fmt::format("MIG is enabled on {} of {} GPUs. {}", enabled, gpus_.devices->size(), kEffect));
     } else if (gpus_.mig_enabled) {
-      add(Kind::mig_enabled, "MIGEnabled", std::string(kSection),
+      add(FaultKind::mig_enabled, "MIGEnabled", std::string(kSection),
           fmt::format("MIG is enabled on the node's GPUs. {}", kEffect));
     }
     if (gpus_.devices == nullptr && !gpus_.mig_enabled && mig_strategy_ == "single") {
-      add(Kind::single_mig, "MPSWithSingleMIG", std::string(kMigField),
+      add(FaultKind::single_mig, "MPSWithSingleMIG", std::string(kMigField),
           "MPS with migStrategy single works only on nodes where no GPU has MIG enabled; elsewhere the plugin and GFD "
           "exit",
           Severity::info);
@@ -72,7 +72,7 @@ class Faults {
   }
 
   void clients_of_devices() {
-    const std::int64_t replicas = profile_.plugin_replicas(kGpu);
+    const std::int64_t replicas = profile_.plugin_replicas(kGpuResource);
     for (std::size_t i = 0; i < gpus_.devices->size(); ++i) {
       const Device& device = (*gpus_.devices)[i];
       const bool known = device.compute_major > 0;
@@ -81,7 +81,7 @@ class Faults {
       if (replicas <= most) continue;
       const std::string capability =
           known ? fmt::format("{}.{}", device.compute_major, device.compute_minor) : "unknown";
-      add(Kind::too_many_clients, "MPSReplicasAboveMaximum", std::string(kEntries),
+      add(FaultKind::too_many_clients, "MPSReplicasAboveMaximum", std::string(kEntries),
           fmt::format("{} replicas, but GPU {} ({}, compute capability {}) accepts at most {} MPS clients; the MPS "
                       "daemon exits",
                       replicas, i, shown_value(device.name), capability, most));
@@ -92,16 +92,16 @@ class Faults {
   void clients_of_any() {
     for (std::size_t i = 0; i < profile_.mps->resources.size(); ++i) {
       const ReplicatedResource& entry = profile_.mps->resources[i];
-      if (entry.name != kGpu) continue;
+      if (entry.name != kGpuResource) continue;
       std::string path = fmt::format("{}[{}].replicas", kEntries, i);
       if (entry.replicas > kMpsMaxClients) {
-        add(Kind::too_many_clients, "MPSReplicasAboveMaximum", std::move(path),
+        add(FaultKind::too_many_clients, "MPSReplicasAboveMaximum", std::move(path),
             fmt::format("replicas is {}; an MPS server accepts at most {} clients ({} below compute capability 7.5), "
                         "and the MPS daemon exits on more",
                         entry.replicas, kMpsMaxClients, kMpsMaxClientsBeforeTuring),
             Severity::error, i);
       } else if (entry.replicas > kMpsMaxClientsBeforeTuring) {
-        add(Kind::needs_turing, "MPSReplicasNeedTuring", std::move(path),
+        add(FaultKind::needs_turing, "MPSReplicasNeedTuring", std::move(path),
             fmt::format("more than {} replicas work only on GPUs of compute capability 7.5 and above",
                         kMpsMaxClientsBeforeTuring),
             Severity::info, i);

@@ -257,11 +257,10 @@ class Checker {
   }
 
   [[nodiscard]] Position place_of(const MpsFault& fault) const {
-    using Kind = MpsFault::Kind;
-    if (fault.kind == Kind::mixed_mig || fault.kind == Kind::single_mig) {
+    if (fault.kind == MpsFault::Kind::mixed_mig || fault.kind == MpsFault::Kind::single_mig) {
       return raw_.settings.at("flags.migStrategy").at;  // It is not the default, so it is written.
     }
-    const bool of_entry = fault.kind == Kind::too_many_clients || fault.kind == Kind::needs_turing;
+    const bool of_entry = fault.kind == MpsFault::Kind::too_many_clients || fault.kind == MpsFault::Kind::needs_turing;
     return of_entry ? raw_.mps->resources[fault.entry].replicas_at : raw_.mps->at;
   }
 

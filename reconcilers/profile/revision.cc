@@ -10,7 +10,7 @@
 namespace gso {
 namespace {
 
-constexpr std::string_view kPrefix = "v1-";
+constexpr std::string_view kRevisionPrefix = "v1-";
 
 // FNV-1a with 64 bits: the same on every machine and in every build, and fast. Not for secrets.
 std::uint64_t fnv1a(std::string_view text) {
@@ -50,12 +50,12 @@ std::string revision_of(const Profile& profile) {
     append(canonical, path);
     append(canonical, value);
   }
-  return fmt::format("{}{:016x}", kPrefix, fnv1a(canonical));
+  return fmt::format("{}{:016x}", kRevisionPrefix, fnv1a(canonical));
 }
 
 bool known_revision_format(std::string_view revision) {
-  return revision.starts_with(kPrefix) && revision.size() == kPrefix.size() + 16 &&
-         revision.find_first_not_of("0123456789abcdef", kPrefix.size()) == std::string_view::npos;
+  return revision.starts_with(kRevisionPrefix) && revision.size() == kRevisionPrefix.size() + 16 &&
+         revision.find_first_not_of("0123456789abcdef", kRevisionPrefix.size()) == std::string_view::npos;
 }
 
 }  // namespace gso

@@ -15,13 +15,13 @@
 namespace gso {
 namespace {
 
-constexpr std::string_view kPrefix = "nvidia.com/";
+constexpr std::string_view kDomainPrefix = "nvidia.com/";
 constexpr std::size_t kMaxNameLength = 63;
 
 // A spelling of the name that upstream would take, or empty.
 std::string repaired_name(std::string_view name) {
   std::string out;
-  for (const char c : name.substr(name.starts_with(kPrefix) ? kPrefix.size() : 0)) {
+  for (const char c : name.substr(name.starts_with(kDomainPrefix) ? kDomainPrefix.size() : 0)) {
     if (c >= 'A' && c <= 'Z') {
       out += static_cast<char>(c - 'A' + 'a');
     } else if (c == '+') {
@@ -35,7 +35,7 @@ std::string repaired_name(std::string_view name) {
   while (!out.empty() && (out.back() == '-' || out.back() == '.')) {
     out.pop_back();
   }
-  return is_dns1123_subdomain(out) ? std::string(kPrefix) + out : std::string();
+  return is_dns1123_subdomain(out) ? std::string(kDomainPrefix) + out : std::string();
 }
 
 bool is_unsigned(std::string_view text) {
@@ -204,21 +204,21 @@ std::optional<std::string> ProfileDecoder::resource_name(const DocumentValue& va
     wrong_type(value, "a resource name like nvidia.com/gpu (quote it)");
     return std::nullopt;
   }
-  std::string name = value.text.starts_with(kPrefix) ? value.text : std::string(kPrefix) + value.text;
+  std::string name = value.text.starts_with(kDomainPrefix) ? value.text : std::string(kDomainPrefix) + value.text;
   if (name.size() > kMaxNameLength) {
     error("NameTooLong", value.at,
           fmt::format("\"{}\" has {} characters; at most {} are allowed, nvidia.com/ included", shown_value(name),
                       name.size(), kMaxNameLength));
     return std::nullopt;
   }
-  if (!is_dns1123_subdomain(std::string_view(name).substr(kPrefix.size()))) {
+  if (!is_dns1123_subdomain(std::string_view(name).substr(kDomainPrefix.size()))) {
     const std::string repaired = repaired_name(value.text);
     const auto slash = value.text.find('/');
     std::string advice =
         "after nvidia.com/ use lower case letters, digits, '-' and '.', with a letter or digit at both ends";
     if (!repaired.empty()) {
       advice += fmt::format("; did you mean {}?", shown_value(repaired));
-    } else if (slash != std::string::npos && !value.text.starts_with(kPrefix)) {
+    } else if (slash != std::string::npos && !value.text.starts_with(kDomainPrefix)) {
       advice = "only resources of nvidia.com can be shared, for example nvidia.com/gpu";
     }
     error("NameInvalid", value.at, fmt::format("\"{}\" is not a resource name: {}", shown_value(value.text), advice));

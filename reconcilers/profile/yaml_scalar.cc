@@ -8,10 +8,13 @@
 #include <limits>
 #include <utility>
 
+#include "k8sclient/value/ascii.h"
 #include "reconcilers/profile/go_numbers.h"
 
 namespace gso {
 namespace {
+
+using k8s::is_digit;
 
 constexpr std::string_view kTagPrefix = "tag:yaml.org,2002:";
 
@@ -21,10 +24,6 @@ struct Resolved {
   Type type = Type::string;
   YamlScalar value;
 };
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 bool one_of(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();

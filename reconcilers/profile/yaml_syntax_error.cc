@@ -14,7 +14,7 @@
 namespace gso {
 namespace {
 
-constexpr std::string_view kBlanks = " \t";
+constexpr std::string_view kYamlBlanks = " \t";
 constexpr std::size_t kShortText = 32;  // Longer ones are not quoted.
 
 // The line that holds this offset, without its break.
@@ -25,7 +25,7 @@ std::string_view line_at(std::string_view text, std::size_t offset) {
 }
 
 bool is_blank(std::string_view line) {
-  const auto first = line.find_first_not_of(kBlanks);
+  const auto first = line.find_first_not_of(kYamlBlanks);
   return first == std::string_view::npos || line[first] == '#';
 }
 
@@ -48,12 +48,12 @@ Position after_last_token(std::string_view text) {
 // How many columns precede the key of the block entry in this line, or its last "- " if it has no key. `end`: where the
 // value of the entry begins. nullopt if the value begins the line.
 std::optional<std::size_t> block_indent(std::string_view line, std::size_t end) {
-  std::size_t at = std::min(line.find_first_not_of(kBlanks), end);
+  std::size_t at = std::min(line.find_first_not_of(kYamlBlanks), end);
   if (at == end) {
     return std::nullopt;
   }
   while (line.substr(at).starts_with("- ")) {
-    const std::size_t next = std::min(line.find_first_not_of(kBlanks, at + 1), end);
+    const std::size_t next = std::min(line.find_first_not_of(kYamlBlanks, at + 1), end);
     if (next == end) {
       break;
     }
@@ -98,7 +98,7 @@ std::optional<BlockEntry> entry_of(std::string_view line) {
   if (!quoted && entry.key.find_first_of(" \t\"'{[#,") != std::string_view::npos) {
     return std::nullopt;
   }
-  entry.value = line.find_first_not_of(kBlanks, entry.colon + 1);
+  entry.value = line.find_first_not_of(kYamlBlanks, entry.colon + 1);
   if (entry.value != std::string_view::npos && line[entry.value] == '#') {
     entry.value = std::string_view::npos;
   }
@@ -111,7 +111,7 @@ bool lacks_space(const BlockEntry& entry) {
 
 std::string with_space(const BlockEntry& entry, std::string_view line) {
   std::string_view value = line.substr(entry.value);
-  value = value.substr(0, value.find_last_not_of(kBlanks) + 1);
+  value = value.substr(0, value.find_last_not_of(kYamlBlanks) + 1);
   return fmt::format("put a space after the colon: `{}: {}`", shown_value(entry.key),
                      value.size() > kShortText ? std::string_view("…") : value);
 }
@@ -124,7 +124,7 @@ void blame_missing_colon(std::string_view text, Position key_at, YamlError& erro
   const auto entry = entry_of(line);
   if (line.find(':') == std::string_view::npos) {
     std::string_view found = line.substr(std::min(offset_of(text, key_at) - begin, line.size()));
-    found = found.substr(0, found.find_last_not_of(kBlanks) + 1);
+    found = found.substr(0, found.find_last_not_of(kYamlBlanks) + 1);
     error.at = key_at;
     error.message =
         fmt::format("expected `key: value`, found `{}`", found.size() > kShortText ? std::string_view("…") : found);

@@ -22,7 +22,7 @@ using Kind = ChangeTrouble::Kind;
 // How long a node usually needs to show a new profile. It is not reported earlier, because each report costs two
 // writes.
 constexpr Duration kUsual = std::chrono::minutes(2);
-constexpr std::size_t kMostLookedAt = 200;  // Of the nodes that load a profile by themselves.
+constexpr std::size_t kMostSelfLoading = 200;  // Of the nodes that load a profile by themselves.
 
 // What prevents the next step of a node in progress, while no deadline runs. The step is asked for its row without a
 // stop and without blocking pods: neither matters for the row once a pod of the node has been deleted.
@@ -134,7 +134,7 @@ std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout) {
   for (const std::string& name : index.nodes_in(Bucket::self_loaded)) {
     const NodeAssessment& a = *index.find(name);
     if (!rollout.has(a)) continue;
-    if (++looked_at > kMostLookedAt) break;
+    if (++looked_at > kMostSelfLoading) break;
     look(name, a);
   }
   return out;

@@ -64,8 +64,8 @@ GangPeers gang_peers_of(const Pass& pass, const std::string& node) {
 
 namespace {
 
-constexpr std::size_t kMostListed = 20;     // Nodes of one rollout whose consumers are listed before they change,
-constexpr std::size_t kMostLookedAt = 200;  // among the first of those that wait.
+constexpr std::size_t kMostListed = 20;          // Nodes of one rollout whose consumers are listed before they change,
+constexpr std::size_t kMostPeersLookedAt = 200;  // among the first of those that wait.
 constexpr Duration kListingOld = std::chrono::minutes(1);
 
 // What the pods of one node request in excess of what it will serve; empty: nothing.
@@ -101,7 +101,7 @@ void warn_of_capacity(Pass& pass, const RolloutKey& key, const ProfileRollout& p
   for (const auto& [product, group] : profile_rollout.groups) {
     if (group.tally.shrinking == 0) continue;  // The usual case, in which its nodes are not visited.
     for (const auto& [available, name] : group.pending) {
-      if (++looked_at > kMostLookedAt || listed >= kMostListed) break;
+      if (++looked_at > kMostPeersLookedAt || listed >= kMostListed) break;
       const NodeAssessment& a = *pass.index.find(name);
       if (!a.shrinks || !a.expectation || a.change) continue;
       ++listed;

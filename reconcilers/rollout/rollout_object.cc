@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/rollout/stops.h"
@@ -44,8 +45,7 @@ void RolloutObjects::ensure(const RolloutKey& key, const std::string& target, co
   }
   object["spec"] = std::move(spec);
   pass_.add(
-      CreateObject{rollout_ref(name), object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)},
-      kept ? "RolloutRestored" : "RolloutStarted",
+      CreateObject{rollout_ref(name), dump(object)}, kept ? "RolloutRestored" : "RolloutStarted",
       daemonset_of(key.config_map).empty()
           ? fmt::format("Rolling out {} (key {}) to {} under policy {}", key.config_map, key.key, target, key.policy)
           : fmt::format("Rolling out {} to {} under policy {}", describe_subject(key.config_map, key.key), target,

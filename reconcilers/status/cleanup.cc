@@ -13,6 +13,7 @@
 #include "reconcilers/cluster/sharing_labels.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/store_order.h"
@@ -232,7 +233,7 @@ std::string patch_text(const Json& old, Json status) {
   for (const auto& [field, value] : old.items()) {
     if (!status.contains(field)) status[field] = nullptr;
   }
-  return status.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(status);
 }
 
 // Otherwise the rollout would be in progress forever, because no operator is left to update its status.

@@ -12,6 +12,7 @@
 #include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy_words.h"
 #include "reconcilers/node/drift.h"
@@ -61,7 +62,7 @@ void plan_default_policy(Pass& pass) {
                            kDefaultPolicy, stop.empty() ? "" : " (" + stop + ")"));
   }
   object["spec"] = std::move(spec);
-  pass.add(CreateObject{std::move(ref), object.dump(-1, ' ', false, Json::error_handler_t::replace)}, "DefaultPolicy",
+  pass.add(CreateObject{std::move(ref), dump(object)}, "DefaultPolicy",
            "creates the default policy, for people to read, pause and tune");
 }
 

@@ -23,10 +23,6 @@ using Json = nlohmann::json;
 
 namespace {
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string failed_names(const FleetRecord::Failure& failure) {
   std::vector<std::string> names;
   for (const auto& [name, machine] : failure.nodes) names.push_back(name);

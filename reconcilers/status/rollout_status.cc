@@ -148,7 +148,7 @@ constexpr std::string_view kAnew =
 PatchStatus status_patch(const SharingRollout& rollout, const Json& status) {
   ObjectRef ref = rollout_ref(rollout.meta.name);
   ref.uid = rollout.meta.uid;
-  return {std::move(ref), status.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {std::move(ref), dump(status)};
 }
 
 void note_left(Pass& pass, const SharingRollout& rollout, Json status) {

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-ObjectRef state_ref(const Pass& pass) {
+ObjectRef unreadable_ref(const Pass& pass) {
   return config_map_ref(pass.index.stored.problem_in());
 }
 
@@ -29,14 +29,14 @@ std::string what_is_wrong(const Pass& pass) {
 }
 
 void report(Pass& pass) {
-  pass.event(state_ref(pass), true, kRecordUnreadable, "Refuse", what_is_wrong(pass));
+  pass.event(unreadable_ref(pass), true, kRecordUnreadable, "Refuse", what_is_wrong(pass));
 }
 
 }  // namespace
 
 void report_unreadable_record(Pass& pass) {
   if (pass.index.record_problem.empty()) return;
-  pass.finding(Severity::error, state_ref(pass), kRecordUnreadable, what_is_wrong(pass));
+  pass.finding(Severity::error, unreadable_ref(pass), kRecordUnreadable, what_is_wrong(pass));
   // If policies are served, the Event is sent once, with the status that reports the problem.
   if (!pass.s.world.policies_served) report(pass);
 }
@@ -67,7 +67,7 @@ std::string status_without_record(const Pass& pass, std::string_view before, std
         {type, text_at(known, "status") == "True", text_at(known, "reason"), text_at(known, "message")});
   }
   status["conditions"] = condition_list(conditions, status, generation, pass.s.now);
-  std::string after = status.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string after = dump(status);
   return after == before ? std::string() : after;
 }
 

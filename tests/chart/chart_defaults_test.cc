@@ -17,7 +17,7 @@
 #include "reconcilers/model/project.h"
 #include "tests/chart/source_files.h"
 
-namespace gso {
+namespace gso::chart_defaults_test {
 namespace {
 
 using nlohmann::json;
@@ -261,4 +261,4 @@ TEST(ChartDefaults, AnnotationsForArtifactHubNameThisReleaseAndItsKinds) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::chart_defaults_test

@@ -11,7 +11,7 @@
 #include "tests/sim/apiserver/cel.h"
 #include "tests/sim/apiserver/yaml.h"
 
-namespace gso {
+namespace gso::flux_test {
 namespace {
 
 using nlohmann::json;
@@ -74,4 +74,4 @@ TEST(Flux, HealthOfAPolicyFollowsItsConditions) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::flux_test

@@ -19,7 +19,7 @@
 #include "reconcilers/cluster/manifests.h"
 #include "tests/chart/source_files.h"
 
-namespace gso {
+namespace gso::monitoring_test {
 namespace {
 
 using nlohmann::json;
@@ -153,4 +153,4 @@ TEST(Monitoring, EveryMetricOfTheOperatorIsOnTheDashboard) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::monitoring_test

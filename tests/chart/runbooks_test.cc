@@ -11,7 +11,7 @@
 
 #include "tests/chart/source_files.h"
 
-namespace gso {
+namespace gso::runbooks_test {
 namespace {
 
 // Part of reconcilers/model/labels.h, from one headline to the next.
@@ -96,4 +96,4 @@ TEST(Runbooks, ReasonsInAlertsExist) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::runbooks_test

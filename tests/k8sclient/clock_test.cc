@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace k8s::test {
+namespace k8s::test::clock_test {
 namespace {
 
 namespace asio = boost::asio;
@@ -149,4 +149,4 @@ TEST_F(ClockTest, NeverIsLaterThanEveryDeadline) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::clock_test

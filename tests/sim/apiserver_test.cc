@@ -4,7 +4,7 @@
 
 #include "tests/sim/apiserver_testing.h"
 
-namespace gso::sim {
+namespace gso::sim::apiserver_test {
 namespace {
 
 using nlohmann::json;
@@ -95,4 +95,4 @@ TEST(ApiServer, a_watch_sees_each_change_once_and_leaving_the_selector_is_a_dele
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::apiserver_test

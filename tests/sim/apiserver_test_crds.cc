@@ -4,7 +4,7 @@
 
 #include "tests/sim/apiserver_testing.h"
 
-namespace gso::sim {
+namespace gso::sim::apiserver_test_crds {
 namespace {
 
 using nlohmann::json;
@@ -137,4 +137,4 @@ TEST_F(Crds, tables_show_printer_columns) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::apiserver_test_crds

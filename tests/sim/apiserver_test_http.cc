@@ -13,7 +13,7 @@
 #include "tests/sim/apiserver/http_frontend.h"
 #include "tests/sim/apiserver_testing.h"
 
-namespace gso::sim {
+namespace gso::sim::apiserver_test_http {
 namespace {
 
 namespace asio = boost::asio;
@@ -115,4 +115,4 @@ TEST_F(Http, stopping_closes_what_is_open) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::apiserver_test_http

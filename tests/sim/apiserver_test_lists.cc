@@ -6,7 +6,7 @@
 
 #include "tests/sim/apiserver_testing.h"
 
-namespace gso::sim {
+namespace gso::sim::apiserver_test_lists {
 namespace {
 
 using nlohmann::json;
@@ -149,4 +149,4 @@ TEST_F(Lists, a_name_and_a_namespace_narrow_a_watch) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::apiserver_test_lists

@@ -11,7 +11,7 @@
 #include "tests/sim/apiserver/table.h"
 #include "tests/sim/apiserver/yaml.h"
 
-namespace gso::sim {
+namespace gso::sim::apiserver_test_parts {
 namespace {
 
 using nlohmann::json;
@@ -131,4 +131,4 @@ TEST(Yaml, reads_what_server_side_apply_sends) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::apiserver_test_parts

@@ -7,7 +7,7 @@
 #include "apiserver_testing.h"
 #include "tests/sim/apiserver/protobuf.h"
 
-namespace gso::sim {
+namespace gso::sim::apiserver_test_protobuf {
 namespace {
 
 using nlohmann::json;
@@ -79,4 +79,4 @@ TEST(Protobuf, bytes_that_are_no_message_are_refused_and_no_prefix_of_one_crashe
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::apiserver_test_protobuf

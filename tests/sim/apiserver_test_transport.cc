@@ -9,7 +9,7 @@
 #include "tests/sim/apiserver/in_process_transport.h"
 #include "tests/sim/apiserver_testing.h"
 
-namespace gso::sim {
+namespace gso::sim::apiserver_test_transport {
 namespace {
 
 namespace asio = boost::asio;
@@ -212,4 +212,4 @@ TEST(Faults, the_same_seed_makes_the_same_choices) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::apiserver_test_transport

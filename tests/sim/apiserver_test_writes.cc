@@ -4,7 +4,7 @@
 
 #include "tests/sim/apiserver_testing.h"
 
-namespace gso::sim {
+namespace gso::sim::apiserver_test_writes {
 namespace {
 
 using nlohmann::json;
@@ -271,4 +271,4 @@ TEST_F(Writes, each_write_is_audited_with_what_it_changed) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::apiserver_test_writes

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace gso::sim {
+namespace gso::sim::sim_clock_test {
 namespace {
 
 namespace asio = boost::asio;
@@ -111,4 +111,4 @@ TEST_F(SimClockTest, a_jump_of_the_wall_clock_moves_no_deadline) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::sim_clock_test

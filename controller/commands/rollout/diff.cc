@@ -34,7 +34,7 @@
 namespace gso {
 
 namespace asio = boost::asio;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -119,7 +119,7 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
   if (stay > 0) out << fmt::format("{} node{} blocked and would not change\n", stay, stay == 1 ? " is" : "s are");
 }
 
-Json to_json(const QuotaChange& quota, const OfferChange& offer) {
+OrderedJson to_json(const QuotaChange& quota, const OfferChange& offer) {
   return {{"object", quota.object},
           {"field", quota.field},
           {"resource", quota.resource},
@@ -138,15 +138,15 @@ std::string text_of(const DroppedKey& dropped) {
                      dropped.nodes.size() == 1 ? "uses" : "use", join(dropped.nodes, ""));
 }
 
-Json to_json(const DroppedKey& dropped) {
+OrderedJson to_json(const DroppedKey& dropped) {
   return {{"severity", "error"}, {"reason", "KeyInUse"}, {"message", text_of(dropped)}, {"nodes", dropped.nodes}};
 }
 
-Json to_json(const RevisionChange& change) {
-  Json fields = Json::array();
+OrderedJson to_json(const RevisionChange& change) {
+  OrderedJson fields = OrderedJson::array();
   for (const FieldChange& field : change.fields)
     fields.push_back({{"field", field.field}, {"before", field.before}, {"after", field.after}});
-  Json amounts = Json::array();
+  OrderedJson amounts = OrderedJson::array();
   for (const RevisionChange::Amount& amount : change.amounts) {
     amounts.push_back(
         {{"resource", amount.resource}, {"before", amount.before}, {"after", amount.after}, {"nodes", amount.nodes}});
@@ -155,7 +155,7 @@ Json to_json(const RevisionChange& change) {
           {"known", change.known},     {"fields", std::move(fields)}, {"amounts", std::move(amounts)}};
 }
 
-Json to_json(const NodeDifference& d) {
+OrderedJson to_json(const NodeDifference& d) {
   return {{"node", d.node},
           {"policy", d.policy},
           {"profile", d.profile},
@@ -313,9 +313,10 @@ void print(const RolloutCall& call, const Outcome& found) {
     }
     return;
   }
-  Json document{{"version", kRolloutJsonVersion}, {"nodes", Json::array()},   {"changes", Json::array()},
-                {"quotas", Json::array()},        {"invalid", found.invalid}, {"findings", Json::array()},
-                {"leftAlone", found.left_alone}};
+  OrderedJson document{{"version", kRolloutJsonVersion},  {"nodes", OrderedJson::array()},
+                       {"changes", OrderedJson::array()}, {"quotas", OrderedJson::array()},
+                       {"invalid", found.invalid},        {"findings", OrderedJson::array()},
+                       {"leftAlone", found.left_alone}};
   for (const QuotaChange& quota : found.quotas)
     document["quotas"].push_back(to_json(quota, found.offers.at(quota.resource)));
   for (const NodeDifference& difference : found.nodes) document["nodes"].push_back(to_json(difference));

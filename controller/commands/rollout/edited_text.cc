@@ -19,7 +19,7 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -122,7 +122,7 @@ k8s::Result<EditedText> read_edited_text(const RolloutCall& call,
                                          const std::vector<PluginInstallation>& installations) {
   const k8s::Result<std::string> json = yaml_to_json(call.input);
   if (!json) return std::unexpected(json.error());
-  const Json document = Json::parse(*json, nullptr, false);
+  const OrderedJson document = OrderedJson::parse(*json, nullptr, false);
   if (!document.is_object())
     return k8s::fail(k8s::Reason::invalid, "the input is no ConfigMap, SharingPolicy or profile");
   const auto said = document.find("kind");

@@ -23,7 +23,7 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -48,10 +48,10 @@ std::string now_text(const HistoryEntry& entry) {
   return out.empty() ? "-" : out;
 }
 
-Json entry_json(const HistoryEntry& entry) {
-  Json out = rollout_json(entry.facts);
+OrderedJson entry_json(const HistoryEntry& entry) {
+  OrderedJson out = rollout_json(entry.facts);
   out["current"] = entry.current;
-  out["running"] = entry.running ? Json(*entry.running) : Json();
+  out["running"] = entry.running ? OrderedJson(*entry.running) : OrderedJson();
   out["after"] = entry.after;
   return out;
 }
@@ -151,7 +151,7 @@ int show_history(RolloutCall& call) {
   index.refresh(call.world, call.settings);
   const std::vector<HistoryEntry> entries = history_of(call.world, index, shown);
   if (call.options.json) {
-    Json document{{"version", kRolloutJsonVersion}, {"rollouts", Json::array()}};
+    OrderedJson document{{"version", kRolloutJsonVersion}, {"rollouts", OrderedJson::array()}};
     for (const HistoryEntry& entry : entries) document["rollouts"].push_back(entry_json(entry));
     print_document(document, OutputForm::json, *call.out);
   } else if (!call.options.name.empty() && !policy_of(call.options.name)) {

@@ -20,7 +20,7 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -97,8 +97,8 @@ void print_left_failed(const LeftFailed& failed, std::ostream& out) {
   for (const std::string& command : failed.next) print_line(out, "  next: {}", command);
 }
 
-Json left_failed_json(const LeftFailed& failed) {
-  Json nodes = Json::array();
+OrderedJson left_failed_json(const LeftFailed& failed) {
+  OrderedJson nodes = OrderedJson::array();
   for (const RolloutFacts::NodeRow& row : failed.nodes) nodes.push_back({{"name", row.name}, {"message", row.message}});
   return {{"policy", failed.policy}, {"nodes", std::move(nodes)}, {"next", failed.next}};
 }

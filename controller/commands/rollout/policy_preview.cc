@@ -26,7 +26,7 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -52,9 +52,9 @@ void note_errors(const RolloutCall& call, PolicyPreview& preview) {
 
 // metadata.name, also of a policy with errors.
 std::string name_in(const std::string& json) {
-  const Json document = Json::parse(json, nullptr, false);
+  const OrderedJson document = OrderedJson::parse(json, nullptr, false);
   if (!document.is_object() || !document.contains("metadata") || !document["metadata"].is_object()) return {};
-  const Json& meta = document["metadata"];
+  const OrderedJson& meta = document["metadata"];
   return meta.contains("name") && meta["name"].is_string() ? meta["name"].get<std::string>() : std::string();
 }
 
@@ -171,8 +171,8 @@ void print_stopped(const PolicyPreview& preview, std::ostream& out) {
                preview.new_stops, counted(preview.in_change.size(), "node"), first_names(preview.in_change));
 }
 
-Json nodes_json(const PolicyPreview::NodesOf& nodes) {
-  Json out = Json::object();
+OrderedJson nodes_json(const PolicyPreview::NodesOf& nodes) {
+  OrderedJson out = OrderedJson::object();
   for (const auto& [policy, names] : nodes) out[policy] = names;
   return out;
 }
@@ -182,7 +182,7 @@ Json nodes_json(const PolicyPreview::NodesOf& nodes) {
 std::optional<std::string> policy_in(std::string_view text) {
   const k8s::Result<std::string> json = yaml_to_json(text);
   if (!json) return std::nullopt;
-  const Json document = Json::parse(*json, nullptr, false);
+  const OrderedJson document = OrderedJson::parse(*json, nullptr, false);
   const bool is_policy = document.is_object() && document.contains("kind") && document["kind"] == "SharingPolicy";
   return is_policy ? std::optional(*json) : std::nullopt;
 }
@@ -310,11 +310,11 @@ void print_waves(const PolicyPreview& preview, std::ostream& out) {
   }
 }
 
-Json preview_json(const PolicyPreview& preview) {
-  Json evicted = Json::array();
+OrderedJson preview_json(const PolicyPreview& preview) {
+  OrderedJson evicted = OrderedJson::array();
   for (const EvictedPods& of_node : preview.evicted)
     evicted.push_back({{"node", of_node.node}, {"pods", of_node.pods}, {"whyNot", of_node.why_not}});
-  Json fields = Json::array();
+  OrderedJson fields = OrderedJson::array();
   for (const PolicyFieldChange& field : preview.fields)
     fields.push_back({{"field", field.field}, {"before", field.before}, {"after", field.after}});
   return {{"name", preview.policy},

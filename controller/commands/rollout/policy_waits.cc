@@ -23,17 +23,17 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
 // `status`: of a policy. Progressing names what holds all that is left; blocked[] also who is held beside others.
-void read_waits(const std::string& policy, const Json& status, std::vector<PolicyWait>& out) {
+void read_waits(const std::string& policy, const OrderedJson& status, std::vector<PolicyWait>& out) {
   std::set<std::string> said;
   const bool some_wait = number_at(object_at(status, "nodes"), "pending") > 0;
   const auto conditions = status.find("conditions");
   if (conditions != status.end() && conditions->is_array()) {
-    for (const Json& condition : *conditions) {
+    for (const OrderedJson& condition : *conditions) {
       if (!condition.is_object() || text_at(condition, "type") != "Progressing") continue;
       const bool stands = text_at(condition, "status") == "False" && text_at(condition, "reason") != kNothingToDo;
       if (!stands && !(some_wait && text_at(condition, "reason") == kRollingOut)) continue;
@@ -43,11 +43,11 @@ void read_waits(const std::string& policy, const Json& status, std::vector<Polic
   }
   const auto blocked = status.find("blocked");
   if (blocked == status.end() || !blocked->is_array()) return;
-  for (const Json& entry : *blocked) {
+  for (const OrderedJson& entry : *blocked) {
     if (!entry.is_object() || said.contains(text_at(entry, "reason"))) continue;
     PolicyWait wait{policy, text_at(entry, "reason"), text_at(entry, "message"), {}, number_at(entry, "count")};
     const auto nodes = entry.find("nodes");
-    for (const Json& node : nodes != entry.end() && nodes->is_array() ? *nodes : Json::array()) {
+    for (const OrderedJson& node : nodes != entry.end() && nodes->is_array() ? *nodes : OrderedJson::array()) {
       if (node.is_string()) wait.nodes.push_back(node.get<std::string>());
     }
     out.push_back(std::move(wait));
@@ -112,7 +112,7 @@ std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<
   const std::map<std::string, std::string> settling = pass.settling();
   std::vector<PolicyWait> out;
   for (const auto& [name, object] : sorted) {
-    const Json status = Json::parse(object->status_json, nullptr, false);
+    const OrderedJson status = OrderedJson::parse(object->status_json, nullptr, false);
     std::vector<PolicyWait> waits;
     if (status.is_object()) read_waits(std::string(name), status, waits);
     if (const auto start = settling.find(std::string(name)); start != settling.end()) note_settling(*start, waits);
@@ -157,7 +157,7 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
     print_line(out, "  to stop it: gpu-sharing-operator rollout pause policy/{}", wait.policy);
 }
 
-Json waiting_json(const PolicyWait& wait) {
+OrderedJson waiting_json(const PolicyWait& wait) {
   return {{"policy", wait.policy},
           {"reason", wait.reason},
           {"message", wait.news + wait.message},

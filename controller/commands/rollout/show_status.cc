@@ -41,7 +41,7 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -93,7 +93,8 @@ std::vector<PolicyWait> waits_of(ReadingPass& pass, const RolloutCall& call,
 // The completion that the operator has estimated; empty: it has not, or the end is unknown.
 std::string estimate_of(const RolloutCall& call, const RolloutFacts& facts) {
   const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
-  const Json status = Json::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
+  const OrderedJson status =
+      OrderedJson::parse(policy == nullptr ? std::string() : policy->status_json, nullptr, false);
   const bool current = text_at(status, "currentRollout") == facts.rollout->meta.name;
   if (!current || has_stopped(call) || !waits_for_workloads(facts).empty()) return {};
   return text_at(status, "estimatedCompletion");
@@ -120,10 +121,10 @@ std::vector<RolloutFacts> unfinished_rollouts(const RolloutCall& call) {
   return found ? *found : std::vector<RolloutFacts>();
 }
 
-Json empty_document(const RolloutCall& call) {
-  return {{"version", kRolloutJsonVersion}, {"operator", call.no_operator ? call.no_operator->field() : ""},
-          {"rollouts", Json::array()},      {"waiting", Json::array()},
-          {"failed", Json::array()},        {"incomplete", call.incomplete}};
+OrderedJson empty_document(const RolloutCall& call) {
+  return {{"version", kRolloutJsonVersion},   {"operator", call.no_operator ? call.no_operator->field() : ""},
+          {"rollouts", OrderedJson::array()}, {"waiting", OrderedJson::array()},
+          {"failed", OrderedJson::array()},   {"incomplete", call.incomplete}};
 }
 
 // What changes the row of a failed node: nobody tries it again as long as that lasts.
@@ -172,7 +173,7 @@ void leave_to_wait(const RolloutCall& call, const ReadingPass& pass, std::string
 
 // `failures`: failures_behind() of it.
 void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& reported, std::string failures,
-                  Json& document) {
+                  OrderedJson& document) {
   const bool unread = has_unread_nodes(call);
   RolloutFacts facts = unread ? reported : with_present_counts(reported, pass.index());
   const std::string estimate = estimate_of(call, facts);
@@ -187,10 +188,10 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
     outlook.replaced_by = shown_revision(target);
   if (outlook.replaced_by.empty()) outlook.next = way_out(pass, facts, outlook);
   outlook.held = holds_on(pass, facts);
-  Json& shown = document["rollouts"].emplace_back(rollout_json(facts));
+  OrderedJson& shown = document["rollouts"].emplace_back(rollout_json(facts));
   shown["estimatedCompletion"] = estimate;
   if (!has_stopped(call)) note_deadlines(pass, facts.nodes);  // For people.
-  shown["inProgress"] = Json::array();
+  shown["inProgress"] = OrderedJson::array();
   for (const NodeStep& step : steps) shown["inProgress"].push_back({{"name", step.node}, {"step", step.step}});
   shown["next"] = outlook.next;
   shown["after"] = outlook.after;
@@ -203,7 +204,7 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
   if (!call.options.json) print_rollout_status(facts, outlook, call.clock->now(), *call.out);
 }
 
-void print_json(const RolloutCall& call, const Json& document) {
+void print_json(const RolloutCall& call, const OrderedJson& document) {
   print_document(document, OutputForm::json, *call.out);
 }
 
@@ -372,7 +373,7 @@ int show_status(RolloutCall& call) {
   const int exit_status = has_unread_nodes(call) ? 2 : wrong ? 1 : 0;
   std::optional<WrappedOutput> text;
   if (!call.options.json) text.emplace(call);
-  Json document = empty_document(call);
+  OrderedJson document = empty_document(call);
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
   for (const LeftFailed& of_policy : failed) document["failed"].push_back(left_failed_json(of_policy));
   if (!call.options.json && call.no_operator) print_line(*call.out, "{}", call.no_operator->text());
@@ -401,7 +402,7 @@ int show_status_without_crds(RolloutCall& call) {
   index.refresh(call.world, call.settings);
   ReadingPass pass(call.world, index, call.settings, call.clock->now());
   const std::vector<PolicyWait> waiting = waits_without_crds(pass, policy_of(call.options.name));
-  Json document = empty_document(call);
+  OrderedJson document = empty_document(call);
   for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
   if (call.options.json) {
     print_json(call, document);

@@ -23,7 +23,7 @@
 namespace gso {
 
 namespace asio = boost::asio;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -228,7 +228,7 @@ asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, const Flee
 
 asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, WallTime now,
                                       std::optional<std::string> baseline) {
-  Json body;
+  OrderedJson body;
   body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(now);
   if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
   const std::string text = body.dump();

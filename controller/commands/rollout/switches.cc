@@ -24,12 +24,12 @@
 namespace gso {
 
 namespace asio = boost::asio;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
 std::string spec_patch(const char* field, bool value) {
-  return Json{{"spec", {{field, value}}}}.dump();
+  return OrderedJson{{"spec", {{field, value}}}}.dump();
 }
 
 struct Switch {
@@ -156,9 +156,9 @@ std::string still_stopped(const RolloutCall& call, const Mounted& paused, const 
 asio::awaitable<int> annotate_config_maps(RolloutCall* call, Mounted mounted, bool pause) {
   for (const k8s::ObjectKey& key : mounted.keys) {
     // The annotation is removed, unless the pause is that of a ConfigMap which this one has replaced.
-    const Json lifted = is_replaced(call->world, mounted.recorded(), key) ? Json("false") : Json();
-    Json body;
-    body["metadata"]["annotations"][std::string(kPausedAnnotation)] = pause ? Json("true") : lifted;
+    const OrderedJson lifted = is_replaced(call->world, mounted.recorded(), key) ? OrderedJson("false") : OrderedJson();
+    OrderedJson body;
+    body["metadata"]["annotations"][std::string(kPausedAnnotation)] = pause ? OrderedJson("true") : lifted;
     const std::string text = body.dump();
     const k8s::WriteOptions options;
     const k8s::Result<std::string> patched =
@@ -216,7 +216,7 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
     co_return call->refuse(fmt::format("policy {} is not paused by spec.rollout.paused{}{}{}{}", name,
                                        rollouts.empty() ? "" : "; ", rollouts, too.empty() ? "" : "; ", too));
   }
-  const std::string body = Json{{"spec", {{"rollout", {{"paused", pause}}}}}}.dump();
+  const std::string body = OrderedJson{{"spec", {{"rollout", {{"paused", pause}}}}}}.dump();
   const bool done = co_await patch_sharing_object(call, resources::sharing_policies, name, body);
   if (!done) co_return 2;
   *call->out << fmt::format("policy {}: {}\n", name, pause ? "paused: no further node starts" : "resumed");

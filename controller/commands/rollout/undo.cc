@@ -28,7 +28,7 @@
 namespace gso {
 
 namespace asio = boost::asio;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -54,11 +54,11 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
     *call->out << undo.text;
     co_return kForbiddenByOwner;
   }
-  const Json config_map = Json::parse(*found, nullptr, false);
+  const OrderedJson config_map = OrderedJson::parse(*found, nullptr, false);
   if (flag_at(config_map, "immutable")) {
     co_return call->refuse(fmt::format("ConfigMap {} is immutable", undo.config_map));
   }
-  Json body;
+  OrderedJson body;
   body["metadata"]["resourceVersion"] = text_at(object_at(config_map, "metadata"), "resourceVersion");
   body["data"][undo.key] = undo.text;
   const std::string text = body.dump();
@@ -79,7 +79,7 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
 }
 
 asio::awaitable<int> undo_inline(RolloutCall* call, std::string name, std::string policy) {
-  Json body;
+  OrderedJson body;
   body["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
   const std::string text = body.dump();
   const bool done = co_await patch_sharing_object(call, resources::sharing_rollouts, name, text);
@@ -106,7 +106,7 @@ std::vector<AboutToStart> policies_to_pause(const RolloutCall& call, const Undo&
 asio::awaitable<bool> pause_policies(RolloutCall* call, std::vector<AboutToStart> policies) {
   bool all = true;
   for (const AboutToStart& one : policies) {
-    const std::string body = Json{{"spec", {{"rollout", {{"paused", true}}}}}}.dump();
+    const std::string body = OrderedJson{{"spec", {{"rollout", {{"paused", true}}}}}}.dump();
     const bool paused = co_await patch_sharing_object(call, resources::sharing_policies, one.policy, body);
     all = all && paused;
     *call->err << (paused ? fmt::format("policy {0}: paused: no further node starts\n  to resume it, once the text is "
@@ -125,7 +125,7 @@ asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
   bool all = co_await pause_policies(call, policies);
   if (!undo.under_way) co_return all;
   const std::string name = undo.rollout->meta.name;
-  const std::string body = Json{{"spec", {{"paused", true}}}}.dump();
+  const std::string body = OrderedJson{{"spec", {{"paused", true}}}}.dump();
   const bool paused = co_await patch_sharing_object(call, resources::sharing_rollouts, name, body);
   if (paused)
     *call->err << fmt::format(
@@ -184,13 +184,13 @@ asio::awaitable<int> undo_choice_of_key(RolloutCall* call, Undo undo) {
 
 void print_text(const RolloutCall& call, const Undo& undo) {
   if (call.options.json) {
-    const Json document{{"version", kRolloutJsonVersion},
-                        {"rollout", undo.rollout == nullptr ? "" : undo.rollout->meta.name},
-                        {"configMap", undo.config_map},
-                        {"key", undo.key},
-                        {"revision", undo.revision},
-                        {"why", undo.why},
-                        {"text", undo.text}};
+    const OrderedJson document{{"version", kRolloutJsonVersion},
+                               {"rollout", undo.rollout == nullptr ? "" : undo.rollout->meta.name},
+                               {"configMap", undo.config_map},
+                               {"key", undo.key},
+                               {"revision", undo.revision},
+                               {"why", undo.why},
+                               {"text", undo.text}};
     print_document(document, OutputForm::json, *call.out);
     return;
   }

@@ -22,7 +22,7 @@
 namespace gso {
 namespace {
 
-using Key = std::pair<std::string, std::string>;  // "namespace/configmap", key.
+using UndoKey = std::pair<std::string, std::string>;  // "namespace/configmap", key.
 
 class UndoChoice {
  public:
@@ -39,7 +39,7 @@ class UndoChoice {
   }
 
   k8s::Result<Undo> run() {
-    const k8s::Result<Key> key = chosen_key();
+    const k8s::Result<UndoKey> key = chosen_key();
     if (!key) return std::unexpected(key.error());
     Undo out;
     std::tie(out.config_map, out.key) = *key;
@@ -67,9 +67,9 @@ class UndoChoice {
 
  private:
   static bool is_under_way(const RolloutFacts& facts) { return !facts.finished() && !facts.earlier_attempt; }
-  static Key key_of(const SharingRollout& rollout) { return {rollout.config_map, rollout.key}; }
-  static std::string id_of(const Key& key) { return key.first + "/" + key.second; }
-  static std::string in_words(const Key& key) { return fmt::format("{} key {}", key.first, key.second); }
+  static UndoKey key_of(const SharingRollout& rollout) { return {rollout.config_map, rollout.key}; }
+  static std::string id_of(const UndoKey& key) { return key.first + "/" + key.second; }
+  static std::string in_words(const UndoKey& key) { return fmt::format("{} key {}", key.first, key.second); }
 
   [[nodiscard]] bool is_named(const RolloutFacts& facts) const {
     if (policy_) return facts.rollout->policy == *policy_;
@@ -81,7 +81,7 @@ class UndoChoice {
 
   // --- Which key.
 
-  k8s::Result<Key> chosen_key() {
+  k8s::Result<UndoKey> chosen_key() {
     const auto any = [](const RolloutFacts&) { return true; };
     if (!name_.empty()) {
       const RolloutChoice choice{name_, true};
@@ -96,24 +96,24 @@ class UndoChoice {
       if (!policy_) return key_of(*named->front().rollout);
     }
     if (!revision_.empty()) return only_one(keys_with(revision_), "have that revision in their history");
-    std::set<Key> running;
+    std::set<UndoKey> running;
     for (const RolloutFacts& facts : rollouts_) {
       if (is_named(facts) && !facts.finished()) running.insert(key_of(*facts.rollout));
     }
     if (!running.empty()) return only_one(running, "have rollouts in progress");
-    if (const std::set<Key> edited = keys_that_differ(); !edited.empty())
+    if (const std::set<UndoKey> edited = keys_that_differ(); !edited.empty())
       return only_one(edited, "do not hold the last verified revision");
     return key_of_last();
   }
 
-  k8s::Result<Key> only_one(const std::set<Key>& keys, std::string_view what) const {
+  k8s::Result<UndoKey> only_one(const std::set<UndoKey>& keys, std::string_view what) const {
     if (keys.size() == 1) return *keys.begin();
     if (keys.empty()) {
       return k8s::fail(k8s::Reason::invalid,
                        fmt::format("revision {} is in no key's history; see `rollout history`", revision_));
     }
     std::string names;
-    for (const Key& key : keys) {
+    for (const UndoKey& key : keys) {
       const SharingRollout* rollout = rollout_of(key);
       names += (names.empty() ? "" : ", ") + in_words(key);
       if (rollout != nullptr) names += fmt::format(" (rollout {})", rollout->meta.name);
@@ -123,14 +123,14 @@ class UndoChoice {
   }
 
   // Where the text is another one than that which was verified last, or there is none any more.
-  [[nodiscard]] std::set<Key> keys_that_differ() const {
-    std::set<Key> out;
+  [[nodiscard]] std::set<UndoKey> keys_that_differ() const {
+    std::set<UndoKey> out;
     if (record_ == nullptr) return out;
     for (const PluginInstallation& installation : index_.impl().discovery.installations) {
       const std::string prefix = installation.id() + "/";
       for (auto at = record_->verified.lower_bound(prefix);
            at != record_->verified.end() && at->first.starts_with(prefix); ++at) {
-        const Key key{installation.id(), at->first.substr(prefix.size())};
+        const UndoKey key{installation.id(), at->first.substr(prefix.size())};
         const bool in_use = std::ranges::any_of(index_.impl().profile_rollouts, [&](const auto& profile_rollout) {
           const RolloutKey& of = profile_rollout.first;
           return of.config_map == key.first && of.key == key.second && (!policy_ || of.policy == *policy_);
@@ -142,7 +142,7 @@ class UndoChoice {
   }
 
   // Of the last rollout to the present revision where that is on record, else of the last one.
-  k8s::Result<Key> key_of_last() {
+  k8s::Result<UndoKey> key_of_last() {
     const RolloutChoice any{name_, true};
     const auto ended = [](const RolloutFacts& facts) { return facts.phase != "Superseded" && !is_of_template(facts); };
     const auto present = [&](const RolloutFacts& facts) { return ended(facts) && is_present(*facts.rollout); };
@@ -164,7 +164,7 @@ class UndoChoice {
   }
 
   // The one under way, else that to the present revision, else the newest.
-  [[nodiscard]] const SharingRollout* rollout_of(const Key& key) const {
+  [[nodiscard]] const SharingRollout* rollout_of(const UndoKey& key) const {
     const SharingRollout* out = nullptr;
     int rank = -1;
     for (const RolloutFacts& facts : rollouts_) {
@@ -182,11 +182,11 @@ class UndoChoice {
 
   // --- Which revision.
 
-  [[nodiscard]] std::string present_revision(const Key& key) const {
+  [[nodiscard]] std::string present_revision(const UndoKey& key) const {
     return gso::present_revision(world_, index_.impl(), key.first, key.second);
   }
 
-  [[nodiscard]] bool is_known_for(const Key& key, const std::string& revision) const {
+  [[nodiscard]] bool is_known_for(const UndoKey& key, const std::string& revision) const {
     const auto holds = [&](const std::map<std::string, std::string>& revisions) {
       const auto at = revisions.find(id_of(key));
       return at != revisions.end() && at->second == revision;
@@ -198,8 +198,8 @@ class UndoChoice {
   }
 
   // Of the policy that is named, or of any.
-  [[nodiscard]] std::set<Key> keys_with(const std::string& revision, bool of_any = false) const {
-    std::set<Key> out, all;
+  [[nodiscard]] std::set<UndoKey> keys_with(const std::string& revision, bool of_any = false) const {
+    std::set<UndoKey> out, all;
     for (const RolloutFacts& facts : rollouts_) {
       if (of_any || is_named(facts)) all.insert(key_of(*facts.rollout));
     }
@@ -209,15 +209,15 @@ class UndoChoice {
         if (slash != std::string::npos) all.emplace(id.substr(0, slash), id.substr(slash + 1));
       }
     }
-    for (const Key& key : all) {
+    for (const UndoKey& key : all) {
       if (is_known_for(key, revision)) out.insert(key);
     }
     return out;
   }
 
-  k8s::Result<void> check_revision(const Key& key) const {
+  k8s::Result<void> check_revision(const UndoKey& key) const {
     if (!is_known_for(key, revision_)) {
-      const std::set<Key> others = keys_with(revision_, true);
+      const std::set<UndoKey> others = keys_with(revision_, true);
       return k8s::fail(
           k8s::Reason::invalid,
           fmt::format("{} is not in the history of {}{}; `rollout history` lists the recorded revisions", revision_,
@@ -230,7 +230,7 @@ class UndoChoice {
 
   // The last rollout of the key is complete and led to the present text, and that to `revision` was stopped before it,
   // as `undo` stops it: an undo would repeat what was undone.
-  [[nodiscard]] bool was_undone_already(const Key& key, const std::string& revision) const {
+  [[nodiscard]] bool was_undone_already(const UndoKey& key, const std::string& revision) const {
     const auto is_of_key = [&](const RolloutFacts& facts) { return key_of(*facts.rollout) == key; };
     const auto last = std::ranges::find_if(rollouts_, is_of_key);
     if (last == rollouts_.end() || last->phase != "Completed" || last->rollout->to_revision != present_revision(key))
@@ -244,7 +244,7 @@ class UndoChoice {
   }
 
   // How many nodes of the key run each revision, the most first.
-  [[nodiscard]] std::multimap<std::int64_t, std::string, std::greater<>> running_nodes(const Key& key) const {
+  [[nodiscard]] std::multimap<std::int64_t, std::string, std::greater<>> running_nodes(const UndoKey& key) const {
     RevisionCounts counts;
     for (const auto& [of, loaded] : loaded_revisions(world_, index_.impl())) {
       if (of.config_map != key.first || of.key != key.second || (policy_ && of.policy != *policy_)) continue;
@@ -257,7 +257,7 @@ class UndoChoice {
 
   void find_others(Undo& out) const {
     constexpr std::size_t kMost = 3;
-    const Key key{out.config_map, out.key};
+    const UndoKey key{out.config_map, out.key};
     const std::string present = present_revision(key);
     const auto add = [&](const std::string& revision, std::string_view why) {
       const bool known = std::ranges::any_of(out.others, [&](const auto& other) { return other.first == revision; });
@@ -279,7 +279,7 @@ class UndoChoice {
   }
 
   void choose_revision(Undo& out) const {
-    const Key key{out.config_map, out.key};
+    const UndoKey key{out.config_map, out.key};
     if (!revision_.empty()) {
       out.revision = revision_;
       out.why = "asked for";

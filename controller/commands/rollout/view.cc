@@ -29,7 +29,7 @@
 
 namespace gso {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -38,14 +38,14 @@ constexpr int kBarWidth = 24;
 constexpr std::string_view kStopped = "Stopped";
 constexpr std::string_view kProgressing = "Progressing";  // The phase and the condition.
 
-std::int64_t count_at(const Json& object, const char* field) {
+std::int64_t count_at(const OrderedJson& object, const char* field) {
   return number_at(object, field);
 }
 
-void read_ready(const Json& status, RolloutFacts& out) {
+void read_ready(const OrderedJson& status, RolloutFacts& out) {
   const auto conditions = status.find("conditions");
   if (conditions == status.end() || !conditions->is_array()) return;
-  for (const Json& condition : *conditions) {
+  for (const OrderedJson& condition : *conditions) {
     if (!condition.is_object()) continue;
     if (text_at(condition, "type") == kCurrentCondition)
       out.earlier_attempt = text_at(condition, "reason") == reason_of(Gate::new_attempt);
@@ -131,7 +131,7 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   RolloutFacts out;
   out.rollout = &rollout;
   out.phase = rollout.phase.empty() ? "Starting" : rollout.phase;
-  const Json status = Json::parse(rollout.status_json, nullptr, false);
+  const OrderedJson status = OrderedJson::parse(rollout.status_json, nullptr, false);
   if (!status.is_object()) return out;
   read_ready(status, out);
   out.wave = count_at(status, "wave");
@@ -148,7 +148,7 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   // Its nodes go on with the revision that took its place: the counts are those of then.
   if (out.phase == "Superseded" || out.phase == "RolledBack") out.in_progress = out.pending = 0;
   if (const auto nodes = status.find("nodes"); nodes != status.end() && nodes->is_array()) {
-    for (const Json& node : *nodes) {
+    for (const OrderedJson& node : *nodes) {
       if (node.is_object())
         out.nodes.push_back(
             {text_at(node, "name"), text_at(node, "state"), text_at(node, "reason"), text_at(node, "message")});
@@ -389,9 +389,9 @@ void print_rollout_status(const RolloutFacts& facts, const RolloutOutlook& outlo
   for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);
 }
 
-Json rollout_json(const RolloutFacts& facts) {
+OrderedJson rollout_json(const RolloutFacts& facts) {
   const SharingRollout& rollout = *facts.rollout;
-  Json nodes = Json::array();
+  OrderedJson nodes = OrderedJson::array();
   for (const auto& node : facts.nodes) {
     nodes.push_back({{"name", node.name}, {"state", node.state}, {"reason", node.reason}, {"message", node.message}});
   }

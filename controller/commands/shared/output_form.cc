@@ -10,12 +10,13 @@
 #include <string>
 #include <string_view>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/printable_json.h"
 
 namespace gso {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Letters, digits and a few signs, beginning with a letter, and no word that YAML 1.1 reads as a boolean or null.
 bool is_plain(std::string_view text) {
@@ -33,23 +34,23 @@ bool is_plain(std::string_view text) {
   return std::find(kWords.begin(), kWords.end(), lower) == kWords.end();
 }
 
-std::string scalar(const Json& value) {
+std::string scalar(const OrderedJson& value) {
   if (value.is_string() && is_plain(value.get_ref<const std::string&>())) return value.get<std::string>();
-  return printable_json(value.dump(-1, ' ', false, Json::error_handler_t::replace));  // JSON is YAML.
+  return printable_json(dump(value));  // JSON is YAML.
 }
 
-bool is_block(const Json& value) {
+bool is_block(const OrderedJson& value) {
   return value.is_structured() && !value.empty();
 }
 
 // `first`: the position is already behind "- ".
-void print(const Json& value, std::size_t indent, bool first, std::ostream& out) {
+void print(const OrderedJson& value, std::size_t indent, bool first, std::ostream& out) {
   const std::string blanks(indent, ' ');
   if (value.is_object()) {
     for (const auto& [key, member] : value.items()) {
       if (!first) out << blanks;
       first = false;
-      out << scalar(Json(key)) << ":";
+      out << scalar(OrderedJson(key)) << ":";
       if (!is_block(member)) {
         out << " " << scalar(member) << "\n";
         continue;
@@ -59,7 +60,7 @@ void print(const Json& value, std::size_t indent, bool first, std::ostream& out)
     }
     return;
   }
-  for (const Json& item : value) {
+  for (const OrderedJson& item : value) {
     if (!first) out << blanks;
     first = false;
     out << "- ";
@@ -73,9 +74,9 @@ void print(const Json& value, std::size_t indent, bool first, std::ostream& out)
 
 }  // namespace
 
-void print_document(const Json& document, OutputForm form, std::ostream& out) {
+void print_document(const OrderedJson& document, OutputForm form, std::ostream& out) {
   if (form == OutputForm::json) {
-    out << printable_json(document.dump(2, ' ', false, Json::error_handler_t::replace)) << "\n";
+    out << printable_json(document.dump(2, ' ', false, OrderedJson::error_handler_t::replace)) << "\n";
   } else if (is_block(document)) {
     print(document, 0, false, out);
   } else {

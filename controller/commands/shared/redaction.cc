@@ -10,7 +10,7 @@
 namespace gso {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -78,14 +78,14 @@ std::size_t value_after(std::string_view text, std::size_t at, bool is_flag) {
   return is_flag && at > name_end ? at : std::string_view::npos;
 }
 
-struct Span {
+struct RedactedSpan {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
 // The value that begins there, without its quotes: JSON inside of JSON has a backslash before each. A value that no
 // quote closes ends with its line.
-Span value_at(std::string_view text, std::size_t at) {
+RedactedSpan value_at(std::string_view text, std::size_t at) {
   std::size_t quote = at;
   while (quote < text.size() && text[quote] == '\\') ++quote;
   const bool quoted = quote < text.size() && (text[quote] == '"' || text[quote] == '\'');
@@ -110,7 +110,7 @@ void cut_named(std::string& text) {
     const std::size_t begin = value_after(text, at, text[name] == '-');
     // The members of an object have names of their own.
     if (begin >= text.size() || text[begin] == '{') continue;
-    const Span value = value_at(text, begin);
+    const RedactedSpan value = value_at(text, begin);
     if (value.begin >= value.end) continue;
     text.replace(value.begin, value.end - value.begin, kRedacted);
     at = value.begin + kRedacted.size();
@@ -128,12 +128,12 @@ void cut_user_info(std::string& text) {
   }
 }
 
-bool is_environment(const Json& value) {
+bool is_environment(const OrderedJson& value) {
   return value.is_object() && value.contains("name") && value["name"].is_string() && value.contains("value");
 }
 
 // ["--token", "VALUE"]
-void redact_arguments(Json& list) {
+void redact_arguments(OrderedJson& list) {
   for (std::size_t i = 0; i + 1 < list.size(); ++i) {
     if (!list[i].is_string() || !list[i + 1].is_string()) continue;
     const std::string& flag = list[i].get_ref<const std::string&>();
@@ -142,14 +142,14 @@ void redact_arguments(Json& list) {
   }
 }
 
-void redact_value(Json& value) {
+void redact_value(OrderedJson& value) {
   if (value.is_string()) {
     value = redacted(value.get_ref<const std::string&>());
     return;
   }
   if (value.is_array()) {
     redact_arguments(value);
-    for (Json& item : value) redact_value(item);
+    for (OrderedJson& item : value) redact_value(item);
     return;
   }
   if (!value.is_object()) return;
@@ -188,7 +188,7 @@ std::string redacted(std::string_view text) {
   return out;
 }
 
-void redact(Json& object) {
+void redact(OrderedJson& object) {
   if (object.is_object()) {
     const auto meta = object.find("metadata");
     if (meta != object.end() && meta->is_object()) {

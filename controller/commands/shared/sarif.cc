@@ -18,7 +18,7 @@
 namespace gso {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 bool is_upper(char c) {
   return c >= 'A' && c <= 'Z';
@@ -41,7 +41,7 @@ std::string words_of(std::string_view code) {
   return out;
 }
 
-Json rule_of(const std::string& code) {
+OrderedJson rule_of(const std::string& code) {
   const std::string_view meaning = meaning_of(code);
   const std::string text = meaning.empty() ? words_of(code) : std::string(meaning);
   const std::string_view remedy = remedy_of(code);
@@ -70,12 +70,12 @@ std::string uri_of(std::string_view file) {
   return out;
 }
 
-Json location_of(const SarifResult& result) {
-  Json region{{"startLine", std::max(result.line, 1)}};
+OrderedJson location_of(const SarifResult& result) {
+  OrderedJson region{{"startLine", std::max(result.line, 1)}};
   if (result.line > 0) region["startColumn"] = std::max(result.column, 1);
-  Json location{
+  OrderedJson location{
       {"physicalLocation", {{"artifactLocation", {{"uri", uri_of(result.file)}}}, {"region", std::move(region)}}}};
-  Json logical = Json::array();
+  OrderedJson logical = OrderedJson::array();
   for (const std::string& object : result.objects) {
     logical.push_back({{"fullyQualifiedName", object}, {"kind", "resource"}});
   }
@@ -92,27 +92,28 @@ std::string identity_of(const SarifResult& result) {
 }  // namespace
 
 void print_sarif(const std::vector<SarifResult>& results, std::ostream& out) {
-  Json rules = Json::array();
+  OrderedJson rules = OrderedJson::array();
   std::map<std::string, std::size_t> places;
-  Json found = Json::array();
+  OrderedJson found = OrderedJson::array();
   for (const SarifResult& result : results) {
     const auto [at, fresh] = places.try_emplace(result.rule, rules.size());
     if (fresh) rules.push_back(rule_of(result.rule));
-    Json entry{{"ruleId", result.rule},
-               {"ruleIndex", at->second},
-               {"level", level_of(result.severity)},
-               {"message", {{"text", shown_message(result.message)}}},
-               {"locations", Json::array({location_of(result)})}};
+    OrderedJson entry{{"ruleId", result.rule},
+                      {"ruleIndex", at->second},
+                      {"level", level_of(result.severity)},
+                      {"message", {{"text", shown_message(result.message)}}},
+                      {"locations", OrderedJson::array({location_of(result)})}};
     // Results of a cluster have one place: this distinguishes those of one rule, and matches them with those of the
     // next run.
     if (result.file.empty()) entry["partialFingerprints"] = {{"primaryLocationLineHash", identity_of(result) + ":1"}};
     found.push_back(std::move(entry));
   }
-  const Json driver{{"name", "gpu-sharing-operator"}, {"version", version()}, {"rules", std::move(rules)}};
-  const Json run{{"tool", {{"driver", driver}}}, {"results", std::move(found)}};
-  const Json document{
-      {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"}, {"version", "2.1.0"}, {"runs", Json::array({run})}};
-  out << printable_json(document.dump(1, ' ', false, Json::error_handler_t::replace)) << "\n";
+  const OrderedJson driver{{"name", "gpu-sharing-operator"}, {"version", version()}, {"rules", std::move(rules)}};
+  const OrderedJson run{{"tool", {{"driver", driver}}}, {"results", std::move(found)}};
+  const OrderedJson document{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                             {"version", "2.1.0"},
+                             {"runs", OrderedJson::array({run})}};
+  out << printable_json(document.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) << "\n";
 }
 
 }  // namespace gso

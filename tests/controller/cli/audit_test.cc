@@ -15,7 +15,7 @@
 #include "controller/cli/cli.h"
 #include "controller/commands/shared/sarif.h"
 
-namespace gso {
+namespace gso::audit_test {
 namespace {
 
 using testing::AllOf;
@@ -394,4 +394,4 @@ TEST(Sarif, WhatIsFoundInAClusterHasAStablePlaceAndIdentity) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::audit_test

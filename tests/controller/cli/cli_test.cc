@@ -19,7 +19,7 @@
 #include "controller/cli/cli.h"
 #include "controller/cli/printable_stream.h"
 
-namespace gso {
+namespace gso::cli_test {
 namespace {
 
 using testing::HasSubstr;
@@ -484,4 +484,4 @@ TEST(Cli, AServerThatCannotBeReachedIsOneLineAtOnce) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::cli_test

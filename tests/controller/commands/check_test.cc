@@ -13,7 +13,7 @@
 #include "controller/reading/operator_lease.h"
 #include "tests/controller/our_cluster.h"
 
-namespace gso {
+namespace gso::check_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -215,4 +215,4 @@ TEST_F(CheckCommand, ALeaseOfAHundredYearsDoesNotCallItsHolderAlive) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::check_test

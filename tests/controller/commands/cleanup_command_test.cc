@@ -13,7 +13,7 @@
 #include "tests/change_words/change_words.h"
 #include "tests/controller/our_cluster.h"
 
-namespace gso {
+namespace gso::cleanup_command_test {
 namespace {
 
 using testing::HasSubstr;
@@ -263,4 +263,4 @@ TEST_F(OurClusterWithoutCrds, CleanupWorksWhereOurCrdsAreNotServed) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::cleanup_command_test

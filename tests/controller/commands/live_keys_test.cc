@@ -7,7 +7,7 @@
 
 #include "controller/commands/live/keys.h"
 
-namespace gso {
+namespace gso::live_keys_test {
 namespace {
 
 using Keys = std::vector<Key>;
@@ -86,4 +86,4 @@ TEST(KeyDecoder, ASequenceThatHasBegunIsNoEscape) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::live_keys_test

@@ -10,7 +10,7 @@
 #include "controller/commands/live/selection.h"
 #include "controller/commands/live/view.h"
 
-namespace gso {
+namespace gso::live_view_test {
 namespace {
 
 using testing::HasSubstr;
@@ -301,4 +301,4 @@ TEST_F(LiveViewTest, NamesAreEscaped) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::live_view_test

@@ -20,7 +20,7 @@
 #include "reconcilers/explain/node.h"
 #include "tests/controller/our_cluster.h"
 
-namespace gso {
+namespace gso::look_commands_test {
 namespace {
 
 using testing::HasSubstr;
@@ -443,4 +443,4 @@ TEST(OperatorLease, AmongManifestsItIsJudgedByTheNewestLease) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::look_commands_test

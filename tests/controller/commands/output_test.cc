@@ -16,14 +16,14 @@
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/message_text.h"
 
-namespace gso {
+namespace gso::output_test {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-std::string yaml_of(const Json& value) {
+std::string yaml_of(const OrderedJson& value) {
   std::ostringstream out;
   print_document(value, OutputForm::yaml, out);
   return out.str();
@@ -38,14 +38,14 @@ TEST(Yaml, IsReadBackAsWhatItWas) {
       R"([])",
   };
   for (const char* text : documents) {
-    const auto back = yaml_to_json(yaml_of(Json::parse(text)));
-    ASSERT_TRUE(back.has_value()) << text << "\n" << yaml_of(Json::parse(text));
-    EXPECT_EQ(nlohmann::json::parse(*back), nlohmann::json::parse(text)) << yaml_of(Json::parse(text));
+    const auto back = yaml_to_json(yaml_of(OrderedJson::parse(text)));
+    ASSERT_TRUE(back.has_value()) << text << "\n" << yaml_of(OrderedJson::parse(text));
+    EXPECT_EQ(nlohmann::json::parse(*back), nlohmann::json::parse(text)) << yaml_of(OrderedJson::parse(text));
   }
 }
 
 TEST(Yaml, LooksAsKubectlPrintsIt) {
-  EXPECT_EQ(yaml_of(Json::parse(R"({"kind":"Pod","items":[{"name":"a","tags":["x"]}]})")),
+  EXPECT_EQ(yaml_of(OrderedJson::parse(R"({"kind":"Pod","items":[{"name":"a","tags":["x"]}]})")),
             "kind: Pod\nitems:\n- name: a\n  tags:\n  - x\n");
 }
 
@@ -53,7 +53,7 @@ TEST(Yaml, LooksAsKubectlPrintsIt) {
 TEST(Documents, HaveNoCharacterThatATerminalDoesNotShow) {
   const std::string hostile =
       "a\x7f\u009b31m \u202eevil\u202c \u2066x\u2069 \u200e\u200f\u061c\u200b\u2028\ufeff \x1b[2J \\\u202e";
-  const Json document{{"label", hostile}, {hostile, "key"}, {"list", Json::array({hostile})}};
+  const OrderedJson document{{"label", hostile}, {hostile, "key"}, {"list", OrderedJson::array({hostile})}};
   std::ostringstream json;
   print_document(document, OutputForm::json, json);
   const std::string yaml = yaml_of(document);
@@ -62,11 +62,11 @@ TEST(Documents, HaveNoCharacterThatATerminalDoesNotShow) {
     EXPECT_THAT(text, HasSubstr("\\u009b31m \\u202eevil\\u202c \\u2066x\\u2069 \\u200e\\u200f\\u061c\\u200b\\u2028"));
     EXPECT_THAT(text, HasSubstr("\\\\\\u202e")) << "behind a backslash of the text itself";
   }
-  EXPECT_EQ(Json::parse(json.str()), document);
+  EXPECT_EQ(OrderedJson::parse(json.str()), document);
   const auto back = yaml_to_json(yaml);
   ASSERT_TRUE(back.has_value()) << yaml;
   EXPECT_EQ(nlohmann::json::parse(*back), nlohmann::json(document));
-  const Json plain{{"text", "Grüße, 日本 😀"}};
+  const OrderedJson plain{{"text", "Grüße, 日本 😀"}};
   EXPECT_EQ(yaml_of(plain), "text: \"Grüße, 日本 😀\"\n");
 }
 
@@ -88,7 +88,7 @@ TEST(Tar, HasHeadersThatAddUpAndBlocksThatAreFull) {
 }
 
 TEST(Redaction, TakesWhatIsNamedOrLooksLikeASecret) {
-  Json object = Json::parse(R"({"kind":"Pod","metadata":{"name":"p","managedFields":[{}],
+  OrderedJson object = OrderedJson::parse(R"({"kind":"Pod","metadata":{"name":"p","managedFields":[{}],
     "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","team/access-key":"A1","note":"fine"}},
     "spec":{"serviceAccountToken":"t","tokenExpirationSeconds":3600,"secretName":"keeps-its-name","containers":[{"env":[
       {"name":"DB_PASSWORD","value":"p1"},{"name":"LEVEL","value":"info"},
@@ -107,10 +107,10 @@ TEST(Redaction, TakesWhatIsNamedOrLooksLikeASecret) {
   EXPECT_TRUE(is_secret_name("AUTH") && is_secret_name("REGISTRY_AUTH") && is_secret_name(".dockerconfigjson"));
   EXPECT_FALSE(is_secret_name("AUTH_MODE") || is_secret_name("author"));
   EXPECT_EQ(redacted("nothing of the kind: eyJ, bearer"), "nothing of the kind: eyJ, bearer");
-  Json container = Json::parse(R"({"args":["--api-key","k1","--token=k2","--level","info"]})");
+  OrderedJson container = OrderedJson::parse(R"({"args":["--api-key","k1","--token=k2","--level","info"]})");
   redact(container);
   EXPECT_EQ(container.dump(), R"x({"args":["--api-key","(redacted)","--token=(redacted)","--level","info"]})x");
-  Json secret = Json::parse(R"({"kind":"Secret","data":{"a":"b"}})");
+  OrderedJson secret = OrderedJson::parse(R"({"kind":"Secret","data":{"a":"b"}})");
   redact(secret);
   EXPECT_EQ(secret["data"], kRedacted);
 }
@@ -249,4 +249,4 @@ TEST(Completion, EachShellHasAScriptThatAsksTheBinary) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::output_test

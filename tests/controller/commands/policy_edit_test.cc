@@ -8,7 +8,7 @@
 #include "controller/commands/rollout/policy_edit.h"
 #include "reconcilers/model/project.h"
 
-namespace gso {
+namespace gso::policy_edit_test {
 namespace {
 
 using testing::ElementsAre;
@@ -73,4 +73,4 @@ TEST(PolicyEdit, OnlyStopsThatAreNewCount) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::policy_edit_test

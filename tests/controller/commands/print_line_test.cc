@@ -12,7 +12,7 @@
 #include "controller/commands/rollout/watch.h"
 #include "controller/commands/shared/text_table.h"
 
-namespace gso {
+namespace gso::print_line_test {
 namespace {
 
 using testing::HasSubstr;
@@ -63,4 +63,4 @@ TEST(PrintLine, TheProgressOfARolloutIsOneLineEach) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::print_line_test

@@ -29,7 +29,7 @@
 #include "tests/controller/our_cluster.h"
 #include "tests/controller/unpacked.h"
 
-namespace gso {
+namespace gso::rights_test {
 namespace {
 
 using testing::AllOf;
@@ -445,4 +445,4 @@ TEST_F(OurClusterWithoutCrds, WithoutCrdsAPauseIsSaidOnceForEachConfigMap) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rights_test

@@ -5,7 +5,7 @@
 #include "reconcilers/node/node_change.h"
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_budgets_test {
 namespace {
 
 using testing::HasSubstr;
@@ -136,4 +136,4 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetSendsNobodyToNodesThatTheOperatorIsCha
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_budgets_test

@@ -6,7 +6,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_command_test {
 namespace {
 
 using testing::HasSubstr;
@@ -345,4 +345,4 @@ TEST_F(RolloutCommand, APolicyIsPausedWithAWrongNamespaceOfTheOperator) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_command_test

@@ -11,7 +11,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_diff_test {
 namespace {
 
 using testing::HasSubstr;
@@ -459,4 +459,4 @@ TEST_F(RolloutCommand, DiffNamesDriftThatIsLeftAloneAndWhetherAnOperatorHasRecor
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_diff_test

@@ -7,7 +7,7 @@
 
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_history_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -112,4 +112,4 @@ TEST_F(RolloutCommand, TheJsonOfStatusAndHistoryHasTheFieldsOfItsPage) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_history_test

@@ -5,7 +5,7 @@
 #include "reconcilers/node/node_change.h"
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_next_test {
 namespace {
 
 using testing::HasSubstr;
@@ -388,4 +388,4 @@ TEST_F(RolloutCommand, StatusPrintsACommandOnceForAllNodesThatItIsFor) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_next_test

@@ -8,7 +8,7 @@
 
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_phase_test {
 namespace {
 
 using testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST_F(RolloutCommand, StatusShowsSinceWhenAStoppedRolloutStartsNoNode) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_phase_test

@@ -7,7 +7,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_start_test {
 namespace {
 
 using testing::HasSubstr;
@@ -168,4 +168,4 @@ TEST_F(RolloutCommand, AStartOfAnInvalidProfileNamesTheKey) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_start_test

@@ -7,7 +7,7 @@
 #include "reconcilers/model/json_access.h"
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_status_test {
 namespace {
 
 using testing::HasSubstr;
@@ -437,4 +437,4 @@ TEST_F(OurClusterWithoutCrds, StatusNamesThePoliciesAndConfigMapsThatAreStillSto
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_status_test

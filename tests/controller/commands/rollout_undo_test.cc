@@ -13,7 +13,7 @@
 #include "reconcilers/profile/revision.h"
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_undo_test {
 namespace {
 
 using testing::HasSubstr;
@@ -447,4 +447,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& param) { return param.param.name; });
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_undo_test

@@ -10,7 +10,7 @@
 #include "reconcilers/model/json_access.h"
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_unseen_test {
 namespace {
 
 using testing::HasSubstr;
@@ -384,4 +384,4 @@ TEST_F(UnseenChange, TheCountsAreThoseOfTheNodesThatAreNamed) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_unseen_test

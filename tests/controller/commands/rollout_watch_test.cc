@@ -16,7 +16,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_watch_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -410,4 +410,4 @@ TEST(ScreenText, APageHasNoMoreRowsThanTheScreen) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_watch_test

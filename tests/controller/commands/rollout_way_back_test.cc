@@ -6,7 +6,7 @@
 #include "reconcilers/node/node_change.h"
 #include "tests/controller/commands/rollout_commands.h"
 
-namespace gso {
+namespace gso::rollout_way_back_test {
 namespace {
 
 using testing::HasSubstr;
@@ -120,4 +120,4 @@ TEST_F(WayBack, AnAbortedRolloutIsNotCalledOneThatHasNotStarted) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rollout_way_back_test

@@ -18,7 +18,7 @@
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::session_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -122,4 +122,4 @@ TEST_F(SessionTest, AShortWaitAndALiveViewAreNotAnnounced) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::session_test

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-namespace gso {
+namespace gso::status_daemons_test {
 namespace {
 
 const DaemonProgress kDaemon{"gso/mps", false, "7c9d", 4, 2, {"n03"}, {"n01"}, {}};
@@ -32,4 +32,4 @@ TEST(StatusOfDaemons, IsAListForPrograms) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::status_daemons_test

@@ -24,7 +24,7 @@
 #include "tests/sim/apiserver/in_process_transport.h"
 #include "tests/sim/apiserver/local_request.h"
 
-namespace gso {
+namespace gso::status_test {
 namespace {
 
 using testing::HasSubstr;
@@ -399,4 +399,4 @@ TEST_F(StatusTest, ListsThatDoNotDependOnEachOtherAreReadFourAtOnce) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::status_test

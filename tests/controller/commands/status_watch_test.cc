@@ -22,7 +22,7 @@
 #include "tests/controller/our_cluster.h"
 #include "tests/sim/kai/kai_objects.h"
 
-namespace gso {
+namespace gso::status_watch_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -243,4 +243,4 @@ TEST_F(StatusWatch, NodesThatCannotBeWatchedEndIt) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::status_watch_test

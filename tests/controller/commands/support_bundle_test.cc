@@ -13,7 +13,7 @@
 #include "tests/controller/our_cluster.h"
 #include "tests/controller/unpacked.h"
 
-namespace gso {
+namespace gso::support_bundle_test {
 namespace {
 
 using testing::AllOf;
@@ -191,4 +191,4 @@ TEST_F(Bundles, SayThatNoOperatorRuns) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::support_bundle_test

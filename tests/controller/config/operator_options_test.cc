@@ -7,7 +7,7 @@
 
 #include "controller/config/operator_options.h"
 
-namespace gso {
+namespace gso::operator_options_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -62,4 +62,4 @@ TEST(OperatorOptions, ThatCannotBeReadLeaveTheCommandItsOwn) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::operator_options_test

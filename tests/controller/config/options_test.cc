@@ -16,7 +16,7 @@
 #include "controller/cli/cli.h"
 #include "controller/commands/explain.h"
 
-namespace gso {
+namespace gso::options_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -216,7 +216,8 @@ TEST(CommandLineTest, TheShortFormOfNamespaceIsTheOperatorsAndThatOfAPodNamedAlo
 
 TEST(CommandLineTest, PeopleChooseHowLongARequestMayTake) {
   EXPECT_EQ(parse({"status"}).invocation.options.request_timeout, 30s);
-  for (const std::vector<std::string>& command : {std::vector<std::string>{"status"}, {"rollout", "undo"}, {"check"}, {"cleanup"}}) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"status"}, {"rollout", "undo"}, {"check"}, {"cleanup"}}) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--request-timeout=2m");
     EXPECT_EQ(parse(arguments).invocation.options.request_timeout, 2min) << command.front();
@@ -323,4 +324,4 @@ TEST(OptionsTest, DebugIsServedOnLoopbackOnly) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::options_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace gso::test {
+namespace gso::test::settings_test {
 namespace {
 
 MpsDaemonSettings settings_of(const char* pipe_directory, const char* root) {
@@ -61,4 +61,4 @@ TEST(MpsDaemonSettings, ReadAMemoryLimitOfADevice) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::settings_test

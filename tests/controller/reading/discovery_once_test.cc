@@ -10,7 +10,7 @@
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::discovery_once_test {
 namespace {
 
 using testing::ElementsAre;
@@ -47,4 +47,4 @@ TEST(DiscoveryOnce, SaysThatTheServerFailsWithoutAskingEachGroup) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::discovery_once_test

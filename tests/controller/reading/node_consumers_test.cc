@@ -15,7 +15,7 @@
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::node_consumers_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -200,4 +200,4 @@ TEST_F(NodeConsumersTest, AnswersToEvictionsAreKeptWhileThePodExists) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::node_consumers_test

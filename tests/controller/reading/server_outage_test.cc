@@ -7,7 +7,7 @@
 
 #include "k8sclient/value/time.h"
 
-namespace gso {
+namespace gso::server_outage_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -54,4 +54,4 @@ TEST(ServerOutage, TheQueryOfARequestIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::server_outage_test

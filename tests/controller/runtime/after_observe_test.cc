@@ -12,7 +12,7 @@
 #include "reconcilers/profile/revision.h"
 #include "tests/controller/runtime/plugin_fleet.h"
 
-namespace gso {
+namespace gso::after_observe_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -85,4 +85,4 @@ TEST_F(AfterObserve, TheDeadlinesOfAChangeInProgressStartAgain) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::after_observe_test

@@ -12,7 +12,7 @@
 #include "reconcilers/model/project.h"
 #include "tests/controller/writes/executor_fixture.h"
 
-namespace gso {
+namespace gso::expectations_test {
 namespace {
 
 using namespace executor_test;
@@ -348,4 +348,4 @@ TEST_F(ExpectationsTest, ALiveReadThatFindsNothingErasesOnlyWhatTheStoreHeldWhen
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::expectations_test

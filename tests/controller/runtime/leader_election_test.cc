@@ -14,7 +14,7 @@
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::leader_election_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -402,4 +402,4 @@ TEST(LeaderElectionOptionsTest, RelationsBetweenDurationsAreChecked) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::leader_election_test

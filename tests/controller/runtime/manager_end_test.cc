@@ -16,7 +16,7 @@
 #include "reconcilers/model/plan.h"
 #include "tests/controller/operators.h"
 
-namespace gso {
+namespace gso::manager_end_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -267,4 +267,4 @@ TEST_F(ManagerTest, AnOperatorThatEndsByAnExceptionLeavesNoDebugFunctionBehind) 
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::manager_end_test

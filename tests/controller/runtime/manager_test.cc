@@ -17,7 +17,7 @@
 #include "tests/controller/operators.h"
 #include "tests/sim/apiserver/request.h"
 
-namespace gso {
+namespace gso::manager_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -328,4 +328,4 @@ TEST_F(ManagerTest, ContradictingOptionsAreRefusedAtOnce) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::manager_test

@@ -9,7 +9,7 @@
 
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::outage_log_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -98,4 +98,4 @@ TEST_F(OutageLogTest, RefusedCredentialsAreOneOutageAndForbiddenKindsOneEach) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::outage_log_test

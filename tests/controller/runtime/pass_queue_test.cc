@@ -10,7 +10,7 @@
 
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::pass_queue_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -172,4 +172,4 @@ TEST_F(PassQueueTest, Metrics_TimesAreThoseOfTheClock) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::pass_queue_test

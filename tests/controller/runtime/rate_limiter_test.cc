@@ -6,7 +6,7 @@
 #include <chrono>
 #include <string>
 
-namespace gso {
+namespace gso::rate_limiter_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -42,4 +42,4 @@ TEST(RateLimiterTest, MaxOf_TheBucketSlowsManyKeysTogether) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::rate_limiter_test

@@ -8,7 +8,7 @@
 
 #include "tests/controller/operators.h"
 
-namespace gso {
+namespace gso::recorded_options_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -58,4 +58,4 @@ TEST_F(RecordedOptions, AreNotWrittenWhereAllAreDefaults) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::recorded_options_test

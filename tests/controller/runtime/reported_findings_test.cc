@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-namespace gso {
+namespace gso::reported_findings_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -39,4 +39,4 @@ TEST(ReportedFindingsTest, EachFindingIsJudgedForItself) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::reported_findings_test

@@ -12,7 +12,7 @@
 #include "reconcilers/profile/revision.h"
 #include "tests/controller/runtime/plugin_fleet.h"
 
-namespace gso {
+namespace gso::slow_rollout_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -113,4 +113,4 @@ TEST_F(SlowRollout, MeanwhileNoPodsAreListedOverAndOverForANodeThatWaitsForIt) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::slow_rollout_test

@@ -9,7 +9,7 @@
 
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::task_group_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -61,4 +61,4 @@ TEST_F(TaskGroupTest, ACancelledTaskIsNoFailure) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::task_group_test

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace gso {
+namespace gso::admission_review_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -194,4 +194,4 @@ TEST_F(AdmissionReviewTest, MembersOfOtherTypesAreAllowedUnseen) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::admission_review_test

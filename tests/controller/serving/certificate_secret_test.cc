@@ -14,7 +14,7 @@
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::certificate_secret_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -143,4 +143,4 @@ TEST_F(CertificateSecretTest, DamagedDataServesTheLastGoodOneAndIsWrittenAnew) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::certificate_secret_test

@@ -8,7 +8,7 @@
 
 #include "tests/controller/operators.h"
 
-namespace gso {
+namespace gso::debug_pages_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -62,4 +62,4 @@ TEST_F(DebugPagesTest, AStandbyAssessesNoNodeAndNamesWhoDoes) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::debug_pages_test

@@ -6,7 +6,7 @@
 
 #include "tests/controller/operators.h"
 
-namespace gso {
+namespace gso::fleet_metrics_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -116,4 +116,4 @@ TEST_F(FleetMetricsTest, AsManySeriesForManyNodesAsForOne) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::fleet_metrics_test

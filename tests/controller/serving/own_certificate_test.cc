@@ -15,7 +15,7 @@
 
 #include "controller/serving/own_certificate.h"
 
-namespace gso {
+namespace gso::own_certificate_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -146,4 +146,4 @@ TEST(OwnCertificate, AfterALongStopEverythingIsIssuedAnew) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::own_certificate_test

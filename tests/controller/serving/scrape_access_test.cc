@@ -13,7 +13,7 @@
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::scrape_access_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -173,4 +173,4 @@ TEST_F(ScrapeAccessTest, OnlyMetricsAsk) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::scrape_access_test

@@ -31,7 +31,7 @@
 #include "controller/serving/routes.h"
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::serving_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -358,4 +358,4 @@ TEST(HttpServerAddressTest, AddressesThatCannotBeServedAreNamed) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::serving_test

@@ -26,7 +26,7 @@
 #include "controller/serving/tls_context.h"
 #include "tests/k8sclient/transport/test_certificates.h"
 
-namespace gso {
+namespace gso::tls_server_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -296,4 +296,4 @@ TEST(ServerContext, WhatCannotBeUsedIsNamed) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::tls_server_test

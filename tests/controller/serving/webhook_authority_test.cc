@@ -15,7 +15,7 @@
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::webhook_authority_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -157,4 +157,4 @@ TEST_F(WebhookAuthorityTest, AConfigurationOfAnotherFormIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::webhook_authority_test

@@ -14,7 +14,7 @@
 #include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/kai/kai_objects.h"
 
-namespace gso {
+namespace gso::kai_watches_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -125,4 +125,4 @@ TEST_F(KaiWatchesTest, WhereKaiIsIsNotKnownWhileAWatchFails) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::kai_watches_test

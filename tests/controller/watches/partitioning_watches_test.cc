@@ -15,7 +15,7 @@
 #include "tests/sim/apiserver/in_process_transport.h"
 #include "tests/sim/apiserver/local_request.h"
 
-namespace gso {
+namespace gso::partitioning_watches_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -209,4 +209,4 @@ TEST_F(PartitioningWatchesTest, OnlyTheLeaseOfNosIsRead) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::partitioning_watches_test

@@ -11,7 +11,7 @@
 #include "tests/k8sclient/protobuf_envelope.h"
 #include "tests/k8sclient/recorded.h"
 
-namespace gso {
+namespace gso::protobuf_node_test {
 namespace {
 
 using k8s::test::envelope;
@@ -124,4 +124,4 @@ TEST(ProtobufNodes, WhatCannotBeReadNamesTheNodeAndTheField) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::protobuf_node_test

@@ -9,7 +9,7 @@
 #include "k8sclient/api/object_json.h"
 #include "reconcilers/model/project.h"
 
-namespace gso {
+namespace gso::scope_sink_test {
 namespace {
 
 std::string padded(std::string json) {
@@ -111,4 +111,4 @@ TEST(ScopeSink, ListenersSeeTheLastStateBeforeAnObjectGoes) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::scope_sink_test

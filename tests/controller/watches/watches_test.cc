@@ -14,7 +14,7 @@
 #include "tests/sim/apiserver/in_process_transport.h"
 #include "tests/sim/apiserver/local_request.h"
 
-namespace gso {
+namespace gso::watches_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -246,4 +246,4 @@ TEST(HeldSinceTest, TheFirstLookIsOverWithTheFirstPassThatCouldNameAllTimers) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::watches_test

@@ -14,7 +14,7 @@
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
 
-namespace gso {
+namespace gso::events_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -236,4 +236,4 @@ TEST_F(EventsTest, WhatIsNoLongerRepeatedIsForgotten) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::events_test

@@ -11,7 +11,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/controller/writes/executor_fixture.h"
 
-namespace gso {
+namespace gso::executor_failures_test {
 namespace {
 
 using namespace executor_test;
@@ -376,4 +376,4 @@ TEST_F(ExecutorTest, AnotherPodsDeletionIsSentAgainWhenTheServerAskedForThat) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::executor_failures_test

@@ -14,7 +14,7 @@
 #include "reconcilers/status/status.h"
 #include "tests/controller/writes/executor_fixture.h"
 
-namespace gso {
+namespace gso::executor_test {
 namespace {
 
 using namespace executor_test;
@@ -409,4 +409,4 @@ TEST_F(ExecutorTest, StatusesAreNoLogLinesWhereverTheyStand) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::executor_test

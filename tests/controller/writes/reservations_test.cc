@@ -12,7 +12,7 @@
 #include "reconcilers/registry.h"
 #include "tests/controller/writes/executor_fixture.h"
 
-namespace gso {
+namespace gso::reservations_test {
 namespace {
 
 using namespace executor_test;
@@ -124,4 +124,4 @@ TEST_F(Reservations, ADeletionIsSentOncePerLookWhateverTheAnswer) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::reservations_test

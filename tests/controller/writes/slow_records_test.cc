@@ -12,7 +12,7 @@
 #include "reconcilers/node/node_change.h"
 #include "tests/controller/writes/executor_fixture.h"
 
-namespace gso {
+namespace gso::slow_records_test {
 namespace {
 
 using namespace executor_test;
@@ -275,4 +275,4 @@ TEST(UnwrittenRecords, HoldWhatRestsOnThem) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::slow_records_test

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-namespace k8s::test {
+namespace k8s::test::adaptive_limit_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -110,4 +110,4 @@ TEST_F(AdaptiveLimitTest, IsBackAtItsStartWithinThirtySecondsAfterAMinuteOfRefus
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::adaptive_limit_test

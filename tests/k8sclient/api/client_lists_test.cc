@@ -9,7 +9,7 @@
 #include "k8sclient/api/client.h"
 #include "tests/k8sclient/api/client_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::client_lists_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -148,4 +148,4 @@ TEST_F(ClientTest, a_watch_asks_for_bookmarks_and_a_refused_one_is_its_status) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::client_lists_test

@@ -8,7 +8,7 @@
 #include "k8sclient/api/client.h"
 #include "tests/k8sclient/api/client_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::client_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -271,4 +271,4 @@ TEST_F(ClientTest, AWriteCanAskForTheMetadataOfTheObjectAlone) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::client_test

@@ -7,7 +7,7 @@
 
 #include "tests/k8sclient/api/client_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::discovery_test {
 namespace {
 
 const std::string kDocument = R"({"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[
@@ -46,4 +46,4 @@ TEST_F(ClientTest, AllKindsAreAskedForByOneRequest) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::discovery_test

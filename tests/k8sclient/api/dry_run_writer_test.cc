@@ -5,7 +5,7 @@
 
 #include "tests/k8sclient/api/client_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::dry_run_writer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -36,4 +36,4 @@ TEST_F(ClientTest, a_dry_run_refuses_each_verb_and_names_the_object) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::dry_run_writer_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace k8s {
+namespace k8s::object_json_test {
 namespace {
 
 TEST(ObjectJson, TheResourceVersionIsReadFromAnObjectAndFromItsMetadataAlone) {
@@ -23,4 +23,4 @@ TEST(ObjectJson, AnAnswerThatIsNoObjectHasNoResourceVersion) {
 }
 
 }  // namespace
-}  // namespace k8s
+}  // namespace k8s::object_json_test

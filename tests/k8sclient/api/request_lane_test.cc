@@ -11,7 +11,7 @@
 
 #include "tests/k8sclient/api/client_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::request_lane_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -219,4 +219,4 @@ TEST_F(RequestLaneTest, ACancelledCallLeavesTheLine) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::request_lane_test

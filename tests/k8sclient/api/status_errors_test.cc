@@ -8,7 +8,7 @@
 
 #include "tests/k8sclient/scripted_transport.h"
 
-namespace k8s::test {
+namespace k8s::test::status_errors_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -138,4 +138,4 @@ TEST(StatusErrors, AnHtmlPageWithoutWordsIsNamed) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::status_errors_test

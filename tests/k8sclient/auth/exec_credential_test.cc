@@ -18,7 +18,7 @@
 #include "k8sclient/auth/kubeconfig.h"
 #include "tests/k8sclient/scripted_transport.h"
 
-namespace k8s::test {
+namespace k8s::test::exec_credential_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -335,4 +335,4 @@ TEST_F(ExecTest, a_process_reports_how_it_ended) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::exec_credential_test

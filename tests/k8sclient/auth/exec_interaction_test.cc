@@ -12,7 +12,7 @@
 #include "k8sclient/auth/kubeconfig.h"
 #include "tests/k8sclient/scripted_transport.h"
 
-namespace k8s::test {
+namespace k8s::test::exec_interaction_test {
 namespace {
 
 using testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST_F(SimulatedInteractionTest, a_person_has_the_life_of_a_device_code_and_nobo
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::exec_interaction_test

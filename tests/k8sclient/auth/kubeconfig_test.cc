@@ -14,7 +14,7 @@
 #include "k8sclient/auth/load_connection.h"
 #include "tests/k8sclient/scripted_transport.h"
 
-namespace k8s::test {
+namespace k8s::test::kubeconfig_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -347,4 +347,4 @@ TEST_F(ConfigTest, the_flag_wins_over_the_variable_over_the_pod_over_the_home_fo
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::kubeconfig_test

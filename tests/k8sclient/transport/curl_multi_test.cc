@@ -9,7 +9,7 @@
 #include "tests/k8sclient/transport/scripted_tcp.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::curl_multi_test {
 namespace {
 
 class MultiTest : public TransportTest {
@@ -156,4 +156,4 @@ TEST_F(MultiTest, WhatACoroutineThrowsThatNobodyAwaitsLeavesThroughRun) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::curl_multi_test

@@ -9,7 +9,7 @@
 #include "tests/k8sclient/transport/scripted_tcp.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::curl_transport_break_test {
 namespace {
 
 class BrokenUnaryTest : public TransportTest {
@@ -343,4 +343,4 @@ TEST_F(BrokenUnaryTest, AnIoContextThatDiesWithRequestsInFlightFreesThem) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::curl_transport_break_test

@@ -4,7 +4,7 @@
 #include "tests/k8sclient/transport/scripted_tcp.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::curl_transport_resend_test {
 namespace {
 
 class ResendTest : public TransportTest {};
@@ -116,4 +116,4 @@ TEST_F(ResendTest, AWriteOnAKeptHttpConnectionThatTheServerClosesIsNotSentTwice)
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::curl_transport_resend_test

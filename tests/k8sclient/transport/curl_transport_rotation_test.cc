@@ -7,7 +7,7 @@
 #include "k8sclient/transport/tls_files.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::curl_transport_rotation_test {
 namespace {
 
 // The real clock, moved forward by hand.
@@ -117,4 +117,4 @@ TEST_F(RotationTest, A401LooksAtTheClientCertificateAgainAndShowsTheNewOneOnANew
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::curl_transport_rotation_test

@@ -4,7 +4,7 @@
 #include "tests/k8sclient/transport/scripted_tcp.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::curl_transport_stream_test {
 namespace {
 
 class StreamTest : public TransportTest {
@@ -266,4 +266,4 @@ TEST_F(StreamTest, OverPlainHttpAStreamIsReadInChunks) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::curl_transport_stream_test

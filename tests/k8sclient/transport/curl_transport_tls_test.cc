@@ -12,7 +12,7 @@
 #include "tests/k8sclient/transport/scripted_tcp.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::curl_transport_tls_test {
 namespace {
 
 class TlsTest : public TransportTest {
@@ -323,4 +323,4 @@ TEST_F(TlsTest, ALoopbackServerIsReachedWithoutTheEnvironmentsProxy) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::curl_transport_tls_test

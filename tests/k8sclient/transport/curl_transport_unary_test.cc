@@ -7,7 +7,7 @@
 #include "tests/k8sclient/transport/scripted_tcp.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::curl_transport_unary_test {
 namespace {
 
 class UnaryTest : public TransportTest {
@@ -354,4 +354,4 @@ TEST_F(UnaryTest, TheObserverSeesEveryRequestOnce) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::curl_transport_unary_test

@@ -13,7 +13,7 @@
 #include "k8sclient/value/utf8.h"
 #include "k8sclient/watch/store.h"
 
-namespace k8s {
+namespace k8s::base_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -494,4 +494,4 @@ TEST(Base64, decodes_what_kubeconfigs_hold_and_refuses_the_rest) {
 }
 
 }  // namespace
-}  // namespace k8s
+}  // namespace k8s::base_test

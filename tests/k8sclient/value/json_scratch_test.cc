@@ -8,7 +8,7 @@
 #include "k8sclient/api/object_json.h"
 #include "k8sclient/watch/watch_decoder.h"
 
-namespace k8s {
+namespace k8s::json_scratch_test {
 namespace {
 
 constexpr std::size_t kLarge = std::size_t{1536} << 10;  // The largest object that etcd takes.
@@ -52,4 +52,4 @@ TEST(JsonScratchTest, ACopyNeedsNoPadding) {
 }
 
 }  // namespace
-}  // namespace k8s
+}  // namespace k8s::json_scratch_test

@@ -7,7 +7,7 @@
 #include "k8sclient/value/paths.h"
 #include "k8sclient/value/selectors.h"
 
-namespace k8s {
+namespace k8s::selectors_test {
 namespace {
 
 using testing::HasSubstr;
@@ -189,4 +189,4 @@ TEST(Queries, encode_and_skip_empty_values) {
 }
 
 }  // namespace
-}  // namespace k8s
+}  // namespace k8s::selectors_test

@@ -15,7 +15,7 @@
 #include "tests/k8sclient/watch/in_pieces.h"
 #include "tests/k8sclient/watch/watcher_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::protobuf_watch_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -248,4 +248,4 @@ TEST_F(ProtobufWatcherTest, an_expired_version_lists_anew) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::protobuf_watch_test

@@ -13,7 +13,7 @@
 #include "tests/k8sclient/scripted_transport.h"
 #include "tests/k8sclient/watch/in_pieces.h"
 
-namespace k8s::test {
+namespace k8s::test::watch_decoder_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -352,4 +352,4 @@ TEST(ResourceVersions, are_compared_as_numbers_of_any_length_and_never_when_opaq
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::watch_decoder_test

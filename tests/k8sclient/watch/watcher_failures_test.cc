@@ -14,7 +14,7 @@
 
 #include "tests/k8sclient/watch/watcher_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::watcher_failures_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -344,4 +344,4 @@ TEST_F(WatcherTest, cancelling_the_coroutine_that_awaits_run_stops_it_too) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::watcher_failures_test

@@ -9,7 +9,7 @@
 
 #include "tests/k8sclient/watch/watcher_fixture.h"
 
-namespace k8s::test {
+namespace k8s::test::watcher_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -244,4 +244,4 @@ TEST_F(WatcherTest, two_scopes_of_one_resource_do_not_disturb_each_other) {
 }
 
 }  // namespace
-}  // namespace k8s::test
+}  // namespace k8s::test::watcher_test

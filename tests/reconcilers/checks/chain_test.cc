@@ -15,7 +15,7 @@
 #include "reconcilers/checks/preflight.h"
 #include "tests/reconcilers/shared_vectors.h"
 
-namespace gso {
+namespace gso::chain_test {
 namespace {
 
 using Codes = std::vector<std::string>;
@@ -366,4 +366,4 @@ TEST(PreflightCache, KeepsNoMoreThanWhatNodesHold) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::chain_test

@@ -11,7 +11,7 @@
 #include "reconcilers/node/node_labels.h"
 #include "tests/reconcilers/checks/preflight_manifests.h"
 
-namespace gso {
+namespace gso::preflight_cases_test {
 namespace {
 
 using namespace preflight_test;
@@ -264,4 +264,4 @@ TEST(Preflight, SaysWhatIsWrongWithTheSetupBeforeAnythingIsTouched) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::preflight_cases_test

@@ -16,7 +16,7 @@
 #include "tests/reconcilers/checks/preflight_manifests.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso {
+namespace gso::preflight_test {
 namespace {
 
 using namespace preflight_test;
@@ -323,4 +323,4 @@ TEST(Preflight, TheFirstPlanReportsWhatIsWrongWithAPolicyToo) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::preflight_test

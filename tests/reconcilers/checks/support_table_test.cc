@@ -17,7 +17,7 @@
 #include "reconcilers/node/assess.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::support_table_test {
 namespace {
 
 constexpr std::size_t kDimensions = 7;
@@ -187,4 +187,4 @@ TEST(SupportTable, IsWhatThePlannerAndPreflightAnswer) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::support_table_test

@@ -5,7 +5,7 @@
 
 #include "reconcilers/model/project.h"
 
-namespace gso::test {
+namespace gso::test::config_map_times_test {
 namespace {
 
 using std::chrono::seconds;
@@ -61,4 +61,4 @@ TEST(ConfigMapTimes, AProcessCountsFromWhenItFirstSawTheData) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::config_map_times_test

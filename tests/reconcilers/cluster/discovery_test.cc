@@ -14,7 +14,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 
-namespace gso {
+namespace gso::discovery_test {
 namespace {
 
 using testing::AllOf;
@@ -215,4 +215,4 @@ TEST(Discovery, APluginThatReadsItsOwnFileIsNamedAsNotManaged) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::discovery_test

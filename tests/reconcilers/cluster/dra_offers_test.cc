@@ -9,7 +9,7 @@
 
 #include "reconcilers/model/labels.h"
 
-namespace gso {
+namespace gso::dra_offers_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -98,4 +98,4 @@ TEST(DraOffers, ASliceForAllNodesCoversEveryNode) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::dra_offers_test

@@ -6,7 +6,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::key_users_test {
 namespace {
 
 TEST(KeyUsers, AreLabelledNodesDefaultsAndPolicies) {
@@ -27,4 +27,4 @@ TEST(KeyUsers, AreLabelledNodesDefaultsAndPolicies) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::key_users_test

@@ -6,7 +6,7 @@
 
 #include "reconcilers/model/project.h"
 
-namespace gso {
+namespace gso::killed_daemons_test {
 namespace {
 
 struct Row {
@@ -80,4 +80,4 @@ TEST(KilledDaemons, ArePassedOnToTheNextPassHoweverSoonAnotherDaemonRuns) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::killed_daemons_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace gso::test {
+namespace gso::test::node_match_test {
 namespace {
 
 using Term = std::vector<NodeSelectorRequirement>;
@@ -55,4 +55,4 @@ TEST(NodeMatch, NodeAffinityFollowsTheDaemonSetController) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::node_match_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace gso {
+namespace gso::plugin_settings_test {
 namespace {
 
 TEST(PluginSettings, TheCommandSetsWhatTheTextNames) {
@@ -45,4 +45,4 @@ TEST(PluginSettings, TheCommandSetsWhatTheTextNames) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::plugin_settings_test

@@ -8,7 +8,7 @@
 
 #include "reconcilers/model/project.h"
 
-namespace gso {
+namespace gso::policy_match_test {
 namespace {
 
 SharingPolicy policy(const std::string& spec) {
@@ -119,4 +119,4 @@ TEST(PolicyMatch, NotesWhatASelectorDoesBesides) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::policy_match_test

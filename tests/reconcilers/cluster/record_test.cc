@@ -11,7 +11,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 
-namespace gso::test {
+namespace gso::test::record_test {
 namespace {
 
 TEST(Record, KeepsTheTextsOfTheLastTwoVerifiedRevisions) {
@@ -345,4 +345,4 @@ TEST_F(StoredRecords, ShardsWithoutTheirHeadAreNoNewFleet) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::record_test

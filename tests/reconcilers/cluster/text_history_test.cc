@@ -5,7 +5,7 @@
 
 #include "reconcilers/cluster/profile_cache.h"
 
-namespace gso::test {
+namespace gso::test::text_history_test {
 namespace {
 
 k8s::WallTime at(std::string_view time) {
@@ -81,4 +81,4 @@ TEST(TextHistory, TimesThatProveNothingAreThoseOfTheLastTextOnly) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::text_history_test

@@ -5,7 +5,7 @@
 
 #include "reconcilers/cluster/facts.h"
 
-namespace gso::test {
+namespace gso::test::verify_test {
 namespace {
 
 constexpr const char* kGpu = "nvidia.com/gpu";
@@ -56,4 +56,4 @@ TEST(Verify, ComparesCapacityAndAllocatableOfEachResource) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::verify_test

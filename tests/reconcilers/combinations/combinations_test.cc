@@ -18,7 +18,7 @@
 
 #include "tests/reconcilers/combinations/combinations.h"
 
-namespace gso::test {
+namespace gso::test::combinations_test {
 namespace {
 
 constexpr int kShards = 16;
@@ -187,4 +187,4 @@ TEST(Combinations, TheProductHasEveryWayOfYesAndNoOnce) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::combinations_test

@@ -16,7 +16,7 @@
 #include "tests/reconcilers/explain/nodes_in_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::audit_of_change_test {
 namespace {
 
 using testing::ElementsAre;
@@ -137,4 +137,4 @@ TEST(AuditOfChange, SlotsOfNodesInAChangeAreNoWarningAndAreNamedApartFromNodesTh
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::audit_of_change_test

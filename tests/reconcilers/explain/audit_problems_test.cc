@@ -9,7 +9,7 @@
 #include "reconcilers/model/object_refs.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::audit_problems_test {
 namespace {
 
 using testing::AllOf;
@@ -127,4 +127,4 @@ TEST(AuditProblems, TheGpusAndPodsOfANodeAreCountedOnce) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::audit_problems_test

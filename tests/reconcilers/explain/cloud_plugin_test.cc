@@ -11,7 +11,7 @@
 #include "reconcilers/explain/audit.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::cloud_plugin_test {
 namespace {
 
 std::string node(int allocatable, const std::string& accelerator = "cloud.google.com/gke-accelerator") {
@@ -101,4 +101,4 @@ TEST(CloudPlugin, AuditAndExplainSayWhoServesTheNode) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::cloud_plugin_test

@@ -21,7 +21,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::explain_node_test {
 namespace {
 
 using testing::Contains;
@@ -425,4 +425,4 @@ TEST(Audit, ANotReadyNodeIsAWarning) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::explain_node_test

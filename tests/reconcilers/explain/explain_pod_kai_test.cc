@@ -9,7 +9,7 @@
 #include "tests/reconcilers/explain/asked_pod.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::explain_pod_kai_test {
 namespace {
 
 using testing::HasSubstr;
@@ -76,4 +76,4 @@ TEST(ExplainPodKai, WithoutAMessageItsQueueIsShown) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::explain_pod_kai_test

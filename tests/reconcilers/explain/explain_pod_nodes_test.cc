@@ -10,7 +10,7 @@
 #include "reconcilers/explain/pod.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::explain_pod_nodes_test {
 namespace {
 
 using testing::Contains;
@@ -134,4 +134,4 @@ status: {conditions: [{type: Ready, status: "True"}]}
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::explain_pod_nodes_test

@@ -12,7 +12,7 @@
 #include "tests/reconcilers/explain/asked_pod.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::explain_pod_on_node_test {
 namespace {
 
 using testing::HasSubstr;
@@ -126,4 +126,4 @@ TEST(ExplainPodOnNode, AClientInAnotherDirectoryThanItsNodesMpsDaemonIsWarned) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::explain_pod_on_node_test

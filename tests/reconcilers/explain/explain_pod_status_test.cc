@@ -8,7 +8,7 @@
 #include "reconcilers/explain/pod.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::explain_pod_status_test {
 namespace {
 
 using testing::Contains;
@@ -219,4 +219,4 @@ TEST(ExplainPodStatus, APodWithClaimsIsSentToItsClaims) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::explain_pod_status_test

@@ -14,7 +14,7 @@
 #include "tests/reconcilers/explain/asked_pod.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::explain_pod_test {
 namespace {
 
 using testing::Contains;
@@ -424,4 +424,4 @@ TEST(ExplainPod, AnErrorComesBeforeAWarningThatStandsBeforeIt) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::explain_pod_test

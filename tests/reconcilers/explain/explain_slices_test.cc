@@ -10,7 +10,7 @@
 #include "reconcilers/explain/slices.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::explain_slices_test {
 namespace {
 
 using testing::ElementsAre;
@@ -131,4 +131,4 @@ TEST(ExplainSlices, APodWithWholeGpusIsToldNothingOfSlices) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::explain_slices_test

@@ -17,7 +17,7 @@
 #include "tests/reconcilers/explain/nodes_in_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::explain_steps_test {
 namespace {
 
 using testing::AllOf;
@@ -486,4 +486,4 @@ TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) 
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::explain_steps_test

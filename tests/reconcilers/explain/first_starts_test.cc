@@ -6,7 +6,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::first_starts_test {
 namespace {
 
 using testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST_F(FirstStartsTest, UnderAPauseNoneStartsAndAllWaitForItsEnd) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::first_starts_test

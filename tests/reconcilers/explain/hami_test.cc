@@ -10,7 +10,7 @@
 #include "reconcilers/explain/audit.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::hami_test {
 namespace {
 
 using testing::HasSubstr;
@@ -104,4 +104,4 @@ status: {{capacity: {{nvidia.com/gpu: "20"}}, allocatable: {{nvidia.com/gpu: "20
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::hami_test

@@ -10,7 +10,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::pod_choices_test {
 namespace {
 
 using testing::AllOf;
@@ -79,4 +79,4 @@ TEST(PodChoices, EvictIsNotProposedWhereAPodRefusesItsEviction) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::pod_choices_test

@@ -11,7 +11,7 @@
 #include "reconcilers/model/object_refs.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::remedy_test {
 namespace {
 
 using testing::HasSubstr;
@@ -129,4 +129,4 @@ TEST(Remedy, WithoutSharingRolloutsTheProgressIsShownByStatus) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::remedy_test

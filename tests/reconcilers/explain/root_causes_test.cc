@@ -15,7 +15,7 @@
 #include "reconcilers/model/object_refs.h"
 #include "tests/reconcilers/explain/explained.h"
 
-namespace gso {
+namespace gso::root_causes_test {
 namespace {
 
 using testing::ElementsAre;
@@ -182,4 +182,4 @@ TEST(RootCauses, AnOutageThatNothingExplainsIsAProblemOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::root_causes_test

@@ -9,7 +9,7 @@
 
 #include "reconcilers/explain/uncreated_pod.h"
 
-namespace gso {
+namespace gso::uncreated_pod_test {
 namespace {
 
 using testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST(UncreatedPod, AWorkloadWithoutARefusedPodSaysNothing) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::uncreated_pod_test

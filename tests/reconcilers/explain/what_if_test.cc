@@ -8,7 +8,7 @@
 #include "reconcilers/profile/revision.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::what_if_test {
 namespace {
 
 using testing::Contains;
@@ -227,4 +227,4 @@ TEST(WhatIfWithoutARecord, PresentTextsCountAsWhatRuns) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::what_if_test

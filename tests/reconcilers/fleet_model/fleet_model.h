@@ -11,17 +11,27 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "k8sclient/value/error.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
 #include "tests/sim/fleet/plugin_config.h"
 
 namespace gso::test {
+
+// The value; throws what went wrong, which ends the test.
+template <class T>
+T must(k8s::Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return std::move(*result);
+}
 
 struct NodeSpec {
   std::string name;

@@ -20,12 +20,6 @@ namespace {
 
 using k8s::Overloaded;
 
-template <class T>
-T must(k8s::Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(*result);
-}
-
 }  // namespace
 
 Plan FleetModel::plan() {

@@ -12,15 +12,7 @@
 
 namespace gso::test {
 
-namespace {
-
-template <class T>
-T must(k8s::Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(*result);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void FleetModel::edit(const std::string& key, std::string_view profile) {
   data_[key] = profile_text(profile);

@@ -10,7 +10,7 @@
 #include "reconcilers/registry.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 
-namespace gso::test {
+namespace gso::test::kai_config_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -348,4 +348,4 @@ TEST(KaiProjection, FindsTheFieldsOfASchema) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::kai_config_test

@@ -10,7 +10,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/reservation_rows.h"
 
-namespace gso::test {
+namespace gso::test::reservation_doubts_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -186,4 +186,4 @@ TEST(ReservationGc, GivesAReservationTimeToNameItsGpu) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::reservation_doubts_test

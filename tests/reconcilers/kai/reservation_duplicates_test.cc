@@ -7,7 +7,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/reservation_rows.h"
 
-namespace gso::test {
+namespace gso::test::reservation_duplicates_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -311,4 +311,4 @@ TEST(DeviceEvidence, IsUuidsOnly) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::reservation_duplicates_test

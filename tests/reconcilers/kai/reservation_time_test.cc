@@ -7,7 +7,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/reservation_rows.h"
 
-namespace gso::test {
+namespace gso::test::reservation_time_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -295,4 +295,4 @@ TEST(ReservationGc, TakesNoMoreInOnePassThanItMay) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::reservation_time_test

@@ -7,7 +7,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/reservation_rows.h"
 
-namespace gso::test {
+namespace gso::test::reservation_users_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -270,4 +270,4 @@ TEST(ReservationGc, ConcludesNothingFromOldLists) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::reservation_users_test

@@ -9,7 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 
-namespace gso::test {
+namespace gso::test::stuck_pods_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -277,4 +277,4 @@ TEST(KaiProjection, ReadsALease) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::stuck_pods_test

@@ -8,7 +8,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 
-namespace gso::test {
+namespace gso::test::truth_check_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -265,4 +265,4 @@ TEST(KaiIndex, CountsWhatIsOnANode) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::truth_check_test

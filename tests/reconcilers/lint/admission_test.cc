@@ -10,7 +10,7 @@
 
 #include "tests/reconcilers/lint/linted.h"
 
-namespace gso::lint_test {
+namespace gso::lint_test::admission_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -215,4 +215,4 @@ TEST(AdmissionWarnings, AreAtMostSixteen) {
 }
 
 }  // namespace
-}  // namespace gso::lint_test
+}  // namespace gso::lint_test::admission_test

@@ -12,7 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/shared_vectors.h"
 
-namespace gso {
+namespace gso::diagnostics_page_test {
 namespace {
 
 using testing::read_file;
@@ -143,4 +143,4 @@ TEST(Catalogue, ListsEveryCodeAndNoOther) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::diagnostics_page_test

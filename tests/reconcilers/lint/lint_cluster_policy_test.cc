@@ -6,7 +6,7 @@
 
 #include "tests/reconcilers/lint/linted.h"
 
-namespace gso {
+namespace gso::lint_cluster_policy_test {
 namespace {
 
 using lint_test::codes;
@@ -55,4 +55,4 @@ TEST(LintClusterPolicy, OtherFieldsAreTheGpuOperatorsOwn) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_cluster_policy_test

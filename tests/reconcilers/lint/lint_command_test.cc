@@ -14,7 +14,7 @@
 #include "controller/commands/lint.h"
 #include "controller/commands/plan.h"
 
-namespace gso {
+namespace gso::lint_command_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -347,4 +347,4 @@ TEST_F(Commands, ExpectRefusesWrongUsage) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_command_test

@@ -5,7 +5,7 @@
 
 #include "tests/reconcilers/lint/linted.h"
 
-namespace gso::lint_test {
+namespace gso::lint_test::lint_directives_test {
 namespace {
 
 const std::string kProfile =
@@ -66,4 +66,4 @@ TEST(LintDirectives, CostNoMoreTheMoreThereAre) {
 }
 
 }  // namespace
-}  // namespace gso::lint_test
+}  // namespace gso::lint_test::lint_directives_test

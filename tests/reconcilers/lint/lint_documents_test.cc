@@ -14,7 +14,7 @@
 #include "reconcilers/profile/yaml_node.h"
 #include "tests/reconcilers/lint/linted.h"
 
-namespace gso {
+namespace gso::lint_documents_test {
 namespace {
 
 using namespace lint_test;
@@ -461,4 +461,4 @@ TEST(LintDocuments, AFileWithAProfileThatNoConfigMapHoldsIsAnError) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_documents_test

@@ -8,7 +8,7 @@
 #include "reconcilers/lint/lint.h"
 #include "tests/reconcilers/lint/linted.h"
 
-namespace gso {
+namespace gso::lint_helm_values_test {
 namespace {
 
 using namespace lint_test;
@@ -115,4 +115,4 @@ TEST(LintHelmValues, OtherValuesAndProfilesAreReadAsBefore) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_helm_values_test

@@ -7,7 +7,7 @@
 
 #include "reconcilers/lint/lint.h"
 
-namespace gso {
+namespace gso::lint_hostile_test {
 namespace {
 
 using nlohmann::json;
@@ -109,4 +109,4 @@ TEST(LintHostile, AValueOfAMebibyteIsCut) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_hostile_test

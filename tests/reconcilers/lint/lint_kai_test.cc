@@ -6,7 +6,7 @@
 
 #include "reconcilers/lint/lint.h"
 
-namespace gso {
+namespace gso::lint_kai_test {
 namespace {
 
 constexpr const char* kNode =
@@ -103,4 +103,4 @@ TEST(LintKai, TakesTheFlagForMoreThanTheConfig) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_kai_test

@@ -9,7 +9,7 @@
 #include "reconcilers/lint/lint.h"
 #include "tests/reconcilers/lint/linted.h"
 
-namespace gso {
+namespace gso::lint_kinds_test {
 namespace {
 
 using namespace lint_test;
@@ -143,4 +143,4 @@ TEST(LintKinds, TheItemsOfAListOfOneKindNeedNotSayIt) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_kinds_test

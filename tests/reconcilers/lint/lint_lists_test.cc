@@ -7,7 +7,7 @@
 #include "reconcilers/lint/lint.h"
 #include "tests/reconcilers/lint/linted.h"
 
-namespace gso {
+namespace gso::lint_lists_test {
 namespace {
 
 using namespace lint_test;
@@ -80,4 +80,4 @@ TEST(LintLists, EachBrokenDocumentIsReportedOnceAndTheOthersAreRead) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_lists_test

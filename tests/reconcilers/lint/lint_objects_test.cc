@@ -10,7 +10,7 @@
 #include "reconcilers/lint/lint.h"
 #include "tests/reconcilers/lint/linted.h"
 
-namespace gso {
+namespace gso::lint_objects_test {
 namespace {
 
 using namespace lint_test;
@@ -353,4 +353,4 @@ TEST(LintObjects, AKindInThePluralAndAMisspeltFieldOfTheKindAreRecognised) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_objects_test

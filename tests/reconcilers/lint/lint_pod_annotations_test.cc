@@ -9,7 +9,7 @@
 #include "tests/reconcilers/lint/linted.h"
 #include "tests/reconcilers/shared_vectors.h"
 
-namespace gso {
+namespace gso::lint_pod_annotations_test {
 namespace {
 
 using namespace lint_test;
@@ -93,4 +93,4 @@ TEST(LintDocuments, PodsAgreeWithTheSharedVectors) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_pod_annotations_test

@@ -8,7 +8,7 @@
 #include "reconcilers/checks/inference_memory.h"
 #include "reconcilers/lint/lint.h"
 
-namespace gso {
+namespace gso::lint_pods_test {
 namespace {
 
 constexpr const char* kFour =
@@ -219,4 +219,4 @@ TEST(FittingFraction, LeavesRoomForTheContext) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_pods_test

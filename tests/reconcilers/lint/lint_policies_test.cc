@@ -13,7 +13,7 @@
 #include "tests/reconcilers/lint/linted.h"
 #include "tests/reconcilers/shared_vectors.h"
 
-namespace gso {
+namespace gso::lint_policies_test {
 namespace {
 
 using namespace lint_test;
@@ -281,4 +281,4 @@ TEST(LintPolicies, EveryFieldThatLintKnowsIsOneOfTheCrd) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_policies_test

@@ -10,7 +10,7 @@
 #include "reconcilers/profile/document_value.h"
 #include "tests/reconcilers/lint/linted.h"
 
-namespace gso {
+namespace gso::lint_syntax_errors_test {
 namespace {
 
 using namespace lint_test;
@@ -124,4 +124,4 @@ TEST(LintSyntaxErrors, SlashesThatBeginNoCommentAreNotBlamed) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_syntax_errors_test

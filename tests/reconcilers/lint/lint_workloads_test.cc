@@ -8,7 +8,7 @@
 #include "reconcilers/lint/lint.h"
 #include "tests/reconcilers/lint/linted.h"
 
-namespace gso {
+namespace gso::lint_workloads_test {
 namespace {
 
 using namespace lint_test;
@@ -234,4 +234,4 @@ TEST(LintWorkloads, SeveralGpusUnderAnMpsProfileBesideThePodAreReported) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lint_workloads_test

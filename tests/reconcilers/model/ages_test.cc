@@ -5,7 +5,7 @@
 
 #include "reconcilers/model/plan.h"
 
-namespace gso::test {
+namespace gso::test::ages_test {
 namespace {
 
 using std::chrono::minutes;
@@ -78,4 +78,4 @@ TEST_F(AgesOfTimers, ATimerIsKeptOnlyIfItHasRun) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::ages_test

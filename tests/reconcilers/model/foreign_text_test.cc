@@ -5,7 +5,7 @@
 
 #include "reconcilers/model/message_text.h"
 
-namespace gso {
+namespace gso::foreign_text_test {
 namespace {
 
 TEST(ForeignText, NeverBeginsALine) {
@@ -54,4 +54,4 @@ TEST(ForeignText, NamesInAListAreCut) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::foreign_text_test

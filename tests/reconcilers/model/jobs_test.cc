@@ -13,7 +13,7 @@
 #include "reconcilers/node/assess.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::jobs_test {
 namespace {
 
 struct Membership {
@@ -149,4 +149,4 @@ TEST_P(JobStories, EvictWholeJobsOrNoneAndComeToRest) {
 INSTANTIATE_TEST_SUITE_P(Seeds, JobStories, testing::Range(1, 16));
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::jobs_test

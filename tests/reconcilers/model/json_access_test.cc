@@ -10,7 +10,7 @@
 #include <regex>
 #include <set>
 
-namespace gso::test {
+namespace gso::test::json_access_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -61,4 +61,4 @@ TEST(JsonAccess, AccessorsThatThrowAreNotUsed) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::json_access_test

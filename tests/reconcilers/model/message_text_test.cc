@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace gso {
+namespace gso::message_text_test {
 namespace {
 
 // So many times the character, and what follows.
@@ -72,4 +72,4 @@ TEST(MessageText, CountsOneThingAndSeveral) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::message_text_test

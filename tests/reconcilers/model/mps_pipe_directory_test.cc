@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace gso {
+namespace gso::mps_pipe_directory_test {
 namespace {
 
 TEST(PipeDirectory, IsReadFromTheReportOfAStandaloneDaemon) {
@@ -54,4 +54,4 @@ TEST(PipeDirectory, IsNotExpressedWhereALabelCannot) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::mps_pipe_directory_test

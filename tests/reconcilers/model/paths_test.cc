@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace gso {
+namespace gso::paths_test {
 namespace {
 
 TEST(CleanPath, HasOneSpellingForOnePath) {
@@ -21,4 +21,4 @@ TEST(IsAtOrBelow, ComparesWholeParts) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::paths_test

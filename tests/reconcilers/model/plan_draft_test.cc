@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace gso::test {
+namespace gso::test::plan_draft_test {
 namespace {
 
 class ActionsOfOnePass : public testing::Test {
@@ -58,4 +58,4 @@ TEST_F(ActionsOfOnePass, AreAsManyAsTheServerHasAnsweredInTheLastSecond) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::plan_draft_test

@@ -5,7 +5,7 @@
 #include "k8sclient/watch/store.h"
 #include "reconcilers/model/project.h"
 
-namespace gso {
+namespace gso::projections_test {
 namespace {
 
 TEST(Projections, InitContainersThatHaveSucceededAreNotKept) {
@@ -183,4 +183,4 @@ TEST(Projections, NullInAPolicyIsAsIfTheFieldWereAbsent) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::projections_test

@@ -10,7 +10,7 @@
 
 #include "reconcilers/model/kai_objects.h"
 
-namespace gso {
+namespace gso::store_order_test {
 namespace {
 
 TEST(StoreOrder, IsThatOfTheKeysNamespaceFirst) {
@@ -30,4 +30,4 @@ TEST(StoreOrder, IsThatOfTheKeysNamespaceFirst) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::store_order_test

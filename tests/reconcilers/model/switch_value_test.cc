@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace gso {
+namespace gso::switch_value_test {
 namespace {
 
 TEST(SwitchValue, IsOffOnlyWhereItSaysSo) {
@@ -22,4 +22,4 @@ TEST(SwitchValue, SaysNoInAnyCase) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::switch_value_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-namespace gso {
+namespace gso::timer_order_test {
 namespace {
 
 // What it must be, whatever the order was.
@@ -62,4 +62,4 @@ TEST(TimerOrderTest, OneNodeAfterTheOtherBackwards) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::timer_order_test

@@ -3,7 +3,7 @@
 
 #include "reconcilers/model/maintenance_window.h"
 
-namespace gso::test {
+namespace gso::test::windows_test {
 namespace {
 
 k8s::WallTime at(std::string_view text) {
@@ -89,4 +89,4 @@ TEST(Windows, OneThatCannotBeReadIsNamedAndNeverOpens) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::windows_test

@@ -14,7 +14,7 @@
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/reconcilers/node/labelled_node.h"
 
-namespace gso::test {
+namespace gso::test::contested_labels_test {
 namespace {
 
 using std::chrono::hours;
@@ -204,4 +204,4 @@ TEST_F(LabelsWithoutGfd, ThatNfdStillListsAndThatDoNotFitWhatIsServedAreNamed) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::contested_labels_test

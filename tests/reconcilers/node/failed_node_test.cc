@@ -1,7 +1,7 @@
 // Row C2 of node_step.h, its half that the assessment decides: a node whose change has failed needs another one.
 #include "tests/reconcilers/node/node_in_fleet.h"
 
-namespace gso::test {
+namespace gso::test::failed_node_test {
 namespace {
 
 // A node whose plugin does not start with the text that it was changed to.
@@ -54,4 +54,4 @@ spec: {rollout: {maxUnavailable: 100%, verifyTimeout: 1m}}
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::failed_node_test

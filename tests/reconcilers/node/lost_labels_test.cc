@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace gso {
+namespace gso::lost_labels_test {
 namespace {
 
 class LostLabels : public testing::Test {
@@ -47,4 +47,4 @@ TEST_F(LostLabels, AreNotThoseThatMustNotBeThere) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::lost_labels_test

@@ -5,7 +5,7 @@
 #include "reconcilers/node/mps_ready.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::mps_ready_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -141,4 +141,4 @@ TEST_F(MpsReady, KeepsOffAHeldNodeAndWritesNothingWhereLabelsAreOnlyVerified) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::mps_ready_test

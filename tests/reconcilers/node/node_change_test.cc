@@ -9,7 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/objects.h"
 
-namespace gso {
+namespace gso::node_change_test {
 namespace {
 
 TEST(NodeChangeAnnotation, IsReadAsItWasWritten) {
@@ -88,4 +88,4 @@ TEST(DeferredAnnotation, IsReadAsItWasWrittenAndSaysWhatIsWrongWhereItCannotBe) 
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::node_change_test

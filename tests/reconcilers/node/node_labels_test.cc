@@ -14,7 +14,7 @@
 #include "reconcilers/node/hand_over.h"
 #include "tests/reconcilers/node/labelled_node.h"
 
-namespace gso::test {
+namespace gso::test::node_labels_test {
 namespace {
 
 using LabelMode = PlannerSettings::LabelMode;
@@ -325,4 +325,4 @@ TEST(SharingLabels, ThatSomeoneElseOwnsAreNeverWrittenWhoeverOwnsThem) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::node_labels_test

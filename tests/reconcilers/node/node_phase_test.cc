@@ -6,7 +6,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 
-namespace gso::test {
+namespace gso::test::node_phase_test {
 namespace {
 
 NodeAssessment in_phase(Phase phase, std::string_view reason, std::string_view holder) {
@@ -67,4 +67,4 @@ TEST(ShownReason, IsEmptyForANodeThatRunsItsTargetWhoeverHoldsIt) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::node_phase_test

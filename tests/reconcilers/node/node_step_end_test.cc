@@ -3,7 +3,7 @@
 
 #include "tests/reconcilers/node/node_step_fixture.h"
 
-namespace gso {
+namespace gso::node_step_end_test {
 namespace {
 
 using std::chrono::minutes;
@@ -260,4 +260,4 @@ TEST_F(NodeStep, AStoredTimeCountsAtAFirstLookOnly) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::node_step_end_test

@@ -3,7 +3,7 @@
 
 #include "tests/reconcilers/node/node_step_fixture.h"
 
-namespace gso {
+namespace gso::node_step_start_test {
 namespace {
 
 using std::chrono::hours;
@@ -396,4 +396,4 @@ TEST_F(DisruptiveStep, C6_ATouchedNodeIsNeverGivenBack) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::node_step_start_test

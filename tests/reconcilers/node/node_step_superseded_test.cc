@@ -9,7 +9,7 @@
 
 #include "tests/reconcilers/node/node_step_fixture.h"
 
-namespace gso {
+namespace gso::node_step_superseded_test {
 namespace {
 
 using std::chrono::hours;
@@ -274,4 +274,4 @@ TEST_F(KeptDaemon, C7_IsListedIfTheTextOfTheChangeIsNotKnown) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::node_step_superseded_test

@@ -7,7 +7,7 @@
 #include "reconcilers/node/pod_faults.h"
 #include "tests/reconcilers/node/node_in_fleet.h"
 
-namespace gso::test {
+namespace gso::test::node_without_change_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -401,4 +401,4 @@ TEST_F(NodeWithoutChange, N8_AnObstacleBlocksItAndIsWrittenOnItOnce) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::node_without_change_test

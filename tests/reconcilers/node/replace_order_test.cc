@@ -16,7 +16,7 @@
 
 #include "reconcilers/node/known_daemon.h"
 
-namespace gso {
+namespace gso::replace_order_test {
 namespace {
 
 std::string shared(std::string_view section, int replicas, std::string_view more = {}) {
@@ -184,4 +184,4 @@ TEST(ReplaceOrder, TakesTheStrongerOfTextAndSight) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::replace_order_test

@@ -12,7 +12,7 @@
 #include "reconcilers/partitioning/partitioned_node.h"
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::bound_pods_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -209,4 +209,4 @@ TEST(BoundPods, FillTheirNodeToTheNumberThatItTakes) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::bound_pods_test

@@ -9,7 +9,7 @@
 
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::modes_test {
 namespace {
 
 constexpr const char* kMap = "nos-device-plugin-configs";
@@ -81,4 +81,4 @@ TEST(PartitioningModes, OffWritesNothingAndSaysThatItIsOff) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::modes_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace gso::testing {
+namespace gso::testing::nos_rule_test {
 namespace {
 
 std::vector<NosSlices> free_of(const NosNode& node) {
@@ -48,4 +48,4 @@ TEST(NosRule, DropsAllFreeSlicesForALargerOne) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::nos_rule_test

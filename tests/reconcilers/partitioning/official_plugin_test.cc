@@ -8,7 +8,7 @@
 
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::official_plugin_test {
 namespace {
 
 // The replicas for pods that ask for these slices; "" for none.
@@ -67,4 +67,4 @@ TEST(OfficialPlugin, ANodeWithoutAnyPluginGetsNoProposal) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::official_plugin_test

@@ -7,7 +7,7 @@
 
 #include "reconcilers/partitioning/packing.h"
 
-namespace gso::testing {
+namespace gso::testing::packing_moves_test {
 namespace {
 
 // A node with one GPU: GiB of room, and its free slices by size.
@@ -57,4 +57,4 @@ TEST(PackingMoves, APodMovesForAnotherOnlyToASliceThatIsThere) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::packing_moves_test

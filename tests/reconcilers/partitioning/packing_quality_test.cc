@@ -15,7 +15,7 @@
 #include "nos_rule.h"
 #include "reconcilers/partitioning/packing.h"
 
-namespace gso::testing {
+namespace gso::testing::packing_quality_test {
 namespace {
 
 std::int64_t sum(const std::vector<std::int64_t>& values) {
@@ -287,4 +287,4 @@ TEST(PackingQuality, ThePlanOverTheResultOfAPlanServesTheSamePodsAndChangesNothi
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::packing_quality_test

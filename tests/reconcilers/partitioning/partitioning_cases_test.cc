@@ -15,7 +15,7 @@
 #include "reconcilers/partitioning/node_moves.h"
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::partitioning_cases_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -380,4 +380,4 @@ TEST(PartitioningCases, APersonsHoldAndAPausedConfigMapAreRespected) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::partitioning_cases_test

@@ -6,7 +6,7 @@
 
 #include "slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::pending_keys_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -57,4 +57,4 @@ TEST(PendingKeys, AKeyGivesWayToAPodOfAHigherPriority) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::pending_keys_test

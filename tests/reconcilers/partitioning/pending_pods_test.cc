@@ -7,7 +7,7 @@
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/partitioning/pending_pods.h"
 
-namespace gso::testing {
+namespace gso::testing::pending_pods_test {
 namespace {
 
 SlicePod waiting(const std::string& name, std::int32_t priority, std::int64_t gigabytes) {
@@ -33,4 +33,4 @@ TEST(PendingPods, HigherPrioritiesComeFirstAndThenSmallerRequests) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::pending_pods_test

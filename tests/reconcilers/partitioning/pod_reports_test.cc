@@ -7,7 +7,7 @@
 
 #include "slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::pod_reports_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -53,4 +53,4 @@ TEST(PodReports, SpeakOfOneNodeInTheSingular) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::pod_reports_test

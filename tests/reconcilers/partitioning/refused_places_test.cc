@@ -8,7 +8,7 @@
 
 #include "slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::refused_places_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -128,4 +128,4 @@ TEST(RefusedPlaces, ASliceThatOtherPodsHaveTakenIsNoRefusal) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::refused_places_test

@@ -8,7 +8,7 @@
 
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::release_test {
 namespace {
 
 constexpr const char* kConfig = "nvidia.com/device-plugin.config";
@@ -169,4 +169,4 @@ TEST(Release, TheKeyOfAReleasedNodeIsCollectedWithTheOthers) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::release_test

@@ -8,7 +8,7 @@
 
 #include "slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::replaced_nodes_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -69,4 +69,4 @@ TEST(ReplacedNodes, AMachineThatIsAlikeGetsTheKeyThatIsThere) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::replaced_nodes_test

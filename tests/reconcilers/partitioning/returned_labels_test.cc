@@ -7,7 +7,7 @@
 
 #include "slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::returned_labels_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -76,4 +76,4 @@ TEST(ReturnedLabels, AKeyThatTheKubeletShowsIsNotMovedBackOnTheWordOfAnOldReport
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::returned_labels_test

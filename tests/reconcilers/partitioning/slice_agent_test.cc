@@ -12,7 +12,7 @@
 #include "reconcilers/partitioning/partitioned_node.h"
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::slice_agent_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -226,4 +226,4 @@ TEST(SliceAgents, AreNotWaitedForWhereAPodHasASliceOfTheNewKey) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::slice_agent_test

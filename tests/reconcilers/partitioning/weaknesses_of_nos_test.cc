@@ -11,7 +11,7 @@
 
 #include "slice_cluster.h"
 
-namespace gso::testing {
+namespace gso::testing::weaknesses_of_nos_test {
 namespace {
 
 using ::testing::Contains;
@@ -309,4 +309,4 @@ TEST(WeaknessesOfNos, EveryPodHearsWhyItWaits) {
 }
 
 }  // namespace
-}  // namespace gso::testing
+}  // namespace gso::testing::weaknesses_of_nos_test

@@ -6,7 +6,7 @@
 
 #include "reconcilers/profile/field_names.h"
 
-namespace gso {
+namespace gso::edits_test {
 namespace {
 
 TEST(Edits, AreCountedAlikeInFullAndUpToABound) {
@@ -36,4 +36,4 @@ TEST(Edits, OfLongWordsAndOfNoneAreCountedToo) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::edits_test

@@ -15,7 +15,7 @@
 #include "reconcilers/profile/node_devices.h"
 #include "tests/reconcilers/shared_vectors.h"
 
-namespace gso {
+namespace gso::expected_state_test {
 namespace {
 
 using testing::shared_vectors;
@@ -373,4 +373,4 @@ TEST(ExpectedState, TheSharedFactsHold) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::expected_state_test

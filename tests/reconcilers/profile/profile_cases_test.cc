@@ -18,7 +18,7 @@
 #include "reconcilers/profile/revision.h"
 #include "tests/reconcilers/shared_vectors.h"
 
-namespace gso {
+namespace gso::profile_cases_test {
 namespace {
 
 using testing::read_file;
@@ -311,4 +311,4 @@ TEST(ProfileCases, AFloodOfDiagnosticsIsCutButKeepsTheVerdict) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::profile_cases_test

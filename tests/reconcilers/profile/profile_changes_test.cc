@@ -7,7 +7,7 @@
 
 #include "reconcilers/profile/profile_changes.h"
 
-namespace gso {
+namespace gso::profile_changes_test {
 namespace {
 
 struct Row {
@@ -46,9 +46,9 @@ TEST(ProfileChanges, AreFieldsThatComponentsRead) {
     const ParsedProfile before = parse_profile(row.before);
     const ParsedProfile after = parse_profile(row.after);
     ASSERT_TRUE(before.accepted && after.accepted) << row.name;
-    EXPECT_THAT(profile_changes(before.profile, after.profile), testing::ElementsAreArray(row.changes)) << row.name;
+    EXPECT_THAT(profile_changes(before.profile, after.profile), ::testing::ElementsAreArray(row.changes)) << row.name;
   }
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::profile_changes_test

@@ -11,7 +11,7 @@
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/revision.h"
 
-namespace gso {
+namespace gso::profile_meaning_test {
 namespace {
 
 Profile profile(const std::string& text) {
@@ -157,4 +157,4 @@ TEST(ProfileMeaning, RequestsAboveOneAreRefusedByStrategySettingAndRelease) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::profile_meaning_test

@@ -16,7 +16,7 @@
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile.h"
 
-namespace gso {
+namespace gso::profile_values_test {
 namespace {
 
 std::optional<std::int64_t> replicas(const std::string& text) {
@@ -283,4 +283,4 @@ TEST(ProfileValues, MisspeltFieldsGetTheNearestOrTheRightPlace) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::profile_values_test

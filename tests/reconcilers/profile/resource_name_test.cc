@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace gso {
+namespace gso::resource_name_test {
 namespace {
 
 TEST(ResourceName, AMisspeltNameMeansTheResourceThatAPluginOffers) {
@@ -40,4 +40,4 @@ TEST(ResourceName, AMisspeltNameMeansTheResourceThatAPluginOffers) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::resource_name_test

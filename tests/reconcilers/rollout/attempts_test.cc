@@ -5,7 +5,7 @@
 
 #include "reconcilers/fleet/fleet_index.h"
 
-namespace gso {
+namespace gso::attempts_test {
 namespace {
 
 WallTime at(std::string_view time) {
@@ -138,4 +138,4 @@ TEST(Left, IsSaidByTheConditionAndNotByItsNameInAMessage) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::attempts_test

@@ -7,7 +7,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::baseline_test {
 namespace {
 
 // A second device plugin in a tenant's namespace, on one node of its own.
@@ -135,4 +135,4 @@ TEST(Baseline, OfALargeFleetIsWrittenInPartsAndRestartsNothing) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::baseline_test

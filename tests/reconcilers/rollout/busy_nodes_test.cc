@@ -5,7 +5,7 @@
 
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::busy_nodes_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -74,4 +74,4 @@ TEST(GangPeers, ANodeThatHasWaitedForSlotsForItsJobAsksForNoPassAtOnce) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::busy_nodes_test

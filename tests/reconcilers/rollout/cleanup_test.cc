@@ -14,7 +14,7 @@
 #include "reconcilers/status/cleanup.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::cleanup_test {
 namespace {
 
 using testing::AllOf;
@@ -331,4 +331,4 @@ TEST(PlannerCleanup, AFleetThatWeNeverTouchedIsNotWritten) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::cleanup_test

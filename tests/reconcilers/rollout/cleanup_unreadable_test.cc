@@ -10,7 +10,7 @@
 #include "reconcilers/status/cleanup.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::cleanup_unreadable_test {
 namespace {
 
 using testing::AllOf;
@@ -68,4 +68,4 @@ TEST(CleanupUnreadable, ALabelThatTheOperatorNeverWritesStays) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::cleanup_unreadable_test

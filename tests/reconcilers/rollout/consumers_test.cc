@@ -7,7 +7,7 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/project.h"
 
-namespace gso::test {
+namespace gso::test::consumers_test {
 namespace {
 
 struct Case {
@@ -167,4 +167,4 @@ TEST(Consumers, AreNotThePodsOfThePluginsDaemonSet) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::consumers_test

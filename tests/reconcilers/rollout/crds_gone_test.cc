@@ -8,7 +8,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::crds_gone_test {
 namespace {
 
 using testing::AllOf;
@@ -40,4 +40,4 @@ TEST(CrdsGone, FilesAreNamedWhereFilesCanHaveBeenRead) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::crds_gone_test

@@ -10,7 +10,7 @@
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/reconcilers/fleet_model/invariant_checks.h"
 
-namespace gso::test {
+namespace gso::test::eviction_stories_test {
 namespace {
 
 constexpr std::string_view kPolicy =
@@ -134,4 +134,4 @@ TEST(EvictionStories, EvictOnlyConsumersOfNodesThatAreBeingDrained) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::eviction_stories_test

@@ -11,7 +11,7 @@
 #include "reconcilers/rollout/evictions.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::evictions_test {
 namespace {
 
 using testing::HasSubstr;
@@ -181,4 +181,4 @@ TEST(Evictions, NameTheNodeAndTheRolloutForThePodsOwner) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::evictions_test

@@ -35,7 +35,7 @@
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/reconcilers/fleet_model/same_plan_checks.h"
 
-namespace gso::test {
+namespace gso::test::golden_cases_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -460,4 +460,4 @@ TEST(GoldenCases, HaveEventsOfNodesForTheseReasonsOnly) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::golden_cases_test

@@ -18,7 +18,7 @@
 #include "tests/reconcilers/fleet_model/invariant_checks.h"
 #include "tests/reconcilers/fleet_model/same_plan_checks.h"
 
-namespace gso::test {
+namespace gso::test::invariants_test {
 namespace {
 
 FleetSpec mixed_fleet() {
@@ -305,4 +305,4 @@ TEST(Conditions, OfAFailedNodeNameNothingThatIsWaitedFor) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::invariants_test

@@ -8,7 +8,7 @@
 #include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::kai_test {
 namespace {
 
 FleetSpec unshared_fleet() {
@@ -232,4 +232,4 @@ TEST(KaiAndReplicas, ANodeThatIsHalfWayGoesOnToOtherReplicasOnceKaiHasLeftIt) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::kai_test

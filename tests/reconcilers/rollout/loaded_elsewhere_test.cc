@@ -12,7 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::loaded_elsewhere_test {
 namespace {
 
 using std::chrono::minutes;
@@ -93,4 +93,4 @@ TEST_P(LoadedByDaemonSets, HaveOneEventWhereTheirDaemonSetsReplaceThemOneAfterTh
 INSTANTIATE_TEST_SUITE_P(Nodes, LoadedByDaemonSets, testing::Values(12));
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::loaded_elsewhere_test

@@ -9,7 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::nodes_being_written_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -147,4 +147,4 @@ TEST_F(NodesBeingWritten, AChangeWhoseEndIsHandedOverKeepsItsSlotUntilTheStoresS
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::nodes_being_written_test

@@ -8,7 +8,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::recorded_timers_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -93,4 +93,4 @@ TEST_F(UnreadableRecord, ALabelThatMovesOnceTheEditIsProjectedRestartsNothing) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::recorded_timers_test

@@ -8,7 +8,7 @@
 #include "reconcilers/model/plan.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::remediation_test {
 namespace {
 
 // How often a plan deletes a pod that it deletes already.
@@ -96,4 +96,4 @@ TEST(Remediation, APluginWhoseNodeServesIsLeftAloneHoweverItsSidecarFails) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::remediation_test

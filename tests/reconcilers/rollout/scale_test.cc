@@ -10,7 +10,7 @@
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::scale_test {
 namespace {
 
 using std::chrono::seconds;
@@ -104,4 +104,4 @@ TEST(ManyNodes, WhoseWritesNeverSucceedDoNotKeepTheOthersFromBeingFinished) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::scale_test

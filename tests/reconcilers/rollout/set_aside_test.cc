@@ -11,7 +11,7 @@
 #include "reconcilers/node/node_phase.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::set_aside_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -341,4 +341,4 @@ TEST(SetAside, AMissingKeyAmongManyIsNamedInAShortMessage) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::set_aside_test

@@ -10,7 +10,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/rollout_view.h"
 
-namespace gso {
+namespace gso::shared_configmap_test {
 namespace {
 
 std::string daemonset(const std::string& name, const std::string& pool, const std::string& owner) {
@@ -86,4 +86,4 @@ TEST(SharedConfigMap, SettlesOnceAndNotAnewForEachPluginInTurn) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::shared_configmap_test

@@ -13,7 +13,7 @@
 #include "reconcilers/model/json_access.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::stop_texts_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -111,4 +111,4 @@ TEST_F(StopTexts, AStopByFailuresSaysThatARetryWaitsForAMaintenanceWindowToo) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::stop_texts_test

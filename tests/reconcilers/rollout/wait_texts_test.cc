@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace gso {
+namespace gso::wait_texts_test {
 namespace {
 
 using Groups = std::vector<std::pair<std::string, std::string>>;
@@ -70,4 +70,4 @@ TEST(WaitTexts, ABudgetThatIsFullForSeveralGroupsIsNamedOnce) {
 }
 
 }  // namespace
-}  // namespace gso
+}  // namespace gso::wait_texts_test

@@ -17,7 +17,7 @@
 #include "reconcilers/rollout/budgets.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
-namespace gso::test {
+namespace gso::test::waits_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -460,4 +460,4 @@ TEST_F(Times, NothingIsForetoldOnceTooManyNodesHaveFailed) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::waits_test

@@ -6,7 +6,7 @@
 
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
-namespace gso::test {
+namespace gso::test::directory_labels_test {
 namespace {
 
 constexpr const char* kLabel = "gpusharing.dev/mps-pipe-directory";
@@ -313,4 +313,4 @@ TEST_F(DirectoryLabels, TheReportIsNoReasonWhyADaemonDoesNotRun) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::directory_labels_test

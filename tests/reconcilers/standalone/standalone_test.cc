@@ -13,7 +13,7 @@
 #include "reconcilers/node/assess.h"
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
-namespace gso::test {
+namespace gso::test::standalone_test {
 namespace {
 
 using testing::ElementsAre;
@@ -462,4 +462,4 @@ TEST(MpsDaemonChangeText, IsReadAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::standalone_test

@@ -5,7 +5,7 @@
 
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
-namespace gso::test {
+namespace gso::test::template_rollouts_test {
 namespace {
 
 class TemplateRollouts : public StandaloneMps {
@@ -275,4 +275,4 @@ TEST_F(TemplateRollouts, EndWithTheirDaemonSet) {
 }
 
 }  // namespace
-}  // namespace gso::test
+}  // namespace gso::test::template_rollouts_test

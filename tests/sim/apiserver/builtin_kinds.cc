@@ -18,10 +18,6 @@ using nlohmann::json;
 constexpr std::size_t kMostConfigMapBytes = 1024 * 1024;
 constexpr const char* kTemplateGeneration = "deprecated.daemonset.template.generation";
 
-void set_default(json& object, const char* name, json value) {
-  if (!object.contains(name) || object[name].is_null()) object[name] = std::move(value);
-}
-
 void immutable(const json& object, const json& old, const char* parent, const char* member, FieldErrors& errors) {
   const json now = object.value(parent, json::object()).value(member, json());
   if (now != old.value(parent, json::object()).value(member, json())) {

@@ -3,6 +3,7 @@
 #include "tests/sim/apiserver/builtin_pods.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,10 +16,6 @@ namespace gso::sim {
 namespace {
 
 using nlohmann::json;
-
-void set_default(json& object, const char* name, json value) {
-  if (!object.contains(name) || object[name].is_null()) object[name] = std::move(value);
-}
 
 void default_probe(json& container, const char* name) {
   auto it = container.find(name);
@@ -114,6 +111,12 @@ void validate_container(const json& container, const std::string& path, const st
 }
 
 }  // namespace
+
+bool is_ready(const json& pod) {
+  const json conditions = pod.value("status", json::object()).value("conditions", json::array());
+  return std::any_of(conditions.begin(), conditions.end(),
+                     [](const json& c) { return c.value("type", "") == "Ready" && c.value("status", "") == "True"; });
+}
 
 void default_pod_spec(json& spec) {
   if (spec.contains("volumes")) {

@@ -1,12 +1,21 @@
 // Defaults and rules of pods and of pod templates.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tests/sim/apiserver/status.h"
 
 namespace gso::sim {
+
+// Sets a member that is absent or null.
+inline void set_default(nlohmann::json& object, const char* name, nlohmann::json value) {
+  if (!object.contains(name) || object[name].is_null()) object[name] = std::move(value);
+}
+
+// Whether the pod has the condition Ready.
+[[nodiscard]] bool is_ready(const nlohmann::json& pod);
 
 // SetDefaults_PodSpec and what it calls, for a pod's spec or a template's.
 void default_pod_spec(nlohmann::json& spec);

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/apiserver/builtin_kinds.h"
+#include "tests/sim/apiserver/names.h"
 #include "tests/sim/apiserver/resource.h"
 #include "tests/sim/apiserver/table.h"
 
@@ -253,11 +254,6 @@ void add_event_conversion(Resource& resource) {
     event["apiVersion"] = "events.k8s.io/v1";
     (void)normalize(*builtin_schema("events.Event"), event);
   };
-}
-
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return text;
 }
 
 ResourcePtr review(const char* plural, const char* kind, const char* schema) {

@@ -25,9 +25,9 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-class Parser {
+class CelParser {
  public:
-  explicit Parser(std::string_view text) : rest_(text) { next(); }
+  explicit CelParser(std::string_view text) : rest_(text) { next(); }
 
   CelTree parse() {
     CelTree tree = ternary();
@@ -237,7 +237,7 @@ class Parser {
 }  // namespace
 
 CelTree parse_cel(std::string_view expression) {
-  return Parser(expression).parse();
+  return CelParser(expression).parse();
 }
 
 }  // namespace gso::sim

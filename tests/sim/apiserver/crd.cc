@@ -14,11 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return text;
-}
-
 std::vector<Column> columns_of(const json& version) {
   std::vector<Column> columns{{"Name", "string", "", 0, ""}};
   const json list = version.value("additionalPrinterColumns", json::array());

@@ -6,18 +6,13 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tests/sim/apiserver/builtin_pods.h"
 #include "tests/sim/apiserver/selectors.h"
 
 namespace gso::sim {
 namespace {
 
 using nlohmann::json;
-
-bool is_ready(const json& pod) {
-  const json conditions = pod.value("status", json::object()).value("conditions", json::array());
-  return std::any_of(conditions.begin(), conditions.end(),
-                     [](const json& c) { return c.value("type", "") == "Ready" && c.value("status", "") == "True"; });
-}
 
 // An absolute number or a share of `total`, rounded up.
 std::int64_t scaled(const json& value, std::int64_t total) {

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::size_t kMostUpdateManagers = 10;
 
-struct Entry {
+struct ManagedEntry {
   std::string manager;
   bool applied = false;
   std::string api_version;
@@ -27,12 +27,12 @@ struct Entry {
   FieldSet fields;
 
   // An applier is the same in all versions.
-  [[nodiscard]] bool same_owner(const Entry& other) const {
+  [[nodiscard]] bool same_owner(const ManagedEntry& other) const {
     return manager == other.manager && applied == other.applied && subresource == other.subresource &&
            (applied || api_version == other.api_version);
   }
 };
-using Entries = std::vector<Entry>;
+using Entries = std::vector<ManagedEntry>;
 
 // What no one owns: identity and what the server sets.
 const FieldSet& unowned() {
@@ -104,13 +104,14 @@ Entries read_entries(const json& object) {
 
 // The oldest updaters beyond the limit share one entry.
 void cap_updaters(Entries& entries) {
-  std::vector<Entry*> updaters;
-  for (Entry& e : entries) {
+  std::vector<ManagedEntry*> updaters;
+  for (ManagedEntry& e : entries) {
     if (!e.applied) updaters.push_back(&e);
   }
   if (updaters.size() <= kMostUpdateManagers) return;
-  std::stable_sort(updaters.begin(), updaters.end(), [](const Entry* a, const Entry* b) { return a->time < b->time; });
-  Entry& oldest = *updaters[0];
+  std::stable_sort(updaters.begin(), updaters.end(),
+                   [](const ManagedEntry* a, const ManagedEntry* b) { return a->time < b->time; });
+  ManagedEntry& oldest = *updaters[0];
   std::size_t excess = updaters.size() - kMostUpdateManagers;
   for (std::size_t i = 1; i < updaters.size() && excess > 0; ++i) {
     if (updaters[i]->api_version != oldest.api_version) continue;
@@ -125,14 +126,14 @@ void cap_updaters(Entries& entries) {
 
 void write_entries(Entries entries, json& object) {
   cap_updaters(entries);
-  std::erase_if(entries, [](const Entry& e) { return e.fields.empty(); });
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+  std::erase_if(entries, [](const ManagedEntry& e) { return e.fields.empty(); });
+  std::stable_sort(entries.begin(), entries.end(), [](const ManagedEntry& a, const ManagedEntry& b) {
     if (a.applied != b.applied) return a.applied;
     if (a.time != b.time) return a.time < b.time;
     return std::tie(a.manager, a.api_version, a.subresource) < std::tie(b.manager, b.api_version, b.subresource);
   });
   json list = json::array();
-  for (const Entry& e : entries) {
+  for (const ManagedEntry& e : entries) {
     json item = {{"manager", e.manager},
                  {"operation", e.applied ? "Apply" : "Update"},
                  {"apiVersion", e.api_version},
@@ -149,20 +150,20 @@ void write_entries(Entries entries, json& object) {
   }
 }
 
-Entry* find_entry(Entries& entries, const Entry& like) {
-  for (Entry& e : entries) {
+ManagedEntry* find_entry(Entries& entries, const ManagedEntry& like) {
+  for (ManagedEntry& e : entries) {
     if (e.same_owner(like)) return &e;
   }
   return nullptr;
 }
 
-std::string printed(const Entry& e) {
+std::string printed(const ManagedEntry& e) {
   std::string text = json(e.manager).dump();
   if (!e.subresource.empty()) text += fmt::format(" with subresource {}", json(e.subresource).dump());
   return e.applied ? text : fmt::format("{} using {}", text, e.api_version);
 }
 
-ApiError apply_conflict(const std::vector<std::pair<const Entry*, FieldSet>>& conflicts) {
+ApiError apply_conflict(const std::vector<std::pair<const ManagedEntry*, FieldSet>>& conflicts) {
   std::map<std::string, std::vector<std::string>> by_manager;
   json causes = json::array();
   std::size_t count = 0;
@@ -190,16 +191,16 @@ ApiError apply_conflict(const std::vector<std::pair<const Entry*, FieldSet>>& co
 }
 
 // Others lose what was changed or removed; under apply without force, a change is a conflict first.
-std::optional<ApiError> take_from_others(Entries& entries, const Entry& self, const FieldChanges& changes,
+std::optional<ApiError> take_from_others(Entries& entries, const ManagedEntry& self, const FieldChanges& changes,
                                          bool may_take) {
-  std::vector<std::pair<const Entry*, FieldSet>> conflicts;
-  for (const Entry& e : entries) {
+  std::vector<std::pair<const ManagedEntry*, FieldSet>> conflicts;
+  for (const ManagedEntry& e : entries) {
     if (e.same_owner(self)) continue;
     FieldSet overlap = intersect(e.fields, changes.added_or_modified);
     if (!overlap.empty()) conflicts.emplace_back(&e, std::move(overlap));
   }
   if (!may_take && !conflicts.empty()) return apply_conflict(conflicts);
-  for (Entry& e : entries) {
+  for (ManagedEntry& e : entries) {
     if (e.same_owner(self)) continue;
     e.fields = subtract(subtract(e.fields, changes.added_or_modified), changes.removed);
   }
@@ -211,7 +212,7 @@ std::optional<ApiError> take_from_others(Entries& entries, const Entry& self, co
 void track_update(const Resource& resource, const FieldManager& manager, const json& before, json& after) {
   // A writer may reset the list by sending [{}]; what it omits is restored by the caller.
   Entries entries = read_entries(after);
-  std::erase_if(entries, [](const Entry& e) { return e.fields.empty(); });
+  std::erase_if(entries, [](const ManagedEntry& e) { return e.fields.empty(); });
   const bool creating = before.empty();
   if (entries.empty() && !creating) {  // An object whose fields nobody owns stays so until somebody applies to it.
     after["metadata"].erase("managedFields");
@@ -219,11 +220,12 @@ void track_update(const Resource& resource, const FieldManager& manager, const j
   }
   const json empty = creating ? empty_object(resource) : json();
   const FieldChanges changes = changes_between(resource.schema, creating ? empty : before, after);
-  Entry self{manager.name, false, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
+  ManagedEntry self{
+      manager.name, false, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
   (void)take_from_others(entries, self, changes, true);
   FieldSet taken = strip(changes.added_or_modified);
   drop_ignored(resource, manager, taken);
-  Entry* mine = find_entry(entries, self);
+  ManagedEntry* mine = find_entry(entries, self);
   if (mine != nullptr) mine->fields = subtract(mine->fields, changes.removed);
   if (!taken.empty()) {
     if (mine == nullptr) {
@@ -245,24 +247,24 @@ Outcome<json> apply_configuration(const Resource& resource, const FieldManager& 
     const FieldChanges all = compare_fields(resource.schema, empty_object(resource), base);
     entries.push_back({"before-first-apply", false, resource.api_version(), "", k8s::format_time(manager.now),
                        strip(all.added_or_modified)});
-    std::erase_if(entries, [](const Entry& e) { return e.fields.empty(); });
+    std::erase_if(entries, [](const ManagedEntry& e) { return e.fields.empty(); });
   }
   json merged = merge_fields(resource.schema, base, config);
-  Entry self{manager.name, true, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
+  ManagedEntry self{manager.name, true, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
   FieldSet owned = strip(leaves(resource.schema, config));
   drop_ignored(resource, manager, owned);
-  const Entry* previous = find_entry(entries, self);
+  const ManagedEntry* previous = find_entry(entries, self);
   const std::string previous_time = previous == nullptr ? "" : previous->time;
   if (previous != nullptr) {
     FieldSet others = owned;
-    for (const Entry& e : entries) {
+    for (const ManagedEntry& e : entries) {
       if (!e.same_owner(self)) others = unite(std::move(others), e.fields);
     }
     remove_fields(resource.schema, merged, subtract_covered(previous->fields, others));
   }
   const FieldChanges changes = compare_fields(resource.schema, base, merged);
   if (auto conflict = take_from_others(entries, self, changes, force)) return std::unexpected(std::move(*conflict));
-  std::erase_if(entries, [&](const Entry& e) { return e.same_owner(self); });
+  std::erase_if(entries, [&](const ManagedEntry& e) { return e.same_owner(self); });
   if (changes.added_or_modified.empty() && changes.removed.empty()) self.time = previous_time;
   self.fields = std::move(owned);
   entries.push_back(std::move(self));

@@ -117,4 +117,9 @@ std::optional<std::string> config_map_key_problem(std::string_view key) {
   return std::nullopt;
 }
 
+std::string lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return text;
+}
+
 }  // namespace gso::sim

@@ -15,4 +15,7 @@ namespace gso::sim {
 [[nodiscard]] std::optional<std::string> label_value_problem(std::string_view value);   // at most 63
 [[nodiscard]] std::optional<std::string> config_map_key_problem(std::string_view key);
 
+// ASCII letters in lower case.
+[[nodiscard]] std::string lower(std::string text);
+
 }  // namespace gso::sim

@@ -51,7 +51,7 @@ std::string go_type(const Schema& schema) {
   }
 }
 
-std::string_view json_type(const json& value) {
+std::string_view go_kind(const json& value) {
   if (value.is_object()) return "object";
   if (value.is_array()) return "array";
   if (value.is_string()) return "string";
@@ -61,7 +61,7 @@ std::string_view json_type(const json& value) {
 
 Problem mismatch(const Schema& schema, const json& value, const Place& place) {
   const std::string number = value.is_number() && schema.type != Type::string ? " " + value.dump() : "";
-  return fmt::format("json: cannot unmarshal {}{} into Go struct field {}.{} of type {}", json_type(value), number,
+  return fmt::format("json: cannot unmarshal {}{} into Go struct field {}.{} of type {}", go_kind(value), number,
                      short_name(*place.struct_name), place.path, go_type(schema));
 }
 

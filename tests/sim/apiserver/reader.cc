@@ -45,12 +45,12 @@ std::string write_token(std::int64_t revision, const std::string& start) {
   return token;
 }
 
-struct Token {
+struct ContinueToken {
   std::int64_t revision = 0;
   std::string start;
 };
 
-std::optional<Token> read_token(const std::string& text) {
+std::optional<ContinueToken> read_token(const std::string& text) {
   constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   std::string bytes;
   std::uint32_t group = 0;
@@ -73,7 +73,7 @@ std::optional<Token> read_token(const std::string& text) {
       !token["start"].is_string()) {
     return std::nullopt;
   }
-  return Token{token["rv"].get<std::int64_t>(), token["start"].get<std::string>()};
+  return ContinueToken{token["rv"].get<std::int64_t>(), token["start"].get<std::string>()};
 }
 
 // With a token that goes on from the same place without consistency.

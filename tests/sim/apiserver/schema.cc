@@ -27,7 +27,7 @@ const std::map<std::string, Type, std::less<>> kScalars = {{"any", Type::any},
                                                            {"bytes", Type::bytes},
                                                            {"intorstring", Type::int_or_string}};
 
-std::vector<std::string> split(const std::string& text, char separator) {
+std::vector<std::string> split_text(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::istringstream in(text);
   for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
@@ -153,7 +153,7 @@ class BuiltinTypes {
       switch (flags[i]) {
         case '@':
           schema.list_type = value == "=" ? Schema::ListType::set : Schema::ListType::map;
-          if (value != "=") schema.list_keys = split(value, ',');
+          if (value != "=") schema.list_keys = split_text(value, ',');
           break;
         case '%':
           schema.merge = true;

@@ -40,9 +40,9 @@ bool matches_one(const Requirement& r, std::optional<std::string_view> value) {
 }
 
 // A hand-written scanner: tokens are ( ) , = == != ! < > and words.
-class Parser {
+class SelectorParser {
  public:
-  explicit Parser(std::string_view text) : rest_(text) { next(); }
+  explicit SelectorParser(std::string_view text) : rest_(text) { next(); }
 
   std::expected<std::vector<Requirement>, std::string> parse() {
     std::vector<Requirement> all;
@@ -145,7 +145,7 @@ class Parser {
 }  // namespace
 
 std::expected<LabelSelector, std::string> LabelSelector::parse(std::string_view text) {
-  auto requirements = Parser(text).parse();
+  auto requirements = SelectorParser(text).parse();
   if (!requirements) return std::unexpected(requirements.error());
   LabelSelector selector;
   selector.requirements_ = std::move(*requirements);

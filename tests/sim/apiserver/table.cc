@@ -60,7 +60,7 @@ std::string selector_text(const json& selector) {
   return parts.empty() ? kNone : fmt::format("{}", fmt::join(parts, ","));
 }
 
-std::string condition(const json& object, const char* type) {
+std::string condition_cell(const json& object, const char* type) {
   const json conditions = object.value("status", json::object()).value("conditions", json::array());
   for (const auto& c : conditions) {
     if (c.value("type", "") == type) return c.value("status", "");
@@ -69,9 +69,9 @@ std::string condition(const json& object, const char* type) {
 }
 
 json node_cells(const json& node, k8s::WallTime now) {
-  std::string status = condition(node, "Ready") == "True" ? "Ready"
-                       : condition(node, "Ready").empty() ? "Unknown"
-                                                          : "NotReady";
+  std::string status = condition_cell(node, "Ready") == "True" ? "Ready"
+                       : condition_cell(node, "Ready").empty() ? "Unknown"
+                                                               : "NotReady";
   if (node["spec"].value("unschedulable", false)) status += ",SchedulingDisabled";
   std::set<std::string> roles;
   const json labels = node["metadata"].value("labels", json::object());

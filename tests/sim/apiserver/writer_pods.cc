@@ -1,6 +1,7 @@
 // Binding and eviction of pods.
 #include <fmt/format.h>
 
+#include "tests/sim/apiserver/builtin_pods.h"
 #include "tests/sim/apiserver/managed_fields.h"
 #include "tests/sim/apiserver/selectors.h"
 #include "tests/sim/apiserver/writer.h"
@@ -24,14 +25,6 @@ void set_condition(json& object, json condition) {
   std::erase_if(conditions.get_ref<json::array_t&>(),
                 [&](const json& c) { return c.value("type", "") == condition.value("type", ""); });
   conditions.push_back(std::move(condition));
-}
-
-bool is_ready(const json& pod) {
-  const json conditions = pod.value("status", json::object()).value("conditions", json::array());
-  for (const auto& c : conditions) {
-    if (c.value("type", "") == "Ready") return c.value("status", "") == "True";
-  }
-  return false;
 }
 
 ApiError disruption_refused(const json& budget) {

@@ -17,11 +17,6 @@ namespace {
 constexpr const char *kDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled",
                      *kSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 
-bool has_ended(const json& pod) {
-  const std::string& phase = text(member(pod, "status"), "phase");
-  return phase == "Succeeded" || phase == "Failed";
-}
-
 bool is_of(const json& pod, const char* kind) {
   return std::ranges::any_of(items(metadata(pod), "ownerReferences"),
                              [kind](const json& owner) { return text(owner, "kind") == kind; });

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kState = "nvidia.com/gpu-driver-upgrade-state";
+constexpr const char* kUpgradeState = "nvidia.com/gpu-driver-upgrade-state";
 
 enum class Act { none, cordon, pause, resume, uncordon };
 struct Step {
@@ -36,7 +36,7 @@ void DriverUpgrader::upgrade(const std::string& node) {
 void DriverUpgrader::enter(const std::string& node, std::size_t step) {
   const Act act = kSteps[step].act;
   json patch;
-  patch["metadata"]["labels"][kState] = kSteps[step].state;
+  patch["metadata"]["labels"][kUpgradeState] = kSteps[step].state;
   if (act == Act::cordon) {
     const JsonPtr live = site_->nodes.find({"", node});
     const bool was = live != nullptr && member(*live, "spec").value("unschedulable", false);

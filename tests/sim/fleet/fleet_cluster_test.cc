@@ -4,7 +4,7 @@
 #include "tests/sim/fleet/one_node.h"
 #include "tests/sim/fleet/workload.h"
 
-namespace gso::sim {
+namespace gso::sim::fleet_cluster_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -240,4 +240,4 @@ TEST(Mig, OnANodeWhoseDefaultIsMpsIsServedByALabel) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::fleet_cluster_test

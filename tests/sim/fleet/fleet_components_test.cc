@@ -10,7 +10,7 @@
 #include "tests/sim/fleet/pod_spec.h"
 #include "tests/sim/fleet/topology.h"
 
-namespace gso::sim {
+namespace gso::sim::fleet_components_test {
 namespace {
 
 using nlohmann::json;
@@ -251,4 +251,4 @@ TEST(Topologies, HaveTheNodesOfTheStory) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::fleet_components_test

@@ -8,7 +8,7 @@
 #include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/fleet/one_node.h"
 
-namespace gso::sim {
+namespace gso::sim::fleet_kubelet_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -114,4 +114,4 @@ TEST(Kubelet, IsLostBeforeItStopsAnMpsDaemonWhereThatFaultIsSet) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::fleet_kubelet_test

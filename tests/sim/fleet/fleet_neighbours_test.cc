@@ -4,7 +4,7 @@
 
 #include "tests/sim/fleet/one_node.h"
 
-namespace gso::sim {
+namespace gso::sim::fleet_neighbours_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -193,4 +193,4 @@ TEST(ClusterAutoscaler, EvictsWhatMayGoAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::fleet_neighbours_test

@@ -9,7 +9,7 @@
 #include "tests/sim/fleet/slice_config.h"
 #include "tests/sim/fleet/test_cluster.h"
 
-namespace gso::sim {
+namespace gso::sim::fleet_slices_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -280,4 +280,4 @@ TEST(SliceNodes, AreQuietWhenNothingChanges) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::fleet_slices_test

@@ -4,7 +4,7 @@
 #include "tests/sim/fleet/one_node.h"
 #include "tests/sim/fleet/workload.h"
 
-namespace gso::sim {
+namespace gso::sim::fleet_surroundings_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -202,4 +202,4 @@ TEST(ManyNodes, ComeUpInOrder) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::fleet_surroundings_test

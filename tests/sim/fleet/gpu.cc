@@ -11,7 +11,7 @@ namespace {
 using Labels = std::map<std::string, std::string>;
 using Error = std::unexpected<std::string>;
 
-const std::string kGpu = "nvidia.com/gpu";
+const std::string kGpuResource = "nvidia.com/gpu";
 
 std::string product_label(const std::string& name) {
   std::string label;
@@ -80,12 +80,12 @@ void put_resource(Labels& labels, const PluginConfig& config, const std::string&
 void put_full_gpu(Labels& labels, const PluginConfig& config, const std::vector<Gpu>& gpus, const Gpu& model,
                   bool sharing_off) {
   const auto count = std::ranges::count(gpus, model.product, &Gpu::product);
-  put_resource(labels, config, kGpu, product_label(model.product), count, sharing_off);
-  if (model.memory_mib > 0) labels[kGpu + ".memory"] = std::to_string(model.memory_mib);
+  put_resource(labels, config, kGpuResource, product_label(model.product), count, sharing_off);
+  if (model.memory_mib > 0) labels[kGpuResource + ".memory"] = std::to_string(model.memory_mib);
   if (model.compute_major > 0) {
-    labels[kGpu + ".family"] = family(model.compute_major, model.compute_minor);
-    labels[kGpu + ".compute.major"] = std::to_string(model.compute_major);
-    labels[kGpu + ".compute.minor"] = std::to_string(model.compute_minor);
+    labels[kGpuResource + ".family"] = family(model.compute_major, model.compute_minor);
+    labels[kGpuResource + ".compute.major"] = std::to_string(model.compute_major);
+    labels[kGpuResource + ".compute.minor"] = std::to_string(model.compute_minor);
   }
 }
 
@@ -119,12 +119,12 @@ bool single_is_valid(const std::vector<Gpu>& gpus) {
 void put_single(Labels& labels, const PluginConfig& config, const std::vector<Gpu>& gpus) {
   if (single_is_valid(gpus)) {
     const Gpu& gpu = gpus.front();
-    put_slice(labels, config, kGpu, gpu, gpu.slices.front(), slices_by_profile(gpus).begin()->second);
+    put_slice(labels, config, kGpuResource, gpu, gpu.slices.front(), slices_by_profile(gpus).begin()->second);
     return;
   }
-  labels[kGpu + ".count"] = labels[kGpu + ".replicas"] = labels[kGpu + ".memory"] = "0";
-  labels[kGpu + ".sharing-strategy"] = "";
-  labels[kGpu + ".product"] = product_label(gpus.front().product) + "-MIG-INVALID";
+  labels[kGpuResource + ".count"] = labels[kGpuResource + ".replicas"] = labels[kGpuResource + ".memory"] = "0";
+  labels[kGpuResource + ".sharing-strategy"] = "";
+  labels[kGpuResource + ".product"] = product_label(gpus.front().product) + "-MIG-INVALID";
 }
 
 void put_mixed(Labels& labels, const PluginConfig& config, const std::vector<Gpu>& gpus) {
@@ -190,11 +190,11 @@ std::expected<std::map<std::string, std::int64_t>, std::string> plugin_devices(c
   }
   for (const Gpu& gpu : gpus) {
     if (config.mig_strategy == "none" || !gpu.mig_enabled) {
-      ++found[kGpu];
+      ++found[kGpuResource];
       continue;
     }
     if (config.mps) return Error("sharing using MPS is not supported for MIG devices");
-    for (const MigSlice& slice : gpu.slices) ++found[single ? kGpu : mig_resource(slice.profile)];
+    for (const MigSlice& slice : gpu.slices) ++found[single ? kGpuResource : mig_resource(slice.profile)];
   }
   std::map<std::string, std::int64_t> registered;
   for (const auto& [resource, count] : found) {
@@ -214,7 +214,7 @@ std::expected<Labels, std::string> discovery_labels(const PluginConfig& config, 
   if (config.mps && mig) return Error("MPS sharing is not supported for mig devices");
   labels["nvidia.com/mig.capable"] = std::ranges::any_of(gpus, &Gpu::mig_capable) ? "true" : "false";
   labels["nvidia.com/mps.capable"] = config.mps ? "true" : "false";
-  labels[kGpu + ".mode"] = "compute";
+  labels[kGpuResource + ".mode"] = "compute";
   if (config.mig_strategy != "none") labels["nvidia.com/mig.strategy"] = config.mig_strategy;
   // Models in order of their names; full GPUs override what MIG-enabled ones of the same model said.
   std::map<std::string, const Gpu*> models;
@@ -235,7 +235,7 @@ std::string mps_daemon_error(const PluginConfig& config, const std::vector<Gpu>&
   for (const Gpu& gpu : gpus) {
     const bool turing = gpu.compute_major > 7 || (gpu.compute_major == 7 && gpu.compute_minor >= 5);
     const std::int64_t most = turing ? 48 : 16;
-    const std::int64_t replicas = config.replicas_largest(kGpu);
+    const std::int64_t replicas = config.replicas_largest(kGpuResource);
     if (replicas > most) {
       return "invalid MPS configuration: invalid device maximum allowed replicas exceeded: " +
              std::to_string(replicas) + " > " + std::to_string(most);

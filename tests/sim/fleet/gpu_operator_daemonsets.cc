@@ -3,6 +3,7 @@
 
 #include "tests/sim/fleet/gpu_operator.h"
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/manifest.h"
 
 namespace gso::sim {
 
@@ -33,12 +34,6 @@ OperandFacts facts_of(Operand operand) {
           "gpu-feature-discovery", "gpu-feature-discovery"};
 }
 
-json env(const char* name, const std::string& value) {
-  return {{"name", name}, {"value", value}};
-}
-json mount(const std::string& volume, const char* path) {
-  return {{"name", volume}, {"mountPath", path}};
-}
 json host_path(const char* name, const char* path) {
   return {{"name", name}, {"hostPath", {{"path", path}}}};
 }

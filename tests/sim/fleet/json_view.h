@@ -51,6 +51,11 @@ namespace gso::sim {
 [[nodiscard]] inline bool being_deleted(const nlohmann::json& object) {
   return metadata(object).contains("deletionTimestamp");
 }
+// Whether all containers of a pod have ended for good.
+[[nodiscard]] inline bool has_ended(const nlohmann::json& pod) {
+  const std::string& phase = text(member(pod, "status"), "phase");
+  return phase == "Succeeded" || phase == "Failed";
+}
 // Where a pod is bound; empty when it is not.
 [[nodiscard]] inline const std::string& node_of(const nlohmann::json& pod) {
   return text(member(pod, "spec"), "nodeName");

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char *kConfig = "nvidia.com/mig.config", *kState = "nvidia.com/mig.config.state";
+constexpr const char *kConfig = "nvidia.com/mig.config", *kMigState = "nvidia.com/mig.config.state";
 
 // The GPUs of a machine under one of the manager's configs; nothing for a name that it does not know.
 std::optional<std::vector<Gpu>> cut(std::vector<Gpu> gpus, const std::string& config) {
@@ -69,7 +69,7 @@ void MigManager::apply_once_alone(const std::string& node, std::vector<Gpu> gpus
 
 void MigManager::write(const std::string& node, const std::string& state, const char* deploy) {
   json patch;
-  patch["metadata"]["labels"][kState] = state;
+  patch["metadata"]["labels"][kMigState] = state;
   if (deploy != nullptr) {
     for (const char* label : kPausedLabels) patch["metadata"]["labels"][label] = deploy;
   }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/manifest.h"
 #include "tests/sim/fleet/topology.h"
 
 namespace gso::sim {
@@ -13,14 +14,7 @@ namespace {
 
 constexpr const char* kLease = "gpu-partitioner.nebuly.com";
 
-json env(const char* name, const std::string& value) {
-  return {{"name", name}, {"value", value}};
-}
-json mount(const char* volume, const char* path) {
-  return {{"name", volume}, {"mountPath", path}};
-}
-
-json config_manager(const char* name, const std::string& image, bool sidecar) {
+json nos_config_manager(const char* name, const std::string& image, bool sidecar) {
   return {
       {"name", name},
       {"image", image},
@@ -55,8 +49,8 @@ json plugin(const NosInstall& install) {
                   {"volumeMounts", {mount("available-configs", "/available-configs"), mount("config", "/config")}}};
   const json spec{{"shareProcessNamespace", true},
                   {"hostIPC", true},
-                  {"initContainers", json::array({config_manager("nvidia-device-plugin-init", image, false)})},
-                  {"containers", json::array({config_manager(kForkManager, image, true), main})},
+                  {"initContainers", json::array({nos_config_manager("nvidia-device-plugin-init", image, false)})},
+                  {"containers", json::array({nos_config_manager(kForkManager, image, true), main})},
                   {"volumes",
                    {{{"name", "available-configs"}, {"configMap", {{"name", install.config_map}}}},
                     {{"name", "config"}, {"emptyDir", json::object()}}}}};

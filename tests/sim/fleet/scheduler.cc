@@ -15,11 +15,6 @@ using nlohmann::json;
 
 namespace {
 
-bool has_ended(const json& pod) {
-  const std::string& phase = text(member(pod, "status"), "phase");
-  return phase == "Succeeded" || phase == "Failed";
-}
-
 std::int64_t priority_of(const json& pod) {
   return member(pod, "spec").value("priority", std::int64_t{0});
 }

@@ -43,7 +43,7 @@ std::expected<void, std::string> read_entry(const YAML::Node& entry, std::size_t
   return {};
 }
 
-std::expected<SliceConfig, std::string> read_document(const YAML::Node& document, std::size_t gpus) {
+std::expected<SliceConfig, std::string> read_slices(const YAML::Node& document, std::size_t gpus) {
   SliceConfig config;
   if (document.IsNull()) return config;
   if (!document.IsMap()) return Error("cannot unmarshal the config file: it is no mapping");
@@ -66,7 +66,7 @@ std::expected<SliceConfig, std::string> read_document(const YAML::Node& document
 
 std::expected<SliceConfig, std::string> read_slice_config(std::string_view text, std::size_t gpus) {
   try {
-    return read_document(YAML::Load(std::string(text)), gpus);
+    return read_slices(YAML::Load(std::string(text)), gpus);
   } catch (const YAML::Exception& error) {
     return Error(std::string("unable to parse the config file: ") + error.what());
   }

@@ -21,7 +21,7 @@ k8s::ObjectKey key_of(const json& object) {
   return {object["metadata"].value("namespace", ""), object["metadata"].value("name", "")};
 }
 
-std::int64_t quantity(const std::optional<json>& node, const char* field, const std::string& resource) {
+std::int64_t quantity_in(const std::optional<json>& node, const char* field, const std::string& resource) {
   if (!node) return -1;
   const json amounts = node->value("status", json::object()).value(field, json::object());
   return amounts.contains(resource) ? std::strtoll(amounts[resource].get<std::string>().c_str(), nullptr, 10) : -1;
@@ -94,11 +94,11 @@ std::string TestCluster::label_of(const std::string& node, const std::string& ke
 }
 
 std::int64_t TestCluster::allocatable(const std::string& node, const std::string& resource) const {
-  return quantity(server.get(kNodes, {"", node}), "allocatable", resource);
+  return quantity_in(server.get(kNodes, {"", node}), "allocatable", resource);
 }
 
 std::int64_t TestCluster::capacity(const std::string& node, const std::string& resource) const {
-  return quantity(server.get(kNodes, {"", node}), "capacity", resource);
+  return quantity_in(server.get(kNodes, {"", node}), "capacity", resource);
 }
 
 json TestCluster::pod(const std::string& node, const std::string& daemonset) const {

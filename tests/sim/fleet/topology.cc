@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/manifest.h"
 #include "tests/sim/fleet/nos_install.h"
 
 namespace gso::sim {
@@ -47,13 +48,6 @@ std::vector<NodeSpec> kind() {
   return {{.name = "kind-control-plane",
            .gpus = several(2, t4()),
            .labels = {{"node-role.kubernetes.io/control-plane", ""}}}};
-}
-
-json env(const char* name, const std::string& value) {
-  return {{"name", name}, {"value", value}};
-}
-json mount(const char* volume, const char* path) {
-  return {{"name", volume}, {"mountPath", path}};
 }
 
 json manager(const std::string& name, const std::string& image, const PluginInstall& install,

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tests/sim/apiserver/local_request.h"
+#include "tests/sim/fleet/kinds.h"
 #include "tests/sim/kai/kai_read.h"
 
 namespace gso::sim {
@@ -19,13 +20,7 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using namespace kai_read;
 
-namespace {
-
-const k8s::Gvr kPods{"", "v1", "pods"};
-const k8s::Gvr kRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
-const k8s::Gvr kConfigMaps{"", "v1", "configmaps"};
-
-}  // namespace
+namespace {}  // namespace
 
 KaiActor::KaiActor(asio::io_context& io, SimClock& clock, ApiServer& server, KaiActorOptions options)
     : io_(io), clock_(clock), server_(server), options_(std::move(options)), random_(options_.seed) {}
@@ -49,7 +44,7 @@ std::vector<std::shared_ptr<const Json>> KaiActor::pods(const std::string& ns) c
 }
 
 std::vector<std::shared_ptr<const Json>> KaiActor::requests() const {
-  return server_.view(kRequests, kTeam);
+  return server_.view(kBindRequests, kTeam);
 }
 
 void KaiActor::spawn(Task task) {

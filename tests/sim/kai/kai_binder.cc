@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/sim/fleet/kinds.h"
 #include "tests/sim/kai/kai_actor.h"
 #include "tests/sim/kai/kai_read.h"
 
@@ -12,12 +13,7 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using namespace kai_read;
 
-namespace {
-
-const k8s::Gvr kPods{"", "v1", "pods"};
-const k8s::Gvr kRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
-
-}  // namespace
+namespace {}  // namespace
 
 // --- The binder.
 KaiActor::Task KaiActor::binder() {
@@ -45,7 +41,7 @@ KaiActor::Task KaiActor::binder() {
 
 KaiActor::Task KaiActor::bind(std::string pod, std::uint64_t incarnation) {
   co_await wait(10ms, 3s);
-  const auto request = server_.get(kRequests, {kTeam, pod});
+  const auto request = server_.get(kBindRequests, {kTeam, pod});
   if (up(incarnation) && request) {
     send(k8s::Method::patch, request_path(pod) + "/status", {{"status", {{"phase", "Pending"}}}},
          "application/merge-patch+json");

@@ -17,13 +17,13 @@
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"
 #include "tests/sim/apiserver/local_request.h"
+#include "tests/sim/fleet/kinds.h"
 #include "tests/sim/kai/kai_objects.h"
 
 namespace gso::sim::kai_test {
 
 using namespace std::chrono_literals;
 
-inline const k8s::Gvr kPods{"", "v1", "pods"};
 inline const std::string kTeamPods = std::string("/api/v1/namespaces/") + kTeam + "/pods";
 inline const std::string kReservation = std::string("/api/v1/namespaces/") + kReservations + "/pods/r";
 inline const std::string kRequests =

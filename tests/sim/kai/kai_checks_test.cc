@@ -13,7 +13,7 @@
 #include "reconcilers/model/kai_names.h"
 #include "tests/sim/kai/kai_checks_fixture.h"
 
-namespace gso::sim {
+namespace gso::sim::kai_checks_test {
 namespace {
 
 using namespace kai_test;
@@ -366,4 +366,4 @@ TEST_F(Batches, ADuplicateWhoseGpuIsTakenDuringTheLookStays) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::kai_checks_test

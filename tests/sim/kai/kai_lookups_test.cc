@@ -9,7 +9,7 @@
 #include "k8sclient/api/client.h"
 #include "tests/sim/kai/kai_checks_fixture.h"
 
-namespace gso::sim {
+namespace gso::sim::kai_lookups_test {
 namespace {
 
 using namespace kai_test;
@@ -148,4 +148,4 @@ TEST_F(LookUps, AreNoNewsWhenTheySayTheSameAgain) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::kai_lookups_test

@@ -17,7 +17,7 @@
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/story/in_process_operator.h"
 
-namespace gso::sim {
+namespace gso::sim::kai_mass_test {
 namespace {
 
 namespace asio = boost::asio;
@@ -157,4 +157,4 @@ TEST_F(Mass, HealthyMultiDeviceGroupsCostFewRequests) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::kai_mass_test

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "k8sclient/value/object.h"
+
 namespace gso::sim {
 
 using Json = nlohmann::json;
@@ -22,6 +24,7 @@ using Json = nlohmann::json;
 [[nodiscard]] Json kai_bind_request(const Json& pod, const std::string& node, const std::vector<std::string>& groups,
                                     bool new_field);
 
+inline const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
 inline constexpr const char* kReservations = "kai-resource-reservation";
 inline constexpr const char* kTeam = "team";
 

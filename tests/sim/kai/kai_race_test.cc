@@ -19,7 +19,7 @@
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/story/in_process_operator.h"
 
-namespace gso::sim {
+namespace gso::sim::kai_race_test {
 namespace {
 
 namespace asio = boost::asio;
@@ -201,4 +201,4 @@ TEST(KaiRace, NeverLosesALiveConsumerAndCollectsEveryOrphan) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::kai_race_test

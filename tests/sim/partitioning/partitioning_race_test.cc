@@ -15,7 +15,7 @@
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/partitioning/slice_story.h"
 
-namespace gso::sim {
+namespace gso::sim::partitioning_race_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -156,4 +156,4 @@ TEST(PartitioningRace, DisturbsNoPodLeavesNoneWaitingInVainAndFallsSilent) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::partitioning_race_test

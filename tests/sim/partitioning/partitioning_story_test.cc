@@ -9,7 +9,7 @@
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/partitioning/slice_story.h"
 
-namespace gso::sim {
+namespace gso::sim::partitioning_story_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -331,4 +331,4 @@ TEST(PartitioningStory, TooLargeAndDoubleRequestsHearWhy) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::partitioning_story_test

@@ -27,7 +27,7 @@
 #include "tests/sim/story/rollouts/rollout_stories.h"
 #include "tests/sim/story/virtual_world.h"
 
-namespace gso::sim {
+namespace gso::sim::autoscaled_fleet_test {
 namespace {
 
 using nlohmann::json;
@@ -202,4 +202,4 @@ TEST_P(AutoscaledFleet, KeepsTheInvariantsAndArrives) {
 INSTANTIATE_TEST_SUITE_P(Seeds, AutoscaledFleet, testing::Range<std::uint64_t>(1, 1 + seeds()));
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::autoscaled_fleet_test

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "k8sclient/api/client.h"
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -19,13 +20,6 @@ using nlohmann::json;
 namespace {
 
 namespace asio = boost::asio;
-
-const json kEmpty = json::object();
-
-const json& member(const json& object, const char* name) {
-  auto it = object.find(name);
-  return it == object.end() || it->is_null() ? kEmpty : *it;
-}
 
 std::map<std::string, std::int64_t> gpu_resources(const json& quantities) {
   std::map<std::string, std::int64_t> gpus;

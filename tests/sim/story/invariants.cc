@@ -6,6 +6,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -13,13 +14,6 @@ namespace gso::sim {
 using nlohmann::json;
 
 namespace {
-
-const json kEmpty = json::object();
-
-const json& member(const json& object, const char* name) {
-  auto it = object.find(name);
-  return it == object.end() || it->is_null() ? kEmpty : *it;
-}
 
 const json& labels_of(const json& object) {
   return member(member(object, "metadata"), "labels");

@@ -13,7 +13,6 @@ namespace asio = boost::asio;
 namespace {
 
 const k8s::Gvr kConfigs{"kai.scheduler", "v1", "configs"};
-const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
 const k8s::ObjectKey kReservation{kReservations, "reservation"}, kFraction{kTeam, "fraction"},
     kWaiting{kTeam, "waiting"}, kLate{kTeam, "late"};
 

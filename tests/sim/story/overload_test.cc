@@ -15,7 +15,7 @@
 #include "tests/sim/story/rollouts/rollout_stories.h"
 #include "tests/sim/story/virtual_world.h"
 
-namespace gso::sim {
+namespace gso::sim::overload_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -148,4 +148,4 @@ TEST(Overload, OfItsWritesDoesNotCostTheOperatorItsLease) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::overload_test

@@ -8,14 +8,13 @@
 #include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/kai/kai_objects.h"
 
 namespace gso::sim {
 
 using nlohmann::json;
 
 namespace {
-
-const k8s::Gvr kBindRequests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
 
 json part(const json& object, const char* name) {
   return object.value("metadata", json::object()).value(name, json::object());

@@ -4,7 +4,7 @@
 
 #include "tests/sim/story/virtual_world.h"
 
-namespace gso::sim {
+namespace gso::sim::rollout_story_test {
 namespace {
 
 void tell(const std::string& name) {
@@ -85,4 +85,4 @@ TEST(RolloutStory, ThereAreTwentyThree) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::rollout_story_test

@@ -14,10 +14,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-bool mentions(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 json status_in(const JsonPtr& object) {
   return object == nullptr ? json::object() : object->value("status", json::object());
 }
@@ -107,7 +103,7 @@ Stage::Check Scene::condition_is(std::string policy, std::string type, std::stri
     const json all = status_of(policy).value("conditions", json::array());
     for (const json& condition : all) {
       if (condition.value("type", "") == type && condition.value("status", "") == status &&
-          condition.value("reason", "") == reason && mentions(condition.value("message", ""), mention)) {
+          condition.value("reason", "") == reason && std::string(condition.value("message", "")).contains(mention)) {
         return std::string();
       }
     }
@@ -119,7 +115,7 @@ Stage::Check Scene::blocked_by(std::string policy, std::string reason, std::stri
   return [=, this] {
     const json status = status_of(policy);
     for (const json& block : status.value("blocked", json::array())) {
-      if (block.value("reason", "") == reason && mentions(block.dump(), mention)) return std::string();
+      if (block.value("reason", "") == reason && block.dump().contains(mention)) return std::string();
     }
     return "the status of SharingPolicy '" + policy + "' is " + status.dump();
   };
@@ -129,7 +125,7 @@ Stage::Check Scene::event_says(std::string reason, std::string mention) const {
   return [=, this] {
     std::string all;
     for (const std::string& note : view_.event_notes(reason, begun_)) {
-      if (mentions(note, mention)) return std::string();
+      if (note.contains(mention)) return std::string();
       all += " '" + note + "'";
     }
     return all.empty() ? "there is no Event " + reason : "the Events " + reason + " say" + all;

@@ -4,7 +4,7 @@
 
 #include "tests/sim/story/virtual_world.h"
 
-namespace gso::sim {
+namespace gso::sim::seed_scenario_test {
 namespace {
 
 void tell(const std::string& name) {
@@ -46,4 +46,4 @@ TEST(SeedScenario, ThereIsATestForEach) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::seed_scenario_test

@@ -12,7 +12,7 @@
 
 #include "tests/sim/story/combined_rollout.h"
 
-namespace gso::sim {
+namespace gso::sim::simulated_rollouts_test {
 namespace {
 
 using test::Combination;
@@ -172,4 +172,4 @@ INSTANTIATE_TEST_SUITE_P(SimulatedRollouts, Takeover,
                                                      : std::vector<std::uint64_t>{2}));
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::simulated_rollouts_test

@@ -16,7 +16,7 @@
 #include "tests/sim/story/rollouts/rollout_stories.h"
 #include "tests/sim/story/virtual_world.h"
 
-namespace gso::sim {
+namespace gso::sim::slow_machine_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -109,4 +109,4 @@ std::string name_of_story(const testing::TestParamInfo<const ShortStory*>& story
 INSTANTIATE_TEST_SUITE_P(Stories, SlowMachine, testing::ValuesIn(told()), name_of_story);
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::slow_machine_test

@@ -13,7 +13,7 @@
 #include "tests/sim/story/rollouts/rollout_stories.h"
 #include "tests/sim/story/virtual_world.h"
 
-namespace gso::sim {
+namespace gso::sim::slow_node_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -88,4 +88,4 @@ TEST(SlowNode, WhoseListOfPodsTakesLongHoldsUpNoOtherNode) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::slow_node_test

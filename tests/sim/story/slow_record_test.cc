@@ -18,7 +18,7 @@
 #include "tests/sim/story/rollouts/rollout_stories.h"
 #include "tests/sim/story/virtual_world.h"
 
-namespace gso::sim {
+namespace gso::sim::slow_record_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -110,4 +110,4 @@ TEST(SlowRecord, HoldsItsOwnPolicyAloneAndAPauseArrivesInTime) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::slow_record_test

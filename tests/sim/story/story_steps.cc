@@ -22,10 +22,6 @@ json status_of(const JsonPtr& object) {
   return object == nullptr ? json::object() : object->value("status", json::object());
 }
 
-bool mentions(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 // What was there before the operator: definitions, namespace, profiles, the GPU Operator's DaemonSets, a standalone
@@ -51,7 +47,7 @@ asio::awaitable<Story::Held> Story::running_fleet() {
   const Check is_up = [this] {
     for (const NodeSpec& node : nodes_) {
       const std::string problem = node_problem(node);
-      if (!problem.empty() && (node.nfd || !mentions(problem, "label "))) return problem;
+      if (!problem.empty() && (node.nfd || !problem.contains("label "))) return problem;
     }
     return std::string();
   };
@@ -98,7 +94,7 @@ asio::awaitable<Story::Held> Story::await_block(std::string policy, std::string 
     for (const json& block : status.value("blocked", json::array())) {
       if (block.value("reason", "") != reason) continue;
       if (block.value("message", "").empty()) return "the block has no message: " + block.dump();
-      if (!mentions(block.dump(), mention)) return "the block does not mention '" + mention + "': " + block.dump();
+      if (!block.dump().contains(mention)) return "the block does not mention '" + mention + "': " + block.dump();
       return std::string();
     }
     return "its status is " + status.dump();
@@ -136,9 +132,9 @@ asio::awaitable<Story::Held> Story::broken_edit() {
     for (const json& condition : status.value("conditions", json::array())) {
       if (condition.value("type", "") != "ConfigValid" || condition.value("status", "") != "False") continue;
       const std::string message = condition.value("message", "");
-      if (!mentions(message, "line 6") || !mentions(message, "replicas")) return "the condition says: " + message;
+      if (!message.contains("line 6") || !message.contains("replicas")) return "the condition says: " + message;
       for (const std::string& note : view_.event_notes("ConfigInvalid", edited_at)) {
-        if (mentions(note, "line 6") && mentions(note, "replicas")) return std::string();
+        if (note.contains("line 6") && note.contains("replicas")) return std::string();
       }
       return std::string("there is no Event ConfigInvalid that says the same");
     }
@@ -221,7 +217,7 @@ asio::awaitable<Story::Held> Story::new_default() {
     const Check is_named = [=, this] {
       const auto notes = view_.event_notes("NodesWouldBreak", patched_at);
       if (notes.empty()) return std::string("there is no Event NodesWouldBreak");
-      return mentions(notes.back(), "a100-05") ? std::string() : "the Event says: " + notes.back();
+      return notes.back().contains("a100-05") ? std::string() : "the Event says: " + notes.back();
     };
     const Held named = co_await await("a100-05 named as a node that will break", 2min, is_named);
     if (!named) co_return named;

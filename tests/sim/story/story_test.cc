@@ -8,7 +8,7 @@
 #include "tests/sim/story/story.h"
 #include "tests/sim/story/virtual_world.h"
 
-namespace gso::sim {
+namespace gso::sim::story_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -49,4 +49,4 @@ TEST(Story, HoldsWithPluginVersion20) {
 }
 
 }  // namespace
-}  // namespace gso::sim
+}  // namespace gso::sim::story_test
