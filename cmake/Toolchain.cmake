@@ -2,6 +2,10 @@
 add_library(gso_options INTERFACE)
 add_library(gso::options ALIAS gso_options)
 target_include_directories(gso_options INTERFACE ${PROJECT_SOURCE_DIR})
+# Libraries and executables have the same flags, and so can share precompiled headers: all code is for a
+# position-independent executable.
+target_compile_options(gso_options INTERFACE -fPIE)
+target_link_options(gso_options INTERFACE -pie)
 target_compile_options(gso_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-align -Woverloaded-virtual
   -Wconversion -Wno-sign-conversion -Wformat=2 -Wimplicit-fallthrough -Wextra-semi)
@@ -58,40 +62,130 @@ if(GSO_MOLD AND NOT GSO_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Release")
   add_link_options(-fuse-ld=mold)
 endif()
 
-# gso_precompile(TARGET HEADER): HEADER is compiled once for this target (a third of the time of a file is headers).
-function(gso_precompile target header)
-  target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/${header}>")
-  # ccache looks at what a file includes: with g++ it needs the precompiled header named in the preprocessor's output.
-  target_compile_options(${target} PRIVATE -fpch-preprocess)
+# GSO_UNITY: the sources of a folder are compiled together, some ten at a time. The compiler spends most of its time on
+# headers and on what templates make of them, once for each file that it is given: from an empty folder this halves the
+# build. One changed file costs its whole batch, so it is off by default (cmake --preset debug, for daily work).
+# A name in an anonymous namespace is therefore unique within its folder; a test has a namespace of its own.
+option(GSO_UNITY "Compile the sources of a folder together" OFF)
+set(GSO_UNITY_BATCH 10 CACHE STRING "How many sources are compiled together, at most")
+
+# gso_batches(TARGET OUT SOURCES…): OUT becomes what to compile for these sources: themselves, or one file for each batch
+# that includes them. Batches name their sources relative to the project, so that a compiler cache hits in every clone.
+function(gso_batches target out)
+  if(NOT GSO_UNITY)
+    set(${out} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  set(folders)
+  set(batches)
+  foreach(source ${ARGN})
+    get_source_file_property(alone ${source} COMPILE_DEFINITIONS)
+    if(alone)
+      list(APPEND batches ${source})
+      continue()
+    endif()
+    get_filename_component(source ${source} ABSOLUTE)
+    file(RELATIVE_PATH source ${PROJECT_SOURCE_DIR} ${source})
+    get_filename_component(folder ${source} DIRECTORY)
+    list(APPEND folders ${folder})
+    list(APPEND "in ${folder}" ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder ${folders})
+    list(LENGTH "in ${folder}" count)
+    math(EXPR parts "(${count} + ${GSO_UNITY_BATCH} - 1) / ${GSO_UNITY_BATCH}")
+    math(EXPR last "${parts} - 1")
+    string(MAKE_C_IDENTIFIER ${folder} name)
+    foreach(part RANGE ${last})
+      math(EXPR from "${part} * ${count} / ${parts}")
+      math(EXPR length "(${part} + 1) * ${count} / ${parts} - ${from}")
+      list(SUBLIST "in ${folder}" ${from} ${length} sources)
+      list(TRANSFORM sources REPLACE "(.+)" "#include \"\\1\"\n")
+      list(JOIN sources "" text)
+      set(batch ${CMAKE_CURRENT_BINARY_DIR}/${target}.batches/${name}_${part}.cc)
+      file(CONFIGURE OUTPUT ${batch} CONTENT "${text}" @ONLY)
+      list(APPEND batches ${batch})
+    endforeach()
+  endforeach()
+  set(${out} ${batches} PARENT_SCOPE)
+  # To g++ every source is a header then, and it warns of coroutines whose frames hold types of anonymous namespaces.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# gso_library(NAME SOURCES… DEPENDS … PRECOMPILED …): a static library with the shared options.
+# Sources that no event of a fleet runs through are compiled for size in a release: a third less code of them is in the
+# program and in memory, and what they answer takes a few milliseconds longer.
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(GSO_FOR_SIZE -Os)
+endif()
+
+# gso_headers(NAME HEADERS … DEPENDS …): precompiles headers once for all targets that name NAME in HEADERS, and in a
+# release once more for those that are compiled for size. They are named relative to the project: a compiler cache hits in
+# every clone.
+function(gso_headers name)
+  cmake_parse_arguments(ARG "" "" "HEADERS;DEPENDS" ${ARGN})
+  if(GSO_SANITIZE MATCHES "fuzzer")
+    return()
+  endif()
+  list(TRANSFORM ARG_HEADERS REPLACE "(.+)" "<\\1>")
+  set(variants gso_headers_${name})
+  if(GSO_FOR_SIZE)
+    list(APPEND variants gso_headers_${name}_for_size)
+  endif()
+  foreach(target ${variants})
+    add_library(${target} OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/precompiled.cc)
+    target_link_libraries(${target} PRIVATE gso::options ${ARG_DEPENDS})
+    target_precompile_headers(${target} PRIVATE ${ARG_HEADERS})
+    # ccache looks at what a file includes: with g++ it needs the precompiled header named in the preprocessor's output.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  endforeach()
+  if(GSO_FOR_SIZE)
+    target_compile_options(gso_headers_${name}_for_size PRIVATE ${GSO_FOR_SIZE})
+  endif()
+endfunction()
+
+# gso_compile(TARGET SOURCES… HEADERS name [FOR_SIZE]): what a library and an executable have in common.
+function(gso_compile target)
+  cmake_parse_arguments(ARG "FOR_SIZE" "HEADERS" "SOURCES" ${ARGN})
+  gso_batches(${target} batches ${ARG_SOURCES})
+  target_sources(${target} PRIVATE ${batches})
+  set(variant)
+  if(ARG_FOR_SIZE AND GSO_FOR_SIZE)
+    target_compile_options(${target} PRIVATE ${GSO_FOR_SIZE})
+    set(variant _for_size)
+  endif()
+  if(TARGET gso_headers_${ARG_HEADERS}${variant})
+    target_precompile_headers(${target} REUSE_FROM gso_headers_${ARG_HEADERS}${variant})
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  endif()
+endfunction()
+
+# gso_library(NAME SOURCES… [SELDOM_RUN sources…] DEPENDS … HEADERS name): a static library with the shared options.
+# SELDOM_RUN: further sources, which a release compiles for size.
 function(gso_library name)
-  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPENDS" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "FOR_SIZE" "HEADERS" "SOURCES;SELDOM_RUN;DEPENDS" ${ARGN})
+  add_library(${name} STATIC)
   target_link_libraries(${name} PUBLIC gso::options ${ARG_DEPENDS})
-  if(ARG_PRECOMPILED)
-    gso_precompile(${name} ${ARG_PRECOMPILED})
+  set(for_size)
+  if(ARG_FOR_SIZE)
+    set(for_size FOR_SIZE)
   endif()
+  if(ARG_SELDOM_RUN AND GSO_FOR_SIZE)
+    add_library(${name}_seldom_run OBJECT)
+    target_link_libraries(${name}_seldom_run PUBLIC gso::options ${ARG_DEPENDS})
+    gso_compile(${name}_seldom_run SOURCES ${ARG_SELDOM_RUN} HEADERS ${ARG_HEADERS} FOR_SIZE)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:${name}_seldom_run>)
+  else()
+    list(APPEND ARG_SOURCES ${ARG_SELDOM_RUN})
+  endif()
+  gso_compile(${name} SOURCES ${ARG_SOURCES} HEADERS ${ARG_HEADERS} ${for_size})
 endfunction()
 
-# gso_compile_for_size(FILE…): sources that no event of a fleet runs through. A third less code of them is in the program
-# and in memory, and what they answer takes a few milliseconds longer. Only in a release; there they do without the
-# precompiled header of their target, which g++ would refuse.
-function(gso_compile_for_size)
-  if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -Os SKIP_PRECOMPILE_HEADERS ON)
-  endif()
-endfunction()
-
-# gso_test(NAME LABEL SOURCES… DEPENDS … PRECOMPILED …): a GoogleTest executable, one ctest entry, with a ctest label.
+# gso_test(NAME LABEL SOURCES… DEPENDS … HEADERS name): a GoogleTest executable, one ctest entry, with a ctest label.
 function(gso_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;PRECOMPILED" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;HEADERS" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
+  add_executable(${name})
   target_link_libraries(${name} PRIVATE gso::options ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
-  if(ARG_PRECOMPILED)
-    gso_precompile(${name} ${ARG_PRECOMPILED})
-  endif()
+  gso_compile(${name} SOURCES ${ARG_SOURCES} HEADERS ${ARG_HEADERS})
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)

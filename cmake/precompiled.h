@@ -1,5 +1,4 @@
-// What nearly every file of the planners includes: compiled once for each library that names this in PRECOMPILED. A
-// file includes what it uses all the same: a build without precompiled headers must pass.
+// What nearly every file of the planners includes (Headers.cmake says who uses it).
 #pragma once
 
 #include <algorithm>

@@ -66,6 +66,7 @@ log=$prefix/build.log
 : >"$log"
 
 # Addresses of Debian's mirrors, as apt has them.
+# shellcheck disable=SC2016  # A field of apt-get.
 mirrors() { apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' | sort -u; }
 
 # The archive of all that Debian ever published, as of $snapshot; nothing where this machine names none.
@@ -123,7 +124,7 @@ unpack_sources() {
 unpack_sources
 say "building $built (log: $log)"
 compile >>"$log" 2>&1 || { tail -n 20 "$log" >&2; die "libcurl $version does not compile; the log is $log"; }
-rm -rf "$prefix/include" "$prefix/lib"
+rm -rf "${prefix:?}/include" "${prefix:?}/lib"
 cp -r "$work/out/include" "$prefix/include"
 install -D -m 644 "$work/out/lib/libcurl.a" "$prefix/lib/libcurl.a"
 cp COPYING "$prefix/copyright"
