@@ -1,10 +1,19 @@
 #!/usr/bin/env bash
-# `./dev test [fast|asan|tsan]` builds everything and runs every suite, fast ones first; under a sanitizer's preset where
-# one is named. The real control plane is built (once, cached) while the C++ compiles.
+# `./dev test` and its tiers; each has all of the one before it:
+#
+#   quick      the program, 800 scenarios, upstream's verdicts, the rooms, the examples of the documents
+#   (none)     + each C++ suite, the simulator, and random walks with fixed seeds
+#   full       + the real control plane, chart, image, the release build with the scenarios over it, each parser for ten
+#              seconds under libFuzzer, format, shellcheck. What continuous integration runs. A skip that
+#              tests/allowed_skips.txt does not name counts as failed
+#   nightly    + upgrade from the former release, AddressSanitizer, all combinations, other walks, seeded mistakes, the
+#              limits of the benches
+#   asan, tsan the second tier under that sanitizer
+#
 # `./dev test SUITE [FILTER]` runs one suite and builds only what that needs:
 #
-#   scenarios, kubectl, controlplane   the scripts of tests/scenarios, tests/sim, tests/conformance/controlplane
-#   image                              the Dockerfile's image, built with buildah and run (skipped where buildah is not installed)
+#   scenarios, walks, kubectl, controlplane   the scripts of tests/scenarios, tests/sim, tests/conformance/controlplane
+#   image                              the Dockerfile's image with the release program, built with buildah and run
 #   fuzz                               each parser for ten seconds under libFuzzer; FILTER chooses targets
 #   conformance, or one of its parts   tests/conformance/run.sh, `run.sh --list` names the parts
 #   unit, sim                          everything with this ctest label
@@ -17,15 +26,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=../dev
 source ./dev --as-library
 PRESET=${GSODEV_PRESET:-debug}
-MODE=${1:-all}
+MODE=${1:-test}
 case $MODE in
-  asan | tsan) PRESET=$MODE MODE=all ;;
+  asan | tsan) PRESET=$MODE MODE=test ;;
 esac
-# The fuzz targets have a compiler and sanitizers of their own: one run, with the debug preset, is enough.
-FUZZ=
-if [ "$MODE" = fuzz ] || { [ "$MODE" = all ] && [ "$PRESET" = debug ]; }; then FUZZ=1; fi
 
-ensure_packages "${BUILD_PACKAGES[@]}" "${SPEED_PACKAGES[@]}" "${TEST_PACKAGES[@]}" ${FUZZ:+"${FUZZ_PACKAGES[@]}"}
+ensure_packages "${BUILD_PACKAGES[@]}" "${SPEED_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 OUT=build/test-results
 STARTED=$SECONDS
 PASSED=0 FAILED=0 SKIPPED=0 FAILED_NAMES=() SKIPPED_NAMES=()
@@ -33,8 +39,15 @@ PASSED=0 FAILED=0 SKIPPED=0 FAILED_NAMES=() SKIPPED_NAMES=()
 report() {  # NAME PASSED FAILED SKIPPED SECONDS
   PASSED=$((PASSED + $2)) FAILED=$((FAILED + $3)) SKIPPED=$((SKIPPED + $4))
   [ "$3" -eq 0 ] || FAILED_NAMES+=("$1")
-  [ "$4" -eq 0 ] || SKIPPED_NAMES+=("$1 ($4)")
+  [ "$4" -eq 0 ] || note_skips "$1"
   printf '  %-28s %5d passed %4d failed %4d skipped %5d s\n' "$1" "$2" "$3" "$4" "$5"
+}
+
+# note_skips NAME: a suite of parts has skipped some of these, which its log names.
+note_skips() {
+  local parts=() part
+  mapfile -t parts < <(sed -n -E 's/^  (\S+) +[0-9]+ passed +[0-9]+ failed +[1-9][0-9]* skipped .*/\1/p' "$OUT/$1.log" 2>/dev/null)
+  for part in "${parts[@]:-$1}"; do SKIPPED_NAMES+=("$part"); done
 }
 
 # suite NAME COMMAND…: runs one script suite, whose last "N passed, N failed[, N skipped]" line counts (else 1 for the
@@ -95,7 +108,11 @@ run_ctest() {
 }
 
 run_scenarios() {  # [FILTER]
-  GSO_BIN="$PWD/build/$PRESET/controller/gpu-sharing-operator" suite scenarios tests/scenarios/suite.py "$@"
+  GSO_BIN="$PWD/build/$PRESET/controller/gpu-sharing-operator" suite scenarios tests/scenarios/suite.py --jobs "$(nproc)" "$@"
+}
+
+run_walks() {
+  GSO_BIN="$PWD/build/$PRESET/controller/gpu-sharing-operator" suite walks tests/scenarios/walk_suite.py --jobs "$(nproc)" "$@"
 }
 
 # kubectl against the simulated API server; with $GSODEV_KUBECTL, else the one on PATH.
@@ -107,67 +124,122 @@ run_conformance() {  # [PART]
   GSODEV_BUILD="$PWD/build/$PRESET" suite "${1:-conformance}" tests/conformance/run.sh "$@"
 }
 
-# With a program that is like a release's: not one of a sanitizer.
-run_image() {
-  suite image tests/image/image_test.sh "build/$PRESET/controller/gpu-sharing-operator"
-}
+run_image() { suite image tests/image/image_test.sh build/release/controller/gpu-sharing-operator; }
 
 run_fuzz() {  # [FILTER]
+  ensure_packages "${FUZZ_PACKAGES[@]}"
   build fuzz fuzz_targets
   suite fuzz tests/fuzz/run.sh --short "$@"
 }
 
-# Those that are built quickly; the others are run where they have been built before, and count as skipped elsewhere.
-run_quick_fuzz() {
-  build fuzz fuzz_client_targets
-  suite fuzz tests/fuzz/run.sh --short
-}
-
 built_kubectl() { printf '%s/kubectl' "$(tests/conformance/controlplane/build.sh --bin)"; }
 
-run_everything() {
-  local control_plane=
-  if [ "$MODE" = all ]; then
-    say "building the control plane in the background (log: $OUT/controlplane-build.log)"
-    nice -n 10 tests/conformance/controlplane/build.sh >"$OUT/controlplane-build.log" 2>&1 </dev/null &
-    control_plane=$!
-    # shellcheck disable=SC2064  # The process of now.
-    trap "kill $control_plane 2>/dev/null || true" EXIT
-    # For run_image(), which otherwise makes it itself: it waits for a mirror, and takes minutes once.
-    ! command -v buildah >/dev/null || nice -n 10 tests/image/base.sh >"$OUT/image-base.log" 2>&1 </dev/null &
-  fi
-  build "$PRESET"
-  say "built after $((SECONDS - STARTED)) s; running the suites"
+# --- Tiers.
+
+expect_minutes() { say "$1 (2 cores: about $2 min with nothing built and no cache, $3 min again)"; }
+
+tier_quick() {
+  build "$PRESET" gpu-sharing-operator
   run_scenarios
-  run_ctest -L unit
-  run_ctest -L sim
-  if [ "$MODE" = fast ]; then
-    run_kubectl
-    return
-  fi
-  say "waiting for the control plane's build"
-  if wait "$control_plane"; then
-    trap - EXIT
+  run_ctest -L quick
+}
+
+tier_test() {
+  tier_quick
+  build "$PRESET"
+  say "built after $((SECONDS - STARTED)) s; running the C++ suites and the simulator"
+  [ "$MODE" = test ] || in_background prepare_full
+  run_ctest -L 'unit|sim'
+  run_walks
+}
+
+# What `full` needs beside the second tier. It is built beside suites that run, which leave some of the machine, not beside
+# the compiler: first what the conformance suite begins with.
+prepare_full() {
+  local built=tests/conformance/controlplane/build.sh
+  "$built" && touch "$OUT/control-plane-built" || return
+  "$built" promtool kubeconform kwok || return
+  # It waits for a mirror, and takes minutes once.
+  tests/image/base.sh || true
+  build release gpu-sharing-operator && touch "$OUT/release-built" || return
+  build fuzz fuzz_targets && touch "$OUT/fuzz-built"
+}
+
+# in_background FUNCTION: with low priority; its output is in $OUT/FUNCTION.log. Ends with this script.
+in_background() {
+  local name=$1
+  say "building the control plane, a release and the fuzz targets in the background (log: $OUT/$name.log)"
+  (renice -n 10 "$BASHPID" >/dev/null; "$name") >"$OUT/$name.log" 2>&1 </dev/null &
+  BACKGROUND=$!
+  # shellcheck disable=SC2064  # The process of now.
+  trap "kill $BACKGROUND 2>/dev/null || true" EXIT
+}
+
+# await MARK: until the background has made it. Counts a build that failed as a failed test.
+await() {
+  say "waiting for $1"
+  until [ -e "$OUT/$1" ]; do
+    if ! kill -0 "$BACKGROUND" 2>/dev/null; then
+      [ ! -e "$OUT/$1" ] || break
+      tail -n 40 "$OUT/prepare_full.log" >&2
+      report "$1" 0 1 0 0
+      return 1
+    fi
+    sleep 1
+  done
+}
+
+tier_full() {
+  ensure_packages "${LINT_PACKAGES[@]}" "${ENGINE_PACKAGES[@]}" "${IMAGE_PACKAGES[@]}" "${BENCH_PACKAGES[@]}" "${FUZZ_PACKAGES[@]}"
+  suite format ./dev fmt --check
+  suite shellcheck ./dev shellcheck
+  tier_test
+  if await control-plane-built; then
     GSODEV_KUBECTL=$(built_kubectl) run_kubectl
-    suite controlplane tests/conformance/controlplane/cluster_test.sh
     run_conformance
-  else
-    trap - EXIT
-    tail -n 40 "$OUT/controlplane-build.log" >&2
-    report controlplane-build 0 1 0 0
+    suite controlplane tests/conformance/controlplane/cluster_test.sh
   fi
-  [ "$PRESET" != debug ] || run_image
-  [ -z "$FUZZ" ] || run_quick_fuzz
+  if await release-built; then
+    PRESET=release run_scenarios
+    run_image
+  fi
+  ! await fuzz-built || suite fuzz tests/fuzz/run.sh --short
+  wait "$BACKGROUND" || true
+  trap - EXIT
+  refuse_skips
+}
+
+# Each name that was skipped must be in tests/allowed_skips.txt.
+refuse_skips() {
+  local name
+  for name in "${SKIPPED_NAMES[@]}"; do
+    grep -q "^$name: " tests/allowed_skips.txt || report "$name (skipped, and not in tests/allowed_skips.txt)" 0 1 0 0
+  done
+}
+
+tier_nightly() {
+  tier_full
+  tests/chart/former_release.sh build >"$OUT/former-release.log" 2>&1 || true
+  run_conformance upgrade
+  run_conformance fleet-bench
+  run_walks --random 100
+  GSO_COMBINATIONS=full run_ctest -R '^combination_tests$'
+  suite mutate ./dev mutate --sample 60
+  build release benches
+  suite bench-limits bench/run.sh --limits
+  PRESET=asan
+  build asan
+  run_ctest -L 'unit|sim'
 }
 
 # The suite of a ctest name, which may be in shards: NAME, NAME_1, …
 run_ctest_name() {  # NAME [FILTER]
   local name=$1 filter=${2:-} names targets
-  [ -f "build/$PRESET/build.ninja" ] || cmake --preset "$PRESET" >/dev/null
+  configure "$PRESET"
   names=$(ctest --preset "$PRESET" -N | sed -n -E 's/^ *Test +#[0-9]+: (\S+)$/\1/p')
   grep -qx "$name" <<<"$names" || name=${name}_tests
   if ! grep -qx "$name" <<<"$names"; then
-    die "there is no suite '$1'. Suites: scenarios kubectl controlplane conformance image fuzz unit sim; parts of the conformance suite: $(tests/conformance/run.sh --list | xargs); ctest names: $(xargs <<<"$names")"
+    die "there is no suite '$1'. Suites: scenarios walks kubectl controlplane conformance image fuzz unit sim; parts of the conformance suite: $(tests/conformance/run.sh --list | xargs); ctest names: $(xargs <<<"$names")"
   fi
   targets=$(cmake --build --preset "$PRESET" --target help | sed -n -E 's/^([A-Za-z0-9_-]+): .*/\1/p')
   if grep -qx "$name" <<<"$targets"; then
@@ -191,10 +263,14 @@ run_one() {  # SUITE [FILTER]
       tests/conformance/controlplane/build.sh kubectl
       GSODEV_KUBECTL=$(built_kubectl) run_kubectl
       ;;
+    walks)
+      build "$PRESET" gpu-sharing-operator
+      run_walks "${@:2}"
+      ;;
     fuzz) run_fuzz "${@:2}" ;;
     image)
-      ensure_packages "${ENGINE_PACKAGES[@]}"
-      build "$PRESET" gpu-sharing-operator
+      ensure_packages "${ENGINE_PACKAGES[@]}" "${IMAGE_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
+      build release gpu-sharing-operator
       run_image
       ;;
     controlplane)
@@ -219,10 +295,16 @@ run_one() {  # SUITE [FILTER]
 }
 
 case $MODE in
-  all | fast)
+  quick | test | full | nightly)
     rm -rf "$OUT"
     mkdir -p "$OUT/gtest"
-    run_everything
+    case $MODE in
+      quick) expect_minutes "the program and its scenarios" 9 3 ;;
+      test) expect_minutes "scenarios, C++ suites and the simulator" 30 10 ;;
+      full) expect_minutes "everything that continuous integration runs" 55 30 ;;
+      nightly) say "everything, for hours" ;;
+    esac
+    "tier_$MODE"
     ;;
   *)
     mkdir -p "$OUT/gtest"

@@ -93,6 +93,7 @@ trap end_everything EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
+# shellcheck disable=SC2154  # The caller sets both.
 as() { kubectl --as "$account" --as-group system:serviceaccounts --as-group "system:serviceaccounts:$namespace" --as-group system:authenticated "$@"; }
 
 forbidden() {

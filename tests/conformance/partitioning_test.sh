@@ -239,6 +239,7 @@ bound_roles() {
 }
 installs_without() {
   kubectl create namespace nebuly-nvidia --dry-run=client --output yaml | kubectl apply -f -
+  # shellcheck disable=SC2119  # Its arguments are values.
   install_chart
   bound_roles >"$work/roles-off.json"
 }

@@ -2,7 +2,7 @@
 # Everything that needs a real API server; `./dev test` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      all parts by default, but for fleet-bench
+#   run.sh [PART...]      all parts by default, but for fleet-bench and upgrade
 #   run.sh --list         the names of the parts, one a line
 #
 # GSODEV_CONFORMANCE_JOBS says how many at once (6), GSODEV_BUILD which build is tried (build/debug).
@@ -17,11 +17,14 @@ project=$(cd "$here/../.." && pwd)
 build=${GSODEV_BUILD:-$project/build/debug}
 logs=$project/build/test-results/conformance
 jobs=${GSODEV_CONFORMANCE_JOBS:-6}
-# In the order of starting: those that take longest come first.
-all_parts=(bad-input kai-race kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live upgrade seeds
-  quick-start rollouts explain least-privilege secure-metrics admission-webhook partitioning standalone-mps leaving label-owners seed-commands chart pod-mutation kubectl-commands sequences playground custom-resources lint)
-# Only when named: it builds a Go program and measures, which nothing should do beside it.
-named_parts=(fleet-bench)
+# In the order of starting: those that take longest come first, and those last that need promtool or kubeconform, which
+# are built for them.
+all_parts=(bad-input kai-race kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
+  quick-start rollouts explain admission-webhook partitioning standalone-mps leaving label-owners seed-commands kubectl-commands sequences playground custom-resources lint
+  least-privilege chart secure-metrics pod-mutation)
+# Only when named, and in `./dev test nightly`. fleet-bench builds a Go program and measures, which nothing should do beside
+# it; upgrade needs the program of the former release, which takes half an hour to build.
+named_parts=(fleet-bench upgrade)
 if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${all_parts[@]}" "${named_parts[@]}"
   exit
@@ -70,7 +73,7 @@ lint() {
 
 chart() {
   up
-  "$here/controlplane/build.sh" helm >/dev/null
+  "$here/controlplane/build.sh" helm promtool kubeconform >/dev/null
   local status=0
   bounded "$project/tests/chart/chart_render_test.sh" "$cluster" "$build" || status=1
   bounded "$project/tests/chart/chart_install_test.sh" "$cluster" "$build" || status=1
@@ -79,7 +82,7 @@ chart() {
 
 pod-mutation() {
   up
-  "$here/controlplane/build.sh" helm >/dev/null
+  "$here/controlplane/build.sh" helm kubeconform >/dev/null
   bounded "$project/tests/chart/pod_mutation_test.sh" "$cluster"
 }
 
@@ -118,7 +121,7 @@ explain() {
 
 least-privilege() {
   up
-  "$here/controlplane/build.sh" helm >/dev/null
+  "$here/controlplane/build.sh" helm promtool >/dev/null
   bounded "$here/least_privilege_test.sh" "$cluster" "$build"
 }
 

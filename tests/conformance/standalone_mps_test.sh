@@ -115,6 +115,7 @@ it_is_paused_and_goes_back_where_it_came_from() {
   await 60 none_marked
   await 30 rollout_says 'Paused 2/3'
   if rollout undo "$(rollout_name)" >"$work/undo" 2>&1; then return 1; fi
+  # shellcheck disable=SC2016  # Backquotes of the text.
   grep 'go back with `helm rollback`' "$work/undo"
   # The former template returns before the last node has left it.
   helm rollback gpu-sharing-operator --namespace "$namespace" --timeout 60s

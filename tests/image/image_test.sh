@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# image_test.sh BINARY: builds the image of the Dockerfile with buildah, without a registry, and runs what is in it.
+# image_test.sh BINARY (of a release build): builds the image of the Dockerfile with buildah, without a registry, and runs what is in it.
 #
 # All of the Dockerfile is real but for two things. Its base is made from Debian's mirrors (base.sh) instead of pulled. Its
 # build stage gets BINARY, which a build folder has, instead of compiling it once more for half an hour; that every package of
-# that build can be installed on the base is tried. A program of a debug build is linked anew first, with the libraries inside
-# it as in a release.
+# that build can be installed on the base is tried.
 # Exit code 77, with the reason in the last line: no engine here. Closes with "N passed, N failed".
 set -euo pipefail
 shopt -s inherit_errexit
@@ -62,25 +61,11 @@ packages_exist() {
     "${SPEED_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
 }
 
-# Debian's libraries that a release has inside are linked dynamically in a debug build (GSO_STATIC_DEPENDENCIES).
-link_like_a_release() {
-  local command
-  # Not through a pipe: grep ends at the first match, and with pipefail the program that writes on has failed.
-  if ! grep -q libssl <<<"$(ldd "$binary")"; then
-    cp "$binary" "$1"
-    return
-  fi
-  command=$(ninja -C "$build" -t commands controller/gpu-sharing-operator | tail -n 1 |
-    sed -E "s,/lib(ssl|crypto|nghttp2|z)\.so,/lib\1.a,g; s, -o controller/gpu-sharing-operator , -o '$1' ,")
-  (cd "$build" && bash -c "$command")
-}
-
 # What git has, as a person's clone, and the program.
 make_context() {
   mkdir -p "$work/context/built/controller"
   git ls-files -z | tar --create --null --files-from - | tar --extract --directory "$work/context"
-  link_like_a_release "$work/program"
-  strip -o "$work/context/built/controller/gpu-sharing-operator" "$work/program"
+  strip -o "$work/context/built/controller/gpu-sharing-operator" "$binary"
   cp -r "$build/licences" "$work/context/built/licences"
 }
 

@@ -15,6 +15,8 @@ ALLOWED = {
     "GSO_BIN": "of the scenarios, which start the program with PATH alone",
     "GSO_SOURCE_DIR": "of test programs",
     "GSO_SHARED_DIR": "of test programs",
+    "GSO_COMBINATIONS": "of test programs",
+    "GSO_UNITY": "of CMake",
     "GSO_UPDATE_DOCS": "of test programs",
     "GSO_UPDATE_GOLDEN": "of test programs",
     "GSO_TESTS": "an option of cmake",

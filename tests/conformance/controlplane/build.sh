@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the programs of the test control plane from their pinned Go modules into a cache folder.
 #
-#   build.sh [PROGRAM...]    builds what is missing (default: all), one line for each program
+#   build.sh [PROGRAM...]    builds what is missing, one line for each program: kwok, promtool and kubeconform only when named
 #   build.sh --bin           prints the folder of the programs
 #
 # GSODEV_KUBERNETES=1.30 takes Kubernetes from the pins of kubernetes-1.30/ instead of kubernetes/: the oldest release that
@@ -21,7 +21,8 @@ if [[ ! -f $here/$kubernetes/go.mod ]]; then
 fi
 hash=$(cd "$here" && cat build.sh find_go.sh ./{etcd,helm,kubeconform,kwok,prometheus,prometheus-operator,"$kubernetes"}/go.{mod,sum} | sha256sum | cut -c1-16)
 out=$cache/controlplane/$hash
-all=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm promtool kubeconform)
+# What every part of the conformance suite needs; the others are built by what uses them.
+all=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl helm)
 
 say() { printf 'build.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -34,12 +35,12 @@ pinned() {
   sed -n "s|^[[:space:]]*\(require \)\?$2 \(v[^ ]*\).*|\2|p" "$here/$1/go.mod" | head -n 1
 }
 
-# Sets module folder, package, version and linker flags of a program. Versions are given to the linker as the
+# Sets module folder, package, version, build tags and linker flags of a program. Versions are given to the linker as the
 # projects' own builds do it: without them the API server calls itself v0.0.0-master and helm believes in
 # a cluster of 1.20.
 describe() {
   local minor
-  ldflags="-s -w"
+  ldflags="-s -w" tags=
   case $1 in
     etcd)
       folder=etcd package=go.etcd.io/etcd/server/v3
@@ -73,6 +74,7 @@ describe() {
     promtool)
       folder=prometheus package=github.com/prometheus/prometheus/cmd/promtool
       version=$(pinned prometheus github.com/prometheus/prometheus)
+      tags=remove_all_sd  # Service discovery brings the SDK of each cloud, and no check of a rule asks for it.
       ldflags+=" -X github.com/prometheus/common/version.Version=${version#v}"
       ;;
     kubeconform)
@@ -80,7 +82,7 @@ describe() {
       version=$(pinned kubeconform github.com/yannh/kubeconform)
       ldflags+=" -X main.version=$version"
       ;;
-    *) die "unknown program $1; there are: ${all[*]}" ;;
+    *) die "unknown program $1; there are: ${all[*]} kwok promtool kubeconform" ;;
   esac
 }
 
@@ -108,9 +110,9 @@ copy_prometheus_crds() {
 }
 
 build() {
-  local start=$SECONDS folder package version ldflags
+  local start=$SECONDS folder package version ldflags tags
   describe "$1"
-  if ! (cd "$here/$folder" && nice -n 10 "$go" build -p "$(nproc)" -trimpath -ldflags "$ldflags" -o "$out/bin/$1.tmp" "$package") >>"$out/build.log" 2>&1; then
+  if ! (cd "$here/$folder" && nice -n 10 "$go" build -p "$(nproc)" -trimpath -tags "$tags" -ldflags "$ldflags" -o "$out/bin/$1.tmp" "$package") >>"$out/build.log" 2>&1; then
     tail -n 20 "$out/build.log" >&2
     die "$1 $version failed; the whole output is in $out/build.log"
   fi
