@@ -73,8 +73,8 @@ def rows(schema, path, required):
 
 def custom_resources():
     out = ["# Custom resources", "",
-           "Generated from [crds/](../crds) by `./dev docs`. What the fields are for, with examples: "
-           "[sharing-objects.md](sharing-objects.md).", ""]
+           "With this page you can look up each field of SharingPolicy and SharingRollout: its type, default and limits. Generated from "
+           "[crds/](../crds) by `./dev docs`. How to write a policy, with examples: [sharing-objects.md](sharing-objects.md).", ""]
     for path in sorted((DOCS.parent / "crds").glob("*.yaml")):
         crd = yaml.safe_load(path.read_text(encoding="utf-8"))
         names = crd["spec"]["names"]
