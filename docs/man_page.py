@@ -1,8 +1,15 @@
-"""The manual page gpu-sharing-operator.1, in man(7) macros, from the binary's --help texts (reference.py calls it).
+#!/usr/bin/env python3
+"""Writes the manual page in man(7) macros, from the help texts in command-line.md. The build calls it (controller/CMakeLists.txt).
+
+usage: man_page.py COMMAND-LINE.MD VERSION OUTPUT
 
 What every command has (its connection to the cluster, -h) stands once; what a manual page has beyond the help texts
 (files, environment, examples) is written here."""
+import pathlib
 import re
+import sys
+
+PROGRAM = "gpu-sharing-operator"
 
 # The date of the texts below that no help prints; change it with them.
 DATE = "2026-11"
@@ -137,7 +144,7 @@ def man_page(program, all_commands, version):
                      for entry in entries if entry[0] == "-h,--help"}
     ordered = [entry for _, page in commands for title, entries in page.sections if title == "Connection"
                for entry in map(tuple, entries) if entry in shared]
-    out = [".\\\" Written by docs/reference.py from the program's --help.", f'.TH {program.upper()} 1 "{DATE}" "{program} {version}" "User Commands"',
+    out = [".\\\" Written by docs/man_page.py from the program's --help.", f'.TH {program.upper()} 1 "{DATE}" "{program} {version}" "User Commands"',
            ".SH NAME", f"{escape(program)} \\- {escape(top.summary.rstrip('.'))}", ".SH SYNOPSIS"]
     for words, page in commands:
         if not any(title == "Subcommands" for title, _ in page.sections):
@@ -160,3 +167,19 @@ def man_page(program, all_commands, version):
         out += [".P", escape(what), ".P", ".RS 4", ".nf", escape(command), ".fi", ".RE"]
     out += [".SH SEE ALSO", SEE_ALSO, ".P", "The pages in docs/ of the source, and its README."]
     return "\n".join(out) + "\n"
+
+
+def commands(page):
+    """(words, help) of the program and each of its subcommands, as reference.py has written them."""
+    return [(tuple(words.split()), text) for words, text in re.findall(rf"^## {PROGRAM}([^\n]*)\n\n```text\n(.*?)\n```$", page, re.M | re.S)]
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    page, version, output = sys.argv[1:]
+    pathlib.Path(output).write_text(man_page(PROGRAM, commands(pathlib.Path(page).read_text(encoding="utf-8")), version), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

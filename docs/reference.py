@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the reference pages: custom-resources.md from crds/, command-line.md and the man page from the binary's --help,
+"""Writes the reference pages: custom-resources.md from crds/, command-line.md from the binary's --help,
 diagnostics.md and the table of reasons in runbooks.md from its checks (`lint --codes`).
 
 usage: reference.py BINARY [--check]      with --check it writes nothing, and fails where a page is not up to date
@@ -12,8 +12,6 @@ import subprocess
 import sys
 
 import yaml
-
-from man_page import man_page
 
 DOCS = pathlib.Path(__file__).resolve().parent
 PROGRAM = "gpu-sharing-operator"
@@ -75,8 +73,8 @@ def rows(schema, path, required):
 
 def custom_resources():
     out = ["# Custom resources", "",
-           "Generated from [crds/](../crds) by `./dev docs`. What the fields are for, with examples: "
-           "[sharing-objects.md](sharing-objects.md).", ""]
+           "With this page you can look up each field of SharingPolicy and SharingRollout: its type, default and limits. Generated from "
+           "[crds/](../crds) by `./dev docs`. How to write a policy, with examples: [sharing-objects.md](sharing-objects.md).", ""]
     for path in sorted((DOCS.parent / "crds").glob("*.yaml")):
         crd = yaml.safe_load(path.read_text(encoding="utf-8"))
         names = crd["spec"]["names"]
@@ -118,11 +116,6 @@ def command_line(all_commands):
     for words, text in all_commands:
         out += [f"## {' '.join((PROGRAM, *words))}", "", "```text", text, "```", ""]
     return "\n".join(out).rstrip() + "\n"
-
-
-def version():
-    """Of the release, as CMakeLists.txt has it: a binary's own can have a commit in it."""
-    return re.search(r"VERSION (\d+\.\d+\.\d+)", (DOCS.parent / "CMakeLists.txt").read_text(encoding="utf-8")).group(1)
 
 
 # --- Checks
@@ -168,8 +161,7 @@ def main():
     known = json.loads(subprocess.run([arguments[0], "lint", "--codes", "-o", "json"], check=True, capture_output=True,
                                       text=True).stdout)
     pages = {"custom-resources.md": custom_resources(), "command-line.md": command_line(all_commands),
-             f"{PROGRAM}.1": man_page(PROGRAM, all_commands, version()), "diagnostics.md": diagnostics(known),
-             "runbooks.md": runbooks(known, (DOCS / "runbooks.md").read_text(encoding="utf-8"))}
+             "diagnostics.md": diagnostics(known), "runbooks.md": runbooks(known, (DOCS / "runbooks.md").read_text(encoding="utf-8"))}
     stale = [name for name, text in pages.items()
              if not (DOCS / name).exists() or (DOCS / name).read_text(encoding="utf-8") != text]
     if "--check" not in sys.argv[1:]:

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""docs/gpu-sharing-operator.1 as a manual page: the sections that man-pages(7) asks for, every command and every option, nothing
-that roff would misread. That it is up to date with --help is tried by reference_pages. Prints "N passed, N failed"."""
+"""The manual page that the build has written: the sections that man-pages(7) asks for, every command and every option, nothing
+that roff would misread. Its source docs/command-line.md is compared with --help by reference_pages.
+
+usage: man_page_test.py PAGE     prints "N passed, N failed"
+"""
 import pathlib
 import re
 import shutil
@@ -8,14 +11,14 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/gpu-sharing-operator.1"
 SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO"]
 # What the page lists once, and what no reader needs.
 ONCE = {"--help", "--kubeconfig", "--context", "--namespace"}
 
 
 def main():
-    text = PAGE.read_text(encoding="utf-8")
+    page = pathlib.Path(sys.argv[1])
+    text = page.read_text(encoding="utf-8")
     lines = text.splitlines()
     help_texts = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
     plain = text.replace("\\-", "-")
@@ -33,7 +36,7 @@ def main():
         ("what every command has stands once", sorted(option for option in ONCE if plain.count(f"\\fB{option}\\fR") > 2)),
     ]
     if shutil.which("groff"):
-        done = subprocess.run(["groff", "-man", "-Tascii", "-ww", str(PAGE)], capture_output=True, text=True, check=False)
+        done = subprocess.run(["groff", "-man", "-Tascii", "-ww", str(page)], capture_output=True, text=True, check=False)
         checks.append(("groff warns of nothing", done.stderr.splitlines()))
     for what, problems in checks:
         print(f"{'FAILED' if problems else 'ok'}  {what}", *problems[:5], sep="\n  ")
