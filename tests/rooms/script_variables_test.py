@@ -14,7 +14,6 @@ ALLOWED = {
     "GSO_LIBCURL_SOURCES": "for one build",
     "GSO_BIN": "of the scenarios, which start the program with PATH alone",
     "GSO_SOURCE_DIR": "of test programs",
-    "GSO_SHARED_DIR": "of test programs",
     "GSO_UPDATE_DOCS": "of test programs",
     "GSO_UPDATE_GOLDEN": "of test programs",
     "GSO_TESTS": "an option of cmake",
