@@ -1,16 +1,12 @@
-#!/usr/bin/env python3
-"""Walks of nodes with slices: what happens is chosen by chance, and no pod ever loses a slice that it has.
-
-    GSO_BIN=path/to/gpu-sharing-operator tests/scenarios/slice_walks.py 1 100     # the walks of these seeds
+"""Walks of nodes with slices: what happens is chosen by chance, and no pod ever loses a slice that it has. walk_suite.py
+runs them.
 
 Pods come, are bound, end; plugins crash on their next key, the agent is late or, where its pods can be seen, down, nodes are cordoned, vanish and join, people
 move labels and hold nodes, the fork's ConfigMap is written anew, GPUs die, the operator ends between two writes. The model
 fails where a used slice leaves or a GPU promises more than it has. In the end everything works again: the operator must
 fall silent, and no pod may wait for which there is room.
 """
-import json
 import random
-import sys
 
 from cluster.slices import CONFIG_MAP, MARK, NAMESPACE, NOS, SliceCluster, profile
 from scenario import CONFIG_LABEL, Failure
@@ -246,21 +242,3 @@ class Walk:
                     raise Failure("%s (%s) waits and fits on %s (rooms %s): %s\nfindings %s" % (
                         name, self.c.sizes_of(pod), node, rooms, self.events[name]["note"],
                         [f["message"] for f in tick.all_findings]))
-
-
-def main():
-    first, last = int(sys.argv[1]), int(sys.argv[2])
-    failed = 0
-    for seed in range(first, last + 1):
-        walk = Walk(seed)
-        try:
-            walk.run()
-        except Failure as why:
-            failed += 1
-            print("seed %d: %s\n    %s" % (seed, str(why)[:2000], "\n    ".join(walk.story[-30:])), flush=True)
-    print("%d walks, %d failed" % (last - first + 1, failed))
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
