@@ -398,6 +398,9 @@ Discovered predicted(const std::string& document, const std::string& product, bo
   EXPECT_TRUE(parsed.accepted) << document << parsed.first_error();
   Device device;
   device.name = product;
+  device.memory_mib = 15360;
+  device.compute_major = 7;
+  device.compute_minor = 5;
   device.mig_capable = device.mig_enabled = mig;
   if (mig) device.mig_devices.push_back({"1g.5gb", {{"memory", 4864}}});
   const Expectation expectation = expected_state(parsed.profile, {device});
