@@ -6,8 +6,9 @@
     walk_suite.py walks 51 200
     walk_suite.py --random 100      # so many of each kind with seeds that nobody has chosen
 
-Several processes share the work (--jobs, 2). A walk that fails prints its steps. The last line is "N passed, N failed, N
-skipped". $GSO_BIN is the gpu-sharing-operator to try; without it, the newest below build*/ of the present folder is.
+Several processes share the work (--jobs, 2). A walk that fails prints its steps. failing.txt names the walks that are known to
+fail ("walks 17"), with the same rules as for scenarios. The last line is "N passed, N failed, N skipped". $GSO_BIN is the
+gpu-sharing-operator to try; without it, the newest below build*/ of the present folder is.
 """
 import argparse
 import multiprocessing
@@ -21,6 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import slice_walks  # noqa: E402
+import suite  # noqa: E402
 import walks  # noqa: E402
 from scenario import Failure, binary  # noqa: E402
 
@@ -65,15 +67,17 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")
     given = parser.parse_args()
     os.environ["GSO_BIN"] = os.path.abspath(binary())
-    chosen, failed = chosen_walks(given), 0
+    chosen, listed = chosen_walks(given), suite.known_failures()
     if not chosen:
         sys.exit("walk_suite.py: the first seed is above the last one")
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
     with multiprocessing.Pool(given.jobs) as pool:
         for name, why, seconds in pool.imap_unordered(play, chosen):
-            failed += why is not None
-            print("%s %5.1f s  %s%s" % ("FAIL" if why else "PASS", seconds, name, ": " + why if why else ""), flush=True)
-    print("%d passed, %d failed, 0 skipped" % (len(chosen) - failed, failed))
-    return 1 if failed else 0
+            word, count, text = suite.judge_result(name, why, listed)
+            counts[count] += 1
+            print("%s %5.1f s  %s%s" % (word, seconds, name, ": " + text if text else ""), flush=True)
+    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
+    return 1 if counts["failed"] else 0
 
 
 if __name__ == "__main__":
