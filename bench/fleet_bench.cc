@@ -42,7 +42,10 @@ struct Arguments {
   double time_scale = 0.02;
   bool edit = true;
   int copies = 0;
+  // The bench fails above these.
   double most_memory_mib = 1e6;  // At the operator's peak.
+  double most_patches_unchanged = 1e6;
+  double most_patches_changed = 1e6;
 };
 
 double milliseconds(k8s::Duration d) {
@@ -96,7 +99,7 @@ class Bench {
     co_await set_up();
     co_await start_operator();
     if (arguments_.edit && arguments_.copies == 0) co_await edit();
-    judge_peak();
+    judge();
     co_await operator_.kill();
     if (arguments_.copies == 0) fleet_.stop();
     io_.stop();
@@ -234,6 +237,7 @@ class Bench {
                memory_mib(operator_.pid(), "VmHWM"));
     fmt::print("CPU to synced              {:8.2f} s\n", cpu_seconds(operator_.pid()));
     fmt::print("PATCHes of unchanged nodes {:8}\n", node_patches_);
+    patches_unchanged_ = static_cast<double>(node_patches_);
     std::fflush(stdout);
   }
 
@@ -259,18 +263,23 @@ class Bench {
     const double nodes = arguments_.nodes;
     fmt::print("edit to first PATCH        {:8.0f} ms\n", milliseconds(first_patch_ - begun));
     fmt::print("edit to all nodes verified {:8.1f} s\n", milliseconds(clock_.monotonic() - begun) / 1000);
-    fmt::print("PATCHes per changed node   {:8.2f}\n", static_cast<double>(node_patches_) / nodes);
+    patches_changed_ = static_cast<double>(node_patches_) / nodes;
+    fmt::print("PATCHes per changed node   {:8.2f}\n", patches_changed_);
     fmt::print("CPU per changed node       {:8.2f} ms\n", (cpu_seconds(operator_.pid()) - cpu) * 1000 / nodes);
     fmt::print("resident after the change  {:8.1f} MiB (peak {:.1f})\n", memory_mib(operator_.pid(), "VmRSS"),
                memory_mib(operator_.pid(), "VmHWM"));
   }
 
-  // A container with a limit below the peak is killed.
-  void judge_peak() const {
-    const double peak = memory_mib(operator_.pid(), "VmHWM");
-    if (peak <= arguments_.most_memory_mib) return;
-    throw std::runtime_error(
-        fmt::format("the operator used {:.1f} MiB at its peak, more than {:.0f}", peak, arguments_.most_memory_mib));
+  void judge() const {
+    judge(patches_unchanged_, "PATCHes of unchanged nodes", arguments_.most_patches_unchanged);
+    judge(patches_changed_, "PATCHes for each changed node", arguments_.most_patches_changed);
+    // A container with a limit below the peak is killed.
+    judge(memory_mib(operator_.pid(), "VmHWM"), "MiB of memory at its peak", arguments_.most_memory_mib);
+  }
+
+  static void judge(double figure, const char* what, double most) {
+    if (figure <= most) return;
+    throw std::runtime_error(fmt::format("the operator needed {:.2f} {}, more than {:.2f}", figure, what, most));
   }
 
   static constexpr const char* kNamespaces[] = {"gpu-operator", "gpu-sharing-operator"};
@@ -287,6 +296,8 @@ class Bench {
   Fleet fleet_;
   ChildOperator operator_;
   std::uint64_t node_patches_ = 0;
+  double patches_unchanged_ = 0;
+  double patches_changed_ = 0;  // For each node.
   k8s::MonoTime first_patch_;
 };
 
@@ -301,7 +312,11 @@ int main(int argc, char** argv) {
   app.add_option("--node-bytes", arguments.node_bytes, "Size of one Node as JSON");
   app.add_option("--time-scale", arguments.time_scale, "Factor on the fleet's delays");
   app.add_flag("!--no-edit", arguments.edit, "Only start and memory, no change of the fleet");
-  app.add_option("--most-memory", arguments.most_memory_mib, "MiB that the operator may use at its peak");
+  app.add_option("--most-memory", arguments.most_memory_mib, "MiB that the operator is allowed to use at its peak");
+  app.add_option("--most-patches-unchanged", arguments.most_patches_unchanged,
+                 "PATCHes of all nodes together that are allowed while nothing changes");
+  app.add_option("--most-patches-changed", arguments.most_patches_changed,
+                 "PATCHes that are allowed for each node of a change");
   app.add_option("--copies", arguments.copies,
                  "Copies of the first node, with its pods, that nobody emulates (--no-edit)")
       ->check(CLI::Range(0, 100000));

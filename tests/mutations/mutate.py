@@ -11,7 +11,7 @@ suite has noticed. Prints one line for each, and at the end how many were notice
                 goes on where it stopped
   --check       makes no change: only looks whether every entry still fits the code
   --suites A,B  only these suites (planner, partitioning, standalone, explain, kai, kai_checks, profile, lint, controller, command, k8sclient,
-                mps_daemon, scenarios)
+                mps_daemon, vectors, scenarios)
 
 noticed_by.tsv has the test that noticed an entry when it was asked last: that test is asked first, which saves most of the
 time, and the whole suites where it does not notice any more. Each line is as in a journal: the lines of a later journal
@@ -39,8 +39,9 @@ NOTICED_BY = os.path.join(HERE, "noticed_by.tsv")
 FIELDS = {"name", "file", "before", "after", "seen", "suite"}
 
 # In the order in which they are asked; each is a GoogleTest target, but for those that run the operator's program.
-SUITES = ["planner", "partitioning", "standalone", "profile", "explain", "kai", "kai_checks", "lint", "k8sclient", "controller", "command", "mps_daemon", "scenarios"]
-OF_THE_PROGRAM = {"mps_daemon": "tests/controller/mps_daemon/mps_daemon_test.py", "scenarios": "tests/scenarios/suite.py"}
+SUITES = ["planner", "partitioning", "standalone", "profile", "explain", "kai", "kai_checks", "lint", "k8sclient", "controller", "command", "mps_daemon", "vectors", "scenarios"]
+OF_THE_PROGRAM = {"mps_daemon": "tests/controller/mps_daemon/mps_daemon_test.py", "vectors": "tests/vectors/judge.py",
+                  "scenarios": "tests/scenarios/suite.py"}
 # What a change leaves unused is no mistake here.
 UNUSED = "".join('#pragma GCC diagnostic ignored "-Wunused-%s"\n' % what for what in
                  ("variable", "parameter", "function", "value", "but-set-variable", "but-set-parameter"))

@@ -31,7 +31,7 @@ def load():
     """All scenarios, as {name: function}. Every file beside this one has stories; the folder cluster/ has none."""
     for path in sorted(glob.glob(os.path.join(HERE, "*.py"))):
         name = os.path.splitext(os.path.basename(path))[0]
-        if name not in ("scenario", "suite"):
+        if name not in ("scenario", "suite", "walk_suite"):
             refuse_untold(importlib.import_module(name))
     return dict(scenario.SCENARIOS)
 
@@ -71,7 +71,7 @@ def judge_result(name, why, listed):
         return ("PASS", "passed", "") if why is None else ("FAIL", "failed", why)
     if why is None:
         return "FAIL", "failed", "it passes now: remove it from tests/scenarios/failing.txt"
-    return "SKIP", "skipped", "known to fail: " + why
+    return "SKIP", "skipped", "known to fail: " + why.split("\n")[0]
 
 
 def run(names, listed, jobs):
@@ -102,7 +102,7 @@ def main():
         return 0
     listed = known_failures()
     counts = run(names, listed, given.jobs)
-    for name in sorted(listed - set(scenarios)):
+    for name in sorted(name for name in listed - set(scenarios) if " " not in name):  # "walks 17" is walk_suite.py's.
         counts["failed"] += 1
         print("FAIL   0.0 s  %s: no scenario has this name: remove it from tests/scenarios/failing.txt" % name)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/preflight.h"
-#include "tests/reconcilers/shared_vectors.h"
+#include "tests/reconcilers/source_files.h"
 
 namespace gso::chain_test {
 namespace {

@@ -1,19 +1,16 @@
 // Annotations by which a pod asks KAI for a share of a GPU, and an MPS daemon's clients for what they lack.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "reconcilers/lint/lint.h"
 #include "tests/reconcilers/lint/linted.h"
-#include "tests/reconcilers/shared_vectors.h"
 
 namespace gso::lint_pod_annotations_test {
 namespace {
 
 using namespace lint_test;
-using testing::shared_vectors;
 
 std::string pod(const std::string& annotations, const std::string& limits = "",
                 const std::string& scheduler = "kai-scheduler") {
@@ -76,20 +73,6 @@ TEST(LintDocuments, AClientOfAnMpsDaemonIsToldWhatItLacksUnlessTheClusterAddsIt)
   EXPECT_EQ(codes(lint(pod(client, ""))[0], true), lacking);
   EXPECT_EQ(codes(lint(pod(client + ", gpusharing.dev/mps-client: 'false'", ""))[0], true), lacking);
   EXPECT_EQ(codes(lint(pod(client + ", gpusharing.dev/mps-client: 'true'", ""))[0], true), Codes{});
-}
-
-TEST(LintDocuments, PodsAgreeWithTheSharedVectors) {
-  const auto vectors = shared_vectors("kai_admission");
-  if (!vectors) {
-    GTEST_SKIP() << "no vectors beside the project";
-  }
-  for (const auto& vector : vectors->at("cases")) {
-    const auto documents =
-        lint(vector.at("manifest").dump(), {.kai_gpu_sharing = vector.at("kai_gpu_sharing").get<bool>()});
-    ASSERT_EQ(documents.size(), 1u);
-    EXPECT_EQ(documents[0].valid(), vector.at("expect").at("allow").get<bool>()) << vector.at("id");
-    EXPECT_EQ(documents[0].name, vector.at("manifest").at("metadata").at("name"));
-  }
 }
 
 }  // namespace

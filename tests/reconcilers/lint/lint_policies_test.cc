@@ -11,7 +11,7 @@
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/yaml_node.h"
 #include "tests/reconcilers/lint/linted.h"
-#include "tests/reconcilers/shared_vectors.h"
+#include "tests/reconcilers/source_files.h"
 
 namespace gso::lint_policies_test {
 namespace {

@@ -1,7 +1,6 @@
 // GFD's labels and the plugin's allocatable for profiles and sets of GPUs.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -13,12 +12,12 @@
 #include "reconcilers/profile/expected_labels.h"
 #include "reconcilers/profile/mps.h"
 #include "reconcilers/profile/node_devices.h"
-#include "tests/reconcilers/shared_vectors.h"
+#include "tests/reconcilers/source_files.h"
 
 namespace gso::expected_state_test {
 namespace {
 
-using testing::shared_vectors;
+using testing::vector_facts;
 using Labels = std::map<std::string, std::string>;
 using Counts = std::map<std::string, std::int64_t>;
 
@@ -286,53 +285,9 @@ TEST(ExpectedState, ARefusalOfANodeNamesThePlaceOrWhatIsMissing) {
   }
 }
 
-bool agrees(const nlohmann::json& want, const Labels& got, const nlohmann::json& optional) {
-  for (const auto& [key, value] : want.items()) {
-    const bool may_miss = std::find(optional.begin(), optional.end(), key) != optional.end();
-    const auto found = got.find(key);
-    if (found == got.end() ? !may_miss : found->second != value) {
-      return false;
-    }
-  }
-  return std::all_of(got.begin(), got.end(), [&](const auto& entry) { return want.contains(entry.first); });
-}
-
-TEST(ExpectedState, TheSharedVectorsHold) {
-  const auto vectors = shared_vectors("gfd_labels");
-  if (!vectors) {
-    GTEST_SKIP() << "no vectors beside the project";
-  }
-  for (const auto& vector : vectors->at("cases")) {
-    const std::string id = vector.at("id");
-    const auto& want = vector.at("expect");
-    const auto devices = parse_devices(vector.at("devices").dump());
-    ASSERT_TRUE(devices.has_value()) << id;
-    const ParsedProfile parsed = parse_profile(vector.at("config").get<std::string>());
-    const Expectation e = parsed.accepted ? expected_state(parsed.profile, *devices) : Expectation{};
-    const bool failed = !parsed.valid() || e.error.has_value();
-    EXPECT_EQ(failed, want.value("error", failed)) << id;
-    if (want.contains("labels_any_of")) {
-      const auto& sets = want.at("labels_any_of");
-      EXPECT_TRUE(std::any_of(sets.begin(), sets.end(), [&](const auto& installation) {
-        return agrees(installation, e.labels, want.value("optional", nlohmann::json::array()));
-      })) << id;
-    }
-    if (want.contains("allocatable")) {
-      for (const auto& [resource, count] : want.at("allocatable").items()) {
-        const auto found = e.allocatable.find(resource);
-        EXPECT_EQ(found == e.allocatable.end() ? 0 : found->second, std::stoll(count.get<std::string>())) << id;
-      }
-    }
-  }
-}
-
-TEST(ExpectedState, TheSharedFactsHold) {
-  const auto vectors = shared_vectors("gfd_labels");
-  if (!vectors) {
-    GTEST_SKIP() << "no vectors beside the project";
-  }
+TEST(ExpectedState, TheFactsOfUpstreamHold) {
   const PluginVersion current{0, 20, 0, true};
-  for (const auto& fact : vectors->at("facts")) {
+  for (const auto& fact : vector_facts("gfd_labels")) {
     const std::string kind = fact.at("fact");
     if (kind == "mps_limits") {
       const std::int64_t replicas = fact.at("replicas");

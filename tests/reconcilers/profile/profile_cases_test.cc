@@ -1,4 +1,4 @@
-// The parser on whole documents: our own case files, the shared vectors, and mutated text.
+// The parser on whole documents: our own case files and mutated text.
 //
 // A case file says in comments at its top what is expected: "# ok", or one line "# error Code line" or
 // "# warning Code line" for each diagnostic (infos are free).
@@ -16,13 +16,12 @@
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/revision.h"
-#include "tests/reconcilers/shared_vectors.h"
+#include "tests/reconcilers/source_files.h"
 
 namespace gso::profile_cases_test {
 namespace {
 
 using testing::read_file;
-using testing::shared_vectors;
 using testing::source_dir;
 
 using Complaint = std::tuple<std::string, std::string, int>;  // Severity, code, line.
@@ -71,55 +70,6 @@ TEST(ProfileCases, EveryCaseFileGivesTheDiagnosticsThatItNames) {
     for (const Diagnostic& d : parsed.diagnostics) {
       EXPECT_FALSE(d.message.empty() || d.code.empty()) << file.filename();
       EXPECT_TRUE(d.line == 0 || d.column > 0) << file.filename();
-    }
-  }
-}
-
-// Absent, null and default values are the same.
-nlohmann::json canonical(const nlohmann::json& sharing) {
-  nlohmann::json out = nlohmann::json::object();
-  for (const std::string section : {"timeSlicing", "mps"}) {
-    const auto body = sharing.value(section, nlohmann::json::object());
-    nlohmann::json resources = nlohmann::json::array();
-    for (const auto& r : body.value("resources", nlohmann::json::array())) {
-      resources.push_back({r.at("name"), r.at("replicas"), r.value("rename", ""), r.value("devices", "all")});
-    }
-    if (!resources.empty()) {
-      out[section] = {{"rename", body.value("renameByDefault", false)},
-                      {"fail", body.value("failRequestsGreaterThanOne", section == "mps")},
-                      {"resources", resources}};
-    }
-  }
-  return out;
-}
-
-TEST(ProfileCases, TheSharedVectorsHold) {
-  const auto vectors = shared_vectors("config_validation");
-  if (!vectors) {
-    GTEST_SKIP() << "no vectors beside the project";
-  }
-  for (const auto& vector : vectors->at("cases")) {
-    const auto& want = vector.at("expect");
-    const ParsedProfile parsed = parse_profile(vector.at("config").get<std::string>());
-    const auto found = complaints(parsed);
-    const std::string id = vector.at("id");
-    EXPECT_EQ(parsed.accepted, vector.at("upstream").at("parse") == "ok") << id;
-    EXPECT_EQ(parsed.valid(), want.value("valid", parsed.valid())) << id << ": " << parsed.first_error();
-    if (want.contains("must_warn")) {
-      EXPECT_EQ(!found.empty(), want.at("must_warn").get<bool>()) << id;
-    }
-    if (want.contains("line") && vector.at("form") == "file") {
-      EXPECT_TRUE(std::any_of(found.begin(), found.end(),
-                              [&](const Complaint& c) {
-                                return std::get<0>(c) == "error" && std::get<2>(c) == want.at("line").get<int>();
-                              }))
-          << id << ": " << parsed.first_error();
-    }
-    if (want.contains("normalized_sharing")) {
-      ASSERT_TRUE(parsed.accepted) << id;
-      EXPECT_EQ(canonical(nlohmann::json(normalized_json(parsed.profile)).at("sharing")),
-                canonical(want.at("normalized_sharing")))
-          << id;
     }
   }
 }

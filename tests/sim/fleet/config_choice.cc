@@ -7,6 +7,7 @@ namespace gso::sim {
 std::expected<std::string, std::string> choose_config(const std::string& label, const std::string& default_key,
                                                       std::string_view strategies,
                                                       const std::vector<std::string>& keys) {
+  if (keys.empty()) return std::unexpected("no configuration files available");
   const auto exists = [&keys](const std::string& key) { return std::ranges::find(keys, key) != keys.end(); };
   if (!label.empty()) {
     if (!exists(label)) return std::unexpected("specified config " + label + " does not exist");
