@@ -142,6 +142,7 @@ tier_quick() {
   build "$PRESET" gpu-sharing-operator
   run_scenarios
   run_ctest -L quick
+  say "./dev test quick: done after $((SECONDS - STARTED)) s"
 }
 
 tier_test() {
@@ -151,6 +152,7 @@ tier_test() {
   [ "$MODE" = test ] || in_background prepare_full
   run_ctest -L 'unit|sim'
   run_walks
+  say "./dev test: done after $((SECONDS - STARTED)) s"
 }
 
 # What `full` needs beside the second tier. It is built beside suites that run, which leave some of the machine, not beside
