@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""README's section "Understand a cluster" as a newcomer follows it: its commands that only read, on the simulated cluster that it
-starts, print what it shows.
+"""docs/tour.md as a newcomer follows it: its commands that only read, on the simulated cluster that it starts, print what it shows.
 
 usage: tour_test.py BINARY SIMULATOR
 
-Of the section's console blocks every `$ gpu-sharing-operator …` is run that ends by itself; where output is shown, its lines must be
+Of the page's console blocks every `$ gpu-sharing-operator …` is run that ends by itself; where output is shown, its lines must be
 printed in that order, and "…" stands for any lines. Prints "N passed, N failed".
 """
 import os
@@ -18,13 +17,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = "gpu-sharing-operator"
-# Of the operator, which the section starts only after the commands that read.
+# Of the operator, which the page starts only after the commands that read.
 OF_THE_OPERATOR = {"run", "rollout"}
-
-
-def section():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.search(r"^## Understand a cluster.*?(?=^## )", text, re.M | re.S).group(0)
 
 
 def problem(shown, done):
@@ -52,19 +46,19 @@ def wait_for_fleet(call, nodes):
 
 def main():
     binary, simulator = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
-    text, passed, failures = section(), 0, []
+    text, passed, failures = (ROOT / "docs/tour.md").read_text(encoding="utf-8"), 0, []
     started = re.search(r"^\$ build/debug/tests/sim/fleet/gso-sim (.*) &$", text, re.M).group(1)
     with tempfile.TemporaryDirectory() as folder:
         for name, body in re.findall(r"^<!-- file: (\S+) -->\n```yaml\n(.*?)^```", text, re.M | re.S):
             (pathlib.Path(folder) / name).write_text(body, encoding="utf-8")
         env = {**os.environ, "KUBECONFIG": f"{folder}/sim.kubeconfig"}
         words = [os.path.expandvars(word) if word != "$KUBECONFIG" else env["KUBECONFIG"] for word in shlex.split(started)]
-        # Faster than the section says: what the commands print does not depend on the pace of the emulated programs.
+        # Faster than the page says: what the commands print does not depend on the pace of the emulated programs.
         words[words.index("--time-scale") + 1] = "0.05"
         call = lambda arguments: subprocess.run([binary, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
         with subprocess.Popen([simulator, *words], cwd=folder, stdout=subprocess.PIPE, text=True) as server:
             try:
-                # "gso-sim: 12 nodes of topology …", once it serves: every node of the section's topology has GPUs.
+                # "gso-sim: 12 nodes of topology …", once it serves: every node of the page's topology has GPUs.
                 wait_for_fleet(call, re.match(r"gso-sim: (\d+) nodes ", server.stdout.readline()).group(1))
                 for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
                     for step in re.split(r"^\$ ", block, flags=re.M)[1:]:
@@ -80,7 +74,7 @@ def main():
                 server.terminate()
     # An expression that finds nothing any more would pass everything.
     if passed + len(failures) < 4:
-        failures.append("the section has fewer than four commands that only read")
+        failures.append("the page has fewer than four commands that only read")
     print(*failures, sep="\n")
     print(f"{passed} passed, {len(failures)} failed")
     sys.exit(1 if failures else 0)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""What docs/rollouts.md shows of a rollout is what the commands print: on the simulated fleet, with the operator at work, each
-line of the two transcripts is printed. Names of nodes and pods, numbers and hashes can be others, and "…" stands for anything.
+"""What README.md shows of two edits, and docs/rollouts.md of a rollout, is what the commands print: on the simulated fleet, with the
+operator at work, each line of the transcripts is printed. README's edits are made in its order. Names of nodes and pods, numbers and
+hashes can be others, and "…" stands for anything.
 Of every page: a program below build/ is one that is built, and a variable GSO_… or GSODEV_… before it is one that the code reads.
 
 usage: transcripts_test.py BINARY SIMULATOR     prints "N passed, N failed"
 """
+import functools
 import json
 import pathlib
 import re
@@ -19,6 +21,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/rollouts.md"
+README = ROOT / "README.md"
 PROFILE = "version: v1\nsharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: {}\n"
 # In a transcript: what is another one in each run.
 VARIABLE = [(r"v1\\-[0-9a-f]+", r"v1\\-[0-9a-f]+"), (r"(default-any)\\-[0-9a-f]+", r"\1-[0-9a-f]+"), (r"\\\[[\\#.]+\\\]", r"\\[[#.]+\\]"),
@@ -67,7 +70,7 @@ class Cluster:
                   "application/merge-patch+json")
 
 
-def missing(shown, look, seconds):
+def missing(shown, look, seconds, page=PAGE):
     """The shown lines that no output of `look` has had within that time."""
     wanted = [(line, pattern(line)) for line in shown if line.strip()]
     deadline, printed = time.monotonic() + seconds, ""
@@ -75,7 +78,7 @@ def missing(shown, look, seconds):
         printed = look()
         wanted = [(line, form) for line, form in wanted if not any(form.match(other) for other in printed.splitlines())]
         time.sleep(0.1)
-    return [f"{PAGE.name} shows a line that is not printed: {line}\nas {form.pattern}\nlast output:\n{printed}" for line, form in wanted]
+    return [f"{page.name} shows a line that is not printed: {line}\nas {form.pattern}\nlast output:\n{printed}" for line, form in wanted]
 
 
 def wait_for(what, look, seconds=60):
@@ -98,6 +101,29 @@ def is_recorded(cluster):
         return False
     status = json.loads(done.stdout)
     return not status["baselineAssumed"] and all(node["state"] == "UpToDate" for node in status["nodes"])
+
+
+def story():
+    """README's story: (command, comment, shown lines) of each step."""
+    blocks = re.findall(r"^```console\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+    told = next(block for block in blocks if "$ kubectl edit configmap mps-config " in block)
+    for step in re.split(r"^\$ ", told, flags=re.M)[1:]:
+        line, _, shown = step.partition("\n")
+        command, _, comment = line.partition("#")
+        yield command.split(), comment, shown.splitlines()
+
+
+def story_problems(cluster):
+    edits, failures = 0, []
+    for command, comment, shown in story():
+        if command[:2] == ["kubectl", "edit"]:
+            cluster.edit(int(re.search(r"(\d+)$", comment)[1]))
+            edits += 1
+        else:
+            # A command that waits is run again as well, so it must end before cluster.run() gives up.
+            limit = ["--timeout", "20s"] if "--wait" in command else []
+            failures += missing(shown, functools.partial(cluster.run, *command[1:], *limit), 150, README)
+    return failures + ([] if edits == 2 else ["README's story is not that of a good edit and a bad one"])
 
 
 def diff_problems(cluster, folder):
@@ -143,7 +169,7 @@ def program_problems():
 def main():
     binary, simulator = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
     failures = list(program_problems())
-    checks = 4
+    checks = 4 + len(list(story()))
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         kubeconfig = str(folder / "sim.kubeconfig")
@@ -162,6 +188,7 @@ def main():
                 with subprocess.Popen([binary, *arguments], stderr=log, stdout=log) as operator:
                     try:
                         wait_for("the operator has recorded the fleet", lambda: is_recorded(cluster))
+                        failures += story_problems(cluster)
                         failures += status_problems(cluster)
                     finally:
                         operator.terminate()
