@@ -79,11 +79,11 @@ report_gtest() {  # FILE
   mv "$1" "$1.counted"
 }
 
-# run_ctest ARGUMENTS-OF-CTEST…: GoogleTest executables and scripts, in parallel; each executable writes its own report,
-# from which the cases are counted.
+# run_ctest ARGUMENTS-OF-CTEST…: GoogleTest executables and scripts, in parallel, one more than there are cores because some
+# mostly wait; each executable writes its own report, from which the cases are counted.
 run_ctest() {
   local from=$SECONDS status=0 name why listed log="$OUT/ctest.log"
-  GTEST_OUTPUT="xml:$PWD/$OUT/gtest/" ctest --preset "$PRESET" "$@" -j "$(nproc)" --output-on-failure \
+  GTEST_OUTPUT="xml:$PWD/$OUT/gtest/" ctest --preset "$PRESET" "$@" -j "$(($(nproc) + 1))" --output-on-failure \
     >"$log" 2>&1 </dev/null || status=$?
   for xml in "$OUT"/gtest/*.xml; do
     [ ! -f "$xml" ] || report_gtest "$xml"
