@@ -1,7 +1,6 @@
 // `rollout …` as a person runs it, on the simulated API server with our CRDs.
 #pragma once
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -9,204 +8,51 @@
 
 #include "controller/commands/rollout/rollout.h"
 #include "reconcilers/cluster/record.h"
-#include "reconcilers/cluster/record_text.h"
-#include "reconcilers/model/labels.h"
-#include "reconcilers/model/project.h"
-#include "reconcilers/profile/revision.h"
-#include "tests/change_words/change_words.h"
 #include "tests/controller/our_cluster.h"
 
 namespace gso {
 
 // A policy of that spec, as the record keeps it after its object was deleted.
-inline RecordedPolicy gone_policy(const std::string& name, const std::string& spec, k8s::WallTime since) {
-  const auto policy =
-      project_sharing_policy(R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":")" +
-                             name + R"(","uid":"u-)" + name + R"("},"spec":)" + spec + "}");
-  EXPECT_TRUE(policy.has_value());
-  return {recorded_spec(policy.value_or(SharingPolicy())), since, {}};
-}
+RecordedPolicy gone_policy(const std::string& name, const std::string& spec, k8s::WallTime since);
 
 // What the operator remembers, as its ConfigMap.
-inline std::string state_of(const FleetRecord& record) {
-  const nlohmann::json state{{"apiVersion", "v1"},
-                             {"kind", "ConfigMap"},
-                             {"metadata", {{"name", PlannerSettings().state_config_map}}},
-                             {"data", {{std::string(kRecordKey), print_head({record})}}}};
-  return state.dump();
-}
+std::string state_of(const FleetRecord& record);
 
 // The command about the operator's chart, where no object names its release.
-inline std::string upgrade_chart(const std::string& values) {
-  return "helm list --namespace gpu-sharing-operator  # names the chart and its release; upgrade the release to that "
-         "chart, from the repository or folder that it was installed from, with --reset-then-reuse-values " +
-         values;
-}
+std::string upgrade_chart(const std::string& values);
 
 class RolloutCommand : public OurCluster {
  protected:
-  RolloutCommand() {
-    post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("default", "{}"));
-    renew_lease();
-  }
+  RolloutCommand();
   // An operator is at work for another hour.
-  void renew_lease() {
-    const nlohmann::json spec{{"holderIdentity", "pod-1"},
-                              {"renewTime", k8s::format_micro_time(sim.clock.now())},
-                              {"leaseDurationSeconds", 3600}};
-    const nlohmann::json lease{{"apiVersion", "coordination.k8s.io/v1"},
-                               {"kind", "Lease"},
-                               {"metadata", {{"name", "gpu-sharing-operator"}}},
-                               {"spec", spec}};
-    post(kLeases, lease.dump());
-  }
+  void renew_lease();
   static constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases";
-  static std::string policy(const std::string& name, const std::string& spec) {
-    return R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":")" + name +
-           R"("},"spec":)" + spec + "}";
-  }
+  static std::string policy(const std::string& name, const std::string& spec);
   void rollout(const std::string& name, const std::string& phase, const std::string& revision,
                const std::string& key = "any", const std::string& text = "version: v1\n",
-               const std::string& of = "default", const std::string& reason = "RollingOut") {
-    const nlohmann::json spec{{"policy", of},
-                              {"configMap", "gpu-operator/mps-config"},
-                              {"key", key},
-                              {"toRevision", revision},
-                              {"profile", text}};
-    const nlohmann::json object{{"apiVersion", "gpusharing.dev/v1alpha1"},
-                                {"kind", "SharingRollout"},
-                                {"metadata", {{"name", name}}},
-                                {"spec", spec}};
-    post("/apis/gpusharing.dev/v1alpha1/sharingrollouts", object.dump());
-    sim.clock.run_for(std::chrono::seconds(1));
-    if (phase.empty()) return;
-    const nlohmann::json condition{{"type", "Ready"},
-                                   {"status", "False"},
-                                   {"reason", reason},
-                                   {"message", "it is so"},
-                                   {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
-    const nlohmann::json status{
-        {"phase", phase},
-        {"wave", 1},
-        {"startedAt", "2026-01-01T00:00:00Z"},
-        {"counts", {{"total", 4}, {"updated", 2}, {"inProgress", 1}, {"pending", 1}, {"blocked", 0}, {"failed", 0}}},
-        {"conditions", nlohmann::json::array({condition})}};
-    merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
-          nlohmann::json{{"status", status}}.dump());
-  }
+               const std::string& of = "default", const std::string& reason = "RollingOut");
   // Another node with two GPUs. `ready`: "True", "Unknown".
-  void post_node(const std::string& name, const std::string& ready) {
-    post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":")" + name +
-                              R"(","labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}},
-        "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"},
-                  "conditions":[{"type":"Ready","status":")" +
-                              ready + R"("}]}})");
-  }
+  void post_node(const std::string& name, const std::string& ready);
   // The nodes have loaded a profile, which is edited after their pods' start: they need a change. What the operator has
   // recorded before.
-  FleetRecord edit_behind_pods_of(const std::vector<std::string>& nodes) {
-    FleetRecord kept;
-    kept.texts[target()] = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
-    for (const std::string& node : nodes) {
-      MachineRecord machine;
-      machine.config_map = k8s::Interned("gpu-operator/mps-config");
-      machine.key = k8s::Interned("any");
-      machine.revision = k8s::Interned(target());
-      const std::string uid = get("/api/v1/nodes/" + node)["metadata"]["uid"];
-      kept.machines.set(machine_id(uid), machine);
-      (void)plugin_pod("plugin-of-" + node, node);
-      merge("/api/v1/namespaces/gpu-operator/pods/plugin-of-" + node + "/status",
-            R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[
-                {"name":"nvidia-device-plugin","ready":true,"restartCount":0,"image":"i","imageID":"i","state":{"running":
-                {"startedAt":")" +
-                k8s::format_time(sim.clock.now()) + R"("}}}]}})");
-    }
-    sim.clock.run_for(std::chrono::seconds(2));
-    const std::string edited =
-        "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 3}\n";
-    merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", nlohmann::json{{"data", {{"any", edited}}}}.dump());
-    sim.clock.run_for(std::chrono::seconds(1));
-    return kept;
-  }
+  FleetRecord edit_behind_pods_of(const std::vector<std::string>& nodes);
   // The plugin's pod on gpu-1; its uid.
-  std::string plugin_pod(const std::string& name = "plugin-1", const std::string& node = "gpu-1") {
-    const std::string of_daemonset =
-        get("/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-device-plugin-daemonset")["metadata"]["uid"];
-    post("/api/v1/namespaces/gpu-operator/pods",
-         R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name +
-             R"(","labels":{"app":"plugin"},"ownerReferences":[
-             {"apiVersion":"apps/v1","kind":"DaemonSet","name":"nvidia-device-plugin-daemonset","controller":true,"uid":")" +
-             of_daemonset + R"("}]},"spec":{"nodeName":")" + node +
-             R"(","containers":[{"name":"nvidia-device-plugin","image":"i"}]}})");
-    return get("/api/v1/namespaces/gpu-operator/pods/" + name)["metadata"]["uid"];
-  }
+  std::string plugin_pod(const std::string& name = "plugin-1", const std::string& node = "gpu-1");
   // The plugin's pod on gpu-1 is Ready.
-  void serve_gpu_1() {
-    (void)plugin_pod();
-    merge("/api/v1/namespaces/gpu-operator/pods/plugin-1/status",
-          R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[
-              {"name":"nvidia-device-plugin","ready":true,"restartCount":0,"image":"i","imageID":"i","state":{"running":
-              {"startedAt":")" +
-              k8s::format_time(sim.clock.now()) + R"("}}}]}})");
-    sim.clock.run_for(std::chrono::seconds(2));
-  }
+  void serve_gpu_1();
   // What the operator has recorded, as text of its record.
-  void record(const std::string& text) {
-    const nlohmann::json state{{"apiVersion", "v1"},
-                               {"kind", "ConfigMap"},
-                               {"metadata", {{"name", PlannerSettings().state_config_map}}},
-                               {"data", {{std::string(kRecordKey), text}}}};
-    post("/api/v1/namespaces/" + PlannerSettings().operator_namespace + "/configmaps", state.dump());
-  }
+  void record(const std::string& text);
   // gpu-1 has loaded that revision, as the operator has recorded it.
-  void record_gpu_1(const std::string& revision) { record(print_head({record_with_gpu_1(revision)})); }
+  void record_gpu_1(const std::string& revision);
   // gpu-1 runs v1-0, and another text of its key was verified before: `undo` can restore it.
-  void record_an_earlier_text() {
-    FleetRecord before = record_with_gpu_1("v1-0");
-    const std::string earlier = "version: v1\n";
-    const std::string revision = revision_of(parse_profile(earlier).profile);
-    before.verified["gpu-operator/mps-config/any"] = revision;
-    before.texts[revision] = earlier;
-    record(print_head({before}));
-  }
-  FleetRecord record_with_gpu_1(const std::string& revision) {
-    const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
-    FleetRecord record;
-    MachineRecord gpu_1;
-    gpu_1.config_map = k8s::Interned("gpu-operator/mps-config");
-    gpu_1.key = k8s::Interned("any");
-    gpu_1.revision = k8s::Interned(revision);
-    record.machines.set(machine_id(uid), gpu_1);
-    return record;
-  }
+  void record_an_earlier_text();
+  FleetRecord record_with_gpu_1(const std::string& revision);
   // The change of the node to its target has failed. `served`: it served GPUs before.
-  void fail(const std::string& node, bool served = true) {
-    test::ChangeWords change;
-    change.served = served;
-    change.to = target();
-    change.failed = true;
-    const nlohmann::json meta{{"labels", {{"gpusharing.dev/state", "Failed"}}},
-                              {"annotations", test::write_change(change)}};
-    merge("/api/v1/nodes/" + node, nlohmann::json{{"metadata", meta}}.dump());
-  }
-  std::string target() {
-    const std::string text = get("/api/v1/namespaces/gpu-operator/configmaps/mps-config")["data"]["any"];
-    const auto parsed = parse_profile(text);
-    return revision_of(parsed.profile);
-  }
-  int run(RolloutOptions::Verb verb, const std::string& name = "") {
-    options.verb = verb;
-    options.name = name;
-    return run_with(options);
-  }
-  int run_with(RolloutOptions with, const std::string& input = "") {
-    out.str("");
-    err.str("");
-    return sim.run(rollout_command(&client, &sim.clock, with, PlannerSettings(), input, &out, &err));
-  }
-  nlohmann::json spec_of(const std::string& name) {
-    return get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name)["spec"];
-  }
+  void fail(const std::string& node, bool served = true);
+  std::string target();
+  int run(RolloutOptions::Verb verb, const std::string& name = "");
+  int run_with(RolloutOptions with, const std::string& input = "");
+  nlohmann::json spec_of(const std::string& name);
 
   RolloutOptions options;
   std::ostringstream out;

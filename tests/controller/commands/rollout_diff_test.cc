@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/labels.h"
+#include "tests/change_words/change_words.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso::rollout_diff_test {

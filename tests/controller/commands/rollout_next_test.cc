@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_change.h"
+#include "tests/change_words/change_words.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso::rollout_next_test {

@@ -6,8 +6,10 @@
 #include "controller/commands/audit.h"
 #include "controller/commands/check.h"
 #include "controller/commands/status.h"
+#include "reconcilers/cluster/record_text.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/json_access.h"
+#include "tests/change_words/change_words.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso::rollout_unseen_test {

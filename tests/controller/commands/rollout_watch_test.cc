@@ -13,7 +13,9 @@
 #include "controller/commands/rollout/watch.h"
 #include "controller/commands/shared/node_filter.h"
 #include "controller/commands/shared/screen.h"
+#include "reconcilers/cluster/record_text.h"
 #include "reconcilers/fleet/pass.h"
+#include "tests/change_words/change_words.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso::rollout_watch_test {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "reconcilers/explain/pod.h"
 #include "tests/reconcilers/explain/explained.h"
 

@@ -1,6 +1,7 @@
 // Rows C8 to C12 of node_step.h: a node whose pods are being replaced, until its change ends.
 #include <gtest/gtest.h>
 
+#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/node/node_step_fixture.h"
 
 namespace gso::node_step_end_test {

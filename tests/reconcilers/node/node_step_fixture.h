@@ -2,10 +2,8 @@
 // the output is a phase and actions.
 #pragma once
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <list>
 #include <map>
@@ -15,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_step.h"
 
 namespace gso {
@@ -28,164 +25,26 @@ inline constexpr std::string_view kMpsFour =
 // One node n1 whose target is `kFour` and that has another revision, with its three old pods.
 class NodeStep : public testing::Test {
  protected:
-  NodeStep() {
-    using std::chrono::hours;
-    using std::chrono::minutes;
-    node.meta.name = "n1";
-    node.meta.resource_version = "7";
-    node.ready = true;
-    installation.ns = "gpu-operator";
-    installation.config_map = "mps-config";
-    for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
-      Operand operand;
-      operand.component = component;
-      operand.uid = std::string(to_string(component));
-      installation.operands.push_back(operand);
-    }
-    policy.meta.name = "default";
-    policy.rollout.verify_timeout = minutes(10);
-    policy.rollout.idle_timeout = hours(1);
-    facts.change = nullptr;
-    facts.phase = Phase::draining;
-    facts.policy = Interned("default");
-    facts.key = Interned("any");
-    facts.labeller = Labeller::gfd;
-    facts.ready = true;
-    aim_at(kFour);
-    change.policy = "default";
-    change.config_map = "gpu-operator/mps-config";
-    change.key = "any";
-    change.from = "v1-from";
-    change.to = std::string(facts.target.view());
-    change.kind = Transition::reshare;
-    change.cause = ChangeCause::edited;
-    change.begun = change.listed = now - minutes(1);
-    change.served = true;
-    change.pods = {{Component::plugin, {"old-plugin"}}, {Component::gfd, {"old-gfd"}}};
-    add_pod("old-plugin", Component::plugin, now - hours(2));
-    add_pod("old-gfd", Component::gfd, now - hours(2));
-    ConfigMap config_map;
-    config_map.meta.ns = Interned("gpu-operator");
-    config_map.meta.name = "mps-config";
-    config_map.data_changed = now - minutes(5);
-    world.configmaps.apply(config_map);
-  }
+  NodeStep();
 
-  void aim_at(std::string_view text) {
-    facts.profile = profiles.compile(text);
-    ASSERT_TRUE(facts.profile->valid) << facts.profile->error;
-    facts.target = Interned(facts.profile->revision);
-    facts.profile_ref = Interned("mps-config/any");
-    auto expectation = std::make_shared<NodeExpectation>();
-    expectation->capacity = {{"nvidia.com/gpu", 4}};
-    facts.expectation = expectation;
-  }
-
-  Pod& add_pod(std::string uid, Component component, WallTime created) {
-    Pod& pod = pods.emplace_back();
-    pod.meta.ns = Interned("gpu-operator");
-    pod.meta.name = uid;
-    pod.meta.uid = uid;
-    pod.meta.creation_timestamp = created;
-    pod.phase = Interned("Running");
-    pod.ready = true;
-    components[uid] = component;
-    return pod;
-  }
-  Pod& pod(const std::string& uid) {
-    return *std::ranges::find_if(pods, [&](const Pod& p) { return p.meta.uid == uid; });
-  }
-  void remove(const std::string& uid) {
-    std::erase_if(pods, [&](const Pod& p) { return p.meta.uid == uid; });
-  }
+  void aim_at(std::string_view text);
+  Pod& add_pod(std::string uid, Component component, WallTime created);
+  Pod& pod(const std::string& uid);
+  void remove(const std::string& uid);
   // The listed pods are gone, and new ones serve.
-  void replace_all() {
-    for (const auto& [component, uids] : change.pods) {
-      for (const std::string& uid : uids) remove(uid);
-      add_pod("new-" + std::string(to_string(component)), component, now - std::chrono::seconds(30));
-    }
-  }
-  void text_was_written(WallTime when) {
-    ConfigMap edited = *world.configmaps.find(ObjectKey{"gpu-operator", "mps-config"});
-    edited.data_changed = when;
-    world.configmaps.apply(edited);
-  }
-  void shows_target() {
-    facts.pods_ready = facts.fresh_pods = true;
-    facts.verified.ok = facts.verified.serving = true;
-  }
-  void shows_something_else() {
-    facts.pods_ready = true;
-    facts.verified = {};
-    facts.verified.mismatch = "nvidia.com/gpu: capacity 2, expected 4";
-  }
-  void list_consumers(std::vector<std::string> names) {
-    NodeConsumers& listed = consumers["n1"];
-    listed.listed_at = now;
-    for (std::string& name : names) {
-      Pod consumer;
-      consumer.meta.ns = Interned("team");
-      consumer.meta.name = std::move(name);
-      consumer.phase = Interned("Running");
-      consumer.gpu_requests[Interned("nvidia.com/gpu")] = 1;
-      listed.pods.push_back(std::move(consumer));
-    }
-  }
+  void replace_all();
+  void text_was_written(WallTime when);
+  void shows_target();
+  void shows_something_else();
+  void list_consumers(std::vector<std::string> names);
   void ran_for(Timer timer, Duration age) { ran.emplace_back(timer, age); }
 
-  Step take() {
-    facts.change = std::make_shared<const NodeChange>(change);
-    node.meta.annotations.set(kChangeAnnotation, print_change(change));
-    NodePods sorted;
-    for (const Pod& p : pods) {
-      auto& list = components.at(p.meta.uid) == Component::plugin ? sorted.plugin
-                   : components.at(p.meta.uid) == Component::gfd  ? sorted.gfd
-                                                                  : sorted.mps;
-      list.insert(list.begin(), &p);
-    }
-    for (const auto& [timer, age] : ran) {
-      for (const TimerKey& key : {draining_timer("n1", change), verifying_timer("n1", change),
-                                  TimerKey{Timer::verifying, "n1", change.to + "/in-part"}, shown_timer("n1", change),
-                                  reloading_timer("n1", change), unchanged_timer("n1", change.to),
-                                  TimerKey{Timer::not_ready, "n1", change.to}}) {
-        if (key.timer == timer) timers[key] = now - std::chrono::duration_cast<std::chrono::milliseconds>(age);
-      }
-    }
-    facts.phase = phase_in_change(facts, sorted);
-    timers[TimerKey{Timer::retargeting, "n1", std::string(facts.target.view())}] = now - retargeted;
-    const Snapshot snapshot{world, now, timers, consumers, settings, nullptr, first_look};
-    const NodeView view{snapshot, node, facts, installation, sorted};
-    StepInput input{view, policy, profiles.by_revision(change.to), stop, blocked_by_pods, {}};
-    if (kai) input.kai_hinders = [this] { return kai; };
-    input.released = released;
-    return step(input);
-  }
+  Step take();
   // The actions in short: "out(Verified)" and "into(Superseded)" remove and write the change, "patch(Relabel)" does
   // neither; "delete old-plugin", "event Reason".
-  static std::vector<std::string> actions(const Step& taken) {
-    std::vector<std::string> out;
-    for (const PlannedAction& planned : taken.plan.actions) {
-      if (const auto* gone = std::get_if<DeletePod>(&planned.action)) out.push_back("delete " + gone->uid);
-      if (const auto* event = std::get_if<RecordEvent>(&planned.action)) out.push_back("event " + event->reason);
-      const auto* patch = std::get_if<PatchNode>(&planned.action);
-      if (patch == nullptr) continue;
-      const bool into = patch->set_annotations.contains(std::string(kChangeAnnotation));
-      const bool leaves = patch->remove_annotations.contains(std::string(kChangeAnnotation));
-      out.push_back(fmt::format("{}({}){}",
-                                into     ? "into"
-                                : leaves ? "out"
-                                         : "patch",
-                                planned.reason,
-                                patch->unschedulable ? *patch->unschedulable ? " cordon" : " uncordon" : ""));
-    }
-    return out;
-  }
+  static std::vector<std::string> actions(const Step& taken);
   using Actions = std::vector<std::string>;
-  static std::vector<std::string> reasons(const Step& taken) {
-    std::vector<std::string> out;
-    for (const Finding& finding : taken.plan.findings) out.push_back(finding.reason);
-    return out;
-  }
+  static std::vector<std::string> reasons(const Step& taken);
 
   WallTime now = *k8s::parse_rfc3339("2026-03-02T10:00:00Z");
   World world;
@@ -212,17 +71,7 @@ class NodeStep : public testing::Test {
 // The same node with an MPS profile, cordoned, and out of service for a minute.
 class DisruptiveStep : public NodeStep {
  protected:
-  DisruptiveStep() {
-    using std::chrono::hours;
-    using std::chrono::minutes;
-    aim_at(kMpsFour);
-    change.to = std::string(facts.target.view());
-    change.kind = Transition::change_mps;
-    change.cordoned = node.unschedulable = true;
-    change.pods[Component::mps] = {"old-mps"};
-    add_pod("old-mps", Component::mps, now - hours(2));
-    ran_for(Timer::draining, minutes(1));
-  }
+  DisruptiveStep();
 };
 
 }  // namespace gso

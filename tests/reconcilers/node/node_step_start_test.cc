@@ -1,6 +1,7 @@
 // Rows C1 to C6 of node_step.h: a node in a change that is held, backed out or drained.
 #include <gtest/gtest.h>
 
+#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/node/node_step_fixture.h"
 
 namespace gso::node_step_start_test {

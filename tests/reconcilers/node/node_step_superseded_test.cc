@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/node/node_step_fixture.h"
 
 namespace gso::node_step_superseded_test {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
 namespace gso::test::directory_labels_test {

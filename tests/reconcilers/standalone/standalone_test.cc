@@ -8,9 +8,11 @@
 
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/standalone_daemons.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/node_write.h"
 #include "reconcilers/model/rollout_subject.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/node/mps_daemon_change.h"
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
 namespace gso::test::standalone_test {
