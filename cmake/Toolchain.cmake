@@ -51,8 +51,8 @@ if(GSO_SANITIZE)
   add_link_options(-fsanitize=${GSO_SANITIZE})
 endif()
 
-# Depend mode: a header that differs in a comment alone gives the same preprocessed text, but a precompiled header remembers
-# the sum of each header that has #pragma once, and includes another one a second time.
+# Depend mode, because a precompiled header stores a checksum of each #pragma once header: after a change of a comment only, a
+# cached one would include that header twice.
 find_program(GSO_CCACHE ccache)
 if(GSO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros

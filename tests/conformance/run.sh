@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that needs a real API server; `./dev test` calls it after the builds. The parts run side by side, each in a
+# Everything that needs a real API server; `./dev test full` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
 #   run.sh [PART...]      all parts by default, but for fleet-bench and upgrade
@@ -221,7 +221,7 @@ run_part() {
   read -r good bad skipped < <(sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "$logs/$part.log" |
     awk '{ good += $1; bad += $2; skipped += $3 } END { print good + 0, bad + 0, skipped + 0 }')
   if ((status == 77 && good + bad + skipped == 0)); then skipped=1; fi
-  if ((status != 0 && bad + skipped == 0)); then bad=1; fi
+  if ((status != 0 && status != 77 && bad == 0)); then bad=1; fi
   printf '  %-28s %5d passed %4d failed %4d skipped %5d s\n' "$part" "$good" "$bad" "$skipped" $((SECONDS - began))
   ((skipped == 0)) || tail -n 1 "$logs/$part.log" | cut -c1-600
   # What failed comes first: the end of a log may be about something else, and long.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets that `./dev fuzz` has built, one after the other: tests/fuzz/run.sh [--short] [TARGET [SECONDS]]
-#   --short   10 seconds for each, from the committed corpus and with a fixed seed: the part of `./dev test`. A target that
+#   --short   10 seconds for each, from the committed corpus and with a fixed seed: the part of `./dev test full`. A target that
 #             is not built is skipped.
 #   TARGET    only those whose names contain this text; SECONDS for each (600)
 # What a long run finds is kept in build/fuzz/corpus, an input that crashes in build/fuzz/crashes.

@@ -398,7 +398,15 @@ class Walk:
                 self.c.end(pod["metadata"]["name"])
         self.c.policy(mode="Enforce", rollout={"paused": False})
         self.heal()
-        for policy in self.c.all("SharingPolicy"):  # As `rollout start` does.
+        # As `rollout resume` and `rollout start` do.
+        for rollout in self.c.rollouts():
+            if rollout["spec"].get("paused"):
+                self.c.switch(rollout["metadata"]["name"], paused=False)
+        self.look("1s")
+        for rollout in self.c.rollouts():
+            if rollout["spec"].get("aborted"):
+                self.c.remove("SharingRollout", rollout["metadata"]["name"])
+        for policy in self.c.all("SharingPolicy"):
             self.c.annotate("SharingPolicy", policy["metadata"]["name"], "gpusharing.dev/retry", stamp(self.c.clock))
         self.c.wait("6m")
         for _ in range(12):

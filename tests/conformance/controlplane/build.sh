@@ -131,16 +131,23 @@ wanted=("$@")
 ((${#wanted[@]})) || wanted=("${all[@]}")
 for program in "${wanted[@]}"; do describe "$program"; done
 
+# Sets `missing` to the wanted programs that are not built.
+find_missing() {
+  local program
+  missing=()
+  for program in "${wanted[@]}"; do
+    [[ -x $out/bin/$program ]] || missing+=("$program")
+  done
+}
+
 mkdir -p "$out/bin"
+touch "$out"
+find_missing
+if ((${#missing[@]} == 0)); then exit; fi
 # One build at a time for a folder: a second caller waits here and then finds the programs.
 exec {lock}>"$out/lock"
 flock "$lock"
-
-missing=()
-for program in "${wanted[@]}"; do
-  [[ -x $out/bin/$program ]] || missing+=("$program")
-done
-touch "$out"
+find_missing
 if ((${#missing[@]} == 0)); then exit; fi
 
 # GOTOOLCHAIN: never fetch another Go behind our back. CGO_ENABLED: the programs need no C compiler nor libc.

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -11,8 +10,6 @@
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {
-
-namespace {}  // namespace
 
 void FleetModel::edit(const std::string& key, std::string_view profile) {
   data_[key] = profile_text(profile);

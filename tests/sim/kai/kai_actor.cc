@@ -20,8 +20,6 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using namespace kai_read;
 
-namespace {}  // namespace
-
 KaiActor::KaiActor(asio::io_context& io, SimClock& clock, ApiServer& server, KaiActorOptions options)
     : io_(io), clock_(clock), server_(server), options_(std::move(options)), random_(options_.seed) {}
 

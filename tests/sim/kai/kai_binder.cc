@@ -13,8 +13,6 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using namespace kai_read;
 
-namespace {}  // namespace
-
 // --- The binder.
 KaiActor::Task KaiActor::binder() {
   while (!stopped_) {
