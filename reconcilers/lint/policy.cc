@@ -27,7 +27,7 @@ namespace gso {
 namespace {
 
 using namespace std::chrono_literals;
-using PolicyWords = FieldCheck::PolicyWords;
+using PolicyWords = FieldCheck::Words;
 
 // Every field of a SharingPolicy's spec, and the one place to add one: "[]" means the items of a list. Fields
 // without a subfield in this list accept any content.
