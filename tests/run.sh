@@ -156,44 +156,49 @@ tier_test() {
   tier_quick
   build "$PRESET"
   say "built after $((SECONDS - STARTED)) s; running the C++ suites and the simulator"
-  [ "$MODE" = test ] || in_background prepare_full
+  [ "$MODE" = test ] || begin_background prepare_full
   run_ctest -L 'unit|sim'
   run_walks
   say "./dev test: done after $((SECONDS - STARTED)) s"
 }
 
-# What `full` needs beside the second tier. It is built beside suites that run, which leave some of the machine, not beside
-# the compiler: first what the conformance suite begins with. A program that does not build is built again, and reported, by
-# what uses it. Each ./dev is a process of its own, which ends at its first error.
+# What `full` needs beside the second tier, prepared beside suites that run, not beside the compiler: first what the
+# conformance suite begins with. The release and the fuzz targets get one job at the lowest priority, because kubelets that
+# are emulated must not be late. Whatever is missing afterwards is built by what uses it. Each ./dev is a process of its own,
+# which ends at its first error.
 prepare_full() {
   local program built=tests/conformance/controlplane/build.sh
   "$built" && touch "$OUT/control-plane-built"
   for program in promtool kubeconform kwok; do "$built" "$program" || true; done
   tests/image/base.sh || true  # It waits for a mirror, and takes minutes once.
-  "$BASH" ./dev build release gpu-sharing-operator && touch "$OUT/release-built"
-  "$BASH" ./dev build fuzz fuzz_targets && touch "$OUT/fuzz-built"
+  export CMAKE_BUILD_PARALLEL_LEVEL=1
+  nice -n 9 "$BASH" ./dev build release gpu-sharing-operator || true
+  nice -n 9 "$BASH" ./dev build fuzz fuzz_targets || true
 }
 
-# in_background FUNCTION: with low priority, in a process group of its own that ends with this script; its output is in
-# $OUT/FUNCTION.log.
-in_background() {
-  local name=$1
-  say "building the control plane, a release and the fuzz targets in the background (log: $OUT/$name.log)"
+# begin_background FUNCTION: with low priority, in a process group of its own; its output is in $OUT/FUNCTION.log.
+begin_background() {
+  say "preparing the control plane, a release and the fuzz targets in the background (log: $OUT/$1.log)"
   set -m
-  (renice -n 10 "$BASHPID" >/dev/null; "$name" || true) >"$OUT/$name.log" 2>&1 </dev/null &
+  (renice -n 10 "$BASHPID" >/dev/null; "$1") >"$OUT/$1.log" 2>&1 </dev/null &
   BACKGROUND=$!
   set +m
-  # shellcheck disable=SC2064  # The process of now.
-  trap "kill -- -$BACKGROUND 2>/dev/null || true" EXIT
+  trap end_background EXIT
 }
 
-# await MARK: until the background has made it. Counts a build that failed as a failed test.
-await() {
-  say "waiting for $1"
-  while [ ! -e "$OUT/$1" ] && kill -0 "$BACKGROUND" 2>/dev/null; do sleep 1; done
-  [ ! -e "$OUT/$1" ] || return 0
+end_background() {
+  kill -- "-$BACKGROUND" 2>/dev/null || true
+  wait "$BACKGROUND" 2>/dev/null || true
+  trap - EXIT
+}
+
+# Until the background has built the control plane. Counts a build that failed as a failed test.
+await_control_plane() {
+  say "waiting for the control plane"
+  while [ ! -e "$OUT/control-plane-built" ] && kill -0 "$BACKGROUND" 2>/dev/null; do sleep 1; done
+  [ ! -e "$OUT/control-plane-built" ] || return 0
   tail -n 40 "$OUT/prepare_full.log" >&2
-  report "$1" 0 1 0 0
+  report control-plane 0 1 0 0
   return 1
 }
 
@@ -203,18 +208,16 @@ tier_full() {
   suite format ./dev fmt --check
   suite shellcheck ./dev shellcheck
   tier_test
-  if await control-plane-built; then
+  if await_control_plane; then
     GSODEV_KUBECTL=$(built_kubectl) run_kubectl
     run_conformance
     suite controlplane tests/conformance/controlplane/cluster_test.sh
   fi
-  if await release-built; then
-    PRESET=release run_scenarios
-    run_image
-  fi
-  ! await fuzz-built || suite fuzz tests/fuzz/run.sh --short
-  wait "$BACKGROUND" || true
-  trap - EXIT
+  end_background
+  build release gpu-sharing-operator
+  PRESET=release run_scenarios
+  run_image
+  run_fuzz
 }
 
 # Each name that was skipped must be in tests/allowed_skips.txt.
