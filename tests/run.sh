@@ -312,9 +312,9 @@ case $MODE in
     rm -rf "$OUT"
     mkdir -p "$OUT/gtest"
     case $MODE in
-      quick) expect_minutes "the program and its scenarios" 9 3 ;;
-      test) expect_minutes "scenarios, C++ suites and the simulator" 30 10 ;;
-      full) expect_minutes "everything that continuous integration runs" 55 30 ;;
+      quick) expect_minutes "the program and its scenarios" 9 2 ;;
+      test) expect_minutes "scenarios, C++ suites and the simulator" 28 11 ;;
+      full) expect_minutes "everything that continuous integration runs" 65 40 ;;
       nightly) say "everything, for hours" ;;
     esac
     "tier_$MODE"
