@@ -162,23 +162,18 @@ tier_test() {
   say "./dev test: done after $((SECONDS - STARTED)) s"
 }
 
-# What `full` needs beside the second tier, prepared beside suites that run, not beside the compiler: first what the
-# conformance suite begins with. The release and the fuzz targets get one job at the lowest priority, because kubelets that
-# are emulated must not be late. Whatever is missing afterwards is built by what uses it. Each ./dev is a process of its own,
-# which ends at its first error.
+# What the conformance suite and the image begin with, prepared beside suites that run, not beside the compiler. Nothing is
+# compiled beside the conformance suite: kubelets that are emulated must not be late.
 prepare_full() {
   local program built=tests/conformance/controlplane/build.sh
   "$built" && touch "$OUT/control-plane-built"
   for program in promtool kubeconform kwok; do "$built" "$program" || true; done
   tests/image/base.sh || true  # It waits for a mirror, and takes minutes once.
-  export CMAKE_BUILD_PARALLEL_LEVEL=1
-  nice -n 9 "$BASH" ./dev build release gpu-sharing-operator || true
-  nice -n 9 "$BASH" ./dev build fuzz fuzz_targets || true
 }
 
 # begin_background FUNCTION: with low priority, in a process group of its own; its output is in $OUT/FUNCTION.log.
 begin_background() {
-  say "preparing the control plane, a release and the fuzz targets in the background (log: $OUT/$1.log)"
+  say "preparing the control plane in the background (log: $OUT/$1.log)"
   set -m
   (renice -n 10 "$BASHPID" >/dev/null; "$1") >"$OUT/$1.log" 2>&1 </dev/null &
   BACKGROUND=$!
