@@ -52,11 +52,11 @@ if(GSO_SANITIZE)
 endif()
 
 # Depend mode, because a precompiled header stores a checksum of each #pragma once header: after a change of a comment only, a
-# cached one would include that header twice.
+# cached one would include that header twice. A namespace, because a cache keeps such entries of the other mode for weeks.
 find_program(GSO_CCACHE ccache)
 if(GSO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 ${GSO_CCACHE})
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_NAMESPACE=depend ${GSO_CCACHE})
 endif()
 find_program(GSO_MOLD mold)
 # Not for a release: Debian 12's mold packs relocations, but leaves out the mark without which glibc refuses to load them.
