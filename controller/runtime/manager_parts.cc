@@ -176,7 +176,7 @@ void Manager::make_writers() {
   execution.state_in_memory = settings_.rollouts == PolicyMode::observe;
   Executor::Parts parts;
   parts.client = writer(&client_);
-  parts.places = [this] { return client_.writes().limit(); };
+  parts.places = [this](k8s::WriteKind kind) { return client_.writes(kind).limit(); };
   parts.clock = clock_;
   parts.world = &world_;
   parts.settings = &settings_;

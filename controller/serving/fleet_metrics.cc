@@ -175,7 +175,10 @@ void FleetMetrics::fill_runtime(Metrics& metrics) const {
   metrics.set("gpusharing_watch_lag_seconds", {}, in_seconds(parts_.expectations->lag()));
   metrics.set("gpusharing_interned_bytes", {}, static_cast<double>(k8s::Interned::pool_bytes()));
   fill_lane(metrics, "reads", parts_.client->reads());
-  fill_lane(metrics, "writes", parts_.client->writes());
+  fill_lane(metrics, "records", parts_.client->writes(k8s::WriteKind::record));
+  fill_lane(metrics, "writes", parts_.client->writes(k8s::WriteKind::object));
+  fill_lane(metrics, "statuses", parts_.client->writes(k8s::WriteKind::status));
+  fill_lane(metrics, "events", parts_.client->writes(k8s::WriteKind::event));
 }
 
 void FleetMetrics::fill_kai(Metrics& metrics) const {

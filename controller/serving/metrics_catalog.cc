@@ -218,10 +218,13 @@ std::vector<Metrics::Family> traffic_families() {
        {"cause"}},
       {"gpusharing_requests_limit",
        gauge,
-       "Requests that the operator allows itself to have open at once, by lane (reads, writes); falls while the API "
-       "server is slow or refuses.",
+       "Requests that the operator allows itself to have open at once, by lane (reads, writes, records, statuses, "
+       "events); falls while the API server is slow or refuses.",
        {"lane"}},
-      {"gpusharing_requests_waiting", gauge, "Requests that wait for their turn, by lane (reads, writes).", {"lane"}},
+      {"gpusharing_requests_waiting",
+       gauge,
+       "Requests that wait for their turn, by lane (reads, writes, records, statuses, events).",
+       {"lane"}},
       {"gpusharing_throttled_total", counter, "Answers 429 from the API server.", {}},
       {"gpusharing_events_total", counter, "Events by result (sent, merged, dropped, failed).", {"result"}},
       {"gpusharing_webhook_certificate_expiration_timestamp_seconds",

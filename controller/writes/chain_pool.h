@@ -7,6 +7,7 @@
 //
 // Guarantees
 //  - No chain begins while `places` of them run; two chains of one subject never do.
+//  - At most kMostWaiting chains wait: what has no room is planned again.
 //  - A chain that has begun runs to its end, whatever pass is planned meanwhile, until cancel().
 // One thread only.
 #pragma once
@@ -28,15 +29,17 @@ namespace gso {
 
 class ChainPool {
  public:
+  static constexpr std::size_t kMostWaiting = 4096;
   using Run = std::function<boost::asio::awaitable<void>(Chain chain)>;
 
   // `places` is asked whenever a chain could begin: it may change, down to 1.
   ChainPool(k8s::Clock* clock, std::function<std::size_t()> places) : places_(std::move(places)), tasks_(clock) {}
 
-  // Queues the chain and begins it if a place is free. Not while has(chain.subject).
+  // Queues the chain and begins it if a place is free. Not while has(chain.subject), nor without has_room().
   boost::asio::awaitable<void> add(Chain chain, Run run);
   // A chain of that subject waits or runs.
   [[nodiscard]] bool has(const std::string& subject) const;
+  [[nodiscard]] bool has_room() const { return waiting_.size() < kMostWaiting; }
   // Some chain has not begun.
   [[nodiscard]] bool some_wait() const { return !waiting_.empty(); }
   // Takes back the chains that have not begun, in order.

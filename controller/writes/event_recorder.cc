@@ -184,6 +184,7 @@ boost::asio::awaitable<void> EventRecorder::flush(MonoTime deadline) {
 
 boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(Known known, RecordEvent event) {
   k8s::WriteOptions options;
+  options.kind = k8s::WriteKind::event;
   options.before_send = hooks_.before_send;
   options.deadline = clock_->monotonic() + std::chrono::seconds(10);
   const std::string ns = namespace_of(event.regarding);

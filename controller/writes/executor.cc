@@ -60,12 +60,16 @@ Executor::Executor(Parts parts, ExecutorOptions options)
       answered_(parts_.clock->make_signal()),
       chains_ended_(parts_.clock),
       reservations_(parts_.clock),
-      record_pool_(parts_.clock, parts_.places),
-      pool_(parts_.clock, parts_.places),
-      status_pool_(parts_.clock, parts_.places) {
+      record_pool_(make_pool(k8s::WriteKind::record)),
+      pool_(make_pool(k8s::WriteKind::object)),
+      status_pool_(make_pool(k8s::WriteKind::status)) {
   // The next execute() throws it.
   for (ChainPool* pool : {&record_pool_, &pool_, &status_pool_})
     pool->on_failure([this](const std::string&) { parts_.ended_late({}); });
+}
+
+ChainPool Executor::make_pool(k8s::WriteKind kind) {
+  return ChainPool(parts_.clock, [this, kind] { return parts_.places(kind); });
 }
 
 void Execution::add(Execution&& other) {
@@ -86,13 +90,14 @@ void Execution::add(Execution&& other) {
 }
 
 boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> actions) {
-  auto run = std::make_shared<Run>();
-  run->full = actions.size() >= PlanDraft::kMostActions;
+  const auto run = std::make_shared<Run>(Run{std::make_shared<Pass>(), {}});
+  Pass& pass = *run->pass;
+  pass.full = actions.size() >= PlanDraft::kMostActions;
   run->result = std::exchange(late_, {});
   ended_since_planned_.clear();  // The plan was made a moment ago, from all of them.
   if (options_.state_in_memory) keep_state_in_memory(actions);
-  run->schedule = arrange(actions);
-  const std::vector<Finding>& clashes = run->schedule.findings;
+  pass.schedule = arrange(actions);
+  const std::vector<Finding>& clashes = pass.schedule.findings;
   run->result.findings.insert(run->result.findings.end(), clashes.begin(), clashes.end());
   forget_what_is_over(actions);
   report_remembered(run);
@@ -100,15 +105,15 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
     note_dry_run(actions);
     co_return std::move(run->result);
   }
-  for (const Chain& chain : run->schedule.subjects) {
-    if (chain.disruptive()) run->planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
+  for (const Chain& chain : pass.schedule.subjects) {
+    if (chain.disruptive()) pass.planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
   }
   co_await run_records(run);
   co_await run_nodes(run);
   co_await run_statuses(run);
   run->result.crashed = crashed_;
-  run->left = true;
-  co_return std::exchange(run->result, {});
+  pass.left = true;
+  co_return std::move(run->result);
 }
 
 boost::asio::awaitable<bool> Executor::finish(MonoTime deadline) {
@@ -176,7 +181,7 @@ boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain>
   all->run = run;
   all->chains = std::move(chains);
   const auto executor = co_await boost::asio::this_coro::executor;
-  const std::size_t workers = std::min(parts_.places(), all->chains.size());
+  const std::size_t workers = std::min(parts_.places(k8s::WriteKind::object), all->chains.size());
   for (std::size_t i = 0; i < workers; ++i) reservations_.spawn(executor, work(all));
   co_await reservations_.join();
 }
@@ -190,7 +195,7 @@ boost::asio::awaitable<void> Executor::work(std::shared_ptr<Work> work) {
 
 boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
   const std::size_t total = chain.steps.size();
-  const bool unrecorded = run->unwritten.hold(chain, *parts_.world);
+  const bool unrecorded = run->pass->unwritten.hold(chain, *parts_.world);
   if (chain.disruptive() && !chain.is_preconditioned() && !unrecorded && !chain.node.empty()) {
     const bool holds = co_await view_of_node_holds(run, chain.node);
     if (!holds) {
@@ -219,7 +224,7 @@ boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
     }
     if (outcome == Outcome::stopped) {
       if (i + 1 < total) defer(run, "earlier-failure", total - i - 1, std::nullopt);
-      run->unwritten.add(*planned);
+      run->pass->unwritten.add(*planned);
       co_return;
     }
   }
@@ -228,7 +233,7 @@ boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
 // Reads the Node live before it is disrupted: `hold`, a cordon or a label may have arrived a moment ago. For most
 // changes the server looks: their first step is a patch with the version that was planned from.
 boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::string node) {
-  const std::shared_ptr<const Node> planned_from = run->planned_from[node];
+  const std::shared_ptr<const Node> planned_from = run->pass->planned_from[node];
   const ObjectRef target{"v1", "Node", "", node, ""};
   const k8s::Result<void> read = co_await parts_.expectations->refresh_one(target);
   if (!read) {

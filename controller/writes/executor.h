@@ -4,6 +4,8 @@
 //  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (as
 //    many as Parts::places says); statuses last. A disruptive action is sent only after every earlier action of its
 //    node and every record that it rests on (unwritten_records.h) has been written.
+//  - Records, nodes, and statuses have places of their own: node PATCHes that hang hold up no record and no status, and
+//    neither holds up them.
 //  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
 //    go on beside the next passes. nodes_being_written() names it until the stores show the result, and nothing is sent
 //    to it twice. What became of it is in the result of the next execute(). The same holds for the statuses of an
@@ -101,7 +103,7 @@ struct Execution {
   // Nodes (empty: another object) whose disruptions this plan does not send, because a record that they rest on is not
   // written. They are planned anew once it is.
   std::set<std::string> without_record;
-  // Adds what another one found, but for its `without_record`: that was said of another plan.
+  // Adds what another one found, but for its `without_record`: that can have been said of another plan.
   void add(Execution&& other);
 };
 
@@ -116,8 +118,8 @@ class Executor {
     std::shared_ptr<Logger> log;
     std::shared_ptr<Metrics> metrics;
     WriteGate gate;
-    // How many chains of writes run side by side, at least 1: as many as the API server bears (RequestLane::limit).
-    std::function<std::size_t()> places = [] { return std::size_t{16}; };
+    // How many chains of one kind run side by side, at least 1: as many as the API server bears (RequestLane::limit).
+    std::function<std::size_t(k8s::WriteKind)> places = [](k8s::WriteKind) { return std::size_t{16}; };
     // The final check before KAI reservations are deleted: which deletions are still justified. None is deleted without
     // it.
     std::function<boost::asio::awaitable<std::set<ObjectKey>>(std::vector<PlannedAction> deletions)> still_due;
@@ -176,16 +178,22 @@ class Executor {
     skipped,  // Nothing left to do: the object is gone or exists already.
     stopped,  // This chain goes no further in this pass.
   };
-  struct Run {
+  // One execute(): what its chains share, also those that go on after it has returned.
+  struct Pass {
     Schedule schedule;
-    Execution result;
     UnwrittenRecords unwritten;  // When the first chain of a node could begin, and what has failed since.
     std::map<std::string, std::shared_ptr<const Node>> planned_from;  // Nodes to disrupt, as the plan saw them.
     std::size_t records = 0;                                          // Chains in the pool of records,
     std::size_t beside = 0;                                           // in that of nodes,
     std::size_t statuses = 0;                                         // and in that of statuses.
     bool full = false;                                                // Of the plan: more is to be planned.
-    bool left = false;  // execute() has returned; `result` gathers what ends later.
+    bool left = false;                                                // execute() has returned.
+  };
+  // What is found on the way, by execute() itself or by one chain. That of a chain is handed on when the chain ends: to
+  // its execute() if that still waits, else to the next one.
+  struct Run {
+    std::shared_ptr<Pass> pass;
+    Execution result;
   };
   using RunPtr = std::shared_ptr<Run>;
   // Chains that a few workers share.
@@ -197,25 +205,28 @@ class Executor {
 
   // Gives the chains of records to their pool, waits for them for a while, and notes which are not written.
   boost::asio::awaitable<void> run_records(RunPtr run);
-  boost::asio::awaitable<void> run_record(RunPtr run, Chain chain);
+  // Its places are those of a kind of writes.
+  [[nodiscard]] ChainPool make_pool(k8s::WriteKind kind);
   void note_unwritten(const RunPtr& run, const std::vector<PlannedAction>& steps);
   // Runs all of them, and returns when they have ended.
   boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain> chains);
   boost::asio::awaitable<void> work(std::shared_ptr<Work> work);
-  // Chains of that subject go on beside, or have ended since this plan was made: what is planned of it is not sent.
-  [[nodiscard]] bool is_unknown_to_plan(const ChainPool& pool, const std::string& subject) const;
+  // Why what is planned of that subject is not sent, as gpusharing_writes_deferred_total names it; empty: it is. Chains
+  // of the subject go on beside, or have ended since this plan was made; or the pool has no room.
+  [[nodiscard]] const char* kept_from(const ChainPool& pool, const std::string& subject) const;
   // Gives the chains of nodes, and the last look at reservations, to the pool, and waits for them.
   boost::asio::awaitable<void> run_nodes(RunPtr run);
   boost::asio::awaitable<void> wait_for_nodes(RunPtr run);
-  boost::asio::awaitable<void> add_to_pool(RunPtr run, Chain chain, std::vector<Chain> reservations);
-  boost::asio::awaitable<void> run_beside(RunPtr run, Chain chain, std::vector<Chain> reservations);
+  using Count = std::size_t Pass::*;
+  boost::asio::awaitable<void> add_to_pool(RunPtr run, ChainPool* pool, Count count, Chain chain,
+                                           std::vector<Chain> reservations);
+  boost::asio::awaitable<void> run_beside(RunPtr run, Count count, Chain chain, std::vector<Chain> reservations);
+  // Also of one that was cancelled or has thrown.
+  void note_end(const RunPtr& run, Count count, const std::string& subject, Execution found);
   // The same for statuses, which do not wait behind nodes.
   boost::asio::awaitable<void> run_statuses(RunPtr run);
-  boost::asio::awaitable<void> run_status(RunPtr run, Chain chain);
-  // Of a chain that has begun: counts its end, also when it is cancelled or throws.
-  struct Ends;
   // After the wait: the next pass plans anew what has found no place, because by then the view of it would be old.
-  std::vector<Chain> take_back(const RunPtr& run, ChainPool& pool, std::size_t& count);
+  std::vector<Chain> take_back(const RunPtr& run, ChainPool& pool, Count count);
   boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
   boost::asio::awaitable<void> collect_reservations(RunPtr run, std::vector<Chain> reservations);
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);

@@ -1,5 +1,6 @@
 // What goes on beside the passes: records, the chains of nodes, the last look, and statuses, each until it is answered.
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <stdexcept>
 #include <string>
@@ -18,32 +19,29 @@ constexpr std::string_view kLastLook = "reservations";
 }  // namespace
 
 void Executor::note_unwritten(const RunPtr& run, const std::vector<PlannedAction>& steps) {
-  for (const PlannedAction& step : steps) run->unwritten.add(step);
+  for (const PlannedAction& step : steps) run->pass->unwritten.add(step);
 }
 
 boost::asio::awaitable<void> Executor::run_records(RunPtr run) {
   // This plan was made without their answers, also of those that it has not planned again.
   for (const auto& [subject, chain] : record_pool_.running()) note_unwritten(run, chain.steps);
-  for (Chain& chain : run->schedule.records) {
-    if (is_unknown_to_plan(record_pool_, chain.subject)) {
-      defer(run, "under-way", chain.steps.size(), std::nullopt);
-      note_unwritten(run, chain.steps);
-      continue;
-    }
-    ++run->records;
-    const auto begin = [this, run](Chain next) { return run_record(run, std::move(next)); };
-    co_await record_pool_.add(std::move(chain), begin);
+  for (Chain& chain : run->pass->schedule.records) {
+    const std::vector<PlannedAction> steps = chain.steps;
+    const std::size_t begun = run->pass->records;
+    std::vector<Chain> none;
+    co_await add_to_pool(run, &record_pool_, &Pass::records, std::move(chain), std::move(none));
+    if (run->pass->records == begun) note_unwritten(run, steps);
   }
   const MonoTime deadline = parts_.clock->monotonic() + options_.record_patience;
   bool one_ended = true;
-  while (run->records > 0 && !crashed_ && one_ended)
+  while (run->pass->records > 0 && !crashed_ && one_ended)
     one_ended = co_await chains_ended_.one_more(deadline - parts_.clock->monotonic());
-  for (const Chain& chain : take_back(run, record_pool_, run->records)) note_unwritten(run, chain.steps);
+  for (const Chain& chain : take_back(run, record_pool_, &Pass::records)) note_unwritten(run, chain.steps);
   for (const auto& [subject, chain] : record_pool_.running()) note_unwritten(run, chain.steps);
 }
 
 boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
-  std::vector<Chain> nodes = std::move(run->schedule.subjects);
+  std::vector<Chain> nodes = std::move(run->pass->schedule.subjects);
   const auto rest = std::stable_partition(nodes.begin(), nodes.end(), [](const Chain& chain) {
     return !std::any_of(chain.steps.begin(), chain.steps.end(), is_reservation_deletion);
   });
@@ -52,21 +50,21 @@ boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
   // Arguments have names: g++ 12 destroys a braced temporary of a co_await expression twice.
   if (!reservations.empty()) {
     Chain last_look{std::string(kLastLook), "", {}};
-    co_await add_to_pool(run, std::move(last_look), std::move(reservations));
+    co_await add_to_pool(run, &pool_, &Pass::beside, std::move(last_look), std::move(reservations));
   }
   for (Chain& chain : nodes) {
     std::vector<Chain> none;
-    co_await add_to_pool(run, std::move(chain), std::move(none));
+    co_await add_to_pool(run, &pool_, &Pass::beside, std::move(chain), std::move(none));
   }
   co_await wait_for_nodes(run);
-  take_back(run, pool_, run->beside);
+  take_back(run, pool_, &Pass::beside);
 }
 
-std::vector<Chain> Executor::take_back(const RunPtr& run, ChainPool& pool, std::size_t& count) {
+std::vector<Chain> Executor::take_back(const RunPtr& run, ChainPool& pool, Count count) {
   if (!pool.failure().empty()) throw std::runtime_error(pool.failure());  // A bug: do not ignore it.
   std::vector<Chain> out = pool.take_back();
   for (const Chain& chain : out) {
-    --count;
+    --((*run->pass).*count);
     defer(run, "no-place", chain.steps.size(), std::nullopt);  // ended_late() asks for that pass.
   }
   return out;
@@ -75,75 +73,73 @@ std::vector<Chain> Executor::take_back(const RunPtr& run, ChainPool& pool, std::
 // As long as one after the other ends: only those that are slower than the others are left behind. While more is to be
 // planned, none of those that have begun is waited for.
 boost::asio::awaitable<void> Executor::wait_for_nodes(RunPtr run) {
-  const auto waits = [this, &run] { return run->beside > 0 && !crashed_ && (pool_.some_wait() || !run->full); };
+  const Pass& pass = *run->pass;
+  const auto waits = [this, &pass] { return pass.beside > 0 && !crashed_ && (pool_.some_wait() || !pass.full); };
   bool one_ended = true;
   while (waits() && one_ended) one_ended = co_await chains_ended_.one_more(options_.patience);
 }
 
-bool Executor::is_unknown_to_plan(const ChainPool& pool, const std::string& subject) const {
-  return pool.has(subject) || ended_since_planned_.contains(subject);
-}
-
 boost::asio::awaitable<void> Executor::run_statuses(RunPtr run) {
-  for (Chain& chain : run->schedule.statuses) {
-    // The status of an object whose creation is not answered yet finds none, or one that this plan has not seen.
-    if (is_unknown_to_plan(status_pool_, chain.subject) || record_pool_.has(chain.subject)) {
-      defer(run, "under-way", chain.steps.size(), std::nullopt);
-      continue;
-    }
-    ++run->statuses;
-    const auto begin = [this, run](Chain next) { return run_status(run, std::move(next)); };
-    co_await status_pool_.add(std::move(chain), begin);
+  for (Chain& chain : run->pass->schedule.statuses) {
+    std::vector<Chain> none;
+    co_await add_to_pool(run, &status_pool_, &Pass::statuses, std::move(chain), std::move(none));
   }
   bool one_ended = true;
-  while (run->statuses > 0 && !crashed_ && one_ended) one_ended = co_await chains_ended_.one_more(options_.patience);
-  take_back(run, status_pool_, run->statuses);
+  while (run->pass->statuses > 0 && !crashed_ && one_ended)
+    one_ended = co_await chains_ended_.one_more(options_.patience);
+  take_back(run, status_pool_, &Pass::statuses);
 }
 
-struct Executor::Ends {
-  Executor* executor;
-  Run* run;
-  std::size_t* count;
-  std::string subject;
-  ~Ends() {
-    --*count;
-    executor->chains_ended_.note();
-    if (!run->left) return;
-    executor->ended_since_planned_.insert(subject);
-    executor->parts_.ended_late(run->result);
-    executor->late_.add(std::exchange(run->result, {}));
-  }
-};
-
-boost::asio::awaitable<void> Executor::run_record(RunPtr run, Chain chain) {
-  const Ends ends{this, run.get(), &run->records, chain.subject};
-  co_await run_chain(run, std::move(chain));
+const char* Executor::kept_from(const ChainPool& pool, const std::string& subject) const {
+  if (pool.has(subject) || ended_since_planned_.contains(subject)) return "under-way";
+  // The status of an object whose creation is not answered yet finds none, or one that this plan has not seen.
+  if (&pool == &status_pool_ && record_pool_.has(subject)) return "under-way";
+  return pool.has_room() ? "" : "no-place";
 }
 
-boost::asio::awaitable<void> Executor::run_status(RunPtr run, Chain chain) {
-  const Ends ends{this, run.get(), &run->statuses, chain.subject};
-  co_await run_chain(run, std::move(chain));
-}
-
-boost::asio::awaitable<void> Executor::add_to_pool(RunPtr run, Chain chain, std::vector<Chain> reservations) {
-  if (is_unknown_to_plan(pool_, chain.subject)) {
-    defer(run, "under-way", std::max(chain.steps.size(), reservations.size()), std::nullopt);
+boost::asio::awaitable<void> Executor::add_to_pool(RunPtr run, ChainPool* pool, Count count, Chain chain,
+                                                   std::vector<Chain> reservations) {
+  const std::string_view cause = kept_from(*pool, chain.subject);
+  if (!cause.empty()) {
+    defer(run, cause.data(), std::max(chain.steps.size(), reservations.size()), std::nullopt);
     co_return;
   }
-  ++run->beside;
-  const auto begin = [this, run, reservations = std::move(reservations)](Chain next) {
-    return run_beside(run, std::move(next), reservations);
+  ++((*run->pass).*count);
+  const auto begin = [this, run, count, reservations = std::move(reservations)](Chain next) {
+    return run_beside(run, count, std::move(next), reservations);
   };
-  co_await pool_.add(std::move(chain), begin);
+  co_await pool->add(std::move(chain), begin);
 }
 
-boost::asio::awaitable<void> Executor::run_beside(RunPtr run, Chain chain, std::vector<Chain> reservations) {
-  const Ends ends{this, run.get(), &run->beside, chain.subject};
-  if (chain.subject == kLastLook) {
-    co_await collect_reservations(run, std::move(reservations));
-  } else {
-    co_await run_chain(run, std::move(chain));
+boost::asio::awaitable<void> Executor::run_beside(RunPtr run, Count count, Chain chain,
+                                                  std::vector<Chain> reservations) {
+  const std::string subject = chain.subject;
+  const auto own = std::make_shared<Run>(Run{run->pass, {}});
+  std::exception_ptr thrown;
+  try {
+    if (subject == kLastLook) {
+      co_await collect_reservations(own, std::move(reservations));
+    } else {
+      co_await run_chain(own, std::move(chain));
+    }
+  } catch (...) {  // Its cancellation, or a bug.
+    thrown = std::current_exception();
   }
+  note_end(run, count, subject, std::move(own->result));
+  if (thrown != nullptr) std::rethrow_exception(thrown);
+}
+
+void Executor::note_end(const RunPtr& run, Count count, const std::string& subject, Execution found) {
+  --((*run->pass).*count);
+  chains_ended_.note();
+  if (!run->pass->left) {
+    run->result.without_record.merge(found.without_record);
+    run->result.add(std::move(found));
+    return;
+  }
+  ended_since_planned_.insert(subject);
+  parts_.ended_late(found);
+  late_.add(std::move(found));
 }
 
 }  // namespace gso

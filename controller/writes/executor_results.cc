@@ -86,6 +86,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send(Planned planned,
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
   options.metadata_only = !is_known_from_answer(planned->action);  // The expectations need the version of others only.
+  options.kind = kind_of(planned->action);
   options.max_retries = 0;  // What is refused is planned again; meanwhile its place is another node's.
   const bool once = is_reservation_deletion(*planned);
   int attempts = 0;

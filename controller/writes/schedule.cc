@@ -121,22 +121,22 @@ Json values_json(const std::map<std::string, std::string>& set, const std::set<s
   return out;
 }
 
-enum class Stage : std::uint8_t { records, subjects, statuses };
+}  // namespace
 
-Stage stage_of(const Action& action) {
+k8s::WriteKind kind_of(const Action& action) {
+  using k8s::WriteKind;
   return std::visit(Overloaded{
-                        [](const CreateObject&) { return Stage::records; },
-                        [](const WriteConfigMap&) { return Stage::records; },
-                        [](const PatchConfigMap&) { return Stage::records; },
-                        [](const PatchFinalizers&) { return Stage::records; },
-                        [](const PatchStatus&) { return Stage::statuses; },
-                        [](const DeleteObject&) { return Stage::statuses; },
-                        [](const auto&) { return Stage::subjects; },
+                        [](const CreateObject&) { return WriteKind::record; },
+                        [](const WriteConfigMap&) { return WriteKind::record; },
+                        [](const PatchConfigMap&) { return WriteKind::record; },
+                        [](const PatchFinalizers&) { return WriteKind::record; },
+                        [](const PatchStatus&) { return WriteKind::status; },
+                        [](const DeleteObject&) { return WriteKind::status; },
+                        [](const RecordEvent&) { return WriteKind::event; },
+                        [](const auto&) { return WriteKind::object; },
                     },
                     action);
 }
-
-}  // namespace
 
 bool Chain::disruptive() const {
   return std::any_of(steps.begin(), steps.end(), [](const PlannedAction& step) { return step.disruptive; });
@@ -158,9 +158,9 @@ Schedule arrange(const std::vector<PlannedAction>& actions) {
       out.events.push_back(*event);
     } else if (std::holds_alternative<PatchNode>(planned.action)) {
       add_patch(chain_for(out.subjects, subjects, planned), planned, out.findings);
-    } else if (stage_of(planned.action) == Stage::records) {
+    } else if (kind_of(planned.action) == k8s::WriteKind::record) {
       chain_for(out.records, records, planned).steps.push_back(planned);
-    } else if (stage_of(planned.action) == Stage::statuses) {
+    } else if (kind_of(planned.action) == k8s::WriteKind::status) {
       chain_for(out.statuses, statuses, planned).steps.push_back(planned);
     } else {
       chain_for(out.subjects, subjects, planned).steps.push_back(planned);
@@ -170,7 +170,10 @@ Schedule arrange(const std::vector<PlannedAction>& actions) {
 }
 
 std::vector<PlannedAction> in_execution_order(std::vector<PlannedAction> actions) {
-  std::ranges::stable_sort(actions, {}, [](const PlannedAction& planned) { return stage_of(planned.action); });
+  std::ranges::stable_sort(actions, {}, [](const PlannedAction& planned) {
+    const k8s::WriteKind kind = kind_of(planned.action);
+    return kind == k8s::WriteKind::event ? k8s::WriteKind::object : kind;
+  });
   return actions;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "k8sclient/api/writer.h"
 #include "k8sclient/value/object.h"
 #include "reconcilers/model/plan.h"
 
@@ -37,6 +38,9 @@ struct Schedule {
 // The actions in the same order, one by one: `plan` prints what the operator would do in the order in which it would.
 // Events have no order of their own: they stay between the actions of their subjects.
 [[nodiscard]] std::vector<PlannedAction> in_execution_order(std::vector<PlannedAction> actions);
+
+// record: creations and ConfigMap writes; status: status patches and deletions of our objects; event: Events.
+[[nodiscard]] k8s::WriteKind kind_of(const Action& action);
 
 // What is written to: {"v1", "Node", "", "n1"}.
 [[nodiscard]] ObjectRef target_of(const Action& action);

@@ -43,12 +43,18 @@ ApiClient::ApiClient(Transport* transport, Clock* clock, ClientOptions options)
       clock_(clock),
       options_(std::move(options)),
       random_(options_.seed),
-      reads_(std::make_shared<RequestLane>(clock, lane_settings(options_.most_reads, options_.longest_pause))),
-      writes_(std::make_shared<RequestLane>(clock, lane_settings(options_.most_writes, options_.longest_pause))) {}
+      reads_(std::make_shared<RequestLane>(clock, lane_settings(options_.most_reads, options_.longest_pause))) {
+  const std::array<int, kWriteKinds> most{options_.most_records, options_.most_writes, options_.most_statuses,
+                                          options_.most_events};
+  for (std::size_t kind = 0; kind < most.size(); ++kind) {
+    const int places = std::min(most.at(kind), options_.most_writes);
+    writes_.at(kind) = std::make_shared<RequestLane>(clock, lane_settings(places, options_.longest_pause));
+  }
+}
 
 ApiClient::~ApiClient() {
   reads_->close();
-  writes_->close();
+  for (const auto& lane : writes_) lane->close();
 }
 
 Duration ApiClient::backoff(int attempt) {
@@ -94,8 +100,9 @@ bool ApiClient::is_overload(const Error& error) {
 asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Call> call, bool retry) {
   std::shared_ptr<RequestLane::Place> place;
   if (call->request.channel != Channel::lease) {
-    place = std::make_shared<RequestLane::Place>(call->write ? writes_ : reads_);
-    RequestLane* const lane = call->write ? writes_.get() : reads_.get();
+    const std::shared_ptr<RequestLane>& lane =
+        call->write ? writes_.at(static_cast<std::size_t>(*call->write)) : reads_;
+    place = std::make_shared<RequestLane::Place>(lane);
     Result<void> turn = co_await lane->enter(place, call->deadline);
     if (!turn) {
       Error error = turn.error();

@@ -7,13 +7,15 @@
 // Retries (waiting on Clock, jittered, Retry-After honoured, bounded by ClientOptions and by the call's deadline):
 //   reads   429, 5xx, no answer
 //   writes  429 (never executed), 503 with Retry-After; nothing else, since the write may have happened
-// Reads and writes wait for their turn in a lane each, whose width follows the server's answers (request_lane.h). What
-// is sent again gives up its place meanwhile. Requests on Channel::lease and watches never wait. One-thread only. The
-// Transport and the Clock must outlive the client, the client its calls.
+// Reads, and each kind of writes, wait for their turn in a lane of their own, whose width follows the server's answers
+// to them (request_lane.h). What is sent again gives up its place meanwhile. Requests on Channel::lease and watches
+// never wait. One-thread only. The Transport and the Clock must outlive the client, the client its calls.
 #pragma once
 
+#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,7 +58,10 @@ struct ClientOptions {
   Duration last_backoff = std::chrono::seconds(10);
   std::uint64_t seed = 0;                                // Of the jitter.
   int most_reads = 16;                                   // Open at once, without watches and the Lease.
-  int most_writes = 32;                                  // Open at once, without the Lease.
+  int most_writes = 32;                                  // Of WriteKind::object open at once, without the Lease.
+  int most_records = 8;                                  // Beside those, at most as many as `most_writes`.
+  int most_statuses = 8;                                 // The same.
+  int most_events = 2;                                   // The same.
   std::function<void(const RequestRecord&)> on_request;  // Metrics hook, after each exchange.
 };
 
@@ -92,7 +97,7 @@ class ApiClient final : public Reader, public Writer {
   [[nodiscard]] std::uint64_t answers() const override { return answers_; }
   [[nodiscard]] const ClientOptions& options() const { return options_; }
   [[nodiscard]] const RequestLane& reads() const { return *reads_; }
-  [[nodiscard]] const RequestLane& writes() const { return *writes_; }
+  [[nodiscard]] const RequestLane& writes(WriteKind kind) const { return *writes_.at(static_cast<std::size_t>(kind)); }
   [[nodiscard]] Clock* clock() const override { return clock_; }
 
  private:
@@ -104,7 +109,7 @@ class ApiClient final : public Reader, public Writer {
     std::string resource;   // For metrics.
     std::string what;       // "patch nodes n1", leads error messages.
     MonoTime deadline = MonoTime::never();
-    bool write = false;
+    std::optional<WriteKind> write;  // Empty: a read.
     bool retry_429 = true;
     int max_retries = 0;
     std::function<Result<void>()> before_send;
@@ -135,7 +140,7 @@ class ApiClient final : public Reader, public Writer {
   ClientOptions options_;
   std::mt19937_64 random_;
   std::shared_ptr<RequestLane> reads_;
-  std::shared_ptr<RequestLane> writes_;
+  std::array<std::shared_ptr<RequestLane>, kWriteKinds> writes_;  // By WriteKind.
   std::uint64_t answers_ = 0;
 };
 

@@ -32,7 +32,7 @@ Json delete_options_json(const DeleteOptions& options, bool dry_run) {
 }  // namespace
 
 asio::awaitable<Result<std::string>> ApiClient::send_write(Call call, WriteOptions options) {
-  call.write = true;
+  call.write = options.kind;
   call.deadline = options.deadline;
   call.max_retries = options.max_retries.value_or(options_.max_retries);
   call.before_send = std::move(options.before_send);

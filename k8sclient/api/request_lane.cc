@@ -42,22 +42,25 @@ void RequestLane::leave(Place& place) {
   if (!line_.empty() && clock_->monotonic() < limit_.paused_until()) line_.front()->signal_->notify();
 }
 
+Error RequestLane::not_sent(MonoTime now) const {
+  const Duration pause = std::max<Duration>(limit_.paused_until() - now, std::chrono::seconds(1));
+  Error error{
+      Reason::too_many_requests, 0,
+      fmt::format("not sent: the API server is overloaded; {} requests were open and {} waited", open_, line_.size())};
+  error.retry_after = std::chrono::ceil<std::chrono::milliseconds>(pause);
+  error.never_sent = true;
+  return error;
+}
+
 boost::asio::awaitable<Result<void>> RequestLane::enter(std::shared_ptr<Place> place, MonoTime deadline) {
+  if (line_.size() >= kMostWaiting) co_return std::unexpected(not_sent(clock_->monotonic()));
   place->signal_ = clock_->make_signal();
   place->waits_ = true;
   line_.push_back(place.get());
   grant_next();
   while (!place->granted_) {
     const MonoTime now = clock_->monotonic();
-    if (now >= deadline) {
-      const Duration pause = std::max<Duration>(limit_.paused_until() - now, std::chrono::seconds(1));
-      Error error{Reason::too_many_requests, 0,
-                  fmt::format("not sent: the API server is overloaded; {} requests were open and {} waited", open_,
-                              line_.size())};
-      error.retry_after = std::chrono::ceil<std::chrono::milliseconds>(pause);
-      error.never_sent = true;
-      co_return std::unexpected(std::move(error));
-    }
+    if (now >= deadline) co_return std::unexpected(not_sent(now));
     // Nobody else looks when a pause ends.
     const MonoTime next = now < limit_.paused_until() ? std::min(deadline, limit_.paused_until()) : deadline;
     const bool notified = co_await place->signal_->wait_until(next);

@@ -1,6 +1,6 @@
-// RequestLane: the line in which the requests of one kind (reads, or writes) wait for their turn, so that at most as
-// many are open as the server bears (adaptive_limit.h). Reads and writes have a lane each; the Lease and watches have
-// none: the operator cannot delay those by its own requests.
+// RequestLane: the line in which the requests of one kind wait for their turn, so that at most as many are open as the
+// server bears (adaptive_limit.h). Reads and each kind of writes have a lane each: what hangs in one holds up no other.
+// The Lease and watches have none: the operator cannot delay those by its own requests.
 //
 //   auto place = std::make_shared<RequestLane::Place>(lane);
 //   Result<void> turn = co_await lane->enter(place, deadline);
@@ -25,6 +25,10 @@ namespace k8s {
 
 class RequestLane {
  public:
+  // Requests that may wait. A plan hands over what finds a place, so a longer line is a fault of the program; it must
+  // not end in a process without memory.
+  static constexpr std::size_t kMostWaiting = 4096;
+
   // `clock` must live until close(). Made with make_shared: its places keep it.
   RequestLane(Clock* clock, AdaptiveLimitSettings settings) : clock_(clock), limit_(settings) {}
   RequestLane(const RequestLane&) = delete;
@@ -52,8 +56,9 @@ class RequestLane {
     MonoTime begun_;
   };
 
-  // Returns when the request may be sent. Errors: `too_many_requests` if the deadline passes before, with the time to
-  // wait; nothing was sent then. `cancelled` when the waiting coroutine is cancelled. Call once for each place.
+  // Returns when the request may be sent. Errors: `too_many_requests` if the deadline passes before, or if kMostWaiting
+  // wait already, with the time to wait; nothing was sent then. `cancelled` when the waiting coroutine is cancelled.
+  // Call once for each place.
   boost::asio::awaitable<Result<void>> enter(std::shared_ptr<Place> place, MonoTime deadline);
 
   // Nobody gets a turn any more, and the places that are left may go after the clock: an io_context destroys suspended
@@ -65,6 +70,7 @@ class RequestLane {
   [[nodiscard]] std::size_t waiting() const { return line_.size(); }
 
  private:
+  [[nodiscard]] Error not_sent(MonoTime now) const;
   void grant_next();
   void leave(Place& place);
 

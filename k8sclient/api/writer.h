@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,10 +16,21 @@
 
 namespace k8s {
 
+// What a write is for, in the order in which a plan sends them. Each kind has places of its own (ClientOptions): writes
+// of one kind that hang, or that the server refuses, hold up none of another.
+enum class WriteKind : std::uint8_t {
+  record,  // What other writes rest on.
+  object,  // What is changed.
+  status,  // What is said about it.
+  event,
+};
+inline constexpr std::size_t kWriteKinds = 4;
+
 struct WriteOptions {
   WriteOptions() = default;  // No aggregate: see object.h.
   MonoTime deadline = MonoTime::never();
   Channel channel = Channel::unary;
+  WriteKind kind = WriteKind::object;
   std::string subresource;  // "status", "scale", …; empty for the object itself.
   // Consulted just before each attempt is handed to the transport, and before the transport sends one a second time
   // (HttpRequest::before_resend): the lease check happens then. Its error ends the call unsent. Copied.

@@ -60,7 +60,7 @@ void ExecutorTest::make_executor() {
   parts.log = log;
   parts.metrics = metrics;
   parts.view = view;
-  parts.places = [this] { return places; };
+  parts.places = [this](k8s::WriteKind) { return places; };
   parts.ended_late = [this](const Execution& result) {
     ++ended_late;
     for (const auto& [node, answers] : result.evictions) late_evictions.insert(node);

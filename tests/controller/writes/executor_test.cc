@@ -186,6 +186,29 @@ TEST_F(SlowNodes, NorDoesAStatusThatIsAnsweredSlowlyHoldUpAnybody) {
   EXPECT_EQ(execute({}).succeeded, 1U) << "of the status";
 }
 
+// A webhook for Nodes that does not answer: the API server does without it after ten seconds, or the write times out.
+TEST_F(SlowNodes, NodesThatHangHoldUpNeitherTheRecordNorTheStatusOfAPause) {
+  for (const Duration webhook : {Duration(10s), Duration(1h)}) {
+    script["PATCH /api/v1/nodes/"] = [webhook] { return ScriptedAnswer::json(200, node_json("n1", 2), webhook); };
+    places = 32;
+    make_executor();
+    execute(patches_of(40, "first-"));
+    ASSERT_EQ(client.writes(k8s::WriteKind::object).open(), client.writes(k8s::WriteKind::object).limit());
+    // Before and after the writes of nodes have timed out, which narrows their lane and makes it wait.
+    for (const Duration later : {Duration(1s), Duration(13s)}) {
+      sim.clock.run_for(later);
+      const MonoTime begun = sim.clock.monotonic();
+      const Execution paused = execute({create_rollout(), status_of("Paused", static_cast<int>(later / 1s))});
+      EXPECT_LE(sim.clock.monotonic() - begun, options.patience);
+      EXPECT_GE(paused.succeeded, 2U);
+      EXPECT_THAT(writes(), ElementsAre("POST /apis/gpusharing.dev/v1alpha1/sharingrollouts",
+                                        "PATCH /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1/status"));
+    }
+    EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 1min)));
+    sim.clock.run_for(10min);
+  }
+}
+
 // While the records of a plan are written, or answers about its nodes come in one by one, what an earlier plan has left
 // behind ends: this plan does not know it.
 TEST_F(SlowNodes, WhatEndsWhileAPlanIsExecutedIsPlannedAnewBeforeItIsWrittenAgain) {

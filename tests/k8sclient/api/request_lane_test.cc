@@ -50,14 +50,14 @@ TEST_F(RequestLaneTest, OnlyAsManyWritesAsTheLimitAllowsAreOpenAndTheOthersWaitI
   for (const char* node : {"a", "b", "c", "d", "e"}) begin(client.merge_patch(kNodes, {"", node}, "{}"));
   run(500ms);
   EXPECT_EQ(transport.requests.size(), 2U);
-  EXPECT_EQ(client.writes().open(), 2U);
-  EXPECT_EQ(client.writes().waiting(), 3U);
+  EXPECT_EQ(client.writes(WriteKind::object).open(), 2U);
+  EXPECT_EQ(client.writes(WriteKind::object).waiting(), 3U);
   run(1s);
   ASSERT_EQ(transport.requests.size(), 4U);
   EXPECT_TRUE(transport.requests[2].path.starts_with("/api/v1/nodes/c")) << transport.requests[2].path;
   run(10s);
   EXPECT_EQ(ended, 5);
-  EXPECT_EQ(client.writes().open(), 0U);
+  EXPECT_EQ(client.writes(WriteKind::object).open(), 0U);
 }
 
 TEST_F(RequestLaneTest, ReadsDoNotWaitForWritesNorTheLeaseForAnybody) {
@@ -70,6 +70,34 @@ TEST_F(RequestLaneTest, ReadsDoNotWaitForWritesNorTheLeaseForAnybody) {
   begin(client.update(kNodes, {"", "lease"}, "{}", renewal));
   run(500ms);
   EXPECT_EQ(transport.requests.size(), 4U) << "two writes, one read, the Lease";
+}
+
+// Each kind of writes has places of its own, and a refusal narrows its own lane alone.
+TEST_F(RequestLaneTest, WritesOfOneKindHoldUpNoneOfAnother) {
+  transport.otherwise(slow(10s));
+  for (int i = 0; i < 32; ++i) begin(client.merge_patch(kNodes, {"", "a"}, "{}"));
+  for (const WriteKind kind : {WriteKind::record, WriteKind::status, WriteKind::event}) {
+    WriteOptions options;
+    options.kind = kind;
+    begin(client.merge_patch(kSets, {"ns", "a"}, "{}", options));
+  }
+  run(1ms);
+  EXPECT_EQ(transport.requests.size(), 5U) << "two objects, and one of each other kind";
+  for (const WriteKind kind : {WriteKind::record, WriteKind::status, WriteKind::event}) {
+    EXPECT_EQ(client.writes(kind).open(), 1U);
+    EXPECT_EQ(client.writes(kind).waiting(), 0U);
+  }
+}
+
+TEST_F(RequestLaneTest, NoMoreWaitThanMemoryIsMeantFor) {
+  transport.otherwise(slow(1h));
+  for (std::size_t i = 0; i < RequestLane::kMostWaiting + 2; ++i) begin(client.merge_patch(kNodes, {"", "a"}, "{}"));
+  run(1ms);
+  ASSERT_EQ(client.writes(WriteKind::object).waiting(), RequestLane::kMostWaiting);
+  const auto refused = await(client.merge_patch(kNodes, {"", "b"}, "{}"));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().reason, Reason::too_many_requests);
+  EXPECT_TRUE(refused.error().never_sent);
 }
 
 TEST_F(RequestLaneTest, ARefusalHoldsBackTheLaneForAsLongAsTheServerAsksAndNoOther) {
@@ -156,10 +184,10 @@ TEST_F(RequestLaneTest, AConnectionThatCannotBeMadeIsNoOverloadAndASilentServerI
   const MonoTime begun = clock.monotonic();
   EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "b"}, "{}")));
   EXPECT_EQ(clock.monotonic(), begun);
-  EXPECT_EQ(client.writes().limit(), 2U);
+  EXPECT_EQ(client.writes(WriteKind::object).limit(), 2U);
   transport.then(Answer::broken(Reason::timeout));
   EXPECT_FALSE(await(client.merge_patch(kNodes, {"", "c"}, "{}")).has_value());
-  EXPECT_EQ(client.writes().limit(), 1U);
+  EXPECT_EQ(client.writes(WriteKind::object).limit(), 1U);
 }
 
 TEST_F(RequestLaneTest, TheRefusalOfABudgetDoesNotSlowDownOtherWrites) {
@@ -186,7 +214,7 @@ TEST_F(RequestLaneTest, TheRefusalOfSeveralBudgetsDoesNotSlowDownOtherWritesEith
   const MonoTime begun = clock.monotonic();
   EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "b"}, "{}")));
   EXPECT_EQ(clock.monotonic(), begun);
-  EXPECT_EQ(client.writes().limit(), 2U);
+  EXPECT_EQ(client.writes(WriteKind::object).limit(), 2U);
 }
 
 TEST_F(RequestLaneTest, ACallThatWaitsToBeSentAgainGivesItsPlaceToTheNext) {
