@@ -90,8 +90,8 @@ struct Passes {
                cpu_ms() - begun, plan.actions.size(), plan.findings.size(), plan.kai_wanted.groups.size(),
                plan.kai_wanted.pods.size());
     for (const TimerKey& timer : plan.timers) timers.try_emplace(timer, now - std::chrono::hours(1));
-    for (const k8s::ObjectKey& key : plan.kai_wanted.pods) world.kai.lookups.pods[key] = {now, true};
-    for (const std::string& group : plan.kai_wanted.groups) world.kai.lookups.groups[group] = {now, {}};
+    for (const k8s::ObjectKey& key : plan.kai_wanted.pods) world.kai.lookups.pods[key] = {one_look(now), true};
+    for (const std::string& group : plan.kai_wanted.groups) world.kai.lookups.groups[group] = {one_look(now), {}};
     return plan;
   }
 };

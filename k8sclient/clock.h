@@ -12,16 +12,6 @@
 
 namespace k8s {
 
-// Time since boot, suspend included (CLOCK_BOOTTIME): what deadlines and the lease are measured with. A plain value.
-struct MonoTime {
-  Duration since_boot{0};
-  friend auto operator<=>(const MonoTime&, const MonoTime&) = default;
-  friend MonoTime operator+(MonoTime t, Duration d) { return {t.since_boot + d}; }
-  friend MonoTime operator-(MonoTime t, Duration d) { return {t.since_boot - d}; }
-  friend Duration operator-(MonoTime a, MonoTime b) { return a.since_boot - b.since_boot; }
-  static MonoTime never() { return {Duration::max()}; }
-};
-
 // Wakes coroutines: notify() ends every wait() in progress; a notify with nobody waiting is remembered once, so a
 // notify between a check and its wait is never lost. One-thread only. Waits honour Asio cancellation.
 class Signal {

@@ -82,7 +82,7 @@ boost::asio::awaitable<k8s::Result<bool>> KaiReader::is_pod_alive(k8s::ObjectKey
 boost::asio::awaitable<k8s::Result<LookupResults::Devices>> KaiReader::devices_in(k8s::ObjectKey config_map,
                                                                                   k8s::CallOptions limits) {
   LookupResults::Devices out;
-  out.at = clock_->now();
+  out.at = clock_->monotonic();
   const k8s::Result<std::string> read = co_await client_->get(resources::config_maps, config_map, limits);
   if (!read) {
     const bool none = read.error().reason == k8s::Reason::not_found || read.error().reason == k8s::Reason::forbidden;
@@ -102,7 +102,7 @@ boost::asio::awaitable<k8s::Result<LookupResults::Devices>> KaiReader::devices_i
 // From the API server's cache: it decides nothing.
 boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> KaiReader::waiting_pods(k8s::CallOptions limits) {
   LookupResults::Waiting out;
-  out.at = clock_->now();
+  out.at = clock_->monotonic();
   k8s::ListOptions options;
   options.field_selector = k8s::FieldSelector::equals("spec.nodeName", "");
   options.resource_version = "0";
@@ -131,7 +131,7 @@ boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> KaiReader::waiting_p
 // "Not found" is an answer: KAI runs no known leader election.
 boost::asio::awaitable<k8s::Result<LookupResults::Lease>> KaiReader::binder_lease(k8s::CallOptions limits) {
   LookupResults::Lease out;
-  out.at = clock_->now();
+  out.at = clock_->monotonic();
   const KaiView view = view_kai(world_->kai, *settings_);
   const k8s::ObjectKey key{view.ns, std::string(kai::kBinderLease)};
   const k8s::Result<std::string> read = co_await client_->get(resources::leases, key, limits);

@@ -253,7 +253,7 @@ KaiReader::LookPtr KaiReader::begin(std::vector<PlannedAction> deletions) {
   look->limits = patience();
   const auto refused_at = [this](const PlannedAction& planned) {
     auto it = world_->kai.lookups.refusals.find(deletion_of(planned).uid);
-    return it == world_->kai.lookups.refusals.end() ? k8s::WallTime{} : it->second.at;
+    return it == world_->kai.lookups.refusals.end() ? k8s::MonoTime{} : it->second.at;
   };
   std::ranges::stable_sort(deletions, {}, refused_at);
   if (deletions.size() > batch_)
@@ -274,7 +274,7 @@ KaiReader::LookPtr KaiReader::begin(std::vector<PlannedAction> deletions) {
 
 void KaiReader::refuse(const DeletePod& action, const std::string& why) {
   LookupResults::Refusal& refusal = world_->kai.lookups.refusals[action.uid];
-  refusal.at = clock_->now();
+  refusal.at = clock_->monotonic();
   ++refusal.count;
   log_->info("Kept a reservation after the final check", {{"pod", k8s::to_string(action.pod)}, {"why", why}});
 }

@@ -26,7 +26,7 @@ bool any_alive(const LookupResults::Group& group) {
 // The longer of what a slow server takes and what planners still use; what they want now is kept to compare with.
 void LookupQueue::forget_old(const KaiWants& wants) {
   if (wants.empty()) return;  // The pass might have planned nothing; dropping the answers would repeat all lookups.
-  const k8s::WallTime now = parts_.clock->now();
+  const k8s::MonoTime now = parts_.clock->monotonic();
   const auto forget = [&](auto& answers, const auto& wanted) {
     std::erase_if(answers, [&](const auto& entry) {
       return now - entry.second.at > 5 * parts_.settings->sweep && !wanted.contains(entry.first);
@@ -139,8 +139,8 @@ void LookupQueue::report(bool last) {
 }
 
 // Planners still use the previous answer: an identical new one need not wake them.
-bool LookupQueue::recent(k8s::WallTime at) const {
-  return parts_.clock->now() - at < 2 * parts_.settings->sweep;
+bool LookupQueue::recent(k8s::MonoTime at) const {
+  return parts_.clock->monotonic() - at < 2 * parts_.settings->sweep;
 }
 
 boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask(Question question) {
@@ -157,7 +157,7 @@ boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask(Question question) {
 
 boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_group(std::string group) {
   LookupResults::Group answer;
-  answer.at = parts_.clock->now();
+  answer.at = parts_.clock->monotonic();
   const k8s::CallOptions limits = parts_.reads->patience();
   k8s::Result<std::vector<KaiPod>> pods = co_await parts_.reads->multi_device_pods(group, limits);
   if (!pods) co_return std::unexpected(pods.error());
@@ -172,7 +172,7 @@ boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_group(std::string gro
 
 boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_pod(k8s::ObjectKey pod) {
   LookupResults::Pod answer;
-  answer.at = parts_.clock->now();
+  answer.at = parts_.clock->monotonic();
   const k8s::CallOptions limits = parts_.reads->patience();
   const k8s::Result<bool> alive = co_await parts_.reads->is_pod_alive(pod, limits);
   if (!alive) co_return std::unexpected(alive.error());

@@ -57,7 +57,7 @@ class LookupQueue {
   enum class Rank { small, deciding, first, keeping };
   struct Asked {
     Rank rank = Rank::small;
-    k8s::WallTime answered{};
+    k8s::MonoTime answered{};
     Question question;
     friend auto operator<=>(const Asked&, const Asked&) = default;
   };
@@ -71,7 +71,7 @@ class LookupQueue {
   [[nodiscard]] Asked rank(Question question) const;
   void forget_old(const KaiWants& wants);
   void report(bool last);
-  [[nodiscard]] bool recent(k8s::WallTime at) const;
+  [[nodiscard]] bool recent(k8s::MonoTime at) const;
 
   Parts parts_;
   std::deque<Asked> queue_;

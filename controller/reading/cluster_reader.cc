@@ -175,6 +175,16 @@ KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings, Wall
   return plan_all(snapshot, index, filter).kai_wanted;
 }
 
+// The answers belong to the moment of the one look, like everything that was listed for it.
+void count_as_one_look(LookupResults& lookups, WallTime now) {
+  const k8s::MonoTime at = one_look(now);
+  for (auto& [group, answer] : lookups.groups) answer.at = at;
+  for (auto& [pod, answer] : lookups.pods) answer.at = at;
+  for (auto& [config_map, answer] : lookups.config_maps) answer.at = at;
+  if (lookups.waiting) lookups.waiting->at = at;
+  if (lookups.binder_lease) lookups.binder_lease->at = at;
+}
+
 // What KAI's planners want to know besides. What one answer leads to is asked in the next round.
 asio::awaitable<void> look_up(k8s::Reader* client, k8s::Clock* clock, PlannerSettings settings, ClusterView* view) {
   constexpr int kMostRounds = 4;
@@ -197,6 +207,7 @@ asio::awaitable<void> look_up(k8s::Reader* client, k8s::Clock* clock, PlannerSet
     lookups.want(wants);
     const k8s::MonoTime deadline = clock->monotonic() + kPatience;
     const bool ended = co_await tasks.join_until(deadline);
+    count_as_one_look(view->world.kai.lookups, clock->now());
     if (!ended) break;
   }
   lookups.stop();

@@ -80,7 +80,7 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
                                                            const PlannerSettings* settings, std::string node,
                                                            k8s::CallOptions limits) {
   NodeConsumers found;
-  found.listed_at = clock->now();
+  found.listed_at = clock->monotonic();
   k8s::ListOptions options;
   options.field_selector = k8s::FieldSelector::equals("spec.nodeName", node);
   options.call = limits;
@@ -144,7 +144,7 @@ std::vector<Job> NodeConsumersReader::jobs_to_follow(const std::string& node, co
 // One list for a job and half a minute, however many of its nodes ask.
 asio::awaitable<k8s::Result<std::set<std::string>>> NodeConsumersReader::nodes_of_job(Job job) {
   const std::string id = job.id();
-  const k8s::WallTime now = parts_.clock->now();
+  const k8s::MonoTime now = parts_.clock->monotonic();
   std::erase_if(jobs_, [&](const auto& entry) { return now - entry.second.listed_at > kJobsAge; });
   if (auto known = jobs_.find(id); known != jobs_.end()) co_return known->second.nodes;
   JobNodes found{now, {}};
@@ -222,7 +222,7 @@ asio::awaitable<void> NodeConsumersReader::list_node(std::shared_ptr<Run> run, s
 }
 
 asio::awaitable<NodeConsumersReader::Outcome> NodeConsumersReader::refresh(std::set<std::string> nodes) {
-  const k8s::WallTime now = parts_.clock->now();
+  const k8s::MonoTime now = parts_.clock->monotonic();
   auto run = std::make_shared<Run>();
   std::erase_if(listings_, [&](const auto& entry) {
     return !nodes.contains(entry.first) && now - entry.second.listed_at > kListingKept;

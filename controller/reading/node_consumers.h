@@ -80,7 +80,7 @@ class NodeConsumersReader {
 
  private:
   struct JobNodes {
-    k8s::WallTime listed_at{};
+    k8s::MonoTime listed_at{};
     std::set<std::string> nodes;
   };
   // Nodes whose pods are still to be listed, shared by a few workers.

@@ -203,22 +203,25 @@ void FleetLoop::note_nodes_being_written() {
 // nullopt while the operands, or the operator's record about them, are unknown.
 std::optional<Plan> FleetLoop::make_plan() {
   const MonoTime begun = parts_.clock->monotonic();
-  const Timers& running = held_since_.timers(parts_.clock->now(), begun);
+  const WallTime wall = parts_.clock->now();
+  const Timers& running = held_since_.timers(wall, begun);
+  const WallTime now = held_since_.at(wall, begun);
   Timers after_observing;  // Of the first look alone: the timers of a large fleet are not copied in every pass.
   if (only_observed_ && held_since_.first_look()) {
     after_observing = running;
-    after_observing.merge(released_timers(*parts_.world, parts_.clock->now()));
+    after_observing.merge(released_timers(*parts_.world, now));
   }
   const Timers& timers = after_observing.empty() ? running : after_observing;
   const std::map<std::string, std::string> refused = parts_.executor->refused_writes();
   const Snapshot snapshot{.world = *parts_.world,
-                          .now = parts_.clock->now(),
+                          .now = now,
                           .timers = timers,
                           .consumers = parts_.consumers->listings(),
                           .settings = *parts_.settings,
                           .refused_writes = &refused,
                           .first_look = held_since_.first_look(),
-                          .answered_lately = parts_.executor->answered_lately()};
+                          .answered_lately = parts_.executor->answered_lately(),
+                          .mono = begun};
   const bool known = !scopes_dirty_ && !parts_.world->unsynced_namespaces.contains(parts_.settings->operator_namespace);
   ReconcilerFilter filter;
   filter.partitioning = options_.partitioning;

@@ -25,7 +25,7 @@ void HeldSince::follow_wall_clock(k8s::WallTime wall, k8s::MonoTime now) const {
 }
 
 void HeldSince::observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now) {
-  follow_wall_clock(wall, now);
+  const k8s::WallTime steady = at(wall, now);
   const auto in_milliseconds = [](k8s::Duration d) { return std::chrono::duration_cast<milliseconds>(d); };
   auto running = since_.begin();
   for (const TimerKey& timer : plan.timers) {
@@ -34,9 +34,9 @@ void HeldSince::observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now)
       ++running;
       continue;
     }
-    k8s::WallTime start = first_look_ ? wall - in_milliseconds(credit_) : wall;
+    k8s::WallTime start = first_look_ ? steady - in_milliseconds(credit_) : steady;
     const auto stored = plan.timer_starts.find(timer);
-    if (first_look_ && stored != plan.timer_starts.end()) start = std::min({start, stored->second, wall});
+    if (first_look_ && stored != plan.timer_starts.end()) start = std::min({start, stored->second, steady});
     since_.emplace_hint(running, timer, start);
   }
   since_.erase(running, since_.end());
@@ -46,6 +46,11 @@ void HeldSince::observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now)
 const Timers& HeldSince::timers(k8s::WallTime wall, k8s::MonoTime now) const {
   follow_wall_clock(wall, now);
   return since_;
+}
+
+k8s::WallTime HeldSince::at(k8s::WallTime wall, k8s::MonoTime now) const {
+  follow_wall_clock(wall, now);
+  return wall_ + std::chrono::floor<milliseconds>(now - now_);
 }
 
 void HeldSince::reset() {

@@ -22,6 +22,10 @@ class HeldSince {
   void observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now);
   // Snapshot::timers at this moment: valid until the next call of either.
   [[nodiscard]] const Timers& timers(k8s::WallTime wall, k8s::MonoTime now) const;
+  // Snapshot::now at this moment: the wall time as the clock since boot has counted it since the wall clock was last
+  // set. It differs from `wall` by less than five milliseconds, and between two calls both clocks show the same time
+  // passed.
+  [[nodiscard]] k8s::WallTime at(k8s::WallTime wall, k8s::MonoTime now) const;
   // This replica did not lead for a while: every timer starts again, without credit except for stored times.
   void reset();
   // No complete plan has been observed since the start or the last reset().

@@ -111,8 +111,15 @@ DebugAnswer DebugPages::node(const std::string& name) const {
                                        : fmt::format("this replica stands by; ask the leader, {}", holder));
   }
   if (parts_.view->passes == 0) return refused(503, "no node has been assessed yet; retry in a few seconds");
-  const Timers timers = parts_.held_since->timers(parts_.clock->now(), parts_.clock->monotonic());
-  const Snapshot snapshot{*parts_.world, parts_.clock->now(), timers, parts_.consumers->listings(), *parts_.settings};
+  const MonoTime mono = parts_.clock->monotonic();
+  const WallTime wall = parts_.clock->now();
+  const Timers timers = parts_.held_since->timers(wall, mono);
+  const Snapshot snapshot{.world = *parts_.world,
+                          .now = parts_.held_since->at(wall, mono),
+                          .timers = timers,
+                          .consumers = parts_.consumers->listings(),
+                          .settings = *parts_.settings,
+                          .mono = mono};
   const auto explanation = explain_node(snapshot, *parts_.index, parts_.view->last_plan.findings, name);
   return explanation ? found(explanation_json(*explanation)) : refused(404, fmt::format("node {} not found", name));
 }

@@ -297,7 +297,7 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
   ++run->result.failed;
   if (is_reservation_deletion(planned)) {
     LookupResults::Refusal& refusal = parts_.world->kai.lookups.refusals[remove->uid];
-    refusal.at = parts_.clock->now();
+    refusal.at = parts_.clock->monotonic();
     ++refusal.count;
   }
   if (gone) {

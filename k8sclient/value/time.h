@@ -1,4 +1,5 @@
-// Wall time in Kubernetes' spelling (RFC 3339). g++ 12 has no chrono parsing, so the two forms live here.
+// Two kinds of time that cannot be compared: the wall clock's, in Kubernetes' spelling (RFC 3339), and the time since
+// boot. g++ 12 has no chrono parsing, so the two forms live here.
 #pragma once
 
 #include <chrono>
@@ -11,6 +12,17 @@ namespace k8s {
 using Duration = std::chrono::nanoseconds;
 // As Kubernetes writes it: milliseconds are enough for every timestamp in the API.
 using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
+
+// Time since boot, suspend included (CLOCK_BOOTTIME): what deadlines, the lease and the age of everything that this
+// process has read are measured with, so that setting the wall clock changes none of them. A plain value.
+struct MonoTime {
+  Duration since_boot{0};
+  friend auto operator<=>(const MonoTime&, const MonoTime&) = default;
+  friend MonoTime operator+(MonoTime t, Duration d) { return {t.since_boot + d}; }
+  friend MonoTime operator-(MonoTime t, Duration d) { return {t.since_boot - d}; }
+  friend Duration operator-(MonoTime a, MonoTime b) { return a.since_boot - b.since_boot; }
+  static MonoTime never() { return {Duration::max()}; }
+};
 
 // "2026-01-02T03:04:05Z", with optional fraction and "+hh:mm" offset. nullopt when it is anything else.
 [[nodiscard]] std::optional<WallTime> parse_rfc3339(std::string_view text);

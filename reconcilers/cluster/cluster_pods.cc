@@ -61,7 +61,7 @@ void ClusterPods::place_for_partitioning(World& world) {
 void ClusterPods::place_for_kai(World& world, WallTime now) {
   KaiWorld& kai = world.kai;
   const KaiView view = view_kai(kai, KaiSettings{});
-  LookupResults::Waiting waiting{now, {}};
+  LookupResults::Waiting waiting{one_look(now), {}};
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     if (is_waiting(pods_[i], view)) waiting.pods.push_back({pods_[i], kai_pods_[i].tolerations});
   }
@@ -72,14 +72,14 @@ void ClusterPods::place_for_kai(World& world, WallTime now) {
     if (watched) kai.pods.init_apply(pod);
     for (const std::string& group : groups_of(pod)) {
       LookupResults::Group& listed = kai.lookups.groups[group];
-      listed.at = now;
+      listed.at = one_look(now);
       if (pod.meta.labels.contains(std::string(kai::kGroupPrefix) + group)) listed.pods.push_back(pod);
     }
-    kai.lookups.pods[pod.meta.key()] = {now, is_alive(pod)};
+    kai.lookups.pods[pod.meta.key()] = {one_look(now), is_alive(pod)};
   }
   kai.pods.init_done();
   for (const auto& [key, request] : kai.bind_requests.all()) {
-    kai.lookups.pods.try_emplace(ObjectKey{key.ns, request->pod_name}, LookupResults::Pod{now, false});
+    kai.lookups.pods.try_emplace(ObjectKey{key.ns, request->pod_name}, LookupResults::Pod{one_look(now), false});
   }
 }
 
@@ -116,7 +116,7 @@ void ClusterPods::place(World& world, std::map<std::string, NodeConsumers>& cons
              return installation.ns == pod.meta.ns.view() && installation.by_uid(owner->uid.view()) != nullptr;
            });
   };
-  for (const auto& [key, node] : world.nodes.all()) consumers[key.name].listed_at = now;
+  for (const auto& [key, node] : world.nodes.all()) consumers[key.name].listed_at = one_look(now);
   std::vector<Pod> others;
   world.operand_pods.init();
   for (Pod& pod : pods_) {

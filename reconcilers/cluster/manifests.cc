@@ -130,7 +130,7 @@ class Loader {
     world.partitioning.leases.init_done();
     world.partitioning.leases_known = true;
     LookupResults& lookups = world.kai.lookups;
-    if (!lookups.binder_lease) lookups.binder_lease = LookupResults::Lease{now_, false, {}, {}};
+    if (!lookups.binder_lease) lookups.binder_lease = LookupResults::Lease{one_look(now_), false, {}, {}};
     place_config_maps();
     pods_.place(world, out_.consumers, now_);
     return std::move(out_);
@@ -333,7 +333,7 @@ class Loader {
     if (kind == "Lease") {
       auto lease = project_lease(text);
       if (!lease) return std::unexpected(lease.error());
-      kai.lookups.binder_lease = LookupResults::Lease{now_, true, lease->holder, lease->acquired};
+      kai.lookups.binder_lease = LookupResults::Lease{one_look(now_), true, lease->holder, lease->acquired};
       return {};
     }
     if (kind == "Deployment") return put(project_deployment(text), kai.deployments);
@@ -355,7 +355,7 @@ class Loader {
       auto devices = config_map->data.find(std::string(kai::kVisibleDevices));
       if (devices == config_map->data.end() || !devices->second) continue;
       LookupResults::Devices& found = kai.lookups.config_maps[key];
-      found = {now_, true, *devices->second, {}};
+      found = {one_look(now_), true, *devices->second, {}};
       for (const k8s::OwnerReference& owner : config_map->meta.owners) found.owners.push_back(owner.uid);
     }
   }

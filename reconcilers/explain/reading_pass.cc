@@ -42,7 +42,13 @@ Timers known_timers(Snapshot snapshot, Index& index) {
 
 ReadingPass::ReadingPass(const Snapshot& snapshot, FleetIndex& index)
     : timers_(known_timers(snapshot, index.impl())),
-      snapshot_{snapshot.world, snapshot.now, timers_, snapshot.consumers, snapshot.settings, snapshot.refused_writes},
+      snapshot_{.world = snapshot.world,
+                .now = snapshot.now,
+                .timers = timers_,
+                .consumers = snapshot.consumers,
+                .settings = snapshot.settings,
+                .refused_writes = snapshot.refused_writes,
+                .mono = snapshot.mono},
       views_(snapshot_, index.impl()),
       pass_(snapshot_, index.impl(), kExplain, &views_),
       steps_(pass_) {}

@@ -273,8 +273,13 @@ void find_obstacles(NodeDifference& difference, const World& world, const Planne
                     const NodeConsumers& consumers) {
   if (difference.drain == Drain::nothing) return;
   const std::map<std::string, NodeConsumers> listed{{difference.node, consumers}};
-  const Snapshot snapshot{world, consumers.listed_at, kNoTimers, listed, settings};
-  const NodeUse use = use_of(snapshot, difference.node, consumers.listed_at);
+  const Snapshot snapshot{.world = world,
+                          .now = {},
+                          .timers = kNoTimers,
+                          .consumers = listed,
+                          .settings = settings,
+                          .mono = consumers.listed_at};
+  const NodeUse use = use_of(snapshot, difference.node);
   const bool is_drained = drained(difference.drain, use, difference.certainly_serves);
   difference.cordons =
       start_cordons(difference.cordon, difference.transition, starts_live(difference.drain, is_drained));

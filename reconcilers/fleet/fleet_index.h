@@ -50,8 +50,8 @@ struct ProfileRollout {
 // changes.
 struct QuietChange {
   std::vector<TimerKey> timers;
-  WallTime until{};
-  std::optional<WallTime> due;  // When the first timer will have run for long enough.
+  MonoTime until{};
+  std::optional<MonoTime> due;  // When the first timer will have run for long enough.
 };
 
 struct IndexedNode {

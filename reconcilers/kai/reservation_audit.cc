@@ -109,7 +109,7 @@ std::int64_t asks_left(const KaiPass& pass) {
     for (const auto& [key, groups] : requests) {
       const BindRequest* request = kai.bind_requests.find(key);
       const auto found = kai.lookups.pods.find(ObjectKey{key.ns, request ? request->pod_name : std::string()});
-      if (found != kai.lookups.pods.end() && pass.s.now - found->second.at < pass.s.settings.kai.sweep) --left;
+      if (found != kai.lookups.pods.end() && pass.s.mono - found->second.at < pass.s.settings.kai.sweep) --left;
     }
   }
   return left;

@@ -99,12 +99,12 @@ class Collector {
   // Lookups are repeated once per sweep, and their results count for several sweeps, because a slow server can delay
   // many lookups. No pod is deleted because of such a result alone: the executor reads everything again before a
   // deletion.
-  [[nodiscard]] bool usable(WallTime at) const { return pass_.s.now - at < kUsableSweeps * settings_.sweep; }
-  [[nodiscard]] bool due(WallTime at) const { return pass_.s.now - at >= settings_.sweep; }
+  [[nodiscard]] bool usable(MonoTime at) const { return pass_.s.mono - at < kUsableSweeps * settings_.sweep; }
+  [[nodiscard]] bool due(MonoTime at) const { return pass_.s.mono - at >= settings_.sweep; }
   // True if the lookup is due now; otherwise requests a pass for the time when it is due.
-  bool ask_again(WallTime at) {
+  bool ask_again(MonoTime at) {
     if (due(at)) return true;
-    pass_.look_again_in(std::max<Duration>(settings_.sweep - (pass_.s.now - at), settings_.sweep / 10));
+    pass_.look_again_in(std::max<Duration>(settings_.sweep - (pass_.s.mono - at), settings_.sweep / 10));
     return false;
   }
 
@@ -237,7 +237,7 @@ class Collector {
     if (!elects_leader(kai_, view_)) return {};
     const auto& lease = kai_.lookups.binder_lease;
     if (!lease || due(lease->at)) pass_.plan.kai_wanted.binder_lease = true;
-    if (!lease || pass_.s.now - lease->at >= 2 * settings_.sweep) return "the Lease of the binder is being read";
+    if (!lease || pass_.s.mono - lease->at >= 2 * settings_.sweep) return "the Lease of the binder is being read";
     return lease_trouble(*lease, pass_.s.now, view_.grace);
   }
 
@@ -286,10 +286,10 @@ class Collector {
 
   // When the API server last refused the deletion, if it has refused it several times; else the earliest time. A node's
   // candidates are tried in this order: refused ones last, and of these the one that was refused longest ago first.
-  [[nodiscard]] WallTime refused_at(const KaiPod& pod) const {
+  [[nodiscard]] MonoTime refused_at(const KaiPod& pod) const {
     constexpr int kTries = 3;
     auto it = kai_.lookups.refusals.find(pod.meta.uid.str());
-    return it == kai_.lookups.refusals.end() || it->second.count < kTries ? WallTime{} : it->second.at;
+    return it == kai_.lookups.refusals.end() || it->second.count < kTries ? MonoTime{} : it->second.at;
   }
 
   [[nodiscard]] std::string why_wait(const Candidate& candidate, const std::string& held, bool turn) const {

@@ -27,12 +27,12 @@ void report_waiting_pods(KaiPass& pass) {
   const KaiSettings& settings = pass.s.settings.kai;
   const KaiView& view = pass.kai.view();
   const auto& waiting = kai.lookups.waiting;
-  if (!waiting || pass.s.now - waiting->at >= settings.waiting_sweep) {
+  if (!waiting || pass.s.mono - waiting->at >= settings.waiting_sweep) {
     pass.plan.kai_wanted.waiting_pods = true;
   } else {
-    pass.look_again_in(settings.waiting_sweep - (pass.s.now - waiting->at));
+    pass.look_again_in(settings.waiting_sweep - (pass.s.mono - waiting->at));
   }
-  if (!waiting || pass.s.now - waiting->at >= 2 * settings.waiting_sweep) return;
+  if (!waiting || pass.s.mono - waiting->at >= 2 * settings.waiting_sweep) return;
   const WaitingCauses causes(pass.s.world, view, waiting->pods);
   for (const WaitingPod& pod : waiting->pods) {
     const Duration age = pass.s.now - pod.pod.meta.creation_timestamp;

@@ -22,17 +22,18 @@ struct WaitingPod {
   std::vector<Toleration> tolerations;  // Without temporary ones (tolerationSeconds).
 };
 
+// `at`: when it was asked.
 struct LookupResults {
   struct Group {
-    WallTime at{};
+    MonoTime at{};
     std::vector<KaiPod> pods;
   };
   struct Pod {
-    WallTime at{};
+    MonoTime at{};
     bool alive = false;  // It exists and is neither Succeeded nor Failed.
   };
   struct Devices {
-    WallTime at{};
+    MonoTime at{};
     bool known = false;   // The ConfigMap was read; false if it is forbidden or deleted.
     std::string devices;  // The value of NVIDIA_VISIBLE_DEVICES in the ConfigMap.
     // Uids of its owners. KAI sets the pod for which it wrote the ConfigMap as the owner; a pod whose manifest was
@@ -41,18 +42,18 @@ struct LookupResults {
     [[nodiscard]] std::optional<std::string> of(const k8s::Uid& consumer) const;
   };
   struct Waiting {
-    WallTime at{};
+    MonoTime at{};
     std::vector<WaitingPod> pods;
   };
   struct Lease {
-    WallTime at{};
+    MonoTime at{};
     bool known = false;  // It exists.
     std::string holder;
     std::optional<WallTime> acquired;
   };
   // A deletion that did not happen: the final check did not confirm it, or the server refused it.
   struct Refusal {
-    WallTime at{};  // The last time.
+    MonoTime at{};  // The last time.
     int count = 0;
   };
   std::map<std::string, Refusal> refusals;  // By uid of the reservation.

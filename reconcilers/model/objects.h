@@ -19,6 +19,7 @@ namespace gso {
 
 using k8s::Duration;
 using k8s::Interned;
+using k8s::MonoTime;
 using k8s::ObjectKey;
 using k8s::ObjectMeta;
 using k8s::StringMap;

@@ -76,9 +76,14 @@ struct World {
   NodesBeingWritten nodes_being_written;
 };
 
+// The time since boot for who looks once at given manifests, where only the wall clock's time is given.
+[[nodiscard]] constexpr MonoTime one_look(WallTime now) {
+  return {now.time_since_epoch()};
+}
+
 // GPU consumers of one node, listed when a plan needs them.
 struct NodeConsumers {
-  WallTime listed_at{};
+  MonoTime listed_at{};
   std::vector<Pod> pods;
   // Jobs with a member among `pods` (Job::id) -> the nodes where their members run. Only under `workloads: Evict`.
   std::map<std::string, std::set<std::string>> jobs;
@@ -150,6 +155,8 @@ struct Snapshot {
   NewMachines new_machines = NewMachines::join;
   // How many writes the API server has answered within the last second; a plan may have as many actions.
   std::size_t answered_lately = 0;
+  // The same moment as `now`, for the ages of what this process has read: no step of the wall clock changes them.
+  MonoTime mono = one_look(now);
 };
 
 }  // namespace gso

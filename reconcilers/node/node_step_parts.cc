@@ -110,8 +110,7 @@ bool ChangeStep::is_drained(Drain drain) {
   const WallTime stored = deadline_start(change_.listed, input_.released);
   ages_.run(draining, stored);
   const Duration waited = snapshot_.now - ages_.since(draining, stored);
-  const NodeUse use =
-      use_of(snapshot_, name(), snapshot_.timers.contains(draining) ? ages_.since(draining) : snapshot_.now);
+  const NodeUse use = use_of(snapshot_, name(), snapshot_.now - ages_.since(draining));
   if (drained(drain, use, facts_)) return true;
   if (!use.fresh) {
     out_.plan.consumers_wanted.insert(name());
@@ -137,7 +136,7 @@ bool ChangeStep::is_drained(Drain drain) {
 bool ChangeStep::would_wait_for_workloads(const ChangePlan& next) {
   const Drain drain = drain_for(facts_, next.kind, rollout_.workloads);
   if (drain == Drain::nothing || rollout_.workloads != WorkloadMode::wait_for_idle) return false;
-  const NodeUse use = use_of(snapshot_, name(), WallTime::min());
+  const NodeUse use = use_of(snapshot_, name());
   if (drained(drain, use, facts_)) return false;
   ages_.look_again_in(std::chrono::seconds(10));
   if (!use.fresh) {
@@ -165,7 +164,7 @@ bool ChangeStep::serves_beside_workloads(const ChangePlan& next) {
 // The node waits for no pod of a DaemonSet and no static pod: those that use its GPUs lose them when the first pods go.
 void ChangeStep::report_daemonset_pods() {
   if (!steps_for(change_.kind).disruptive || !any_deletable(first_)) return;
-  const NodeUse use = use_of(snapshot_, name(), WallTime::min());
+  const NodeUse use = use_of(snapshot_, name());
   if (use.daemonset_owned.empty()) return;
   finding(Severity::info, kDaemonSetPodsInterrupted,
           fmt::format("the change to {} interrupts pods of DaemonSets or static pods that use the node's GPUs: {}. The "

@@ -8,11 +8,6 @@
 
 namespace gso {
 
-namespace {
-// A listing older than this proves nothing about the present.
-constexpr Duration kListingFresh = std::chrono::seconds(10);
-}  // namespace
-
 std::int64_t NodeUse::requested(std::string_view resource) const {
   std::int64_t sum = 0;
   for (const auto* pods : {&waiting, &daemonset_owned}) {
@@ -35,11 +30,13 @@ std::string names_of(const std::vector<const Pod*>& pods) {
   return first_names(names);
 }
 
-NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since) {
+NodeUse use_of(const Snapshot& snapshot, const std::string& node, Duration within) {
   NodeUse out;
   auto it = snapshot.consumers.find(node);
   if (it == snapshot.consumers.end()) return out;
-  out.fresh = it->second.listed_at >= needed_since && snapshot.now - it->second.listed_at <= kListingFresh;
+  // In the unit of the timers, by which `within` is measured.
+  const auto age = std::chrono::floor<WallTime::duration>(snapshot.mono - it->second.listed_at);
+  out.fresh = age <= std::min(within, kListingFresh);
   for (const Pod& pod : it->second.pods) {
     if (!is_gpu_consumer(pod, snapshot.world)) continue;
     const auto* owner = pod.meta.controller();

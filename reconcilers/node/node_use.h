@@ -1,6 +1,7 @@
 // Which pods use the GPUs of a node, as last listed, and what a change must wait for before its first pods are deleted.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,7 +16,7 @@ namespace gso {
 
 // The GPU consumers of a node as last listed.
 struct NodeUse {
-  bool fresh = false;               // Listed at or after `needed_since`, and not long ago.
+  bool fresh = false;               // Listed a moment ago.
   std::vector<const Pod*> waiting;  // Pods that a disruption would break and that can leave.
   // Pods of DaemonSets and static pods. Only reported: the operator neither waits for them nor evicts them.
   std::vector<const Pod*> daemonset_owned;
@@ -24,7 +25,10 @@ struct NodeUse {
 };
 // "ns/a, ns/b and 3 more"
 [[nodiscard]] std::string names_of(const std::vector<const Pod*>& pods);
-[[nodiscard]] NodeUse use_of(const Snapshot& snapshot, const std::string& node, WallTime needed_since);
+// A listing older than this proves nothing about the present.
+constexpr Duration kListingFresh = std::chrono::seconds(10);
+// `within`: how long ago the listing can have begun at most; more than kListingFresh is that.
+[[nodiscard]] NodeUse use_of(const Snapshot& snapshot, const std::string& node, Duration within = kListingFresh);
 
 // The condition for a node's consumers before its first pods are deleted.
 enum class Drain {

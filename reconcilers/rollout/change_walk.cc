@@ -42,10 +42,10 @@ class ChangeWalk {
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || !a->change || !pass_.plannable(*a)) return;
     const auto quiet = pass_.index.quiet_changes.find(name);
-    if (quiet != pass_.index.quiet_changes.end() && pass_.s.now < quiet->second.until) {
+    if (quiet != pass_.index.quiet_changes.end() && pass_.s.mono < quiet->second.until) {
       const auto& seen = quiet->second.timers;
       pass_.plan.timers.insert(pass_.plan.timers.end(), seen.begin(), seen.end());
-      if (quiet->second.due) pass_.look_again_in(*quiet->second.due - pass_.s.now);
+      if (quiet->second.due) pass_.look_again_in(*quiet->second.due - pass_.s.mono);
     } else if (!steps_.is_undecided(name, *a) && pass_.takes_more()) {
       look(name, *node, *a);
     } else {
@@ -64,7 +64,8 @@ class ChangeWalk {
     if (others) pass_.look_again_in(*others);  // The earlier of the two.
     QuietChange quiet;
     quiet.timers.assign(plan.timers.begin() + static_cast<std::ptrdiff_t>(seen), plan.timers.end());
-    const auto in = [this](Duration d) { return std::chrono::ceil<WallTime::duration>(pass_.s.now + d); };
+    // A timer is due at a millisecond of the wall clock.
+    const auto in = [this](Duration d) { return pass_.s.mono + std::chrono::ceil<WallTime::duration>(d); };
     // A requested listing of the node's consumers is not visible in the plan if other code has requested it already, so
     // such a node is checked in every pass.
     const bool listens = plan.consumers_wanted.contains(name);
@@ -78,7 +79,7 @@ class ChangeWalk {
     const bool evicts = next.evicts;
     const bool done = next.done;
     pass_.take(std::move(next.plan), name);
-    if (evicts) evict_consumers(pass_, name, a, use_of(pass_.s, name, WallTime::min()));
+    if (evicts) evict_consumers(pass_, name, a, use_of(pass_.s, name));
     if (done) remove_rejected(pass_, name);
   }
 

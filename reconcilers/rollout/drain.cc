@@ -104,7 +104,7 @@ std::optional<BlockedBy> refused_evictions(const Pass& pass, const std::string& 
 }
 
 std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& node, const NodeAssessment& a) {
-  const NodeUse use = use_of(pass.s, node, WallTime::min());
+  const NodeUse use = use_of(pass.s, node);
   const NodeDrain drain = node_drain_of(pass, node, a);
   const std::string excess = excess_of_daemonsets(use, drain);
   if (use.waiting.empty()) {

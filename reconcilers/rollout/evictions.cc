@@ -68,7 +68,7 @@ std::set<std::string> jobs_that_stay(const Pass& pass, const Eviction& eviction,
   };
   for (const std::string& node : eviction.peers.nodes) {
     const std::optional<NodeDrain> drain = eviction.drain_of(node);
-    const NodeUse use = use_of(pass.s, node, WallTime::min());
+    const NodeUse use = use_of(pass.s, node);
     for (const Pod* pod : use.waiting) {
       if (!drain || stays(pass, *drain, *pod)) keep_job_of(*pod);
     }
@@ -270,7 +270,7 @@ std::set<std::string> jobs_that_leave(const Pass& pass, const Eviction& eviction
   for (const std::string& node : eviction.peers.nodes) {
     const std::optional<NodeDrain> drain = eviction.drain_of(node);
     if (!drain) continue;
-    const NodeUse use = use_of(pass.s, node, WallTime::min());
+    const NodeUse use = use_of(pass.s, node);
     const std::set<std::string> chosen = chosen_on(pass, *drain, use, staying);
     for (const Pod* pod : use.waiting) {
       const auto job = chosen.contains(std::string(pod->meta.uid)) ? job_of(*pod) : std::nullopt;
@@ -324,7 +324,7 @@ EvictionOutlook eviction_outlook(const Pass& pass, const std::string& node, cons
   policy.rollout.workloads = WorkloadMode::evict;
   policy.rollout.evict_bare_pods = evict_bare_pods;
   drain.policy = &policy;
-  const NodeUse use = use_of(pass.s, node, WallTime::min());
+  const NodeUse use = use_of(pass.s, node);
   Eviction eviction;
   eviction.drain = drain;
   eviction.peers.nodes = {node};

@@ -36,7 +36,7 @@ GangPeers gang_peers_of(const Snapshot& snapshot, const std::string& node, const
     const std::string name = std::move(next.back());
     next.pop_back();
     if (rules.waits(name)) out.pending.insert(name);
-    if (!use_of(snapshot, name, WallTime::min()).fresh) {
+    if (!use_of(snapshot, name).fresh) {
       out.unlisted.insert(name);
       continue;
     }
@@ -106,11 +106,11 @@ void warn_of_capacity(Pass& pass, const RolloutKey& key, const ProfileRollout& p
       if (!a.shrinks || !a.expectation || a.change) continue;
       ++listed;
       const auto listing = pass.s.consumers.find(name);
-      if (listing == pass.s.consumers.end() || pass.s.now - listing->second.listed_at > kListingOld) {
+      if (listing == pass.s.consumers.end() || pass.s.mono - listing->second.listed_at > kListingOld) {
         pass.plan.consumers_wanted.insert(name);
         continue;
       }
-      const NodeUse use = use_of(pass.s, name, WallTime::min());
+      const NodeUse use = use_of(pass.s, name);
       if (const std::string what = beyond(a, use); !what.empty()) {
         std::vector<const Pod*> pods = use.waiting;
         pods.insert(pods.end(), use.daemonset_owned.begin(), use.daemonset_owned.end());

@@ -69,7 +69,7 @@ std::string SlotYield::first_idle(const RolloutView& rollout, const Group& group
     if (++looked_at > BusyNodes::kLookAhead || listed == kMostListed) break;
     const Drain drain = drain_for(a, a.transition, rollout.policy.rollout.workloads);
     if (drain == Drain::nothing) return name;
-    const NodeUse use = use_of(pass_.s, name, WallTime::min());
+    const NodeUse use = use_of(pass_.s, name);
     if (!use.fresh) {
       pass_.plan.consumers_wanted.insert(name);
       ++listed;

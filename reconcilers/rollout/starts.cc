@@ -157,7 +157,7 @@ class Starter {
     const NodeAssessment& a = *pass_.index.find(name);
     const Drain drain = drain_for(a, a.transition, rollout.policy.rollout.workloads);
     if (drain == Drain::nothing) return true;
-    const NodeUse use = use_of(pass_.s, name, WallTime::min());
+    const NodeUse use = use_of(pass_.s, name);
     if (!use.fresh) {
       pass_.plan.consumers_wanted.insert(name);
       return false;
@@ -270,7 +270,7 @@ class Starter {
     bool idle = drain == Drain::nothing;
     const bool asks_first = !is_busy(*a) || drain == Drain::fits || rollout.workloads == WorkloadMode::evict;
     if (!idle && asks_first) {
-      const NodeUse use = use_of(pass_.s, name, WallTime::min());
+      const NodeUse use = use_of(pass_.s, name);
       if (!use.fresh) {
         // The slot is kept for the node, so that no more nodes are listed than could start.
         pass_.plan.consumers_wanted.insert(name);

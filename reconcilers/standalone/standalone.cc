@@ -191,8 +191,8 @@ class Standalone {
     const MpsDaemonChange& change = *node.mark.change;
     const RolloutSpec& rollout = node.policy->rollout;
     if (rollout.workloads == WorkloadMode::interrupt) return delete_old_pod(pass_, node);
-    const NodeUse use = use_of(pass_.s, node.name(), change.begun);
     const TimerKey draining{Timer::mps_draining, node.name(), change.to};
+    const NodeUse use = use_of(pass_.s, node.name(), pass_.s.now - pass_.ages.since(draining, change.begun));
     const bool patient = !pass_.ages.held_for(draining, rollout.idle_timeout, change.begun);
     if (use.fresh && use.waiting.empty()) return delete_old_pod(pass_, node);
     pass_.plan.consumers_wanted.insert(node.name());
@@ -266,7 +266,7 @@ class Standalone {
         replace_watcher(*node);
         continue;
       }
-      const NodeUse use = use_of(pass_.s, node->name(), WallTime::min());
+      const NodeUse use = use_of(pass_.s, node->name());
       if (use.fresh) {
         (use.waiting.empty() ? idle : busy).push_back(node);
       } else if (may_start(*node) && ++unknown <= kMostListed) {

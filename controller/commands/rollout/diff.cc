@@ -344,11 +344,12 @@ asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::stri
   for (NodeDifference& difference : found->nodes) {
     if (difference.drain == Drain::nothing) continue;
     const k8s::CallOptions limits;
-    const k8s::Result<NodeConsumers> consumers =
+    k8s::Result<NodeConsumers> consumers =
         co_await read_consumers(call->client, call->clock, &call->world, &call->settings, difference.node, limits);
     if (!consumers) co_return std::unexpected(consumers.error());
     find_obstacles(difference, call->world, call->settings, *consumers);
-    found->consumers.insert_or_assign(difference.node, *consumers);
+    consumers->listed_at = one_look(now);
+    found->consumers.insert_or_assign(difference.node, *std::move(consumers));
   }
   learn_texts(call->world, nullptr, found->texts);
   found->changes = revision_changes(call->world, found->nodes, found->texts);

@@ -130,7 +130,7 @@ TEST_F(NodeConsumersTest, AListThatTakesLongHoldsUpNoOtherNode) {
 TEST_F(NodeConsumersTest, AListingThatCannotBeReadLeavesTheFormerOneAndIsLogged) {
   answer({pod("job", "2")});
   EXPECT_TRUE(refresh().listed);
-  const k8s::WallTime listed_at = reader.listings().at("n1").listed_at;
+  const k8s::MonoTime listed_at = reader.listings().at("n1").listed_at;
   sim.clock.run_for(1s);
   answer({unreadable("odd")});
   const NodeConsumersReader::Outcome outcome = refresh();

@@ -25,7 +25,7 @@ class FirstStartsTest : public testing::Test {
   FirstStartsTest() { EXPECT_TRUE(fleet.settle()); }
   // As the command does, with the pods of every node.
   FirstStarts found() {
-    for (const char* node : {"n01", "n02", "n03", "n04"}) fleet.consumers[node].listed_at = fleet.now;
+    for (const char* node : {"n01", "n02", "n03", "n04"}) fleet.consumers[node].listed_at = one_look(fleet.now);
     return first_starts(fleet.world, fleet.settings, fleet.now, fleet.consumers, "default");
   }
 

@@ -37,7 +37,7 @@ class WhatIf : public testing::Test {
   std::vector<NodeDifference> all() { return differences(fleet.world, fleet.settings, fleet.now); }
   std::vector<std::string> blocked_by_pods(NodeDifference difference) {
     NodeConsumers listed = fleet.consumers[difference.node];
-    listed.listed_at = fleet.now;
+    listed.listed_at = one_look(fleet.now);
     find_obstacles(difference, fleet.world, fleet.settings, listed);
     return difference.blocked_by_pods;
   }
@@ -106,7 +106,7 @@ TEST_F(WhatIf, ANodeWhosePodsStillFitIsNotCordonedAsInARollout) {
   ASSERT_EQ(found.size(), 2U);
   for (NodeDifference& difference : found) {
     NodeConsumers listed = fleet.consumers[difference.node];
-    listed.listed_at = fleet.now;
+    listed.listed_at = one_look(fleet.now);
     find_obstacles(difference, fleet.world, fleet.settings, listed);
   }
   EXPECT_TRUE(found[0].cordons);

@@ -41,7 +41,7 @@ Plan FleetModel::plan() {
 // Like the runtime: with the nodes of each pod's job, and the evictions that budgets have refused.
 void FleetModel::list_consumers(const std::string& name) {
   NodeConsumers& listing = consumers[name];
-  listing.listed_at = now;
+  listing.listed_at = one_look(now);
   listing.jobs.clear();
   for (const Pod& pod : listing.pods) {
     const auto job = job_of(pod);

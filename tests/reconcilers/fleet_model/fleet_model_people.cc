@@ -430,7 +430,7 @@ void FleetModel::delete_pod_of(const std::string& name, std::string_view compone
 void FleetModel::restart_operator() {
   timers.clear();
   first_look = true;
-  for (auto& [name, listing] : consumers) listing.listed_at = WallTime{};
+  for (auto& [name, listing] : consumers) listing.listed_at = {};
   index.note_everything_changed();
 }
 

@@ -139,22 +139,23 @@ void KaiCluster::apply() {
 void KaiCluster::answer(const KaiWants& wants) {
   LookupResults& lookups = world.kai.lookups;
   for (const std::string& group : wants.groups) {
-    LookupResults::Group listed{now, {}};
+    LookupResults::Group listed{one_look(now), {}};
     for (const auto& [key, pod] : pods) {
       if (pod.meta.labels.contains(std::string(kai::kGroupPrefix) + group)) listed.pods.push_back(pod);
     }
     lookups.groups[group] = listed;
   }
-  if (wants.waiting_pods) lookups.waiting = LookupResults::Waiting{now, waiting};
+  if (wants.waiting_pods) lookups.waiting = LookupResults::Waiting{one_look(now), waiting};
   if (wants.binder_lease) {
     lookups.binder_lease = binder_lease;
-    lookups.binder_lease->at = now;
+    lookups.binder_lease->at = one_look(now);
   }
-  for (const ObjectKey& key : wants.pods) lookups.pods[key] = {now, pods.contains(key) && is_alive(pods.at(key))};
+  for (const ObjectKey& key : wants.pods)
+    lookups.pods[key] = {one_look(now), pods.contains(key) && is_alive(pods.at(key))};
   for (const ObjectKey& key : wants.config_maps) {
     LookupResults::Devices& answer = lookups.config_maps[key] = {};
     if (device_maps.contains(key)) answer = device_maps.at(key);
-    answer.at = now;
+    answer.at = one_look(now);
   }
 }
 

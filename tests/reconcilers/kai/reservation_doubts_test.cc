@@ -22,11 +22,9 @@ class Doubts : public ::testing::Test {
     cluster.reservation("r", "g");
     cluster.lookups_answered = false;
   }
-  void listed(std::vector<KaiPod> pods = {}) { lookups().groups["g"] = {cluster.now, std::move(pods)}; }
+  void listed(std::vector<KaiPod> pods = {}) { lookups().groups["g"] = {one_look(cluster.now), std::move(pods)}; }
   LookupResults& lookups() { return cluster.world.kai.lookups; }
-  [[nodiscard]] WallTime before(Duration age) const {
-    return cluster.now - std::chrono::duration_cast<std::chrono::milliseconds>(age);
-  }
+  [[nodiscard]] MonoTime before(Duration age) const { return one_look(cluster.now) - age; }
   KaiCluster cluster;
 };
 
@@ -52,7 +50,7 @@ TEST_F(Doubts, ASucceededRequestKeepsItUntilItsPodWasLookedUp) {
   const Plan unknown = cluster.credited();
   EXPECT_EQ(deleted(unknown), Names{});
   EXPECT_TRUE(unknown.kai_wanted.pods.contains(pod));
-  lookups().pods[pod] = LookupResults::Pod{cluster.now, false};
+  lookups().pods[pod] = LookupResults::Pod{one_look(cluster.now), false};
   EXPECT_EQ(deleted(cluster.credited()), Names{"r"});
 }
 
@@ -99,7 +97,7 @@ TEST_F(Doubts, AGroupThatABindRequestKeepsIsListedWhereItsConsumersMayBeInDanger
 
 TEST_F(Doubts, AnAnswerThatNobodyLivesIsNotLeftStanding) {
   cluster.request("p", "g", "Succeeded");
-  lookups().pods[{"team", "p"}] = {cluster.now, true};
+  lookups().pods[{"team", "p"}] = {one_look(cluster.now), true};
   lookups().groups["g"] = {before(cluster.settings.kai.sweep), {}};
   EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
 }

@@ -236,15 +236,15 @@ TEST(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
   cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
   cluster.lookups_answered = false;
   LookupResults& lookups = cluster.world.kai.lookups;
-  lookups.groups["g"] = {cluster.now, {}};
+  lookups.groups["g"] = {one_look(cluster.now), {}};
   const Plan unread = cluster.credited();
   EXPECT_EQ(deleted(unread), Names{});
   EXPECT_TRUE(unread.kai_wanted.binder_lease);
-  lookups.binder_lease.emplace().at = cluster.now - 60s;
+  lookups.binder_lease.emplace().at = one_look(cluster.now - 60s);
   const Plan due = cluster.credited();
   EXPECT_EQ(deleted(due), Names{"r"});
   EXPECT_TRUE(due.kai_wanted.binder_lease);
-  lookups.binder_lease->at = cluster.now - 120s;
+  lookups.binder_lease->at = one_look(cluster.now - 120s);
   EXPECT_EQ(deleted(cluster.credited()), Names{});
 }
 
@@ -273,11 +273,11 @@ TEST(ReservationGc, TriesOneThatIsRefusedAgainAndAgainAfterTheOthersOfItsNode) {
   cluster.reservation("r", "g");
   cluster.reservation("s", "h", "n1", "GPU-b");
   LookupResults::Refusal& first = cluster.world.kai.lookups.refusals["uid-r"];
-  first = {cluster.now - 1min, 2};
+  first = {one_look(cluster.now - 1min), 2};
   EXPECT_EQ(deleted(cluster.credited()), Names{"r"}) << "that may pass";
   first.count = 3;
   EXPECT_EQ(deleted(cluster.credited()), Names{"s"});
-  cluster.world.kai.lookups.refusals["uid-s"] = {cluster.now, 3};
+  cluster.world.kai.lookups.refusals["uid-s"] = {one_look(cluster.now), 3};
   EXPECT_EQ(deleted(cluster.credited()), Names{"r"}) << "both are refused: in turn";
 }
 

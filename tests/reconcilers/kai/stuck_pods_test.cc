@@ -197,7 +197,7 @@ TEST(WaitingPods, AreListedNowAndThenWhereKaiIsServed) {
   cluster.consumer("p", "g");
   cluster.lookups_answered = false;
   EXPECT_TRUE(cluster.pass().kai_wanted.waiting_pods);
-  cluster.world.kai.lookups.waiting = LookupResults::Waiting{cluster.now, {}};
+  cluster.world.kai.lookups.waiting = LookupResults::Waiting{one_look(cluster.now), {}};
   const Plan after = cluster.pass();
   EXPECT_TRUE(after.kai_wanted.empty());
   EXPECT_EQ(after.requeue_after, Duration(5min));
@@ -215,7 +215,7 @@ TEST(WaitingPods, AreNotJudgedByAnOldList) {
   waiting.pod.meta.name = "p";
   waiting.pod.meta.annotations.set("gpu-fraction", "0.5");
   waiting.pod.scheduler_name = Interned("kai-scheduler");
-  cluster.world.kai.lookups.waiting = LookupResults::Waiting{cluster.now, {waiting}};
+  cluster.world.kai.lookups.waiting = LookupResults::Waiting{one_look(cluster.now), {waiting}};
   EXPECT_FALSE(message(cluster.pass(), "p", kKaiPodStuck).empty());
   cluster.now += 10min;
   EXPECT_TRUE(message(cluster.pass(), "p", kKaiPodStuck).empty());

@@ -110,7 +110,7 @@ void NodeStep::shows_something_else() {
 
 void NodeStep::list_consumers(std::vector<std::string> names) {
   NodeConsumers& listed = consumers["n1"];
-  listed.listed_at = now;
+  listed.listed_at = one_look(now);
   for (std::string& name : names) {
     Pod consumer;
     consumer.meta.ns = Interned("team");

@@ -307,7 +307,7 @@ TEST_F(DisruptiveStep, C6_ADrainAsksForTheNodesConsumersFirst) {
 
 TEST_F(DisruptiveStep, C6_AListingFromBeforeTheCordonProvesNothing) {
   list_consumers({});
-  consumers["n1"].listed_at = now - seconds(5);
+  consumers["n1"].listed_at = one_look(now - seconds(5));
   ran = {{Timer::draining, seconds(3)}};
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});

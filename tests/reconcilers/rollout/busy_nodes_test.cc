@@ -37,7 +37,7 @@ void expect_no_pass_at_once(FleetModel& fleet, Timer timer, Duration lifetime, s
   notes = running(fleet, timer);
   ASSERT_FALSE(notes.empty());
   fleet.now += std::chrono::duration_cast<WallTime::duration>(lifetime);
-  for (auto& [name, listing] : fleet.consumers) listing.listed_at = fleet.now;
+  for (auto& [name, listing] : fleet.consumers) listing.listed_at = one_look(fleet.now);
   for (int pass = 1; pass <= 2; ++pass) {
     const Plan plan = fleet.plan();
     ASSERT_TRUE(plan.requeue_after.has_value()) << pass;
