@@ -23,9 +23,9 @@
 
 #include "controller/serving/admission_review.h"
 #include "controller/serving/http_server.h"
-#include "controller/serving/own_certificate.h"
 #include "controller/serving/tls_context.h"
 #include "k8sclient/clock.h"
+#include "tests/k8sclient/transport/test_certificates.h"
 
 namespace {
 
@@ -103,9 +103,8 @@ double milliseconds(Clock::duration duration) {
 int main() {
   asio::io_context io;
   const auto clock = k8s::make_real_clock(io.get_executor());
-  const auto certificate = gso::renew({}, {"webhook"}, clock->now());
-  if (!certificate) return 1;
-  const auto context = gso::make_server_context({certificate->certificate_pem, certificate->key_pem, ""});
+  const k8s::test::Identity certificate = k8s::test::TestAuthority("authority").issue({.common_name = "webhook"});
+  const auto context = gso::make_server_context({certificate.cert_pem, certificate.key_pem, ""});
   if (!context) return 1;
   gso::HttpServerOptions options;
   options.address = "127.0.0.1:0";

@@ -41,39 +41,20 @@ bool is_dns_label(std::string_view name) {
          std::all_of(name.begin(), name.end(), [&](char c) { return plain(c) || c == '-'; });
 }
 
-bool is_dns_name(std::string_view name) {
-  constexpr std::size_t kLongest = 253;
-  if (name.size() > kLongest) return false;
-  for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.')) {
-    if (!is_dns_label(name.substr(0, dot))) return false;
-    name.remove_prefix(dot + 1);
-  }
-  return is_dns_label(name);
-}
+}  // namespace
 
-// Names of one kind, separated by commas.
-OptionSpec list_of_names(OptionSpec out, const Field<std::string>& field, bool (*fits)(std::string_view),
-                         const std::string& kind) {
-  out.set = [field, fits, kind](Options& o, const std::string& value) -> std::string {
+OptionSpec namespaces(std::string name, std::string group, std::string doc, Field<std::string> field) {
+  OptionSpec out = text(std::move(name), std::move(group), "NAMESPACE,…", std::move(doc), field);
+  out.set = [field](Options& o, const std::string& value) -> std::string {
     for (const std::string& one : split_names(value)) {
-      if (!fits(one)) return fmt::format("'{}' is not a valid {}; separate several names with commas", one, kind);
+      if (!is_dns_label(one)) {
+        return fmt::format("'{}' is not a valid namespace name; separate several names with commas", one);
+      }
     }
     field(o) = value;
     return {};
   };
   return out;
-}
-
-}  // namespace
-
-OptionSpec namespaces(std::string name, std::string group, std::string doc, Field<std::string> field) {
-  return list_of_names(text(std::move(name), std::move(group), "NAMESPACE,…", std::move(doc), field), field,
-                       is_dns_label, "namespace name");
-}
-
-OptionSpec dns_names(std::string name, std::string group, std::string doc, Field<std::string> field) {
-  return list_of_names(text(std::move(name), std::move(group), "NAME,…", std::move(doc), field), field, is_dns_name,
-                       "DNS name");
 }
 
 OptionSpec boolean(std::string name, std::string group, std::string doc, Field<bool> field) {

@@ -32,8 +32,6 @@ const T& read(const Field<T>& field, const Options& options) {
                               Field<std::string> field);
 // Names of namespaces, separated by commas.
 [[nodiscard]] OptionSpec namespaces(std::string name, std::string group, std::string doc, Field<std::string> field);
-// DNS names, separated by commas.
-[[nodiscard]] OptionSpec dns_names(std::string name, std::string group, std::string doc, Field<std::string> field);
 [[nodiscard]] OptionSpec boolean(std::string name, std::string group, std::string doc, Field<bool> field);
 
 // The values that a duration can have. `or_zero`: 0 as well, which switches the thing off.

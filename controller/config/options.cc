@@ -68,22 +68,10 @@ void add_webhook(std::vector<OptionSpec>& out) {
                      "Address of the validating webhook, over TLS; 0 switches it off",
                      [](Options& o) -> auto& { return o.webhook_bind_address; }));
   out.push_back(text("webhook-cert-file", kServing, "FILE",
-                     "Certificate chain (PEM) of the webhook, read again when it changes. Default: the operator issues "
-                     "its own",
+                     "Certificate chain (PEM) of the webhook, read again when it changes; the webhook needs it",
                      [](Options& o) -> auto& { return o.webhook_cert_file; }));
   out.push_back(text("webhook-private-key-file", kServing, "FILE", "Private key (PEM) of webhook-cert-file",
                      [](Options& o) -> auto& { return o.webhook_private_key_file; }));
-  out.push_back(text("webhook-secret", kServing, "NAME",
-                     "Secret that holds the webhook's own certificate, in the operator's namespace; it must exist",
-                     [](Options& o) -> auto& { return o.webhook_secret; }));
-  out.push_back(dns_names("webhook-server-names", kServing,
-                          "DNS names of the webhook's own certificate. Default: "
-                          "gpu-sharing-operator-webhook.NAMESPACE.svc",
-                          [](Options& o) -> auto& { return o.webhook_server_names; }));
-  out.push_back(text("webhook-configuration", kServing, "NAME",
-                     "ValidatingWebhookConfiguration whose caBundle the leader keeps equal to its own authority. "
-                     "Default: none",
-                     [](Options& o) -> auto& { return o.webhook_configuration; }));
   out.push_back(boolean("webhook-refuse-pods", kServing,
                         "The webhook refuses Pods with errors, instead of warning about them",
                         [](Options& o) -> auto& { return o.webhook_refuse_pods; }));
@@ -103,18 +91,10 @@ void add_serving(std::vector<OptionSpec>& out) {
               "Serve /metrics over TLS, only to clients that are allowed to get the non-resource URL /metrics",
               [](Options& o) -> auto& { return o.metrics_secure; }));
   out.push_back(text("tls-cert-file", kServing, "FILE",
-                     "Certificate chain (PEM) of the TLS server, read again when it changes. Default: the operator "
-                     "issues its own",
+                     "Certificate chain (PEM) of the TLS server, read again when it changes; metrics-secure needs it",
                      [](Options& o) -> auto& { return o.tls_cert_file; }));
   out.push_back(text("tls-private-key-file", kServing, "FILE", "Private key (PEM) of tls-cert-file",
                      [](Options& o) -> auto& { return o.tls_private_key_file; }));
-  out.push_back(text("tls-secret", kServing, "NAME",
-                     "Secret that holds the operator's own certificate, in the operator's namespace; it must exist",
-                     [](Options& o) -> auto& { return o.tls_secret; }));
-  out.push_back(dns_names("tls-server-names", kServing,
-                          "DNS names of the operator's own certificate. Default: "
-                          "gpu-sharing-operator-metrics.NAMESPACE.svc",
-                          [](Options& o) -> auto& { return o.tls_server_names; }));
   out.push_back(text("client-ca-file", kServing, "FILE",
                      "Certificate authorities (PEM) of clients of the TLS server. Default: clients send a token",
                      [](Options& o) -> auto& { return o.client_ca_file; }));
@@ -350,17 +330,18 @@ k8s::Result<void> validate_tls(const Options& options) {
   if (options.webhook_cert_file.empty() != options.webhook_private_key_file.empty()) {
     return wrong("webhook-cert-file and webhook-private-key-file must be set together");
   }
-  const bool own_webhook = options.webhook_cert_file.empty();
-  if (!own_webhook && !options.webhook_configuration.empty()) {
+  const bool serves_webhook = !options.webhook_bind_address.empty() && options.webhook_bind_address != "0";
+  if (serves_webhook && options.webhook_cert_file.empty()) {
     return wrong(
-        "webhook-configuration needs the webhook's own certificate: without it the operator does not know which "
-        "authority the API server must trust. Leave webhook-cert-file out, or webhook-configuration");
+        "webhook-bind-address needs webhook-cert-file and webhook-private-key-file: the API server asks a webhook only "
+        "over TLS");
   }
   if (!options.metrics_secure) {
     const bool unused = !options.tls_cert_file.empty() || !options.client_ca_file.empty();
     return unused ? wrong("tls-cert-file and client-ca-file have no effect without metrics-secure=true")
                   : k8s::Result<void>{};
   }
+  if (options.tls_cert_file.empty()) return wrong("metrics-secure needs tls-cert-file and tls-private-key-file");
   if (options.metrics_bind_address == options.health_probe_bind_address &&
       !options.metrics_bind_address.ends_with(":0") && options.metrics_bind_address != "0") {
     return wrong(

@@ -45,22 +45,14 @@ struct Options {
   std::string debug_bind_address = "0";  // Loopback only.
   // true: /metrics over TLS, for clients that the API server knows and allows to `get` it.
   bool metrics_secure = false;
-  std::string tls_cert_file;         // With tls_private_key_file. Both empty: the operator's own, in tls_secret.
+  std::string tls_cert_file;         // Needed by metrics_secure, with tls_private_key_file.
   std::string tls_private_key_file;  // Without a passphrase.
-  std::string tls_secret = "gpu-sharing-operator-serving";  // Must exist, in the operator's namespace.
-  // DNS names of the operator's own certificate, comma-separated. Empty: gpu-sharing-operator-metrics.NAMESPACE.svc.
-  std::string tls_server_names;
-  std::string client_ca_file;  // Who certifies clients. Empty: clients send a token.
+  std::string client_ca_file;        // Who certifies clients. Empty: clients send a token.
 
   // --- The validating webhook, always over TLS.
   std::string webhook_bind_address = "0";
-  std::string webhook_cert_file;         // With webhook_private_key_file. Both empty: its own, in webhook_secret.
+  std::string webhook_cert_file;         // Needed by the webhook, with webhook_private_key_file.
   std::string webhook_private_key_file;  // Without a passphrase.
-  std::string webhook_secret = "gpu-sharing-operator-webhook";  // Must exist, in the operator's namespace.
-  // DNS names of the webhook's own certificate, comma-separated. Empty: gpu-sharing-operator-webhook.NAMESPACE.svc.
-  std::string webhook_server_names;
-  // The ValidatingWebhookConfiguration whose caBundle the leader keeps. Empty: somebody else's.
-  std::string webhook_configuration;
   bool webhook_refuse_pods = false;
 
   // --- Logs, to stderr.

@@ -2,10 +2,9 @@
 #include "controller/runtime/servers.h"
 
 #include <chrono>
-#include <set>
+#include <tuple>
 #include <utility>
 
-#include "controller/config/option_kinds.h"
 #include "controller/serving/admission_review.h"
 #include "controller/serving/metrics.h"
 
@@ -15,11 +14,11 @@ namespace {
 namespace asio = boost::asio;
 
 const std::string kRequestFailed = "HTTP request ended by an internal error";
-const std::string kBundleFailed = "Certificate authority could not be published";
 // Each can hold a request of kMostAdmissionBytes. The API server opens one for each review that is not answered yet, as
 // many at once as a controller creates pods: those beyond wait for the few milliseconds that an answer takes.
 constexpr std::size_t kMostAdmissionConnections = 32;
-const std::string kCertificateFailed = "Serving certificate could not be loaded or renewed";
+const std::string kCertificateFailed = "Serving certificate could not be loaded";
+constexpr k8s::Duration kCertificatePeriod = std::chrono::minutes(1);
 
 bool is_on(const std::string& address) {
   return !address.empty() && address != "0";
@@ -30,13 +29,6 @@ k8s::ClientOptions client_options(const Manager& manager) {
   out.most_reads = 1;
   out.most_writes = static_cast<int>(ScrapeAccessLimits{}.most_open) + 1;
   return out;
-}
-
-// `service`: of the chart, where no name is set.
-std::vector<std::string> server_names(const std::string& names_set, const std::string& service, const std::string& ns) {
-  const std::set<std::string> names = option_kind::split_names(names_set);
-  if (names.empty()) return {service + "." + ns + ".svc"};
-  return {names.begin(), names.end()};
 }
 
 }  // namespace
@@ -109,13 +101,8 @@ k8s::Result<void> Servers::listen_for_metrics() {
   routes.metrics = runtime_.metrics;
   TlsContexts tls;
   if (options_.metrics_secure) {
-    const std::string ns = options_.planner_settings().operator_namespace;
     k8s::Result<TlsContexts> certified =
-        certificates({.files = {options_.tls_cert_file, options_.tls_private_key_file, options_.client_ca_file},
-                      .secret = options_.tls_secret,
-                      .names = server_names(options_.tls_server_names, "gpu-sharing-operator-metrics", ns),
-                      .chart_value = "metrics.secure.enabled",
-                      .metric = "gpusharing_serving_certificate_expiration_timestamp_seconds"});
+        certificates({options_.tls_cert_file, options_.tls_private_key_file, options_.client_ca_file}, "metrics");
     if (!certified) return std::unexpected(certified.error());
     tls = *std::move(certified);
     routes.metrics_access = access_check();
@@ -133,13 +120,8 @@ AccessCheck Servers::access_check() {
 
 // Every replica answers: reviews read its stores, which a standby keeps as well.
 k8s::Result<void> Servers::listen_for_admission() {
-  const std::string ns = options_.planner_settings().operator_namespace;
   k8s::Result<TlsContexts> certified =
-      certificates({.files = {options_.webhook_cert_file, options_.webhook_private_key_file, ""},
-                    .secret = options_.webhook_secret,
-                    .names = server_names(options_.webhook_server_names, "gpu-sharing-operator-webhook", ns),
-                    .chart_value = "admissionWebhook.enabled",
-                    .metric = "gpusharing_webhook_certificate_expiration_timestamp_seconds"});
+      certificates({options_.webhook_cert_file, options_.webhook_private_key_file, ""}, "webhook");
   if (!certified) return std::unexpected(certified.error());
   HttpServerOptions serving;
   serving.address = options_.webhook_bind_address;
@@ -158,73 +140,35 @@ k8s::Result<void> Servers::listen_for_admission() {
   return listening;
 }
 
-k8s::Result<TlsContexts> Servers::certificates(const CertificateSource& source) {
-  if (source.files.certificate.empty()) {
-    CertificateSecret* const secret = own_certificate(source);
-    if (source.secret == options_.webhook_secret && !options_.webhook_configuration.empty()) keep_authority(secret);
-    return TlsContexts([secret] { return secret->current(); });
-  }
+k8s::Result<TlsContexts> Servers::certificates(CertificateFiles::Paths paths, const std::string& server) {
   CertificateFiles::Events events;
-  events.failed = [this, file = source.files.certificate](const k8s::Error& error) {
+  events.failed = [this, file = paths.certificate](const k8s::Error& error) {
     outages_.failed(kCertificateFailed, file, error);
   };
-  events.loaded = [this, file = source.files.certificate, metric = source.metric](k8s::WallTime end) {
+  events.loaded = [this, file = paths.certificate, server](k8s::WallTime end) {
     outages_.worked(kCertificateFailed, file);
-    note_certificate(metric, end);
+    runtime_.metrics->set("gpusharing_certificate_expiration_timestamp_seconds", {{"server", server}},
+                          std::chrono::duration<double>(end.time_since_epoch()).count());
+    runtime_.log->info("Serving certificate loaded", {{"until", k8s::format_time(end)}});
   };
-  certificate_files_.push_back(std::make_unique<CertificateFiles>(runtime_.clock, source.files, std::move(events)));
+  certificate_files_.push_back(std::make_unique<CertificateFiles>(runtime_.clock, std::move(paths), std::move(events)));
   CertificateFiles* const files = certificate_files_.back().get();
   const k8s::Result<void> loaded = files->load();
   if (!loaded) return std::unexpected(loaded.error());
   return TlsContexts([files] { return files->current(); });
 }
 
-CertificateSecret* Servers::own_certificate(const CertificateSource& source) {
-  const std::string ns = options_.planner_settings().operator_namespace;
-  const std::string subject = "Secret " + ns + "/" + source.secret;
-  CertificateSecret::Parts parts;
-  parts.reader = &client_;
-  parts.writer = manager_->writer(&client_);
-  parts.clock = runtime_.clock;
-  parts.secret = {ns, source.secret};
-  parts.names = source.names;
-  parts.chart_value = source.chart_value;
-  parts.client_ca_file = source.files.client_ca;
-  parts.may_write = [this] { return manager_->may_write(); };
-  parts.events.failed = [this, subject](const k8s::Error& error) {
-    outages_.failed(kCertificateFailed, subject, error);
-  };
-  parts.events.worked = [this, subject] { outages_.worked(kCertificateFailed, subject); };
-  parts.events.loaded = [this, metric = source.metric](k8s::WallTime end) { note_certificate(metric, end); };
-  certificate_secrets_.push_back(std::make_unique<CertificateSecret>(std::move(parts)));
-  return certificate_secrets_.back().get();
-}
-
-void Servers::keep_authority(CertificateSecret* certificate) {
-  const std::string subject = "ValidatingWebhookConfiguration " + options_.webhook_configuration;
-  WebhookAuthority::Parts parts;
-  parts.reader = &client_;
-  parts.writer = manager_->writer(&client_);
-  parts.clock = runtime_.clock;
-  parts.configuration = options_.webhook_configuration;
-  parts.authorities = [certificate] { return certificate->authorities(); };
-  parts.may_write = [this] { return manager_->may_write(); };
-  parts.events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kBundleFailed, subject, error); };
-  parts.events.worked = [this, subject] { outages_.worked(kBundleFailed, subject); };
-  parts.events.written = [this, name = options_.webhook_configuration] {
-    runtime_.log->info("Certificate authority published", {{"validatingWebhookConfiguration", name}});
-  };
-  webhook_authority_ = std::make_unique<WebhookAuthority>(std::move(parts));
-}
-
-void Servers::note_certificate(const std::string& metric, k8s::WallTime end) {
-  runtime_.metrics->set(metric, {}, std::chrono::duration<double>(end.time_since_epoch()).count());
-  runtime_.log->info("Serving certificate loaded", {{"until", k8s::format_time(end)}});
+// A new connection looks at the files, too. Without this loop the gauge would show the end of a certificate that has
+// been renewed long ago, as long as nobody connects.
+asio::awaitable<void> Servers::keep_certificates() {
+  while (true) {
+    for (const auto& files : certificate_files_) std::ignore = files->current();
+    co_await runtime_.clock->sleep_for(kCertificatePeriod);
+  }
 }
 
 void Servers::start() {
-  for (const auto& secret : certificate_secrets_) background_.spawn(executor_, secret->run());
-  if (webhook_authority_ != nullptr) background_.spawn(executor_, webhook_authority_->run());
+  if (!certificate_files_.empty()) background_.spawn(executor_, keep_certificates());
   for (const auto& server : servers_) tasks_.spawn(executor_, server->run());
 }
 

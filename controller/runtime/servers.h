@@ -13,10 +13,8 @@
 #include "controller/runtime/run_operator.h"
 #include "controller/runtime/task_group.h"
 #include "controller/serving/certificate_files.h"
-#include "controller/serving/certificate_secret.h"
 #include "controller/serving/http_server.h"
 #include "controller/serving/scrape_access.h"
-#include "controller/serving/webhook_authority.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/value/error.h"
 
@@ -41,36 +39,24 @@ class Servers {
   HttpServer* add(HttpServerOptions serving, HttpHandler handler);
   HttpServer* add(const std::string& address, Routes routes, TlsContexts tls = {});
   [[nodiscard]] k8s::Result<void> listen_for_metrics();
-  // Where a TLS server has its certificate from.
-  struct CertificateSource {
-    CertificateFiles::Paths files;  // Of somebody else; empty: the operator's own.
-    std::string secret;             // Of the operator's own, and the DNS names that it is for.
-    std::vector<std::string> names;
-    std::string chart_value;  // With which the chart creates the Secret.
-    std::string metric;       // The gauge of its end.
-  };
   [[nodiscard]] k8s::Result<void> listen_for_admission();
-  [[nodiscard]] k8s::Result<TlsContexts> certificates(const CertificateSource& source);
-  [[nodiscard]] CertificateSecret* own_certificate(const CertificateSource& source);
-  // Writes of certificates, and of who trusts them: only the leader's.
-  void keep_authority(CertificateSecret* certificate);
+  // `server`: "metrics" or "webhook", the label of the gauge of the certificate's end.
+  [[nodiscard]] k8s::Result<TlsContexts> certificates(CertificateFiles::Paths paths, const std::string& server);
+  boost::asio::awaitable<void> keep_certificates();
   [[nodiscard]] AccessCheck access_check();
-  void note_certificate(const std::string& metric, k8s::WallTime end);
 
   Runtime runtime_;
   Options options_;
   Manager* manager_;
   boost::asio::any_io_executor executor_;
-  // Questions about scrapers and the certificate's Secret go apart from the operator's own requests.
+  // Questions about scrapers go apart from the operator's own requests.
   k8s::ApiClient client_;
   OutageLog outages_;
   std::vector<std::unique_ptr<CertificateFiles>> certificate_files_;
-  std::vector<std::unique_ptr<CertificateSecret>> certificate_secrets_;
-  std::unique_ptr<WebhookAuthority> webhook_authority_;
   std::unique_ptr<ScrapeAccess> scrape_access_;
   std::vector<std::unique_ptr<HttpServer>> servers_;
   TaskGroup tasks_;
-  TaskGroup background_;  // Renews the certificate; cancelled at the stop.
+  TaskGroup background_;  // Reads certificates again; cancelled at the stop.
 };
 
 }  // namespace gso

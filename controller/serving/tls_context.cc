@@ -60,15 +60,11 @@ k8s::Result<std::shared_ptr<Context>> make_server_context(const ServingIdentity&
   return context;
 }
 
-k8s::WallTime wall_time(const ASN1_TIME* time) {
-  std::tm parts{};
-  if (ASN1_TIME_to_tm(time, &parts) != 1) return {};
-  return k8s::WallTime(std::chrono::seconds(timegm(&parts)));
-}
-
 k8s::WallTime certificate_end(Context& context) {
   const X509* const certificate = SSL_CTX_get0_certificate(context.native_handle());
-  return certificate == nullptr ? k8s::WallTime() : wall_time(X509_get0_notAfter(certificate));
+  std::tm parts{};
+  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &parts) != 1) return {};
+  return k8s::WallTime(std::chrono::seconds(timegm(&parts)));
 }
 
 std::optional<ClientSubject> client_subject(SSL* connection) {

@@ -27,10 +27,7 @@ struct ServingIdentity {
 [[nodiscard]] k8s::Result<std::shared_ptr<boost::asio::ssl::context>> make_server_context(
     const ServingIdentity& identity);
 
-// The epoch if OpenSSL cannot read it.
-[[nodiscard]] k8s::WallTime wall_time(const ASN1_TIME* time);
-
-// When the server's own certificate of the context ends.
+// When the server's own certificate of the context ends. The epoch if OpenSSL cannot read it.
 [[nodiscard]] k8s::WallTime certificate_end(boost::asio::ssl::context& context);
 
 // Of the verified certificate of the other side; empty: it sent none, or one without a common name.

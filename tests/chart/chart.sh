@@ -15,9 +15,9 @@ account=system:serviceaccount:$namespace:$release
 
 render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 
-# everything: each optional object, so that it is checked too.
+# everything: each optional object, so that it is checked too. The chart issues certificates only where it can read a cluster.
 # shellcheck disable=SC2034
-everything=(--set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}' --set 'kai.consumerNamespaces={team}'
+everything=(--dry-run=server --set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}' --set 'kai.consumerNamespaces={team}'
   --set eviction.enabled=true --set daemonSetRestart.enabled=true --set modes.partitioning=Enforce --set 'rejectedPods.namespaces={team}' --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
   --set admissionWebhook.enabled=true --set admissionWebhook.pods=Warn
   --set standaloneMps.enabled=true --set-string 'standaloneMps.nodeSelector.team\.example/mps=true'

@@ -42,10 +42,9 @@ const std::set<std::string> kNotInValues{
     // Have values of their own: modes.rollouts, modes.reservations, modes.partitioning, rejectedPods.namespaces,
     // metrics.secure.
     "max-mode", "kai-reservations", "partitioning-mode", "remove-rejected-pods", "metrics-secure", "tls-cert-file",
-    "tls-private-key-file", "tls-secret", "tls-server-names", "client-ca-file",
+    "tls-private-key-file", "client-ca-file",
     // admissionWebhook.
-    "webhook-bind-address", "webhook-cert-file", "webhook-private-key-file", "webhook-secret", "webhook-server-names",
-    "webhook-configuration", "webhook-refuse-pods"};
+    "webhook-bind-address", "webhook-cert-file", "webhook-private-key-file", "webhook-refuse-pods"};
 
 std::string as_text(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();

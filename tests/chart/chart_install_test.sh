@@ -31,7 +31,8 @@ schemas_hold() {
   render | "${variant[@]}"
   render "${everything[@]}" | "${variant[@]}"
   # cert-manager does not run here: its fields are checked against schemas of the chart's tests.
-  render --set admissionWebhook.enabled=true --set admissionWebhook.certManager.enabled=true |
+  render --set admissionWebhook.enabled=true --set admissionWebhook.certManager.enabled=true \
+    --set metrics.secure.enabled=true --set metrics.secure.certManager.enabled=true |
     "${variant[@]}" -schema-location "$project/tests/chart/cert_manager/{{ .ResourceKind }}{{ .KindSuffix }}.json"
   if render | sed 's/^  replicas: 2$/  replicaz: 2/' | "${variant[@]}" >"$work/typo"; then return 1; fi
   grep -q "'replicaz' not allowed" "$work/typo"
@@ -112,6 +113,7 @@ account_may_what_it_needs_only() {
   may yes watch pods --namespace gpu-operator
   may no watch pods --all-namespaces
   may no get secrets --namespace "$namespace"
+  may no patch validatingwebhookconfigurations.admissionregistration.k8s.io
   may no update sharingpolicies.gpusharing.dev
   may no patch daemonsets.apps --namespace gpu-operator
   upgrade --set daemonSetRestart.enabled=true
@@ -172,6 +174,27 @@ upgrade_rolls_only_with_the_configuration() {
   [[ $before != "$after" ]]
   kubectl get -n "$namespace" "configmap/$release-config" -o 'jsonpath={.data.config\.yaml}' | grep 'settle-period: 20s'
 }
+
+# A certificate that the chart issued stays over an upgrade. In its last year an upgrade renews it, and the authority before
+# stays trusted until pods have read the new one.
+issued_certificate_is_kept_and_renewed() {
+  local on=(--set admissionWebhook.enabled=true)
+  upgrade "${on[@]}"
+  issued tls.crt >"$work/first.crt"
+  upgrade "${on[@]}"
+  cmp <(issued tls.crt) "$work/first.crt"
+  kubectl annotate secret "$release-webhook-tls" --namespace "$namespace" --overwrite "gpusharing.dev/certificate-end=$(date --utc --date '+300 days' +%FT%TZ)"
+  upgrade "${on[@]}"
+  issued tls.crt >"$work/second.crt"
+  if cmp "$work/first.crt" "$work/second.crt"; then return 1; fi
+  kubectl get validatingwebhookconfigurations "$release-webhook" --output 'jsonpath={.webhooks[0].clientConfig.caBundle}' | base64 --decode >"$work/ca.crt"
+  cmp <(issued ca.crt) "$work/ca.crt"
+  openssl verify -CAfile "$work/ca.crt" -purpose sslserver -verify_hostname "$release-webhook.$namespace.svc" "$work/first.crt" "$work/second.crt"
+  (($(grep -c 'BEGIN CERTIFICATE' "$work/ca.crt") == 2))
+  upgrade
+  if issued tls.crt; then return 1; fi
+}
+issued() { kubectl get secret "$release-webhook-tls" --namespace "$namespace" --output "jsonpath={.data.${1//./\\.}}" | base64 --decode; }
 
 # The next release has another column; going back takes it away. The objects stay, with what they hold.
 upgrade_and_rollback_reach_the_crds() {
@@ -383,6 +406,7 @@ check "the ServiceAccount may do what it needs, and no more" account_may_what_it
 check "view and edit reach policies and rollouts" people_see_and_edit_policies
 check "with rejectedPods.namespaces, pods that a node refused may be deleted there, and no others" rejected_pods_alone_may_go
 check "an upgrade rolls the Deployment only when its configuration changed" upgrade_rolls_only_with_the_configuration
+check "a certificate that the chart issued is kept, and renewed in its last year" issued_certificate_is_kept_and_renewed
 check "an upgrade and its rollback reach the CRDs, and keep the objects" upgrade_and_rollback_reach_the_crds
 check "CRDs that kubectl has repaired are taken back by the next upgrade" repaired_crds_are_taken_back
 check "an upgrade that could delete CRDs is refused before it changes anything" what_helm_could_delete_is_refused

@@ -82,11 +82,14 @@ variants_render() {
 
 webhook_renders() {
   if render | grep -E 'ValidatingWebhookConfiguration|webhook'; then return 1; fi
-  local on=(--set admissionWebhook.enabled=true)
-  values_render '- --webhook-configuration=gpu-sharing-operator-webhook' "${on[@]}"
-  values_render '- --webhook-server-names=gpu-sharing-operator-webhook.gpu-sharing-operator.svc' "${on[@]}"
-  values_render 'resourceNames: [gpu-sharing-operator-webhook]' "${on[@]}"
+  local issued=(--dry-run=server --set admissionWebhook.enabled=true) on=(--set admissionWebhook.enabled=true --set admissionWebhook.certManager.enabled=true)
+  values_render '- --webhook-cert-file=/etc/gpu-sharing-operator-webhook/tls.crt' "${issued[@]}"
+  values_render 'secret: {secretName: gpu-sharing-operator-webhook-tls}' "${issued[@]}"
   if grep -E '(pods|workloads).gpusharing.dev|webhook-refuse-pods|cert-manager' "$work/rendered.yaml"; then return 1; fi
+  # The API server trusts the one certificate that the pods show, for the Service's name.
+  objects '{w["clientConfig"]["caBundle"] for o in objects if o["kind"] == "ValidatingWebhookConfiguration" for w in o["webhooks"]} == {o["data"]["ca.crt"] for o in objects if o["kind"] == "Secret"}' "${issued[@]}"
+  issues_a_certificate_for gpu-sharing-operator-webhook.gpu-sharing-operator.svc "${issued[@]}"
+  refused 'Set admissionWebhook.certManager.enabled=true, or admissionWebhook.certificateSecret to a Secret of yours' --set admissionWebhook.enabled=true
   values_render 'pods.gpusharing.dev' "${on[@]}" --set admissionWebhook.pods=Warn
   grep -F workloads.gpusharing.dev "$work/rendered.yaml"
   values_render '- --webhook-refuse-pods=true' "${on[@]}" --set admissionWebhook.pods=Refuse
@@ -94,16 +97,28 @@ webhook_renders() {
   objects 'all(w["failurePolicy"] == "Ignore" and w["timeoutSeconds"] == 2 and w["sideEffects"] == "None" for o in objects if o["kind"] == "ValidatingWebhookConfiguration" for w in o["webhooks"])' "${on[@]}"
   objects '[set(w["namespaceSelector"]["matchExpressions"][0]["values"]) for o in objects if o["kind"] == "ValidatingWebhookConfiguration" for w in o["webhooks"] if w["name"].startswith("pods")] == [{"kube-system", "kube-public", "kube-node-lease", "gpu-sharing-operator", "gpu-operator"}]' \
     "${on[@]}" --set admissionWebhook.pods=Warn
-  # Certificates of somebody else: no Secret of ours, and no right on one, or on the configuration.
-  values_render 'cert-manager.io/inject-ca-from: gpu-sharing-operator/gpu-sharing-operator-webhook' "${on[@]}" --set admissionWebhook.certManager.enabled=true
+  # Certificates of somebody else: no Secret of the chart.
+  values_render 'cert-manager.io/inject-ca-from: gpu-sharing-operator/gpu-sharing-operator-webhook' "${on[@]}"
   grep -F 'selfSigned: {}' "$work/rendered.yaml"
-  grep -F 'secretName: gpu-sharing-operator-webhook' "$work/rendered.yaml"
-  if grep -E 'webhook-secret|resources: .(secrets|validatingwebhookconfigurations)' "$work/rendered.yaml"; then return 1; fi
-  values_render 'kind: ClusterIssuer' "${on[@]}" --set admissionWebhook.certManager.enabled=true \
-    --set admissionWebhook.certManager.issuerRef.kind=ClusterIssuer --set admissionWebhook.certManager.issuerRef.name=internal
+  grep -F 'secretName: gpu-sharing-operator-webhook-tls' "$work/rendered.yaml"
+  if grep -E 'kind: Secret|caBundle' "$work/rendered.yaml"; then return 1; fi
+  values_render 'kind: ClusterIssuer' "${on[@]}" --set admissionWebhook.certManager.issuerRef.kind=ClusterIssuer --set admissionWebhook.certManager.issuerRef.name=internal
   if grep -F selfSigned "$work/rendered.yaml"; then return 1; fi
-  values_render 'caBundle: Q0E=' "${on[@]}" --set admissionWebhook.certificateSecret=mine --set admissionWebhook.caBundle=Q0E=
+  values_render 'caBundle: Q0E=' --set admissionWebhook.enabled=true --set admissionWebhook.certificateSecret=mine --set admissionWebhook.caBundle=Q0E=
   grep -F 'secret: {secretName: mine}' "$work/rendered.yaml"
+}
+# issues_a_certificate_for NAME ARGS...
+issues_a_certificate_for() {
+  local name=$1
+  shift
+  render "$@" | python3 -c '
+import base64, sys, yaml
+for o in yaml.safe_load_all(sys.stdin):
+    if o and o["kind"] == "Secret":
+        for key in ("ca.crt", "tls.crt"):
+            with open(f"{sys.argv[1]}/{key}", "wb") as out:
+                out.write(base64.b64decode(o["data"][key]))' "$work"
+  openssl verify -CAfile "$work/ca.crt" -purpose sslserver -verify_hostname "$name" "$work/tls.crt"
 }
 
 standalone_mps_renders() {
@@ -147,15 +162,18 @@ standalone_mps_renders() {
 
 secure_metrics_render() {
   if render | grep -E 'tokenreviews|resources: .secrets|metrics-reader|scheme: https'; then return 1; fi
-  local secure=(--set metrics.secure.enabled=true --set metrics.serviceMonitor.enabled=true)
+  local issued=(--dry-run=server --set metrics.secure.enabled=true --set metrics.serviceMonitor.enabled=true)
+  values_render 'ca: {secret: {name: gpu-sharing-operator-metrics-tls, key: ca.crt}}' "${issued[@]}"
+  issues_a_certificate_for gpu-sharing-operator-metrics.gpu-sharing-operator.svc "${issued[@]}"
+  refused 'Set metrics.secure.certManager.enabled=true, or metrics.secure.certificateSecret to a Secret of yours' --set metrics.secure.enabled=true
+  local secure=(--set metrics.secure.enabled=true --set metrics.secure.certManager.enabled=true --set metrics.serviceMonitor.enabled=true)
   values_render 'serverName: gpu-sharing-operator-metrics.gpu-sharing-operator.svc' "${secure[@]}"
-  values_render '- --tls-server-names=gpu-sharing-operator-metrics.gpu-sharing-operator.svc' "${secure[@]}"
-  values_render 'resourceNames: [gpu-sharing-operator-serving]' "${secure[@]}"
+  grep -F 'secretName: gpu-sharing-operator-metrics-tls' "$work/rendered.yaml"
   if grep -q 'kind: ClusterRoleBinding' <(render "${secure[@]}" --show-only templates/metrics.yaml); then return 1; fi
   values_render 'name: prometheus-k8s' "${secure[@]}" --set 'metrics.secure.readers[0].name=prometheus-k8s' --set 'metrics.secure.readers[0].namespace=monitoring'
-  # A certificate of somebody else: no Secret of ours, and no right on one.
-  values_render 'secret: {secretName: from-cert-manager}' "${secure[@]}" --set metrics.secure.certificateSecret=from-cert-manager
-  if grep -E -- '-serving$|resources: .secrets|tls-secret' "$work/rendered.yaml"; then return 1; fi
+  # A certificate of somebody else: no Secret of the chart.
+  values_render 'secret: {secretName: mine}' --set metrics.secure.enabled=true --set metrics.secure.certificateSecret=mine
+  if grep 'kind: Secret' "$work/rendered.yaml"; then return 1; fi
   values_render '--client-ca-file=/etc/gpu-sharing-operator-client-ca/ca.crt' "${secure[@]}" --set metrics.secure.clientCAConfigMap=scrapers
 }
 

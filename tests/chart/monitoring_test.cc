@@ -50,10 +50,10 @@ TEST(Monitoring, TheDocumentationListsEveryMetric) {
 
 // What identifies one object of the cluster has no place in a label: with 50,000 nodes it would be 50,000 series.
 TEST(Monitoring, NoLabelNamesANodeOrAPod) {
-  const std::set<std::string> bounded{"controller", "result",  "name",     "priority", "code",  "method",
-                                      "host",       "verb",    "version",  "compiler", "state", "reason",
-                                      "phase",      "rollout", "severity", "kind",     "cause", "resource",
-                                      "decision",   "mode",    "profile",  "lane",     "policy"};
+  const std::set<std::string> bounded{"controller", "result",  "name",     "priority", "code",   "method",
+                                      "host",       "verb",    "version",  "compiler", "state",  "reason",
+                                      "phase",      "rollout", "severity", "kind",     "cause",  "resource",
+                                      "decision",   "mode",    "profile",  "lane",     "policy", "server"};
   for (const Metrics::Family& family : metrics_catalog()) {
     // Five objects for each reason, however many there are (FleetMetricsTest).
     if (family.name == "gpusharing_affected_objects") continue;

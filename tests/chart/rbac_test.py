@@ -18,9 +18,7 @@ RUNTIME = [{"reconciler": "leader election", "group": "coordination.k8s.io", "re
                             ("gpusharing.dev", "sharingpolicies"), ("gpusharing.dev", "sharingrollouts")]] + [
     {"reconciler": "secure metrics", "group": group, "resource": resource, "verbs": verbs}
     for group, resource, verbs in [("authentication.k8s.io", "tokenreviews", ["create"]),
-                                   ("authorization.k8s.io", "subjectaccessreviews", ["create"]),
-                                   ("", "secrets", ["get", "patch"])]] + [
-    {"reconciler": "webhook", "group": "admissionregistration.k8s.io", "resource": "validatingwebhookconfigurations", "verbs": ["get", "patch"]}]
+                                   ("authorization.k8s.io", "subjectaccessreviews", ["create"])]]
 
 # Where a permission may stand only in namespaced roles: "release", "operands".
 NAMESPACED = {
@@ -34,8 +32,6 @@ NAMESPACED = {
     ("apps", "daemonsets", "patch"): {"operands"},
     ("", "configmaps", "list"): {"release", "operands"},
     ("coordination.k8s.io", "leases", "update"): {"release"},
-    ("", "secrets", "get"): {"release"},
-    ("", "secrets", "patch"): {"release"},
     ("coordination.k8s.io", "leases", "list"): {"release"},
     ("coordination.k8s.io", "leases", "watch"): {"release"},
 }
@@ -64,8 +60,8 @@ CLEANUP = {
     ("", "configmaps"): {"get", "delete"},
 }
 NAMED = {"deployments/scale", "configmaps", "leases"}  # Only by name, but for what RBAC cannot restrict to one: to create.
-# Of the operator itself.
-ONLY_BY_NAME = {"leases", "secrets", "validatingwebhookconfigurations"}
+# What the account has no right on: whoever steals its token could read, or have the API server send, what is in Secrets.
+NEVER = {"secrets", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"}
 
 
 def is_named(rule):
@@ -147,9 +143,12 @@ def main():
          [f"{wanted[p]} needs {p[2]} of {p[1]} ({p[0] or 'core'})" for p in sorted(wanted) if p not in granted]),
         ("nothing is granted that nobody needs",
          [f"{p[2]} of {p[1]} ({p[0] or 'core'})" for p in sorted(granted) if p not in wanted]),
-        ("Leases, Secrets and the webhook's configuration are granted by name",
+        ("Leases are granted by name",
          [f"{role['metadata']['name']}: {rule}" for role in objects if role["kind"] in ("Role", "ClusterRole")
-          for rule in role["rules"] if ONLY_BY_NAME & set(rule.get("resources", [])) and not is_named(rule)]),
+          for rule in role["rules"] if "leases" in rule.get("resources", []) and not is_named(rule)]),
+        ("no Secret and no webhook configuration is granted",
+         [f"{role['metadata']['name']}: {rule}" for role in objects if role["kind"] in ("Role", "ClusterRole")
+          for rule in role["rules"] if NEVER & set(rule.get("resources", []))]),
         ("no rule has a wildcard", [str(p) for p in sorted(granted) if "*" in p]),
         ("deletes, ConfigMaps and leases stay in their namespaces",
          [f"{p} is granted in {sorted(granted[p])}" for p in sorted(namespaced) if granted.get(p) != namespaced[p]]),

@@ -8,7 +8,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 
 # shellcheck disable=SC2154  # $namespace, $probes and $work come from the sourced scripts.
-host=gpu-sharing-operator-metrics.$namespace.svc secret=gpu-sharing-operator-serving
+host=gpu-sharing-operator-metrics.$namespace.svc
 
 # metrics_port: of the operator that runs; port 0 was asked for.
 metrics_port() { ss --listening --tcp --numeric --processes | awk -v pid="pid=$(<"$work/pids/operator")," 'index($0, pid) { n = split($4, a, ":"); print a[n] }' | grep -vx "$probes" | sed -n 1p | grep .; }
@@ -33,15 +33,14 @@ answers() {
 }
 with_token() { echo "Authorization: Bearer $(kubectl create token "$1" --namespace monitoring)"; }
 
-leader_issues_a_certificate() {
-  operator_runs --tls-secret="$secret" --tls-server-names="$host"
-  await 30 authority_is_published
-  openssl verify -CAfile "$work/ca.crt" -purpose sslserver -verify_hostname "$host" <(data tls.crt)
-}
-data() { kubectl get secret "$secret" --namespace "$namespace" --output "jsonpath={.data.${1//./\\.}}" | base64 --decode; }
-authority_is_published() {
-  data ca.crt >"$work/ca.crt"
-  grep 'BEGIN CERTIFICATE' "$work/ca.crt"
+# The Secret's files, as the pods mount them.
+serves_the_charts_certificate() {
+  local key
+  for key in ca.crt tls.crt tls.key; do
+    kubectl get secret gpu-sharing-operator-metrics-tls --namespace "$namespace" --output "jsonpath={.data.${key/./\\.}}" | base64 --decode >"$work/$key"
+  done
+  operator_runs --tls-cert-file="$work/tls.crt" --tls-private-key-file="$work/tls.key"
+  openssl verify -CAfile "$work/ca.crt" -purpose sslserver -verify_hostname "$host" "$work/tls.crt"
 }
 
 only_readers_are_let_in() {
@@ -110,7 +109,7 @@ client_certificates_are_accounts() {
 
 check "the chart is installed with secure metrics" install_chart --set metrics.secure.enabled=true \
   --set 'metrics.secure.readers[0].namespace=monitoring' --set 'metrics.secure.readers[0].name=prometheus-k8s'
-check "the leader issues a certificate for the metrics Service" leader_issues_a_certificate
+check "the chart issues a certificate for the metrics Service" serves_the_charts_certificate
 check "readers are let in, and nobody else" only_readers_are_let_in
 check "who does not trust its authority reads nothing" who_does_not_trust_the_authority_reads_nothing
 check "TLS 1.2 and 1.3 are spoken, and nothing older" only_new_tls_is_spoken

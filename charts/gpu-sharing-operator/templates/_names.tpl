@@ -82,26 +82,22 @@ projected:
 {{- include "gso.refuseConfig" . }}
 {{- toYaml $config }}
 {{- end }}
-{{- /* The Secret of the operator's own serving certificate, and the name that it is for. */}}
-{{- define "gso.servingSecret" -}}{{ include "gso.fullname" . }}-serving{{- end }}
-{{- define "gso.metricsHost" -}}{{ include "gso.fullname" . }}-metrics.{{ .Release.Namespace }}.svc{{- end }}
-{{- /* The validating webhook: its objects, the Secret of its certificate, and the name that it is for. */}}
+{{- /* The validating webhook's objects. */}}
 {{- define "gso.webhook" -}}{{ include "gso.fullname" . }}-webhook{{- end }}
-{{- define "gso.webhookSecret" -}}{{ .Values.admissionWebhook.certificateSecret | default (include "gso.webhook" .) }}{{- end }}
-{{- define "gso.webhookHost" -}}{{ include "gso.webhook" . }}.{{ .Release.Namespace }}.svc{{- end }}
-{{- /* "true" if the operator issues the webhook's certificate itself, and publishes its authority to the API server. */}}
-{{- define "gso.ownWebhookCertificate" -}}
-{{- with .Values.admissionWebhook }}{{ if and .enabled (not .certificateSecret) (not .certManager.enabled) }}true{{ end }}{{ end }}
-{{- end }}
 {{- define "gso.webhookTerms" -}}
+{{- $authorities := .Values.admissionWebhook.caBundle }}
 {{- with .Values.admissionWebhook }}
 {{- if and .certificateSecret (not .caBundle) (not .certManager.enabled) }}
 {{- fail "admissionWebhook.certificateSecret needs admissionWebhook.caBundle: without it the API server trusts no answer, and every request is allowed unseen" }}
 {{- end }}
+{{- if not (or .certificateSecret .certManager.enabled) }}
+{{- include "gso.issue" (dict "root" $ "server" "webhook" "of" .) }}
+{{- $authorities = .issued.ca | b64enc }}
+{{- end }}
 {{- end -}}
 clientConfig:
   service: {name: {{ include "gso.webhook" . }}, namespace: {{ .Release.Namespace }}, path: /validate, port: 443}
-  {{- with .Values.admissionWebhook.caBundle }}
+  {{- with $authorities }}
   caBundle: {{ . }}
   {{- end }}
 failurePolicy: Ignore

@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/cli/cli.h"
@@ -321,6 +322,23 @@ TEST(OptionsTest, DebugIsServedOnLoopbackOnly) {
     options.debug_bind_address = address;
     EXPECT_FALSE(validate(options).has_value()) << address;
   }
+}
+
+TEST(OptionsTest, ATlsServerNeedsItsCertificate) {
+  Options webhook;
+  webhook.webhook_bind_address = ":9443";
+  Options metrics;
+  metrics.metrics_secure = true;
+  for (const auto& [options, missing] :
+       {std::pair(webhook, "webhook-cert-file"), std::pair(metrics, "tls-cert-file")}) {
+    const k8s::Result<void> valid = validate(options);
+    ASSERT_FALSE(valid.has_value()) << missing;
+    EXPECT_NE(valid.error().message.find(missing), std::string::npos) << valid.error().message;
+  }
+  webhook.webhook_cert_file = metrics.tls_cert_file = "tls.crt";
+  webhook.webhook_private_key_file = metrics.tls_private_key_file = "tls.key";
+  EXPECT_TRUE(validate(webhook).has_value());
+  EXPECT_TRUE(validate(metrics).has_value());
 }
 
 }  // namespace

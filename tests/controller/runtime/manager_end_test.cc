@@ -1,9 +1,12 @@
 // The whole operator on the simulated API server: leader changes, stops, crashes and losses of the connection.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -15,6 +18,7 @@
 #include "controller/runtime/run_operator.h"
 #include "reconcilers/model/plan.h"
 #include "tests/controller/operators.h"
+#include "tests/k8sclient/transport/test_certificates.h"
 
 namespace gso::manager_end_test {
 namespace {
@@ -220,17 +224,52 @@ TEST_F(ManagerTest, AStopWhileNothingCanBeReachedStillEnds) {
   EXPECT_TRUE(a.result->has_value());
 }
 
-// Nobody would renew the certificate any more, until a person finds out why scrapes fail.
-TEST_F(ManagerTest, ACertificateLoopThatThrowsEndsTheOperatorWithTheReason) {
-  create("/api/v1/namespaces/gpu-sharing-operator/secrets",
-         R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"gpu-sharing-operator-serving"}})");
-  a.options.metrics_secure = true;
-  a.options.metrics_bind_address = "127.0.0.1:0";
-  a.on_line = [](const std::string& line) {
-    if (line.find("Serving certificate loaded") != std::string::npos) throw std::runtime_error("the log is full");
+// A serving certificate in files that somebody else renews.
+class ServingCertificateTest : public ManagerTest {
+ protected:
+  ServingCertificateTest() {
+    std::filesystem::create_directories(folder_);
+    renew({});
+    a.options.metrics_secure = true;
+    a.options.metrics_bind_address = "127.0.0.1:0";
+    a.options.tls_cert_file = (folder_ / "tls.crt").string();
+    a.options.tls_private_key_file = (folder_ / "tls.key").string();
+  }
+  ~ServingCertificateTest() override { std::filesystem::remove_all(folder_); }
+  void renew(const k8s::test::LeafOptions& terms) {
+    const k8s::test::Identity identity = authority_.issue(terms);
+    std::ofstream(folder_ / "tls.crt") << identity.cert_pem;
+    std::ofstream(folder_ / "tls.key") << identity.key_pem;
+  }
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("gso-serving-certificate-" + std::to_string(getpid()));
+  k8s::test::TestAuthority authority_{"authority"};
+};
+
+TEST_F(ServingCertificateTest, TheGaugeShowsTheEndOfARenewedOneEvenIfNobodyConnects) {
+  const auto end = [&] {
+    return a.metric("gpusharing_certificate_expiration_timestamp_seconds", {{"server", "metrics"}});
   };
   a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 1min));
+  ASSERT_TRUE(eventually([&] { return a.view->leading; }));
+  const double first = end();
+  renew({.expired = true});  // Two days before the end of the first one: any other end would do.
+  EXPECT_TRUE(eventually([&] { return end() < first - 86'400; }, 2min));
+}
+
+TEST_F(ServingCertificateTest, ALoopThatThrowsEndsTheOperatorWithTheReason) {
+  bool renewed = false;
+  a.on_line = [&](const std::string& line) {
+    if (renewed && line.find("Serving certificate loaded") != std::string::npos)
+      throw std::runtime_error("the log is full");
+  };
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading; }));
+  renewed = true;
+  renew({});
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 2min));
   ASSERT_FALSE(a.result->has_value());
   EXPECT_EQ(a.result->error().message, "internal error: serving certificate: the log is full");
   EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "") << "it ends cleanly";
