@@ -160,10 +160,6 @@ Command make_observe_verb() {
               [given](CLI::App& app, OptionFlags& flags) {
                 add_pipe_directory(app, given->settings);
                 add_report(app, given->settings);
-                app.add_option("--last-report", given->settings.last_report,
-                               "Keep the directory that was reported last in this file. Each start compares the daemon "
-                               "with it: if it has moved meanwhile, the new directory is reported at once")
-                    ->type_name("FILE");
                 app.add_flag("--once", given->once, "End as soon as a daemon answers");
                 add_log_settings(app, flags);
               },

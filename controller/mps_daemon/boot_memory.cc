@@ -24,7 +24,7 @@ constexpr int kVersion = 1;
 
 // Whether all of the text is on the disk. Otherwise errno says why not.
 bool write_through(const std::string& file, std::string_view text) {
-  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (descriptor < 0) return false;
   bool good = true;
   while (good && !text.empty()) {

@@ -9,9 +9,8 @@
 
 namespace gso {
 
-// Logs when the daemon of the host appears and disappears, until `stop` is notified, or until it answers in another
-// directory than its pod has reported last (MpsDaemonSettings::last_report): it reports that one and ends, because the
-// report of a container is published when it ends. `once`: until a daemon has answered; reports where. Exit status 0.
+// Logs when the daemon of the host appears and disappears, and reports where it answers, until `stop` is notified.
+// `once`: until a daemon has answered. Exit status 0.
 boost::asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, bool once, Logger* log,
                                                k8s::Signal* stop);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,14 +36,45 @@ bool is_in_path(const std::string& program) {
   return false;
 }
 
+// How another user could put files of theirs in place of the daemon's; empty: in no way. Below a directory where all
+// users write, such as /tmp, one that root has made is safe as long as the sticky bit keeps others from renaming it.
+std::string way_in(const fs::path& directory) {
+  const auto foreign = [](const struct stat& entry) { return entry.st_uid != 0 && entry.st_uid != geteuid(); };
+  for (fs::path at = directory;; at = at.parent_path()) {
+    struct stat link{};
+    struct stat target{};
+    if (lstat(at.c_str(), &link) != 0 || stat(at.c_str(), &target) != 0) {
+      return fmt::format("{}: {}", at.string(), std::strerror(errno));
+    }
+    if (at == directory && S_ISLNK(link.st_mode)) return fmt::format("{} is a symbolic link", at.string());
+    if (foreign(link) || foreign(target)) {
+      return fmt::format("{} is owned by user {}", at.string(), foreign(link) ? link.st_uid : target.st_uid);
+    }
+    const bool shared = at == directory ? (target.st_mode & (S_IWGRP | S_IWOTH)) != 0
+                                        : (target.st_mode & S_IWOTH) != 0 && (target.st_mode & S_ISVTX) == 0;
+    if (shared) return fmt::format("{} is writable by other users (mode {:o})", at.string(), target.st_mode & 07777);
+    if (at == at.root_path()) return {};
+  }
+}
+
 // What keeps a directory from being used; empty: nothing.
 std::string directory_problem(const char* what, const std::string& directory) {
   std::error_code ec;
   fs::create_directories(directory, ec);
-  if (!ec && access(directory.c_str(), W_OK | X_OK) == 0) return {};
-  const std::string why = ec ? ec.message() : std::strerror(errno);
-  return fmt::format("{} {} is not writable: {}. Mount a directory of the node there, and run as its owner or as root",
-                     what, directory, why);
+  if (ec || access(directory.c_str(), W_OK | X_OK) != 0) {
+    const std::string why = ec ? ec.message() : std::strerror(errno);
+    return fmt::format(
+        "{} {} is not writable: {}. Mount a directory of the node there, and run as its owner or as root", what,
+        directory, why);
+  }
+  fs::path whole = fs::absolute(directory, ec).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();
+  const std::string why = way_in(whole);
+  if (why.empty()) return {};
+  return fmt::format(
+      "{} {} is not safe: {}, so another user could put files in place of the daemon's. Remove it on the node, or give "
+      "it to root with mode 755",
+      what, directory, why);
 }
 
 std::vector<std::string> gpu_problems(const std::vector<NodeGpu>& gpus, bool exclusive) {

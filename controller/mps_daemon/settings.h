@@ -28,8 +28,7 @@ struct MpsDaemonSettings {
   k8s::Duration stop_timeout = std::chrono::seconds(30);  // How long a stop waits for connected clients.
   std::string processes = "/proc";                        // Where the processes of the node are listed.
   bool alone = false;                                     // The daemon is not ready while another one runs on the node.
-  std::string report;       // File for the result, such as the container's termination log; empty: none.
-  std::string last_report;  // File that keeps the directory that was reported last, for all containers of a pod.
+  std::string report;  // File for the result, such as the container's termination log; empty: none.
 };
 
 // The directory that a daemon and its clients use if none is set: with driver r615 or later a daemon of root uses

@@ -134,14 +134,18 @@ standalone_mps_renders() {
   objects '"helm.sh/chart" not in '"$daemonset"'["template"]["metadata"]["labels"] and "app.kubernetes.io/version" not in '"$daemonset"'["template"]["metadata"]["labels"]' "${on[@]}"
   # The driver decides about the directory, unless one is named; an empty one that nobody serves is never made.
   objects '{v["hostPath"]["path"] for v in '"$pod"'["volumes"]} == {"/run", "/tmp", "/var/log/nvidia-mps"} and "--root=/node" in '"$pod"'["containers"][0]["args"]' "${on[@]}"
-  objects '{(v["hostPath"]["path"], v["hostPath"]["type"]) for v in '"$pod"'["volumes"] if "hostPath" in v} == {("/mps/pipe", "Directory")}' "${on[@]}" --set standaloneMps.mode=observe --set standaloneMps.pipeDirectory=/mps/pipe
-  objects 'all(c["args"][1] == "observe" and "--last-report=/var/lib/standalone-mps/directory" in c["args"] and "privileged" not in c["securityContext"] for c in '"$pod"'["containers"] + '"$pod"'["initContainers"])' "${on[@]}" --set standaloneMps.mode=observe
+  # One that only watches has no power over the node: its one directory, read-only, no privilege, none of the node's namespaces.
+  local watches=("${on[@]}" --set standaloneMps.mode=observe --set standaloneMps.pipeDirectory=/mps/pipe)
+  objects '[v["hostPath"] for v in '"$pod"'["volumes"]] == [{"path": "/mps/pipe", "type": "Directory"}] and not {"hostPID", "hostIPC", "hostNetwork"} & set('"$pod"')' "${watches[@]}"
+  objects 'all(c["args"][1] == "observe" and c["volumeMounts"] == [{"name": "pipe", "mountPath": "/mps/pipe", "readOnly": True}] and "privileged" not in c["securityContext"] and c["securityContext"]["readOnlyRootFilesystem"] and c["securityContext"]["capabilities"] == {"drop": ["ALL"]} for c in '"$pod"'["containers"] + '"$pod"'["initContainers"])' "${watches[@]}"
+  refused 'standaloneMps.mode=observe needs standaloneMps.pipeDirectory' "${on[@]}" --set standaloneMps.mode=observe
+  objects 'all(c["securityContext"]["readOnlyRootFilesystem"] for c in '"$pod"'["containers"] + '"$pod"'["initContainers"])' "${on[@]}"
   objects "$pod"'["containers"][0]["args"] == ["mps-daemon", "run", "--log-directory=/var/log/nvidia-mps", "--compute-mode=Keep", "--stop-timeout=45s", "--active-thread-percentage=50", "--pinned-memory-limit=0=10G", "--server-user=1000", "--root=/node", "--report=/dev/termination-log"] and '"$pod"'["terminationGracePeriodSeconds"] == 105' \
     "${on[@]}" --set standaloneMps.computeMode=Keep --set standaloneMps.stopTimeoutSeconds=45 --set standaloneMps.activeThreadPercentage=50 --set 'standaloneMps.pinnedMemoryLimits.0=10G' --set standaloneMps.serverUser=1000
   # What a killed daemon has left is given back where a later pod is refused.
   objects '"--restore-compute-modes" in '"$pod"'["initContainers"][0]["args"]' "${on[@]}"
   objects "$pod"'["containers"][0]["readinessProbe"]["exec"]["command"][1:] == ["mps-daemon", "ready", "--alone", "--root=/node"]' "${on[@]}"
-  objects "$pod"'["containers"][0]["readinessProbe"]["exec"]["command"][1:] == ["mps-daemon", "ready", "--root=/node"]' "${on[@]}" --set standaloneMps.mode=observe
+  objects "$pod"'["containers"][0]["readinessProbe"]["exec"]["command"][1:] == ["mps-daemon", "ready", "--pipe-directory=/mps/pipe"]' "${watches[@]}"
   objects 'all(c["image"] == "r.example/op:v1" for c in '"$pod"'["containers"] + '"$pod"'["initContainers"])' "${on[@]}" --set standaloneMps.image=r.example/op:v1 --set image.tag=v2
   # What the operator gets for it: pods of its own namespace, which the admission policy limits to these.
   objects '[(r["resources"], r["verbs"]) for o in objects if o["kind"] == "Role" and o["metadata"]["name"].endswith("-mps") for r in o["rules"]] == [(["controllerrevisions"], ["list", "watch"]), (["pods"], ["get", "list", "watch", "delete"])]' "${on[@]}"

@@ -6,7 +6,6 @@ usage: directories_test.py BINARY
 import os
 import signal
 import subprocess
-import time
 import unittest
 
 from daemon_case import DaemonCase, PROGRAMS, READY
@@ -76,56 +75,19 @@ class Directories(DaemonCase):
         while subprocess.run(self.below_root("ready"), env=self.environment, capture_output=True, timeout=60, check=False).returncode != 0:
             pass
 
-    def observe(self, *more):
-        """A container that observes, from its start to the first line of its log; its report is a new one."""
-        (self.root / "report").write_text("")
-        words = self.below_root("observe", "--report", str(self.root / "report"), "--last-report", str(self.root / "last"), *more)
+    def test_observing_reports_where_the_daemon_of_the_host_is_now(self):
+        self.host_daemon_in("tmp")
+        words = self.below_root("observe", "--report", str(self.root / "report"))
         process = subprocess.Popen(words, env=self.environment, stderr=subprocess.PIPE, text=True)
         self.started.insert(0, process)
-        next(iter(process.stderr))
-        return process
-
-    # The end of the container publishes its termination message, which names the new directory.
-    def test_observing_ends_with_a_report_when_the_daemon_of_the_host_moves(self):
-        self.host_daemon_in("tmp")
-        process = self.observe()
-        self.host_daemon_in("run")
-        self.assertEqual(process.wait(timeout=60), 0)
-        self.assertEqual(self.report(), "pipeDirectory=/run/nvidia-mps\n")
-        self.assertIsNone(self.observe().poll())  # The next one goes on.
-
-    def test_observing_reports_a_daemon_of_the_host_that_moved_while_it_was_started_again(self):
-        self.host_daemon_in("tmp")
-        self.assertEqual(self.observe("--once").wait(timeout=60), 0)  # The init container.
-        self.assertEqual(self.report(), "pipeDirectory=/tmp/nvidia-mps\n")
-        process = self.observe()
-        process.kill()
+        lines = iter(process.stderr)
+        next(lines)
         self.assertEqual(self.report(), "pipeDirectory=/tmp/nvidia-mps\n")
         self.host_daemon_in("run")
-        process = self.observe()
-        self.assertEqual(process.wait(timeout=60), 0)
+        while "/run/nvidia-mps" not in next(lines):
+            pass
         self.assertEqual(self.report(), "pipeDirectory=/run/nvidia-mps\n")
-        process = self.observe()
-        time.sleep(0.2)
         self.assertIsNone(process.poll())
-
-    # After the node has booted, the init container runs again; the operator reads the newer of what containers said last.
-    def test_observing_reports_a_daemon_of_the_host_that_moved_while_the_node_booted(self):
-        self.host_daemon_in("tmp")
-        self.assertEqual(self.observe("--once").wait(timeout=60), 0)
-        self.observe().kill()
-        self.host_daemon_in("run")
-        self.assertEqual(self.observe("--once").wait(timeout=60), 0)
-        self.assertEqual(self.observe().wait(timeout=60), 0)
-        self.assertEqual(self.report(), "pipeDirectory=/run/nvidia-mps\n")
-
-    def test_observing_repeats_its_report_while_no_daemon_answers(self):
-        self.host_daemon_in("tmp")
-        self.observe().kill()
-        os.kill(self.daemon_pid(), signal.SIGKILL)
-        self.started[-1].wait()
-        self.observe().kill()
-        self.assertEqual(self.report(), "pipeDirectory=/tmp/nvidia-mps\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 usage: refusals_test.py BINARY
 """
+import os
 import subprocess
 import unittest
 
@@ -40,6 +41,32 @@ class Refusals(DaemonCase):
     def test_refuses_a_pipe_directory_that_is_not_writable(self):
         (self.root / "pipe").write_text("a file")
         self.refuses(f"pipe directory {self.root}/pipe is not writable")
+
+    # Whoever can make a directory or a link in /tmp before the daemon's first start would serve its clients.
+    def test_refuses_a_directory_that_another_user_can_fill(self):
+        for name, say in (("pipe", "pipe directory"), ("log", "log directory")):
+            place = self.root / name
+            for mode in (0o777, 0o1777, 0o775):
+                place.mkdir(exist_ok=True)
+                place.chmod(mode)
+                self.refuses(f"{say} {place} is not safe: {place} is writable by other users (mode {mode:o})")
+            place.rmdir()
+            place.symlink_to(self.state)
+            self.refuses(f"{say} {place} is not safe: {place} is a symbolic link")
+            place.unlink()
+            if os.geteuid() == 0:
+                place.mkdir()
+                os.chown(place, 1234, 1234)
+                self.refuses(f"{say} {place} is not safe: {place} is owned by user 1234")
+                place.rmdir()
+            place.mkdir(mode=0o755)
+            self.assertEqual(self.once("check").returncode, 0)
+
+    def test_refuses_a_directory_that_another_user_can_replace(self):
+        for mode, status in ((0o1777, 0), (0o777, 1)):
+            self.root.chmod(mode)
+            self.assertEqual(self.once("check").returncode, status)
+        self.assertIn(f"{self.root} is writable by other users (mode 777)", self.report())
 
     def test_refuses_a_node_where_a_daemon_runs(self):
         self.process(4711, b"/usr/bin/nvidia-cuda-mps-control\0-d\0")
