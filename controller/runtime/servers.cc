@@ -14,11 +14,13 @@ namespace {
 namespace asio = boost::asio;
 
 const std::string kRequestFailed = "HTTP request ended by an internal error";
-// Each can hold a request of kMostAdmissionBytes. The API server opens one for each review that is not answered yet, as
-// many at once as a controller creates pods: those beyond wait for the few milliseconds that an answer takes.
-constexpr std::size_t kMostAdmissionConnections = 32;
 const std::string kCertificateFailed = "Serving certificate could not be loaded";
 constexpr k8s::Duration kCertificatePeriod = std::chrono::minutes(1);
+// Each has up to 100 KiB of buffers. The API server opens one for each review that is not answered yet, as many at once
+// as a controller creates pods.
+constexpr std::size_t kMostTlsConnections = 64;
+// The kubelet waits for a probe a second by default.
+constexpr k8s::Duration kHeaderOfProbe = std::chrono::seconds(2);
 
 bool is_on(const std::string& address) {
   return !address.empty() && address != "0";
@@ -59,6 +61,8 @@ HttpServer* Servers::add(HttpServerOptions serving, HttpHandler handler) {
 HttpServer* Servers::add(const std::string& address, Routes routes, TlsContexts tls) {
   HttpServerOptions serving;
   serving.address = address;
+  if (tls) serving.max_connections = kMostTlsConnections;
+  if (routes.ready) serving.header_timeout = kHeaderOfProbe;
   serving.tls = std::move(tls);
   return add(std::move(serving), make_handler(std::move(routes)));
 }
@@ -127,7 +131,8 @@ k8s::Result<void> Servers::listen_for_admission() {
   serving.address = options_.webhook_bind_address;
   serving.tls = *std::move(certified);
   serving.body_limit = kMostAdmissionBytes;
-  serving.max_connections = kMostAdmissionConnections;
+  serving.body_kept = kMostAdmissionBytesKept;
+  serving.max_connections = kMostTlsConnections;
   AdmissionParts parts;
   parts.holds_profiles = [manager = manager_](const k8s::ObjectKey& key) { return manager->holds_profiles(key); };
   parts.key_users = [manager = manager_](const k8s::ObjectKey& config_map) { return manager->key_users(config_map); };

@@ -20,6 +20,8 @@ namespace gso {
 inline constexpr std::string_view kAdmissionPath = "/validate";
 // An object and the stored one, of at most 1.5 MiB each (etcd's limit) in the API server's JSON, which can escape them.
 inline constexpr std::size_t kMostAdmissionBytes = std::size_t{8} << 20;
+// Of a longer review only the beginning is kept (HttpServerOptions::body_kept): it says what the review is about.
+inline constexpr std::size_t kMostAdmissionBytesKept = std::size_t{3} << 20;
 
 struct AdmissionParts {
   // Whether a device plugin reads its profiles from this ConfigMap; others are allowed unseen.

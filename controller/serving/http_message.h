@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,7 +28,8 @@ struct HttpRequest {
   std::string accept;         // The header of that name; empty if absent, as the next two.
   std::string authorization;  // Secret: never logged, never in an answer.
   std::string content_type;
-  std::string body;                     // At most HttpServerOptions::body_limit bytes.
+  std::string body;                     // At most HttpServerOptions::body_kept bytes.
+  std::uint64_t body_size = 0;          // Of the whole body: more than `body` has, if its end was not kept.
   std::optional<ClientSubject> client;  // Empty: plain HTTP, or no client certificate.
 };
 

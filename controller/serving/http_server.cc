@@ -1,4 +1,4 @@
-// The listener, its connections, and the one coroutine that closes those that are too slow.
+// The listener, and what is said over one connection. http_server_places.cc: who gives way to whom.
 #include "controller/serving/http_server.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
@@ -21,6 +21,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "controller/serving/http_connection.h"
 #include "controller/serving/tls_context.h"
 
 namespace gso {
@@ -52,8 +53,43 @@ std::optional<Tcp::endpoint> parse_address(std::string_view text) {
   return Tcp::endpoint(address, port);
 }
 
+// A body of which only the first `most` bytes are kept. The others are read and dropped: a client that is answered
+// while it still sends would be cut off before it has read the answer.
+struct CutBody {
+  struct value_type {
+    std::string text;
+    std::uint64_t size = 0;
+    std::size_t most = 0;
+  };
+  class reader {
+   public:
+    template <bool is_request, class Fields>
+    reader(http::header<is_request, Fields>& /*header*/, value_type& body) : body_(body) {}
+    void init(const boost::optional<std::uint64_t>& length, boost::system::error_code& ec) {
+      if (length) body_.text.reserve(std::min<std::uint64_t>(*length, body_.most));
+      ec = {};
+    }
+    template <class Buffers>
+    std::size_t put(const Buffers& buffers, boost::system::error_code& ec) {
+      std::size_t taken = 0;
+      for (const auto buffer : boost::beast::buffers_range_ref(buffers)) {
+        const std::size_t kept = std::min(buffer.size(), body_.most - std::min(body_.most, body_.text.size()));
+        body_.text.append(static_cast<const char*>(buffer.data()), kept);
+        taken += buffer.size();
+      }
+      body_.size += taken;
+      ec = {};
+      return taken;
+    }
+    void finish(boost::system::error_code& ec) { ec = {}; }
+
+   private:
+    value_type& body_;
+  };
+};
+
 // What Beast has read, as a handler takes it. Texts are taken out of the message.
-HttpRequest request_of(http::request<http::string_body> message, std::optional<ClientSubject> client) {
+HttpRequest request_of(http::request<CutBody> message) {
   const auto header = [&message](http::field name) {
     const auto value = message[name];
     return std::string(value.data(), value.size());
@@ -66,8 +102,8 @@ HttpRequest request_of(http::request<http::string_body> message, std::optional<C
   out.accept = header(http::field::accept);
   out.authorization = header(http::field::authorization);
   out.content_type = header(http::field::content_type);
-  out.body = std::move(message.body());
-  out.client = std::move(client);
+  out.body = std::move(message.body().text);
+  out.body_size = message.body().size;
   return out;
 }
 
@@ -91,18 +127,18 @@ bool is_malformed(const boost::system::error_code& error) {
 
 }  // namespace
 
-struct HttpServer::Connection {
-  explicit Connection(Tcp::socket s) : socket(std::move(s)) {}
-  void close() {
-    boost::system::error_code ec;
-    socket.shutdown(Tcp::socket::shutdown_both, ec);
-    socket.close(ec);
+// What has come of one request.
+struct HttpServer::Asked {
+  Asked() = default;  // No aggregate: see k8sclient/value/object.h.
+  void refuse(HttpAnswer answer) {
+    gone = false;
+    refusal = std::move(answer);
   }
-  Tcp::socket socket;
-  k8s::MonoTime deadline;
-  k8s::MonoTime close_after;                // With the first answer from then on.
-  std::optional<k8s::MonoTime> idle_since;  // It has had an answer, and nothing of a next request has come.
-  bool gives_way = false;                   // Closed for another client.
+  bool gone = true;                    // Nobody reads an answer.
+  std::optional<HttpRequest> request;  // Empty: `refusal` is the answer, and the last one.
+  HttpAnswer refusal;
+  bool keep = false;      // The client can ask again.
+  bool with_body = true;  // False: it asks for the header of the answer only.
 };
 
 HttpServer::HttpServer(asio::any_io_executor executor, k8s::Clock* clock, HttpServerOptions options,
@@ -156,7 +192,7 @@ int HttpServer::port() const {
 }
 
 std::size_t HttpServer::connections() const {
-  return open_.size();
+  return static_cast<std::size_t>(std::ranges::count_if(open_, [](const auto& each) { return !each->gives_way; }));
 }
 
 asio::awaitable<void> HttpServer::run() {
@@ -171,10 +207,12 @@ asio::awaitable<void> HttpServer::run() {
     }
     co_await make_room();
     if (stopping_) break;
-    auto connection = std::make_shared<Connection>(std::move(socket));
-    connection->deadline = clock_->monotonic() + options_.request_timeout;
-    connection->close_after = clock_->monotonic() + options_.connection_lifetime;
+    const k8s::MonoTime now = clock_->monotonic();
+    auto connection = std::make_shared<Connection>(std::move(socket), now);
+    connection->enter(Connection::Stage::asks, now, options_.header_timeout);
+    connection->close_after = now + options_.connection_lifetime;
     open_.push_back(connection);
+    wake_->notify();
     tasks_.spawn(executor_, serve(connection));
   }
   stop();
@@ -192,26 +230,6 @@ void HttpServer::stop() {
   room_->notify();
 }
 
-asio::awaitable<void> HttpServer::make_room() {
-  while (!stopping_ && open_.size() >= options_.max_connections) {
-    close_idlest();
-    (void)co_await room_->wait();
-  }
-}
-
-// One at a time: its coroutine ends a moment later.
-void HttpServer::close_idlest() {
-  if (std::ranges::any_of(open_, [](const auto& connection) { return connection->gives_way; })) return;
-  Connection* idlest = nullptr;
-  for (const auto& connection : open_) {
-    if (!connection->idle_since) continue;
-    if (idlest == nullptr || *connection->idle_since < *idlest->idle_since) idlest = connection.get();
-  }
-  if (idlest == nullptr) return;
-  idlest->gives_way = true;
-  idlest->close();
-}
-
 asio::awaitable<void> HttpServer::serve(std::shared_ptr<Connection> connection) {
   try {
     if (options_.tls) {
@@ -225,17 +243,21 @@ asio::awaitable<void> HttpServer::serve(std::shared_ptr<Connection> connection) 
   // No guard does this: an io_context destroys suspended connections after their server.
   connection->close();
   std::erase(open_, connection);
-  room_->notify();
+  release(connection.get());
 }
 
 asio::awaitable<void> HttpServer::serve_over_tls(std::shared_ptr<Connection> connection) {
+  // A silent client costs no buffers of TLS.
+  const auto [never_spoke] = co_await connection->socket.async_wait(Tcp::socket::wait_read, kAsTuple);
+  if (never_spoke) co_return;
   const std::shared_ptr<asio::ssl::context> context = options_.tls();
   if (context == nullptr) co_return;
   asio::ssl::stream<Tcp::socket&> stream(connection->socket, *context);
   const auto [handshake_error] = co_await stream.async_handshake(asio::ssl::stream_base::server, kAsTuple);
   if (handshake_error) co_return;
   co_await exchange(&stream, connection, client_subject(stream.native_handle()));
-  connection->deadline = clock_->monotonic() + options_.request_timeout;
+  connection->enter(Connection::Stage::idle, clock_->monotonic(), options_.header_timeout);
+  room_->notify();
   co_await stream.async_shutdown(kAsTuple);
 }
 
@@ -245,48 +267,81 @@ asio::awaitable<void> HttpServer::exchange(Stream* stream, std::shared_ptr<Conne
   boost::beast::flat_buffer buffer(kHeaderLimit + options_.body_limit);
   bool keep = true;
   for (bool first = true; keep && !stopping_; first = false) {
-    connection->deadline = clock_->monotonic() + options_.request_timeout;
     if (!first && buffer.size() == 0) {
-      connection->idle_since = clock_->monotonic();
+      connection->enter(Connection::Stage::idle, clock_->monotonic(), options_.request_timeout);
       room_->notify();
       const auto [idle_error, begun] = co_await stream->async_read_some(buffer.prepare(kFirstRead), kAsTuple);
-      connection->idle_since.reset();
       if (idle_error) break;
       buffer.commit(begun);
     }
-    http::request_parser<http::string_body> parser;
-    parser.header_limit(kHeaderLimit);
-    parser.body_limit(options_.body_limit);
-    const auto [read_error, bytes] = co_await http::async_read(*stream, buffer, parser, kAsTuple);
-    if (read_error && !is_malformed(read_error)) break;
-    keep = !read_error && parser.get().keep_alive() && clock_->monotonic() < connection->close_after;
-    const bool body = read_error || parser.get().method() != http::verb::head;
-    HttpAnswer answered;
-    if (read_error) {
-      answered = cannot_be_read(read_error);
-    } else {
-      connection->deadline = clock_->monotonic() + options_.answer_timeout;
-      HttpRequest request = request_of(parser.release(), client);
-      answered = co_await handler_(std::move(request));
+    if (!first) connection->enter(Connection::Stage::asks, clock_->monotonic(), options_.header_timeout);
+    Asked asked = co_await read_request(stream, &buffer, connection);
+    if (asked.gone) break;
+    keep = asked.keep && clock_->monotonic() < connection->close_after;
+    HttpAnswer answer = std::move(asked.refusal);
+    if (asked.request) {
+      connection->enter(Connection::Stage::is_answered, clock_->monotonic(), options_.answer_timeout);
+      asked.request->client = client;
+      answer = co_await handler_(*std::move(asked.request));
     }
-    Answer answer = answer_of(std::move(answered));
-    answer.keep_alive(keep);
-    answer.prepare_payload();
-    if (!body) answer.body().clear();  // Content-Length stays as for GET.
-    connection->deadline = clock_->monotonic() + options_.request_timeout;
-    const auto [write_error, written] = co_await http::async_write(*stream, answer, kAsTuple);
-    if (write_error) break;
+    release(connection.get());
+    const bool sent = co_await send(stream, connection, std::move(answer), keep, asked.with_body);
+    release(connection.get());
+    if (!sent) break;
   }
 }
 
-asio::awaitable<void> HttpServer::reap() {
-  while (!stopping_) {
-    co_await wake_->wait_until(clock_->monotonic() + options_.request_timeout / 2);
-    const k8s::MonoTime now = clock_->monotonic();
-    for (const auto& connection : open_) {
-      if (connection->deadline <= now) connection->close();
-    }
+template <class Stream>
+asio::awaitable<HttpServer::Asked> HttpServer::read_request(Stream* stream, boost::beast::flat_buffer* buffer,
+                                                            std::shared_ptr<Connection> connection) {
+  Asked out;
+  http::request_parser<CutBody> parser;
+  parser.header_limit(kHeaderLimit);
+  parser.body_limit(options_.body_limit);
+  const auto [header_error, header_bytes] = co_await http::async_read_header(*stream, *buffer, parser, kAsTuple);
+  if (header_error) {
+    if (is_malformed(header_error)) out.refuse(cannot_be_read(header_error));
+    co_return out;
   }
+  connection->deadline = clock_->monotonic() + options_.request_timeout;
+  if (parser.chunked() && options_.body_limit > 0) {
+    out.refuse(text_answer(411, "send the length of the body, in Content-Length\n"));
+    co_return out;
+  }
+  const std::uint64_t length = parser.content_length().value_or(0);
+  const std::size_t kept = length > options_.body_kept ? kHeadOfBody : static_cast<std::size_t>(length);
+  const bool fits = co_await reserve(connection, kept);
+  if (!fits) {
+    out.refuse(text_answer(503, "too many large requests at once; try again\n"));
+    co_return out;
+  }
+  connection->since = clock_->monotonic();  // The wait was not its fault.
+  parser.get().body().most = kept;
+  const auto [body_error, body_bytes] = co_await http::async_read(*stream, *buffer, parser, kAsTuple);
+  if (body_error) {
+    if (is_malformed(body_error)) out.refuse(cannot_be_read(body_error));
+    co_return out;
+  }
+  out.gone = false;
+  out.keep = parser.get().keep_alive();
+  out.with_body = parser.get().method() != http::verb::head;
+  out.request = request_of(parser.release());
+  co_return out;
+}
+
+template <class Stream>
+asio::awaitable<bool> HttpServer::send(Stream* stream, std::shared_ptr<Connection> connection, HttpAnswer answer,
+                                       bool keep, bool with_body) {
+  connection->enter(Connection::Stage::reads, clock_->monotonic(), options_.request_timeout);
+  const bool fits = co_await reserve(connection, answer.body.size());
+  if (!fits) answer = text_answer(503, "too many large answers at once; try again\n");
+  Answer message = answer_of(std::move(answer));
+  message.keep_alive(keep);
+  message.prepare_payload();
+  if (!with_body) message.body().clear();  // Content-Length stays as for GET.
+  connection->since = clock_->monotonic();
+  const auto [write_error, written] = co_await http::async_write(*stream, message, kAsTuple);
+  co_return !write_error;
 }
 
 }  // namespace gso

@@ -13,6 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <map>
 #include <memory>
@@ -206,9 +207,11 @@ class HttpServerTest : public testing::Test {
     while (!done) io.run_one();
     return answer;
   }
-  static boost::asio::awaitable<void> send_and_read(std::uint16_t port, std::string request, std::string* answer) {
+  // `from`: the client's address.
+  static boost::asio::awaitable<void> send_and_read(std::uint16_t port, std::string request, std::string* answer,
+                                                    std::string from = "127.0.0.1") {
     const auto executor = co_await boost::asio::this_coro::executor;
-    boost::asio::ip::tcp::socket socket(executor);
+    boost::asio::ip::tcp::socket socket(executor, {boost::asio::ip::make_address(from), 0});
     const auto quiet = boost::asio::as_tuple(boost::asio::use_awaitable);
     const boost::asio::ip::tcp::endpoint server(boost::asio::ip::make_address("127.0.0.1"), port);
     co_await socket.async_connect(server, quiet);
@@ -220,6 +223,7 @@ class HttpServerTest : public testing::Test {
   }
 
   std::vector<std::string> answered;  // Of clients that still read when a test ends, until the server has closed them.
+  std::vector<std::size_t> closed;    // Numbers of such clients.
   boost::asio::io_context io{1};
   std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
@@ -322,9 +326,88 @@ TEST_F(HttpServerTest, AConnectionThatIsKeptForItsNextRequestGivesWay) {
 
 TEST_F(HttpServerTest, ASilentClientIsClosedAtItsDeadline) {
   HttpServerOptions options;
-  options.request_timeout = 100ms;
+  options.header_timeout = 100ms;
   start(options);
   EXPECT_EQ(exchange("GET /heal"), "") << "read ends because the server closed";
+}
+
+// The deadlines are far away: whoever is closed has given way.
+TEST_F(HttpServerTest, TheOldestClientWithoutACompleteRequestGivesWay) {
+  HttpServerOptions options;
+  options.max_connections = 4;
+  options.header_timeout = options.request_timeout = 10min;
+  start(options);
+  const auto hold = [this](const std::string& address, std::size_t number) {
+    boost::asio::co_spawn(io, send_and_read(static_cast<std::uint16_t>(port), "GET /heal", &answered[number], address),
+                          [this, number](const std::exception_ptr&) { closed.push_back(number); });
+    while (server->connections() < std::min<std::size_t>(number + 1, 4)) io.run_one();
+  };
+  answered.resize(4);
+  hold("127.0.0.2", 0);  // Older than the others, but the only one of its address.
+  for (std::size_t i = 1; i < 4; ++i) hold("127.0.0.1", i);
+  EXPECT_THAT(get("/healthz"), HasSubstr("200 OK"));
+  while (closed.empty()) io.run_one();
+  EXPECT_THAT(closed, testing::ElementsAre(1));
+}
+
+TEST_F(HttpServerTest, ManyTimesMoreSilentClientsThanConnectionsCostNoAnswer) {
+  HttpServerOptions options;
+  options.max_connections = 8;
+  options.header_timeout = options.request_timeout = 10min;
+  start(options);
+  answered.resize(100);
+  for (std::string& answer : answered) {
+    boost::asio::co_spawn(io, send_and_read(static_cast<std::uint16_t>(port), "GET /livez HTTP/1.1\r\nX-A: ", &answer),
+                          [](const std::exception_ptr&) {});
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(get("/livez"), HasSubstr("200 OK"));
+}
+
+// Bodies that are announced and not sent hold the memory of all bodies.
+class HttpBodyTest : public HttpServerTest {
+ protected:
+  static constexpr std::size_t kSize = 200'000;
+  void start_for_bodies(std::size_t kept) {
+    HttpServerOptions options;
+    options.address = "127.0.0.1:0";
+    options.header_timeout = options.request_timeout = 10min;
+    options.body_limit = 1'000'000;
+    options.body_kept = kept;
+    options.memory_budget = 2 * kSize;
+    server = std::make_unique<HttpServer>(io.get_executor(), clock.get(), options, say_sizes);
+    ASSERT_TRUE(server->listen().has_value());
+    port = server->port();
+    boost::asio::co_spawn(io, server->run(), [this](const std::exception_ptr& error) { ended = error == nullptr; });
+  }
+  static boost::asio::awaitable<HttpAnswer> say_sizes(HttpRequest request) {
+    co_return text_answer(200, std::to_string(request.body.size()) + " of " + std::to_string(request.body_size) + "\n");
+  }
+  static std::string post(std::size_t announced, std::size_t sent) {
+    return "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: " + std::to_string(announced) +
+           "\r\n\r\n" + std::string(sent, 'x');
+  }
+};
+
+TEST_F(HttpBodyTest, BodiesThatNeverEndGiveWayToOthers) {
+  start_for_bodies(kSize);
+  answered.resize(8);
+  for (std::string& answer : answered) {
+    boost::asio::co_spawn(io, send_and_read(static_cast<std::uint16_t>(port), post(kSize, kSize / 2), &answer),
+                          [this](const std::exception_ptr&) { closed.push_back(0); });
+  }
+  while (server->connections() < answered.size()) io.run_one();
+  EXPECT_THAT(exchange(post(1000, 1000)), HasSubstr("\r\n\r\n1000 of 1000\n")) << "small ones need no budget";
+  while (closed.size() < answered.size() - 2)
+    io.run_one();  // Two fit into the budget; the others waited in vain, or gave way.
+  EXPECT_THAT(exchange(post(kSize, kSize)), HasSubstr("\r\n\r\n200000 of 200000\n"));
+}
+
+TEST_F(HttpBodyTest, OfALongBodyOnlyTheBeginningIsKept) {
+  start_for_bodies(kSize);
+  EXPECT_THAT(exchange(post(kSize + 1, kSize + 1)), HasSubstr("\r\n\r\n65536 of 200001\n"));
+  EXPECT_THAT(exchange(post(1'000'001, 0)), HasSubstr("HTTP/1.1 413"));
+  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"),
+              HasSubstr("HTTP/1.1 411"));
 }
 
 // A bug in the answer to one request. It must not use up a connection each time, nor end the operator.

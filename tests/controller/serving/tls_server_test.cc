@@ -136,7 +136,8 @@ class TlsServerTest : public testing::Test {
     options.address = "127.0.0.1:0";
     options.tls = [this] { return files->current(); };
     options.body_limit = body_limit;
-    options.request_timeout = 10min;  // Sixty handshakes take seconds of a processor that others use as well.
+    options.header_timeout = options.request_timeout =
+        10min;  // Sixty handshakes take seconds of a processor that others use as well.
     server = std::make_unique<HttpServer>(io.get_executor(), clock.get(), options, introduce);
     ASSERT_TRUE(server->listen().has_value());
     asio::co_spawn(io, server->run(), [](const std::exception_ptr& error) { EXPECT_EQ(error, nullptr); });
