@@ -18,7 +18,7 @@ render() { helm template "$release" "$chart" --namespace "$namespace" "$@"; }
 # everything: each optional object, so that it is checked too. The chart issues certificates only where it can read a cluster.
 # shellcheck disable=SC2034
 everything=(--dry-run=server --set kai.namespace=kai-scheduler --set 'kai.reservationNamespaces={kai-resource-reservation}' --set 'kai.consumerNamespaces={team}'
-  --set eviction.enabled=true --set daemonSetRestart.enabled=true --set modes.partitioning=Enforce --set 'rejectedPods.namespaces={team}' --set networkPolicy.enabled=true --set priorityAndFairness.enabled=true
+  --set eviction.enabled=true --set daemonSetRestart.enabled=true --set modes.partitioning=Enforce --set 'rejectedPods.namespaces={team}' --set priorityAndFairness.enabled=true
   --set admissionWebhook.enabled=true --set admissionWebhook.pods=Warn
   --set standaloneMps.enabled=true --set-string 'standaloneMps.nodeSelector.team\.example/mps=true'
   --set metrics.secure.enabled=true --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true)

@@ -67,7 +67,7 @@ variants_render() {
   values_render 'resources: [pods/eviction]' --set eviction.enabled=true
   values_render 'remove-rejected-pods: team,other' --set 'rejectedPods.namespaces={team,other}'
   values_render '-rejected-pods' --set 'rejectedPods.namespaces={team}'
-  values_render 'cidr: 10.0.0.1/32' --set networkPolicy.enabled=true --set 'networkPolicy.apiServerCIDRs={10.0.0.1/32}'
+  network_policy_renders
   secure_metrics_render
   webhook_renders
   standalone_mps_renders
@@ -78,6 +78,21 @@ variants_render() {
   if grep -q 'helm.sh/hook: pre-delete' <<<"$(render --set modes.rollouts=Observe --set modes.labels=Observe)"; then return 1; fi
   values_render 'serviceAccountName: existing' --set serviceAccount.create=false --set serviceAccount.name=existing --show-only templates/cleanup.yaml
   if grep -q '^kind: ValidatingAdmissionPolicy' <<<"$(render --set admissionPolicy.enabled=false)"; then return 1; fi
+}
+
+network_policy_renders() {
+  # Of the rule about the API server.
+  local ports='[p["port"] for o in objects if o["kind"] == "NetworkPolicy" for p in o["spec"]["egress"][1]["ports"]]' endpoint
+  objects "$ports == [443, 6443, 8443, 16443]"
+  objects "$ports == [443, 3128]" --set 'networkPolicy.apiServerPorts={443}' --set 'extraEnv[0].name=HTTPS_PROXY' --set 'extraEnv[0].value=http://proxy:3128/'
+  endpoint=$(kubectl get endpointslices kubernetes --namespace default --output 'jsonpath={.ports[0].port}')
+  objects "$ports == [443, $endpoint]" --set 'networkPolicy.apiServerPorts={443}' --dry-run=server
+  # No pod reaches the probes, and only named ones the metrics.
+  objects '[[p["port"] for p in rule["ports"]] for o in objects if o["kind"] == "NetworkPolicy" for rule in o["spec"]["ingress"]] == [["metrics"]]'
+  objects '[[p["port"] for p in rule["ports"]] for o in objects if o["kind"] == "NetworkPolicy" for rule in o["spec"]["ingress"]] == [["metrics"], ["webhook"]]' \
+    --set admissionWebhook.enabled=true --set admissionWebhook.certManager.enabled=true
+  values_render 'cidr: 10.0.0.1/32' --set 'networkPolicy.apiServerCIDRs={10.0.0.1/32}'
+  if grep -q '^kind: NetworkPolicy' <<<"$(render --set networkPolicy.enabled=false)"; then return 1; fi
 }
 
 webhook_renders() {
@@ -208,10 +223,12 @@ values_of_an_older_chart_are_completed() {
   cp -rL "$chart" "$reused"
   cp "$work/former/gpu-sharing-operator/values.yaml" "$reused/values.yaml"
   if cmp "$reused/values.yaml" "$chart/values.yaml"; then return 1; fi
-  diff <(render) <(helm template "$release" "$reused" --namespace "$namespace")
+  # Defaults that have changed since: what the older chart had stays.
+  local same=(--set networkPolicy.enabled=false)
+  diff <(render "${same[@]}") <(helm template "$release" "$reused" --namespace "$namespace")
   # What people have removed stays removed.
   local without=(--set resources.limits=null --set replicas=0)
-  diff <(render "${without[@]}") <(helm template "$release" "$reused" --namespace "$namespace" "${without[@]}")
+  diff <(render "${same[@]}" "${without[@]}") <(helm template "$release" "$reused" --namespace "$namespace" "${without[@]}")
   if render "${without[@]}" --show-only templates/deployment.yaml | grep -F 'limits:'; then return 1; fi
   # Whatever template helm renders first.
   local template
@@ -244,7 +261,7 @@ pods_get_what_clusters_ask_for() {
 # Its security context constraints choose the user, and its DNS answers on port 5353 of the pods.
 openshift_admits_the_pods() {
   if render | grep -E 'runAsUser|runAsGroup|fsGroup|supplementalGroups'; then return 1; fi
-  objects '{5353, 53} == {p["port"] for o in objects if o["kind"] == "NetworkPolicy" for p in o["spec"]["egress"][0]["ports"]}' --set networkPolicy.enabled=true
+  objects '{5353, 53} == {p["port"] for o in objects if o["kind"] == "NetworkPolicy" for p in o["spec"]["egress"][0]["ports"]}'
 }
 
 # A Service's name, and a Job's in the label of its pod, has 63 characters at most.
