@@ -306,7 +306,7 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
     };
     const k8s::Result<std::vector<ManifestFile>> files = read_files(audit.files, in);
     if (!files) return refuse(files.error());
-    k8s::Result<ClusterView> view = view_of(*files, now);
+    k8s::Result<ClusterView> view = view_of(*files, now, settings);
     if (!view) return refuse(view.error());
     view->no_operator = no_operator_among(view->leases, {settings.operator_namespace, options.lease_name});
     return audit_view(*view, settings, now, audit.form, out, *files);

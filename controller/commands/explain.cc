@@ -426,7 +426,7 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
     question.now = present();
     const k8s::Result<std::vector<ManifestFile>> files = read_files(explain.files, in);
     if (!files) return usage(files.error().message);
-    k8s::Result<ClusterView> view = view_of(*files, question.now);
+    k8s::Result<ClusterView> view = view_of(*files, question.now, question.settings);
     if (!view) {  // A line for each wrong object.
       err << kExplainCommand << ": " << view.error().message << "\n";
       return 2;

@@ -133,7 +133,7 @@ int plan_files(const PlanOptions& options, WallTime now, std::istream& in, std::
   const k8s::Result<std::vector<ManifestFile>> files = read_files(options.files, in);
   if (!files) return refuse(err, files.error().message);
   std::vector<std::string> ignored;
-  const k8s::Result<ClusterView> view = view_of(*files, now, &ignored);
+  const k8s::Result<ClusterView> view = view_of(*files, now, options.settings, &ignored);
   if (!view) return refuse(err, view.error().message);
   const int code = show_plan(*view, options, now, out);
   for (const std::string& what : ignored) {

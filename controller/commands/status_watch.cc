@@ -20,6 +20,7 @@
 #include "controller/reading/server_outage.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/cluster_watches.h"
+#include "controller/watches/daemonset_search.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/scoped_watch.h"
 #include "reconcilers/explain/what_if.h"
@@ -42,6 +43,12 @@ class FleetView {
         cluster_(watch_.client, watch_.clock, &world_, k8s::WatcherOptions(),
                  {.complete = [this](const std::string& resource, std::size_t) { recovered(resource); },
                   .failed = [this](const std::string& resource, const k8s::Error& error) { failed(resource, error); }}),
+        search_({.client = watch_.client,
+                 .clock = watch_.clock,
+                 .world = &world_,
+                 .settings = &watch_.settings,
+                 .changed = [this] { recovered(resources::daemon_sets.resource); },
+                 .failed = [this](const k8s::Error& error) { failed(resources::daemon_sets.resource, error); }}),
         dynamic_(watch_.client, &world_, k8s::WatcherOptions(), &tasks_, executor_,
                  {.changed =
                       [this] {
@@ -65,6 +72,7 @@ class FleetView {
 
   asio::awaitable<int> run(std::ostream* out, std::ostream* err) {
     cluster_.start(&tasks_, executor_);
+    tasks_.spawn(executor_, search_.run());
     tasks_.spawn(executor_, stop_on_signal());
     if (!watch_.lease.name.empty()) tasks_.spawn(executor_, follow_lease());
     if (watch_.timeout) tasks_.spawn(executor_, end_in_time());
@@ -93,6 +101,7 @@ class FleetView {
       }
     }
     cluster_.stop();
+    search_.stop();
     dynamic_.stop();
     if (classes_) classes_->stop();
     tasks_.cancel();
@@ -174,6 +183,7 @@ class FleetView {
     if (!unanswered && !lease_unanswered_) outage_.over();
   }
   [[nodiscard]] bool failing(const std::string& resource) const {
+    if (resource == resources::daemon_sets.resource) return search_.error().has_value();
     if (resource != resources::runtime_classes.resource) return cluster_.failing(gvr_of(resource));
     return classes_ && classes_->failing();
   }
@@ -191,11 +201,14 @@ class FleetView {
 
   // Every watch that decides what is shown is complete or forbidden.
   bool complete() {
-    if (!world_.nodes.synced() || !world_.daemonsets.synced()) return false;
+    if (!world_.nodes.synced()) return false;
     for (const auto& status : cluster_.status()) {
       const bool shown = status.gvr.resource != kNotShown;
       if (shown && !status.synced && !failures_.contains(status.gvr.resource)) return false;
     }
+    note_forbidden();
+    if (world_.operand_namespaces.empty()) dynamic_.want(record_scopes(watch_.settings));
+    if (!search_.decide()) return false;
     dynamic_.want(wanted_scopes(world_, watch_.settings));
     return classes_complete() && dynamic_.loading().empty();
   }
@@ -225,6 +238,7 @@ class FleetView {
     for (const auto& status : cluster_.status()) {
       if (status.gvr.resource == resource) return status.gvr;
     }
+    if (resource == resources::daemon_sets.resource) return resources::daemon_sets;
     return resource == resources::runtime_classes.resource ? resources::runtime_classes : k8s::Gvr("", "", resource);
   }
 
@@ -264,10 +278,14 @@ class FleetView {
     return !record_elsewhere_.empty();
   }
 
-  FleetVerdict show(std::ostream& out) {
-    world_.policies_served = cluster_.policies_served();
+  void note_forbidden() {
     const bool forbidden = cluster_.forbidden(resources::cluster_policies).has_value();
     if (std::exchange(world_.clusterpolicies_forbidden, forbidden) != forbidden) index_.note_everything_changed();
+  }
+
+  FleetVerdict show(std::ostream& out) {
+    world_.policies_served = cluster_.policies_served();
+    note_forbidden();
     const PlannerSettings settings = settings_of_operator(world_, watch_.settings);
     const bool elsewhere = record_is_elsewhere(settings);
     index_.refresh(world_, settings);
@@ -296,6 +314,7 @@ class FleetView {
   FleetIndex index_;
   TaskGroup tasks_;
   ClusterWatches cluster_;
+  DaemonSetSearch search_;
   DynamicWatches dynamic_;
   std::shared_ptr<ScopedWatch> classes_;
   ScopeCounts class_counts_;

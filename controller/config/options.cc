@@ -167,6 +167,11 @@ void add_planning(std::vector<OptionSpec>& out) {
       "Upper limit for the mode of every policy; Observe writes no Pod and no ConfigMap, and no Node except its labels",
       names_of(kPolicyModeWords), [](Options& o) -> auto& { return o.max_mode; }));
   out.push_back(
+      namespaces("operand-namespaces", kPlanning,
+                 "Namespaces whose DaemonSets can be a device plugin's, beside those of the ClusterPolicy and of the "
+                 "record; a device plugin elsewhere is only reported",
+                 [](Options& o) -> auto& { return o.operand_namespaces; }));
+  out.push_back(
       namespaces("remove-rejected-pods", kPlanning,
                  "Remove pods that a node refused (UnexpectedAdmissionError) while it was restarted, in these "
                  "namespaces; empty: nowhere",
@@ -298,6 +303,7 @@ PlannerSettings Options::planner_settings() const {
   out.revision_history_limit = revision_history_limit;
   out.label_mode = label_mode;
   out.adopt_drift = adopt_drift;
+  out.operand_namespaces = option_kind::split_names(operand_namespaces);
   out.remove_rejected_pods = option_kind::split_names(remove_rejected_pods);
   out.mps_signal_fixed = mps_signal_fixed;
   out.mode = mode;

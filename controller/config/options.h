@@ -83,6 +83,9 @@ struct Options {
   PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
   bool adopt_drift = false;
   PolicyMode max_mode = PolicyMode::enforce;  // Upper limit over the mode of every policy.
+  // Namespaces, comma-separated, whose DaemonSets can be a device plugin's. Empty: those of the ClusterPolicy's
+  // DaemonSets and of the record.
+  std::string operand_namespaces;
   // Namespaces, comma-separated, in which pods that failed with UnexpectedAdmissionError during a restart of the plugin
   // are removed.
   std::string remove_rejected_pods;

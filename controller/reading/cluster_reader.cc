@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "controller/config/logging.h"
+#include "controller/config/operator_options.h"
 #include "controller/kai/kai_reads.h"
 #include "controller/kai/lookup_queue.h"
 #include "controller/reading/discovery_once.h"
@@ -26,6 +27,7 @@
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/unread_decisions.h"
 #include "reconcilers/explain/chart_command.h"
 #include "reconcilers/fleet/fleet.h"
@@ -88,6 +90,8 @@ asio::awaitable<k8s::Result<void>> list_scope(Look look, WatchScope scope, World
     listed = co_await list_into<Pod>(look, gvr, options, &project_operand_pod, &world->operand_pods);
   } else if (scope.kind == WatchScope::Kind::configmaps) {
     listed = co_await list_into<ConfigMap>(look, gvr, options, &project_configmap, &world->configmaps);
+  } else if (scope.kind == WatchScope::Kind::daemonsets) {
+    listed = k8s::Result<void>{};  // list_kinds() has listed those of the whole cluster.
   } else {
     listed =
         co_await list_into<ControllerRevision>(look, gvr, options, &project_controller_revision, &world->revisions);
@@ -339,6 +343,25 @@ std::string full_name(const k8s::Gvr& gvr) {
   return gvr.group.empty() ? gvr.resource : gvr.resource + "." + gvr.group;
 }
 
+// What could not be listed is said in `world` and `incomplete`.
+asio::awaitable<void> list_scopes(Look look, std::vector<WatchScope> scopes, std::vector<asio::awaitable<void>> beside,
+                                  World* world) {
+  std::vector<k8s::Result<void>> of_scopes(scopes.size());
+  std::vector<asio::awaitable<void>> readings = std::move(beside);
+  for (std::size_t i = 0; i < scopes.size(); ++i) {
+    readings.push_back(keep(list_scope(look, scopes[i], world), &of_scopes[i]));
+  }
+  const IsUseless never = [] { return false; };
+  co_await read_side_by_side(look.client->clock(), std::move(readings), never);
+  for (std::size_t i = 0; i < scopes.size(); ++i) {
+    if (of_scopes[i]) continue;
+    append_unique(*look.incomplete, of_scopes[i].error().message);
+    world->unsynced_namespaces.insert(scopes[i].ns);
+    world->unread_resources[scopes[i].ns].insert(full_name(resource_of(scopes[i].kind)));
+    if (of_scopes[i].error().reason == k8s::Reason::forbidden) world->refused_namespaces.insert(scopes[i].ns);
+  }
+}
+
 asio::awaitable<k8s::Result<void>> fill_world(Look look, PlannerSettings settings, World* world,
                                               SharingKinds* sharing_kinds) {
   std::vector<std::string>* incomplete = look.incomplete;
@@ -362,22 +385,18 @@ asio::awaitable<k8s::Result<void>> fill_world(Look look, PlannerSettings setting
   world->policies_served = kinds.policies != Served::no && kinds.rollouts != Served::no;
   if (sharing_kinds != nullptr) *sharing_kinds = kinds;
   co_await read_kai_config(look, &world->kai);
-  const std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
-  std::vector<k8s::Result<void>> of_scopes(scopes.size());
-  std::vector<asio::awaitable<void>> readings;
-  for (std::size_t i = 0; i < scopes.size(); ++i) {
-    readings.push_back(keep(list_scope(look, scopes[i], world), &of_scopes[i]));
-  }
-  readings.push_back(read_chart_config(look.client, settings.operator_namespace, world));
-  const IsUseless never = [] { return false; };
-  co_await read_side_by_side(look.client->clock(), std::move(readings), never);
-  for (std::size_t i = 0; i < scopes.size(); ++i) {
-    if (of_scopes[i]) continue;
-    append_unique(*incomplete, of_scopes[i].error().message);
-    world->unsynced_namespaces.insert(scopes[i].ns);
-    world->unread_resources[scopes[i].ns].insert(full_name(resource_of(scopes[i].kind)));
-    if (of_scopes[i].error().reason == k8s::Reason::forbidden) world->refused_namespaces.insert(scopes[i].ns);
-  }
+  const std::vector<WatchScope> of_record = record_scopes(settings);
+  std::vector<asio::awaitable<void>> beside;
+  beside.push_back(read_chart_config(look.client, settings.operator_namespace, world));
+  co_await list_scopes(look, of_record, std::move(beside), world);
+  // What the operator says of itself there: whose DaemonSets it believes.
+  keep_trusted_daemonsets(*world, settings_of_operator(*world, settings));
+  std::vector<WatchScope> scopes = wanted_scopes(*world, settings);
+  std::erase_if(scopes, [&](const WatchScope& scope) {
+    return scope.kind == WatchScope::Kind::daemonsets || std::ranges::find(of_record, scope) != of_record.end();
+  });
+  std::vector<asio::awaitable<void>> nothing_else;
+  co_await list_scopes(look, std::move(scopes), std::move(nothing_else), world);
   co_return k8s::Result<void>{};
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "controller/config/operator_options.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/lint/lint.h"
 
@@ -33,9 +34,15 @@ k8s::Result<std::vector<ManifestFile>> read_files(const std::vector<std::string>
 }
 
 k8s::Result<ClusterView> view_of(const std::vector<ManifestFile>& files, k8s::WallTime now,
-                                 std::vector<std::string>* ignored) {
-  k8s::Result<LoadedManifests> loaded = load_manifests(files, now);
+                                 const PlannerSettings& settings, std::vector<std::string>* ignored) {
+  k8s::Result<LoadedManifests> loaded = load_manifests(files, now, settings);
   if (!loaded) return std::unexpected(loaded.error());
+  // What the operator says among them of itself: whose DaemonSets it believes.
+  const PlannerSettings of_operator = settings_of_operator(loaded->world, settings);
+  if (of_operator.operand_namespaces != settings.operand_namespaces) {
+    loaded = load_manifests(files, now, of_operator);
+    if (!loaded) return std::unexpected(loaded.error());
+  }
   if (ignored != nullptr) *ignored = std::move(loaded->ignored);
   ClusterView view;
   view.world = std::move(loaded->world);

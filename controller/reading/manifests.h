@@ -21,6 +21,7 @@ namespace gso {
 // The objects in them as the whole cluster at `now`; `ignored` gets those of kinds that are not read. Errors: as
 // load_manifests().
 [[nodiscard]] k8s::Result<ClusterView> view_of(const std::vector<ManifestFile>& files, k8s::WallTime now,
+                                               const PlannerSettings& settings,
                                                std::vector<std::string>* ignored = nullptr);
 
 // The JSON of one pod among them; empty: it is not there. A pod without a namespace is in `default`.

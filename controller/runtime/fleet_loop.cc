@@ -256,6 +256,7 @@ void FleetLoop::warn_of_unused_mode() {
 }
 
 bool FleetLoop::is_complete(const k8s::Gvr& gvr) const {
+  if (gvr == resources::daemon_sets) return parts_.dynamic->synced(WatchScope::Kind::daemonsets);
   return parts_.cluster->synced(gvr) ||
          (parts_.world->clusterpolicies_forbidden && gvr == resources::cluster_policies) ||
          (std::ranges::find(kOptional, gvr) != std::end(kOptional) && parts_.cluster->forbidden(gvr).has_value());

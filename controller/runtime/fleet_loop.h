@@ -26,6 +26,7 @@
 #include "controller/runtime/run_operator.h"
 #include "controller/serving/metrics.h"
 #include "controller/watches/cluster_watches.h"
+#include "controller/watches/daemonset_search.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/kai_watches.h"
 #include "controller/watches/partitioning_watches.h"
@@ -56,6 +57,7 @@ class FleetLoop {
     FleetIndex* index = nullptr;  // Follows `world` from the construction of the loop on.
     const PlannerSettings* settings = nullptr;
     ClusterWatches* cluster = nullptr;
+    DaemonSetSearch* search = nullptr;
     DynamicWatches* dynamic = nullptr;
     KaiWatches* kai = nullptr;
     PartitioningWatches* partitioning = nullptr;
@@ -89,6 +91,11 @@ class FleetLoop {
   void note_late(const Execution& result);
   // The namespaces that are watched have changed.
   void note_scopes_changed();
+  // A search for DaemonSets has ended.
+  void note_searched() {
+    scopes_dirty_ = true;
+    note_change();
+  }
   // This replica does not lead any more: timers start again when it leads the next time.
   void note_lost_lead() { held_since_.reset(); }
   // Nobody has changed a node until now (max-mode Observe): the deadlines of changes in progress start now.

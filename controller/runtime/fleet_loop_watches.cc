@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/killed_daemons.h"
+#include "reconcilers/cluster/record_store.h"
 
 namespace gso {
 namespace {
@@ -39,7 +40,11 @@ void FleetLoop::follow_stores() {
   listen(world.gpu_clusters, false);
   listen(world.device_classes, false);
   listen(world.resource_slices, false);
-  listen(world.configmaps, false);
+  world.configmaps.add_listener([this](const ObjectKey& key, const auto&, const auto&) {
+    const ObjectKey state = state_key(*parts_.settings);
+    scopes_dirty_ = scopes_dirty_ || key == state || is_shard(state, key);
+    note_change();
+  });
   listen(world.operand_pods, false);
   listen(world.revisions, false);
   listen(world.policies, false);
@@ -57,12 +62,15 @@ void FleetLoop::follow_stores() {
   });
 }
 
+// The record first: it says where DaemonSets are believed. Without it and without a search nothing more is watched.
 void FleetLoop::update_scopes() {
-  if (!scopes_dirty_ || !parts_.world->daemonsets.synced()) return;
-  if (!parts_.world->clusterpolicies.synced() && !parts_.world->clusterpolicies_forbidden) return;
+  if (!scopes_dirty_) return;
+  World& world = *parts_.world;
+  if (world.operand_namespaces.empty()) parts_.dynamic->want(record_scopes(*parts_.settings));
+  if (!parts_.search->decide()) return;
   scopes_dirty_ = false;
-  std::vector<WatchScope> scopes = wanted_scopes(*parts_.world, *parts_.settings);
-  if (options_.partitioning == PartitioningMode::off) leave_out_nos(scopes, *parts_.world);
+  std::vector<WatchScope> scopes = wanted_scopes(world, *parts_.settings);
+  if (options_.partitioning == PartitioningMode::off) leave_out_nos(scopes, world);
   parts_.dynamic->want(scopes);
 }
 

@@ -21,6 +21,7 @@ void Manager::start() {
   view_->leading = elector_ == nullptr;
   cluster_.start(&services_, executor_);
   services_.spawn(executor_, cluster_.rediscover(options_.discovery_period));
+  services_.spawn(executor_, search_.run());
   services_.spawn(executor_, recorder_->run());
   services_.spawn(executor_, loop_->resync());
   if (elector_ != nullptr) {
@@ -73,6 +74,7 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
   }
   recorder_->stop();
   cluster_.stop();
+  search_.stop();
   dynamic_.stop();
   kai_watches_.stop();
   partitioning_watches_.stop();
@@ -145,6 +147,7 @@ ProbeAnswer Manager::live() const {
 
 ProbeAnswer Manager::ready() const {
   return readiness({.cluster = &cluster_,
+                    .search = &search_,
                     .dynamic = &dynamic_,
                     .elector = elector_.get(),
                     .leads = leading(),

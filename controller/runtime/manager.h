@@ -122,6 +122,7 @@ class Manager {
   ClusterWatches cluster_;
   TaskGroup services_;  // Watches, election, events, timers.
   TaskGroup workers_;   // The pass loop.
+  DaemonSetSearch search_;
   DynamicWatches dynamic_;
   KaiWatches kai_watches_;
   PartitioningWatches partitioning_watches_;

@@ -42,6 +42,17 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
            .failed = [this](const std::string& resource, const k8s::Error& error) { watch_failed(resource, error); }}),
       services_(clock_),
       workers_(clock_),
+      search_({.client = &client_,
+               .clock = clock_,
+               .world = &world_,
+               .settings = &settings_,
+               .soon = options_.discovery_period,
+               .changed =
+                   [this] {
+                     if (!search_.error()) outages_.worked(kWatchFailed, "daemonsets");
+                     loop_->note_searched();
+                   },
+               .failed = [this](const k8s::Error& error) { watch_failed("daemonsets", error); }}),
       dynamic_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
                {.changed = [this] { loop_->note_scopes_changed(); },
                 .failed = [this](const WatchScope& scope,
@@ -200,6 +211,7 @@ void Manager::make_loop() {
   parts.index = &index_;
   parts.settings = &settings_;
   parts.cluster = &cluster_;
+  parts.search = &search_;
   parts.dynamic = &dynamic_;
   parts.kai = &kai_watches_;
   parts.partitioning = &partitioning_watches_;

@@ -27,6 +27,10 @@ ProbeAnswer readiness(const ReadinessParts& parts) {
     missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
                            status.error ? status.error->message : "");
   }
+  if (!parts.search->ended()) {
+    const auto& error = parts.search->error();
+    missing += fmt::format("daemonsets not searched{}{}\n", error ? ": " : "", error ? error->message : "");
+  }
   for (const WatchScope& scope : parts.dynamic->loading()) missing += to_string(scope) + " not synced\n";
   for (const DynamicWatches::Refusal& refusal : parts.dynamic->refused()) {
     // Without its record the operator plans nothing at all.

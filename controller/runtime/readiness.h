@@ -6,12 +6,14 @@
 #include "controller/runtime/leader_election.h"
 #include "controller/serving/routes.h"
 #include "controller/watches/cluster_watches.h"
+#include "controller/watches/daemonset_search.h"
 #include "controller/watches/dynamic_watches.h"
 
 namespace gso {
 
 struct ReadinessParts {
   const ClusterWatches* cluster = nullptr;
+  const DaemonSetSearch* search = nullptr;
   const DynamicWatches* dynamic = nullptr;
   const LeaderElector* elector = nullptr;  // Null: this replica leads without a Lease.
   bool leads = false;

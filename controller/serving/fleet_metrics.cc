@@ -154,11 +154,13 @@ void FleetMetrics::fill_watches(Metrics& metrics) const {
   open("pods", WatchScope::Kind::pods);
   open("configmaps", WatchScope::Kind::configmaps);
   open("controllerrevisions", WatchScope::Kind::controllerrevisions);
+  open("daemonsets", WatchScope::Kind::daemonsets);
   metrics.set("gpusharing_watches", {{"resource", "kai"}}, static_cast<double>(parts_.kai->open()));
   metrics.set("gpusharing_watches", {{"resource", "partitioning"}}, static_cast<double>(parts_.partitioning->open()));
   const bool complete = world.unsynced_namespaces.empty();
   store("pods", world.operand_pods.size(), complete && world.operand_pods.synced());
   store("configmaps", world.configmaps.size(), complete && world.configmaps.synced());
+  store("daemonsets", world.daemonsets.size(), complete && world.daemonsets.synced());
   store("controllerrevisions", world.revisions.size(), complete && world.revisions.synced());
   for (const StoreSize& kept : store_sizes(world)) {
     metrics.set("gpusharing_store_bytes", {{"resource", kept.resource}}, static_cast<double>(kept.bytes));

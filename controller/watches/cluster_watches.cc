@@ -55,7 +55,6 @@ ClusterWatches::ClusterWatches(k8s::Reader* client, k8s::Clock* clock, World* wo
       reports_(std::move(reports)),
       wake_(clock->make_signal()) {
   add(resources::nodes, &world->nodes, &project_node);
-  add(resources::daemon_sets, &world->daemonsets, &project_daemonset);
   add(resources::cluster_policies, &world->clusterpolicies, &project_clusterpolicy);
   add(resources::gpu_clusters, &world->gpu_clusters, &project_gpu_cluster);
   add(resources::device_classes, &world->device_classes, &project_device_class);
@@ -103,9 +102,9 @@ std::vector<ClusterWatches::Status> ClusterWatches::status() const {
   std::vector<Status> out;
   for (const auto& watch : watches_) {
     Status status = watch->status();
-    // Nodes, DaemonSets and the operator's kinds are required. ClusterPolicies only announce; KAI's kinds are for KAI's
+    // Nodes and the operator's kinds are required. ClusterPolicies only announce; KAI's kinds are for KAI's
     // reconcilers, which wait for them.
-    const bool needed = status.gvr.group.empty() || status.gvr.group == "apps" || status.gvr.group == "gpusharing.dev";
+    const bool needed = status.gvr.group.empty() || status.gvr.group == "gpusharing.dev";
     status.optional_missing = !needed && forbidden(status.gvr).has_value();
     out.push_back(std::move(status));
   }

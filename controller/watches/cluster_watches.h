@@ -1,4 +1,4 @@
-// The watches that are always there: Nodes, DaemonSets, ClusterPolicies, GPUClusters, DeviceClasses and ResourceSlices
+// The watches that are always there: Nodes, ClusterPolicies, GPUClusters, DeviceClasses and ResourceSlices
 // of the GPUs' DRA driver, KAI's Config and BindRequests, and the operator's two kinds. An API that discovery says is
 // absent counts as synced and empty, and is looked for again; one that is refused or fails does not.
 #pragma once

@@ -21,6 +21,8 @@ k8s::Gvr resource_of(WatchScope::Kind kind) {
       return resources::config_maps;
     case WatchScope::Kind::controllerrevisions:
       return resources::controller_revisions;
+    case WatchScope::Kind::daemonsets:
+      return resources::daemon_sets;
   }
   return {};
 }
@@ -58,6 +60,9 @@ std::shared_ptr<ScopedWatch> DynamicWatches::open_one(const WatchScope& scope) {
     case WatchScope::Kind::controllerrevisions:
       watch->fill(&world_->revisions, &revision_counts_, &project_controller_revision);
       break;
+    case WatchScope::Kind::daemonsets:
+      watch->fill(&world_->daemonsets, &daemonset_counts_, &project_daemonset);
+      break;
   }
   k8s::WatcherOptions options = options_of(scope);
   options.ns = scope.ns;
@@ -90,6 +95,10 @@ void DynamicWatches::update() {
   const bool changed = world_->unsynced_namespaces != unsynced || world_->refused_namespaces != refused;
   world_->unsynced_namespaces = std::move(unsynced);
   world_->refused_namespaces = std::move(refused);
+  if (!world_->daemonsets.synced() && open(WatchScope::Kind::daemonsets) > 0 && synced(WatchScope::Kind::daemonsets)) {
+    world_->daemonsets.mark_synced();
+    changed_();
+  }
   if (watches_.synced()) watches_.release_retired();
   if (changed) changed_();
 }
@@ -100,6 +109,11 @@ std::vector<WatchScope> DynamicWatches::loading() const {
     if (!watch->synced() && !watch->refusal()) out.push_back(scope);
   }
   return out;
+}
+
+bool DynamicWatches::synced(WatchScope::Kind kind) const {
+  return std::ranges::all_of(watches_.all(),
+                             [&](const auto& entry) { return entry.first.kind != kind || entry.second->synced(); });
 }
 
 std::size_t DynamicWatches::open(WatchScope::Kind kind) const {

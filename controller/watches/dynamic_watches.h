@@ -1,5 +1,6 @@
-// The watches that follow from what was discovered: operand pods, ControllerRevisions and ConfigMaps of the namespaces
-// where operands live. Opened and closed by difference when the wanted scopes change; many scopes fill one store.
+// The watches that follow from what was discovered: the DaemonSets of the operand namespaces, and their pods,
+// ControllerRevisions and ConfigMaps. Opened and closed by difference when the wanted scopes change; many scopes fill
+// one store.
 //
 // Guarantees
 //  - Those of scoped_watch.h; the objects of a scope that is no longer wanted stay until every scope that is wanted now
@@ -30,11 +31,14 @@ class DynamicWatches : public WatchFamily<WatchScope> {
   DynamicWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
                  boost::asio::any_io_executor executor, Reports reports);
 
-  // Opens what is new, closes what is not wanted. The first call marks the three stores as synced: from then on
-  // unsynced_namespaces says what is missing.
+  // Opens what is new, closes what is not wanted. The first call marks the stores of pods, ConfigMaps and
+  // ControllerRevisions as synced: from then on unsynced_namespaces says what is missing. That of DaemonSets is synced
+  // once all its scopes are.
   void want(const std::vector<WatchScope>& scopes);
   // Wanted scopes that have neither synced nor been refused.
   [[nodiscard]] std::vector<WatchScope> loading() const;
+  // Every wanted scope of that kind has had a complete view.
+  [[nodiscard]] bool synced(WatchScope::Kind kind) const;
   using WatchFamily::open;
   // Open watches of one kind, for metrics.
   [[nodiscard]] std::size_t open(WatchScope::Kind kind) const;
@@ -48,6 +52,7 @@ class DynamicWatches : public WatchFamily<WatchScope> {
   ScopeCounts pod_counts_;
   ScopeCounts configmap_counts_;
   ScopeCounts revision_counts_;
+  ScopeCounts daemonset_counts_;
   bool first_ = true;
 };
 

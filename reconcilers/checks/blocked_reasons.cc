@@ -83,6 +83,12 @@ constexpr BlockedReason kBlockedReasons[] = {
      "own flags or variables, a GFD with another ConfigMap does not write `nvidia.com/mps.capable`, DRA shares the "
      "GPUs, or the plugin is a managed one",
      "the message says what is missing"},
+    {kDevicePluginConflict,
+     "the device plugins of several installations are for the node, and none of them is recorded for it; the message "
+     "names their DaemonSets",
+     "keep all but one off the node (`nodeSelector`, affinity), or name only the right namespaces in the chart value "
+     "`operandNamespaces`",
+     "kubectl get daemonsets --all-namespaces -o wide"},
     {kTaintNotTolerated,
      "the node has a taint (NoSchedule or NoExecute) that a plugin, GFD or MPS DaemonSet does not tolerate, while its "
      "pod still runs there: the node is counted, but no pod on it is restarted, because a deleted pod would not start "

@@ -48,6 +48,14 @@ constexpr Check kChecks[] = {
      .of_node = check::single_key_in_use},
 
     // --- Whether a pod can start with the key and profile that the node resolves to.
+    {.code = kDevicePluginConflict,
+     .blocks = kDevicePluginConflict,
+     .stage = Stage::profile,
+     .listed = false,
+     .meaning = "device plugins of several installations are for the node, and none of them is recorded for it: the "
+                "operator does not choose between them",
+     .remedy = "keep all but one off the node (`nodeSelector`, affinity), or set `operandNamespaces`",
+     .of_node = check::device_plugin_conflict},
     {.code = "ConfigMapMissing",
      .blocks = kConfigInvalid,
      .stage = Stage::profile,

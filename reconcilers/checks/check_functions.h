@@ -49,6 +49,7 @@ namespace gso::check {
 [[nodiscard]] Complaints allocation_policy_unknown(const Setup& setup);
 
 // --- One node and its policy (node_checks.cc).
+[[nodiscard]] Complaints device_plugin_conflict(const NodeSetup& setup);
 [[nodiscard]] Complaints policy_key_not_found(const NodeSetup& setup);
 [[nodiscard]] Complaints single_key_in_use(const NodeSetup& setup);
 [[nodiscard]] Complaints taint_not_tolerated(const NodeSetup& setup);

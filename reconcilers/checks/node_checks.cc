@@ -29,6 +29,16 @@ std::string_view policy_name(const NodeSetup& setup) {
 
 }  // namespace
 
+Complaints device_plugin_conflict(const NodeSetup& setup) {
+  if (setup.claimants.empty()) return {};
+  return {
+      {"", fmt::format("the device plugins of DaemonSets {} are for this node, and none of them is recorded for it: "
+                       "the operator changes nothing there and records nothing. Exclude the node from all but one "
+                       "with their nodeSelector, delete the others, or name only the right namespace in the chart "
+                       "value operandNamespaces (--operand-namespaces)",
+                       setup.claimants)}};
+}
+
 Complaints policy_key_not_found(const NodeSetup& setup) {
   if (setup.policy_key_problem.empty()) return {};
   return {{"", std::string(setup.policy_key_problem)}};

@@ -90,6 +90,8 @@ struct NodeSetup {
   const SharingPolicy* policy = nullptr;     // The policy that governs the node.
   std::string_view policy_key_problem = {};  // Why the policy's configMapKey cannot be used; empty: no problem.
   std::string_view managed_key = {};         // Of the policy's inline profile; empty: it has none.
+  std::string_view claimants =
+      {};  // DaemonSets of the installations that claim it; empty: one does, or one is recorded.
   // The taint that prevents a new pod after a deletion; empty: no such taint, or no pod must be replaced.
   std::string_view taint = {};
   std::optional<std::string_view> label = std::nullopt;  // The new value of the plugin's node label; nullopt: it stays.

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/image_name.h"
-#include "reconcilers/model/store_order.h"
 
 namespace gso {
 namespace {
@@ -23,7 +23,7 @@ bool is_cloud_plugin(const DaemonSet& daemonset) {
 }  // namespace
 
 std::optional<ObjectKey> cloud_plugin_on(const World& world, const Node& node) {
-  for (const DaemonSet* daemonset : in_order(world.daemonsets)) {
+  for (const DaemonSet* daemonset : all_daemonsets(world)) {
     if (is_cloud_plugin(*daemonset) && selects(placement_of(*daemonset), node, false) != Selects::no)
       return daemonset->meta.key();
   }

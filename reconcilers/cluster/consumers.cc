@@ -48,9 +48,7 @@ bool is_operand_pod(const Pod& pod, const World& world) {
 }  // namespace
 
 bool runs_operand(const DaemonSet& daemonset) {
-  return std::ranges::any_of(daemonset.containers, [](const ContainerSpec& container) {
-    return component_of_container(container.name).has_value() || container.name == kStandaloneMpsContainer;
-  });
+  return std::ranges::any_of(daemonset.containers, is_operand_container, &ContainerSpec::name);
 }
 
 bool is_gpu_consumer(const Pod& pod, const World& world) {

@@ -9,6 +9,7 @@
 
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -61,10 +62,17 @@ struct Owner {
   friend auto operator<=>(const Owner&, const Owner&) = default;
 };
 
-Owner owner_of(const DaemonSet& daemonset) {
-  if (const auto* controller = daemonset.meta.controller(); controller && controller->kind == "ClusterPolicy") {
-    return {Provider::gpu_operator, std::string(controller->name.view())};
-  }
+// A ClusterPolicy that cannot be read, or is not among the manifests, is believed: in an operand namespace only trusted
+// people write. One that exists must be the same object.
+bool is_of_gpu_operator(const DaemonSet& daemonset, const World& world) {
+  const auto* controller = daemonset.meta.controller();
+  if (controller == nullptr || controller->kind != "ClusterPolicy") return false;
+  return world.clusterpolicies.find(controller->name.view()) == nullptr || is_of_cluster_policy(daemonset, world);
+}
+
+Owner owner_of(const DaemonSet& daemonset, const World& world) {
+  if (is_of_gpu_operator(daemonset, world))
+    return {Provider::gpu_operator, std::string(daemonset.meta.controller()->name.view())};
   if (auto release = daemonset.meta.labels.get("app.kubernetes.io/instance")) {
     return {Provider::device_plugin_chart, std::string(*release)};
   }
@@ -124,6 +132,7 @@ std::vector<Operand> standalone_daemons(const World& world,
                                         const std::map<std::string_view, const ControllerRevision*>& revisions) {
   std::vector<Operand> out;
   for (const auto& [key, daemonset] : world.daemonsets.all()) {
+    if (daemonset->meta.deletion_timestamp) continue;
     auto operand = standalone_daemon_of(*daemonset);
     if (!operand) continue;
     read_newest(revisions, *operand);
@@ -139,10 +148,11 @@ Discovery discover(const World& world) {
   const auto revisions = newest_revisions(world);
   std::map<std::tuple<std::string, Owner>, std::vector<Operand>> groups;
   for (const auto& [key, daemonset] : world.daemonsets.all()) {
+    if (daemonset->meta.deletion_timestamp) continue;
     auto operand = operand_of(*daemonset);
     if (!operand) continue;
     read_newest(revisions, *operand);
-    groups[{key.ns, owner_of(*daemonset)}].push_back(std::move(*operand));
+    groups[{key.ns, owner_of(*daemonset, world)}].push_back(std::move(*operand));
   }
   Discovery out;
   out.standalone = standalone_daemons(world, revisions);
@@ -224,14 +234,20 @@ bool holds_profiles(const World& world, const ObjectKey& config_map) {
   });
 }
 
+std::vector<WatchScope> record_scopes(const PlannerSettings& settings) {
+  using Kind = WatchScope::Kind;
+  return {{Kind::configmaps, settings.operator_namespace, {}, settings.state_config_map},
+          {Kind::configmaps,
+           settings.operator_namespace,
+           {{std::string(kRecordLabel), std::string(kRecordShardValue)}},
+           {}}};
+}
+
 std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings) {
   using Kind = WatchScope::Kind;
-  std::set<WatchScope> out;
-  out.insert({Kind::configmaps, settings.operator_namespace, {}, settings.state_config_map});
-  out.insert({Kind::configmaps,
-              settings.operator_namespace,
-              {{std::string(kRecordLabel), std::string(kRecordShardValue)}},
-              {}});
+  const std::vector<WatchScope> of_record = record_scopes(settings);
+  std::set<WatchScope> out(of_record.begin(), of_record.end());
+  for (const std::string& ns : world.operand_namespaces) out.insert({Kind::daemonsets, ns, {}, {}});
   const Discovery found = discover(world);
   for (const PluginInstallation& installation : found.of_nos) {
     if (!installation.config_map.empty()) out.insert({Kind::configmaps, installation.ns, {}, installation.config_map});

@@ -1,6 +1,6 @@
-// Finds the NVIDIA operands in the cluster: the device plugin, GPU Feature Discovery and the MPS control daemon. It
-// matches by container name and owner uid, never by labels: the device plugin's chart gives all three DaemonSets the
-// same labels.
+// Finds the NVIDIA operands in the operand namespaces (operand_namespaces.h): the device plugin, GPU Feature Discovery
+// and the MPS control daemon. It matches by container name and owner uid, never by labels: the device plugin's chart
+// gives all three DaemonSets the same labels.
 #pragma once
 
 #include <compare>
@@ -86,15 +86,16 @@ struct Discovery {
 // Watches that the discovered operands require. A plain value: the runtime compares two of them and opens or closes
 // watches.
 struct WatchScope {
-  enum class Kind { pods, configmaps, controllerrevisions } kind = Kind::pods;
+  enum class Kind { pods, configmaps, controllerrevisions, daemonsets } kind = Kind::pods;
   std::string ns;
   std::map<std::string, std::string> labels;  // matchLabels; pods, controllerrevisions and the record's shards.
   std::string name;                           // metadata.name; the other configmaps.
   friend auto operator<=>(const WatchScope&, const WatchScope&) = default;
 };
-// Sorted, without duplicates: pods and ControllerRevisions of the discovered DaemonSets, the ConfigMaps they mount
-// (those of nos included) and the one that a ClusterPolicy announces, and the operator's state ConfigMap with the
-// record's shards.
+// The operator's state ConfigMap with the record's shards.
+[[nodiscard]] std::vector<WatchScope> record_scopes(const PlannerSettings& settings);
+// Sorted, without duplicates: those; the DaemonSets of World::operand_namespaces; pods and ControllerRevisions of the
+// discovered DaemonSets, the ConfigMaps they mount (those of nos included) and the one that a ClusterPolicy announces.
 [[nodiscard]] std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings);
 
 }  // namespace gso

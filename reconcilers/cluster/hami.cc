@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/hami_names.h"
 #include "reconcilers/model/image_name.h"
-#include "reconcilers/model/store_order.h"
 
 namespace gso {
 namespace {
@@ -25,7 +25,7 @@ bool is_hami_plugin(const DaemonSet& daemonset) {
 
 std::vector<Operand> hami_plugins(const World& world) {
   std::vector<Operand> out;
-  for (const DaemonSet* daemonset : in_order(world.daemonsets)) {
+  for (const DaemonSet* daemonset : all_daemonsets(world)) {
     if (is_hami_plugin(*daemonset)) out.push_back(placement_of(*daemonset));
   }
   return out;

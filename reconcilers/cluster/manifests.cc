@@ -11,6 +11,7 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/manifest_object.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_names.h"
@@ -69,7 +70,8 @@ Json parse_list(std::string_view text, OnItem on_item) {
 
 class Loader {
  public:
-  explicit Loader(WallTime now) : now_(now) {}
+  // `settings`: whose DaemonSets are believed; null: all.
+  Loader(WallTime now, const PlannerSettings* settings) : now_(now), settings_(settings) {}
 
   // Adds what is wrong to problems().
   void add_file(const ManifestFile& file) {
@@ -81,7 +83,7 @@ class Loader {
       add_json(file.name, text);
       if (problems_.size() == before) return;
       // Once more for the places, which only YAML's parser knows.
-      Loader placed(now_);
+      Loader placed(now_, settings_);
       placed.add_yaml(file);
       if (placed.problems_.empty()) return;
       problems_.resize(before);
@@ -132,6 +134,7 @@ class Loader {
     LookupResults& lookups = world.kai.lookups;
     if (!lookups.binder_lease) lookups.binder_lease = LookupResults::Lease{one_look(now_), false, {}, {}};
     place_config_maps();
+    if (settings_ != nullptr) keep_trusted_daemonsets(world, *settings_);
     pods_.place(world, out_.consumers, now_);
     return std::move(out_);
   }
@@ -368,6 +371,7 @@ class Loader {
   };
 
   WallTime now_;
+  const PlannerSettings* settings_;
   LoadedManifests out_;
   std::vector<std::string> problems_;
   std::vector<Ignored> ignored_;
@@ -379,7 +383,7 @@ class Loader {
 
 LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
                                         std::vector<std::string>& problems) {
-  Loader loader(now);
+  Loader loader(now, nullptr);
   for (const ManifestFile& file : files) loader.add_file(file);
   loader.report(problems);
   return loader.finish();
@@ -387,14 +391,15 @@ LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, 
 
 LoadedManifests load_readable_objects(const std::vector<ManifestObject>& objects, WallTime now,
                                       std::vector<std::string>& problems) {
-  Loader loader(now);
+  Loader loader(now, nullptr);
   for (const ManifestObject& object : objects) loader.add_object(object);
   loader.report(problems);
   return loader.finish();
 }
 
-k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now) {
-  Loader loader(now);
+k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now,
+                                            const PlannerSettings& settings) {
+  Loader loader(now, &settings);
   for (const ManifestFile& file : files) {
     loader.add_file(file);
     if (loader.problem_count() >= kMostProblems) break;

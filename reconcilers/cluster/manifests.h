@@ -25,11 +25,13 @@ struct ManifestFile {
 };
 
 // Objects without a uid, resourceVersion or creationTimestamp get stable ones (kind/namespace/name, "1", the epoch), so
-// that hand-written manifests work. Errors (reason `decode`) have a line for each wrong object, up to 20: file, line,
-// column, the object, what is valid there and what was found.
-[[nodiscard]] k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now);
+// that hand-written manifests work. DaemonSets outside the operand namespaces are foreign (operand_namespaces.h).
+// Errors (reason `decode`) have a line for each wrong object, up to 20: file, line, column, the object, what is valid
+// there and what was found.
+[[nodiscard]] k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now,
+                                                          const PlannerSettings& settings = PlannerSettings());
 
-// Leaves out objects that cannot be read; `problems` gets one reason for each such file.
+// Leaves out objects that cannot be read, and believes every DaemonSet; `problems` gets one reason for each such file.
 [[nodiscard]] LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
                                                       std::vector<std::string>& problems);
 

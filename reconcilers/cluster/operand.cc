@@ -51,6 +51,10 @@ std::optional<Component> component_of_container(std::string_view name) {
   return known == std::end(kMainContainers) ? std::nullopt : std::optional(known->component);
 }
 
+bool is_operand_container(std::string_view name) {
+  return component_of_container(name).has_value() || name == kStandaloneMpsContainer;
+}
+
 namespace {
 
 struct Main {

@@ -64,6 +64,9 @@ struct Operand {
 // and its static manifests use.
 [[nodiscard]] std::optional<Component> component_of_container(std::string_view name);
 
+// A container that is a component, or a standalone MPS daemon (below).
+[[nodiscard]] bool is_operand_container(std::string_view name);
+
 // The operand that the DaemonSet describes; nullopt if none of its containers is a component. Without the fields that
 // come from ControllerRevisions.
 [[nodiscard]] std::optional<Operand> operand_of(const DaemonSet& daemonset);

@@ -171,6 +171,8 @@ struct FleetRecord {
   // Namespaces that the operator was not allowed to read (403) when the baseline was recorded: their nodes have no
   // baseline yet.
   std::set<std::string> without_baseline;
+  // The operand namespaces that were chosen when nothing named any (cluster/operand_namespaces.h); empty: none were.
+  std::set<std::string> operand_namespaces;
   // Uid of a DaemonSet -> number of its newest ControllerRevision when the baseline was recorded. Pods of older
   // templates stay as they are until a newer number exists, even if that template is an earlier one that returns.
   std::map<std::string, std::int64_t> templates;

@@ -126,6 +126,8 @@ std::string read_fields(const Json& root, RecordHead& head) {
   if (inlined && !read_machines(root, wrong, [&](MachineId id, const auto& entry) { out.machines.set(id, entry); }))
     return wrong;
   if (!read_names(root, "withoutBaseline", out.without_baseline)) return "withoutBaseline must be a list of names";
+  if (!read_names(root, "operandNamespaces", out.operand_namespaces))
+    return "operandNamespaces must be a list of names";
   if (!read_map(root, "templates", out.templates)) return "templates must map uids of DaemonSets to numbers";
   for (const auto& [name, into] :
        {std::pair("verified", &out.verified), std::pair("previous", &out.previous), std::pair("texts", &out.texts)}) {
@@ -175,6 +177,7 @@ std::string print_head(const RecordHead& head) {
     printer.print_into(root);
   }
   if (!record.without_baseline.empty()) root["withoutBaseline"] = record.without_baseline;
+  if (!record.operand_namespaces.empty()) root["operandNamespaces"] = record.operand_namespaces;
   if (!record.templates.empty()) root["templates"] = record.templates;
   if (!record.previous.empty()) root["previous"] = record.previous;
   if (!record.verified_on.empty()) root["verifiedOn"] = record.verified_on;

@@ -13,6 +13,7 @@
 #include "reconcilers/cluster/gitops_owner.h"
 #include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/hami_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -49,7 +50,7 @@ class Neighbours {
       for (const Operand& operand : installation.operands) restarters(operand);
       owned_by_gitops(installation);
     }
-    for (const DaemonSet* daemonset : in_order(world_.daemonsets)) {
+    for (const DaemonSet* daemonset : all_daemonsets(world_)) {
       fractioning(*daemonset);
       exporter(*daemonset);
     }

@@ -142,6 +142,8 @@ inline constexpr std::string_view kTaintNotTolerated = "TaintNotTolerated";
 inline constexpr std::string_view kDraDoubleOffer = "DRADoubleOffer";
 inline constexpr std::string_view kLabelsMissing = "LabelsMissing";
 inline constexpr std::string_view kDevicesUnreadable = "DevicesUnreadable";
+inline constexpr std::string_view kDevicePluginConflict =
+    "DevicePluginConflict";  // Also a finding about a node that one of its plugins governs.
 inline constexpr std::string_view kStandaloneMpsConflict = "StandaloneMPSConflict";
 inline constexpr std::string_view kStandaloneMpsChange = "StandaloneMPSChange";
 
@@ -220,7 +222,8 @@ inline constexpr std::string_view kRolledBack = "RolledBack";
 inline constexpr std::string_view kUndone = "Undone";
 inline constexpr std::string_view kRejectedPod = "RejectedPod";
 inline constexpr std::string_view kEvicted = "Evicted";  // Event on a Pod.
-inline constexpr std::string_view kDevicePluginConflict = "DevicePluginConflict";
+inline constexpr std::string_view kForeignDevicePlugin = "ForeignDevicePlugin";
+inline constexpr std::string_view kOperandNamespacesUnknown = "OperandNamespacesUnknown";
 inline constexpr std::string_view kConfigNotManaged = "ConfigNotManaged";
 inline constexpr std::string_view kDaemonSetDiffers = "DaemonSetDiffers";
 inline constexpr std::string_view kMpsUncleanExit = "MPSUncleanExit";

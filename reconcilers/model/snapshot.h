@@ -36,7 +36,15 @@ using NodesBeingWritten = std::map<std::string, std::shared_ptr<const PatchNode>
 // The projected cluster. Written by watchers (or by a test, or by `plan` from manifests).
 struct World {
   k8s::Store<Node> nodes;
-  k8s::Store<DaemonSet> daemonsets;  // Cluster-wide.
+  k8s::Store<DaemonSet> daemonsets;  // Of `operand_namespaces`, in which they govern nodes.
+  // DaemonSets elsewhere: they govern, protect and block nothing. The operator keeps a bounded number of those that
+  // look like an operand's, without their templates; manifests and commands have all of them as they are.
+  k8s::Store<DaemonSet> foreign_daemonsets;
+  std::size_t foreign_daemonsets_beyond = 0;  // How many more the operator has seen.
+  // Where DaemonSets are believed (cluster/operand_namespaces.h).
+  std::set<std::string> operand_namespaces;
+  // Nothing names these namespaces: all in which an operand's DaemonSet was found count.
+  bool operand_namespaces_chosen = false;
   k8s::Store<ConfigMap> configmaps;  // Those that discovered DaemonSets mount, plus the operator's state ConfigMap.
   k8s::Store<Pod> operand_pods;      // Pods of discovered DaemonSets, by their selectors.
   k8s::Store<ControllerRevision> revisions;  // In the namespaces of discovered DaemonSets.
@@ -112,6 +120,8 @@ struct PlannerSettings {
   std::int64_t revision_history_limit = 10;
   enum class LabelMode { automatic, enforce, verify } label_mode = LabelMode::automatic;
   bool adopt_drift = false;  // `rollout start --adopt`
+  // Namespaces whose DaemonSets are believed, beside those that cluster/operand_namespaces.h finds.
+  std::set<std::string> operand_namespaces;
   // Namespaces where pods left in UnexpectedAdmissionError are removed from changed nodes; none by default.
   std::set<std::string> remove_rejected_pods;
   // What the SharingPolicy `default` starts with, and what applies without the CRDs.

@@ -47,8 +47,10 @@ Assessor::Assessor(const AssessContext& context, const NodeInput& input, const P
       use_(input.use),
       before_(input.before),
       pods_(sort_pods(installation, input.operand_pods)),
-      recorded_(input.recorded) {
+      recorded_(input.recorded),
+      claimants_(input.claimants) {
   out_.installation = index;
+  out_.contested = !claimants_.empty();
   const bool served = input.has_been_served();
   plugin_ = operand_on(installation, Component::plugin, node_, input.operand_pods, served);
   gfd_ = operand_on(installation, Component::gfd, node_, input.operand_pods, served);
@@ -261,6 +263,27 @@ bool is_still_ours(const NodeAssessment& a, const NodePods& pods) {
   return a.change && !a.change->failed && a.reason.empty() && is_touched(a, pods);
 }
 
+using Claimants = std::vector<const PluginInstallation*>;
+
+// The one that the record has for the machine: by its ConfigMap, or in its namespace if that has another one now. Null:
+// none of them, or several.
+const PluginInstallation* recorded_one(const Claimants& claimants, const MachineRecord* recorded) {
+  if (recorded == nullptr || recorded->config_map.empty()) return nullptr;
+  const std::string_view id = recorded->config_map.view();
+  const auto same = std::ranges::find_if(claimants, [&](const auto* claimant) { return claimant->has_id(id); });
+  if (same != claimants.end()) return *same;
+  const auto in_namespace = [&](const auto* claimant) { return claimant->ns == id.substr(0, id.find('/')); };
+  const auto found = std::ranges::find_if(claimants, in_namespace);
+  return std::ranges::count_if(claimants, in_namespace) == 1 ? *found : nullptr;
+}
+
+std::string names_of(const Claimants& claimants, const Node& node) {
+  std::string out;
+  for (const PluginInstallation* claimant : claimants)
+    out += (out.empty() ? "" : ", ") + k8s::to_string(claimant->find(Component::plugin, node)->key);
+  return out;
+}
+
 }  // namespace
 
 std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
@@ -271,15 +294,24 @@ std::optional<NodeAssessment> assess_node(const AssessContext& context, const No
   if (of_nos && !node.meta.annotations.contains(kChangeAnnotation)) return std::nullopt;
   NodeInput input{node, operand_pods, use, before};
   if (context.record != nullptr) input.recorded = context.record->machines.find(machine_id(node.meta.uid.str()));
-  const auto first_that_serves = [&](bool served) {
-    return std::ranges::find_if(context.installations, [&](const PluginInstallation& installation) {
-      return operand_on(installation, Component::plugin, node, operand_pods, served) != nullptr;
-    });
+  const auto claimants_of = [&](bool served) {
+    Claimants out;
+    for (const PluginInstallation& installation : context.installations) {
+      if (operand_on(installation, Component::plugin, node, operand_pods, served) != nullptr)
+        out.push_back(&installation);
+    }
+    return out;
   };
-  auto installation = first_that_serves(false);
-  if (installation == context.installations.end() && input.has_been_served()) installation = first_that_serves(true);
-  if (installation == context.installations.end()) return std::nullopt;
-  const auto index = static_cast<std::size_t>(installation - context.installations.begin());
+  Claimants claimants = claimants_of(false);
+  if (claimants.empty() && input.has_been_served()) claimants = claimants_of(true);
+  if (claimants.empty()) return std::nullopt;
+  const PluginInstallation* installation = claimants.front();
+  if (claimants.size() > 1) {
+    const PluginInstallation* recorded = recorded_one(claimants, input.recorded);
+    if (recorded == nullptr) input.claimants = names_of(claimants, node);
+    if (recorded != nullptr) installation = recorded;
+  }
+  const auto index = static_cast<std::size_t>(installation - context.installations.data());
   NodeAssessment out = Assessor(context, input, *installation, index).run();
   if (of_nos && !is_still_ours(out, sort_pods(*installation, operand_pods))) return std::nullopt;
   return out;

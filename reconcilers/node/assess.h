@@ -85,6 +85,7 @@ struct NodeAssessment {
   bool wrong_key =
       false;  // The policy names a key that the ConfigMap lacks: the node is blocked at its present profile.
   bool write_blocked = false;          // The reason concerns this node only: it is written to the node, once.
+  bool contested = false;              // Several installations claim it, and none is recorded for it.
   bool announced_map_missing = false;  // The cause of would_break: the announced ConfigMap does not exist.
 
   // A change of the operator is in progress and has not failed.

@@ -46,6 +46,7 @@ NodeSetup Assessor::setup() const {
           .policy = policy_,
           .policy_key_problem = wrong_key_,
           .managed_key = managed_key_,
+          .claimants = claimants_,
           .taint = out_.taint.view(),
           .label = out_.label ? std::optional(out_.label->view()) : std::nullopt,
           .expectation = out_.expectation.get(),

@@ -19,6 +19,8 @@ struct NodeInput {
   const ForeignUse& use;
   const NodeAssessment* before = nullptr;   // The last assessment; null: none.
   const MachineRecord* recorded = nullptr;  // This machine's entry in the record; null: none.
+  // DaemonSets of the installations that claim it, if there are several and none is recorded for it: "a/b, c/d".
+  std::string claimants = {};
 
   // The operator has seen the plugin serve the node, or has begun a change there. If a taint keeps the pods away now,
   // the node is out of service and stays counted: it must not vanish from budgets and statuses.
@@ -174,6 +176,7 @@ class Assessor {
   const SharingPolicy* policy_ = nullptr;
   const SharingPolicy* awaited_by_ = nullptr;  // The first of NodeAssessment::awaited_by.
   const MachineRecord* recorded_;              // This machine's entry in the record; null: none.
+  std::string claimants_;                      // NodeInput::claimants
   const ConfigMap* config_map_ = nullptr;
   const std::vector<RecordedText>* texts_ = nullptr;  // The last texts of its key, according to the record; null: none.
   EffectiveKey effective_;

@@ -199,6 +199,7 @@ void plan_baseline(Pass& pass) {
   record.recorded_at = std::chrono::floor<std::chrono::seconds>(pass.s.now);
   if (pass.index.stored.begun()) record = *pass.index.stored.begun();
   record.without_baseline = world.unsynced_namespaces;
+  if (world.operand_namespaces_chosen) record.operand_namespaces = world.operand_namespaces;
   add_baseline_entries(pass, record, [&](const std::string& ns) { return !world.unsynced_namespaces.contains(ns); });
   record.history = present_history(pass);
   record.policies = update_policies(record, world, pass.s.now, std::nullopt, [](const auto&) { return true; }).policies;

@@ -35,6 +35,7 @@ class Outcomes {
     note_canaries();
     note_stops();
     note_forgetting();
+    note_operand_namespaces();
     note_devices();
     note_remediations();
     note_timers();
@@ -90,6 +91,16 @@ class Outcomes {
     next.forgetting.reset();
     if (text.empty()) return;
     next.forgetting = FleetRecord::Forgetting{text, std::chrono::floor<std::chrono::seconds>(pass_.s.now)};
+  }
+
+  // What was chosen because nothing named them; the setting ends that.
+  void note_operand_namespaces() {
+    const std::set<std::string>& recorded = pass_.index.record->operand_namespaces;
+    std::set<std::string> chosen = pass_.s.settings.operand_namespaces.empty() ? recorded : std::set<std::string>();
+    if (pass_.s.world.operand_namespaces_chosen) chosen = pass_.s.world.operand_namespaces;
+    if (chosen == recorded) return;
+    next_.note("OperandNamespacesRecorded", "which namespaces are operand namespaces").operand_namespaces =
+        std::move(chosen);
   }
 
   // The number of GPUs of machines that joined or that have more GPUs than before: several machines in one write, once
@@ -158,7 +169,7 @@ class Outcomes {
 
   void note_loaded(MachineId machine, const std::string& name) {
     const NodeAssessment* a = pass_.index.find(name);
-    if (a == nullptr) return;
+    if (a == nullptr || a->contested) return;
     const MachineRecord* known = next_.due().machines.find(machine);
     MachineRecord entry = known == nullptr ? MachineRecord() : *known;
     loaded_.enter(*a, entry);

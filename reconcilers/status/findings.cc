@@ -10,11 +10,14 @@
 
 #include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/killed_daemons.h"
+#include "reconcilers/cluster/operand.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy_words.h"
+#include "reconcilers/model/store_order.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"
@@ -130,19 +133,56 @@ void plan_conflicts(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const PluginInstallation& installation = pass.index.installation_of(a);
     const Operand* plugin = node == nullptr ? nullptr : installation.find(Component::plugin, *node);
-    if (plugin == nullptr) continue;
+    if (plugin == nullptr || a.contested) continue;  // find_blocked() reports these.
     if (++shown > kMost) break;
-    const std::string_view why = installation.provider == Provider::gpu_operator ? "the GPU Operator's"
-                                 : installation.config_map.empty()               ? "the first by name"
-                                                                                 : "the first with profiles";
     pass.finding(
         Severity::warning, node_ref(name), kDevicePluginConflict,
         fmt::format(
             "the device plugins of DaemonSet {} and of {} run on this node: the kubelet serves the devices of the "
-            "one that registered last. The operator uses DaemonSet {} ({}). Exclude the node from the others with "
-            "their nodeSelector, or delete them",
-            k8s::to_string(plugin->key), a.other_plugins.view(), k8s::to_string(plugin->key), why));
+            "one that registered last. The operator uses DaemonSet {}, which is recorded for the node. Exclude the "
+            "node from the others with their nodeSelector, or delete them",
+            k8s::to_string(plugin->key), a.other_plugins.view(), k8s::to_string(plugin->key)));
   }
+}
+
+// DaemonSets outside the operand namespaces that look like an operand's: whoever can create DaemonSets in one namespace
+// can make one.
+void plan_foreign_plugins(Pass& pass) {
+  const World& world = pass.s.world;
+  std::size_t shown = 0;
+  std::size_t more = world.foreign_daemonsets_beyond;
+  for (const DaemonSet* daemonset : in_order(world.foreign_daemonsets)) {
+    const auto container = std::ranges::find_if(daemonset->containers, is_operand_container, &ContainerSpec::name);
+    if (container == daemonset->containers.end()) continue;
+    if (shown == kMost) {
+      ++more;
+      continue;
+    }
+    ++shown;
+    pass.finding(Severity::warning, daemonset_ref(daemonset->meta.key()), kForeignDevicePlugin,
+                 fmt::format("its container {} has the name of a part of the device plugin, and namespace {} is no "
+                             "operand namespace: the operator ignores this DaemonSet. If it is yours, add the "
+                             "namespace to the chart value operandNamespaces (--operand-namespaces); else delete it",
+                             shown_value(container->name), daemonset->meta.ns.view()));
+  }
+  if (more == 0) return;
+  pass.finding(
+      Severity::warning, {"v1", "Namespace", "", pass.s.settings.operator_namespace, ""}, kForeignDevicePlugin,
+      fmt::format("outside the operand namespaces the operator ignores {} with a container that has the name of "
+                  "a part of the device plugin: kubectl get daemonsets --all-namespaces -o wide",
+                  counted(more, "further DaemonSet")));
+}
+
+void plan_unknown_namespaces(Pass& pass) {
+  if (!pass.s.world.operand_namespaces_chosen) return;
+  std::set<std::string> chosen = pass.s.world.operand_namespaces;
+  chosen.erase(pass.s.settings.operator_namespace);
+  pass.finding(Severity::warning, {"v1", "Namespace", "", pass.s.settings.operator_namespace, ""},
+               kOperandNamespacesUnknown,
+               fmt::format("no setting, ClusterPolicy or record says where the device plugin runs: DaemonSets are "
+                           "believed in {}, where one was found, and this is recorded. Name the right namespaces in "
+                           "the chart value operandNamespaces (--operand-namespaces)",
+                           first_names({chosen.begin(), chosen.end()})));
 }
 
 void plan_unmanaged_config(Pass& pass, const Operand& operand, std::set<ObjectKey>& reported) {
@@ -372,6 +412,8 @@ void plan_findings(Pass& pass) {
   find_failing_pods(pass);
   plan_unclean_exits(pass);
   plan_conflicts(pass);
+  plan_foreign_plugins(pass);
+  plan_unknown_namespaces(pass);
   plan_daemonset_findings(pass);
   plan_refused_selectors(pass);
   plan_selector_notes(pass);

@@ -39,10 +39,10 @@ std::map<std::string, OptionSpec> options_by_name() {
 // Settings that the chart writes itself, or that have no meaning in a pod.
 const std::set<std::string> kNotInValues{
     "kubeconfig", "context", "namespace", "identity", "metrics-bind-address", "health-probe-bind-address",
-    // Have values of their own: modes.rollouts, modes.reservations, modes.partitioning, rejectedPods.namespaces,
-    // metrics.secure.
-    "max-mode", "kai-reservations", "partitioning-mode", "remove-rejected-pods", "metrics-secure", "tls-cert-file",
-    "tls-private-key-file", "client-ca-file",
+    // Have values of their own: operandNamespaces, modes.rollouts, modes.reservations, modes.partitioning,
+    // rejectedPods.namespaces, metrics.secure.
+    "operand-namespaces", "max-mode", "kai-reservations", "partitioning-mode", "remove-rejected-pods", "metrics-secure",
+    "tls-cert-file", "tls-private-key-file", "client-ca-file",
     // admissionWebhook.
     "webhook-bind-address", "webhook-cert-file", "webhook-private-key-file", "webhook-refuse-pods"};
 

@@ -58,6 +58,8 @@ variants_render() {
     --set image.repository=r.example/op --set image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000
   values_render 'image: r.example/op:v9' --set image.repository=r.example/op --set image.tag=v9
   values_render 'serviceAccountName: existing' --set serviceAccount.create=false --set serviceAccount.name=existing
+  values_render 'operand-namespaces: gpu-operator,second' --set 'operandNamespaces={gpu-operator,second}'
+  values_render 'operand-namespaces: gpu-operator,nebuly-nvidia' --set modes.partitioning=Observe
   values_render 'namespace: second' --set 'operandNamespaces={gpu-operator,second}'
   values_render 'settle-period: 30s' --set config.settle-period=30s
   values_render 'max-unavailable: 2' --set config.max-unavailable=2
@@ -332,6 +334,7 @@ wrong_values_are_refused() {
   refused 'config.renew-deadline must be greater than 1.2 times' --set config.retry-period=9s
   refused 'config.verify-timeout must be greater than config.node-status-lag' --set config.verify-timeout=5s
   refused 'config.label-mode=enforce has no effect' --set config.label-mode=enforce --set modes.labels=Observe
+  refused operand-namespaces --set config.operand-namespaces=team
   refused remove-rejected-pods --set config.remove-rejected-pods=team
   refused debug-bind-address --set config.debug-bind-address=127.0.0.1:99999
   refused 'app.kubernetes.io/name' --set-string 'podLabels.app\.kubernetes\.io/name=mine'

@@ -1,0 +1,140 @@
+// See daemonset_search.h.
+#include "controller/watches/daemonset_search.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "reconcilers/cluster/operand.h"
+#include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
+
+namespace gso {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// A DaemonSet can have 1.5 MiB.
+constexpr int kObjectsOfAPage = 8;
+constexpr std::size_t kLargePage = 2U << 20U;
+
+// Most DaemonSets of a cluster are not even decoded. No name of an operand's container needs escapes in JSON.
+bool could_be_operand(std::string_view json) {
+  static constexpr std::array<std::string_view, 4> kParts{"nvidia-device-plugin", "gpu-feature-discovery",
+                                                          "mps-control-daemon", kStandaloneMpsContainer};
+  return std::ranges::any_of(kParts, [&](std::string_view part) { return json.find(part) != std::string_view::npos; });
+}
+
+}  // namespace
+
+DaemonSetSearch::DaemonSetSearch(Parts parts) : parts_(std::move(parts)), wake_(parts_.clock->make_signal()) {
+  parts_.world->clusterpolicies.add_listener([this](const auto&, const auto& before, const auto& after) {
+    const bool same = before != nullptr && after != nullptr && before->meta.uid == after->meta.uid &&
+                      before->meta.deletion_timestamp == after->meta.deletion_timestamp;
+    if (!same) look_again();
+  });
+}
+
+void DaemonSetSearch::look_again() {
+  due_ = true;
+  wake_->notify();
+}
+
+void DaemonSetSearch::stop() {
+  stopping_ = true;
+  wake_->notify();
+}
+
+bool DaemonSetSearch::policies_known() const {
+  return parts_.world->clusterpolicies.synced() || parts_.world->clusterpolicies_forbidden;
+}
+
+k8s::Duration DaemonSetSearch::pause() const {
+  if (!seen_ || error_) return parts_.soon;
+  const World& world = *parts_.world;
+  const bool awaits_operator = seen_->of_cluster_policies.empty() && world.clusterpolicies.size() > 0;
+  const bool nothing = world.operand_namespaces.size() < 2;  // The operator's own is always among them.
+  return awaits_operator || nothing ? parts_.soon : kPeriod;
+}
+
+asio::awaitable<void> DaemonSetSearch::run() {
+  while (!stopping_) {
+    if (policies_known()) {
+      due_ = false;
+      searching_ = true;
+      k8s::Result<SeenDaemonSets> found = co_await search();
+      searching_ = false;
+      if (stopping_) co_return;
+      error_.reset();
+      if (found) {
+        seen_ = *std::move(found);
+      } else {
+        error_ = found.error();
+        parts_.failed(*error_);
+      }
+      parts_.changed();
+    }
+    const k8s::MonoTime until = parts_.clock->monotonic() + pause();
+    while (!stopping_ && !due_ && parts_.clock->monotonic() < until) co_await wake_->wait_until(until);
+  }
+}
+
+// A page that has become large is followed by single objects.
+asio::awaitable<k8s::Result<SeenDaemonSets>> DaemonSetSearch::search() {
+  SeenDaemonSets out;
+  std::size_t bytes = 0;
+  k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) return {};
+    bytes += json->size();
+    if (!could_be_operand(*json)) return {};
+    if (const k8s::Result<DaemonSet> daemonset = project_daemonset(*json)) out.add(*daemonset, *parts_.world);
+    return {};
+  });
+  std::string token;
+  bool restarted = false;
+  k8s::ListOptions options;
+  options.page_limit = kObjectsOfAPage;
+  for (;;) {
+    bytes = 0;
+    k8s::Result<k8s::ListPage> page = co_await parts_.client->list_page(resources::daemon_sets, options, token, &sink);
+    if (!page && page.error().reason == k8s::Reason::expired && !token.empty() && !std::exchange(restarted, true)) {
+      out = {};
+      token.clear();
+      continue;
+    }
+    if (!page) co_return std::unexpected(page.error());
+    if (page->continue_token.empty() || stopping_) co_return out;
+    token = std::move(page->continue_token);
+    options.page_limit =
+        bytes > kLargePage / kObjectsOfAPage * static_cast<std::size_t>(options.page_limit) ? 1 : kObjectsOfAPage;
+  }
+}
+
+bool DaemonSetSearch::decide() {
+  World& world = *parts_.world;
+  if (!seen_) {
+    if (!searching_ && !error_ && policies_known()) look_again();
+    return false;
+  }
+  record_known_ = record_known_ || !world.unsynced_namespaces.contains(parts_.settings->operator_namespace);
+  if (!record_known_) return false;
+  namespaces_.decide(world, *parts_.settings, *seen_);
+  show_foreign();
+  return true;
+}
+
+void DaemonSetSearch::show_foreign() {
+  World& world = *parts_.world;
+  world.foreign_daemonsets.init();
+  for (const DaemonSet& daemonset : seen_->kept) {
+    if (!world.operand_namespaces.contains(std::string(daemonset.meta.ns.view())))
+      world.foreign_daemonsets.init_apply(daemonset);
+  }
+  world.foreign_daemonsets.init_done();
+  world.foreign_daemonsets_beyond = seen_->beyond;
+}
+
+}  // namespace gso

@@ -1,0 +1,100 @@
+// See operand_namespaces.h.
+#include "reconcilers/cluster/operand_namespaces.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "reconcilers/cluster/consumers.h"
+#include "reconcilers/cluster/operand.h"
+#include "reconcilers/model/store_order.h"
+
+namespace gso {
+namespace {
+
+// What a finding says of it: texts of strangers take no memory.
+DaemonSet without_template(const DaemonSet& daemonset) {
+  DaemonSet out;
+  out.meta.ns = daemonset.meta.ns;
+  out.meta.name = daemonset.meta.name;
+  out.meta.uid = daemonset.meta.uid;
+  out.meta.resource_version = daemonset.meta.resource_version;
+  const auto named = std::ranges::find_if(daemonset.containers, is_operand_container, &ContainerSpec::name);
+  if (named != daemonset.containers.end()) out.containers.emplace_back().name = named->name;
+  return out;
+}
+
+}  // namespace
+
+bool is_of_cluster_policy(const DaemonSet& daemonset, const World& world) {
+  const auto* owner = daemonset.meta.controller();
+  if (owner == nullptr || owner->kind != "ClusterPolicy") return false;
+  const ClusterPolicy* policy = world.clusterpolicies.find(owner->name.view());
+  if (policy == nullptr || policy->meta.deletion_timestamp) return false;
+  return owner->uid.view().empty() || policy->meta.uid == owner->uid.view();
+}
+
+void SeenDaemonSets::add(const DaemonSet& daemonset, const World& world) {
+  if (daemonset.meta.deletion_timestamp || !runs_operand(daemonset)) return;
+  if (is_of_cluster_policy(daemonset, world)) of_cluster_policies.emplace(daemonset.meta.ns.view());
+  if (kept.size() < kMost) {
+    kept.push_back(without_template(daemonset));
+  } else {
+    ++beyond;
+  }
+}
+
+void OperandNamespaces::read_record(const World& world, const PlannerSettings& settings) {
+  if (!stored_.read(world, settings) || !stored_.problem().empty()) return;
+  recorded_.clear();
+  choice_.clear();
+  const std::optional<FleetRecord>& record = stored_.record() ? stored_.record() : stored_.begun();
+  if (!record) return;
+  choice_ = record->operand_namespaces;
+  record->machines.for_each([&](MachineId, const MachineRecord& entry) {
+    const std::string_view config_map = entry.config_map.view();
+    const auto slash = config_map.find('/');
+    if (slash != std::string_view::npos && slash > 0) recorded_.emplace(config_map.substr(0, slash));
+  });
+}
+
+void OperandNamespaces::decide(World& world, const PlannerSettings& settings, const SeenDaemonSets& seen) {
+  read_record(world, settings);
+  std::set<std::string> names = settings.operand_namespaces;
+  names.insert(seen.of_cluster_policies.begin(), seen.of_cluster_policies.end());
+  names.insert(recorded_.begin(), recorded_.end());
+  if (settings.operand_namespaces.empty()) names.insert(choice_.begin(), choice_.end());
+  const bool unknown = names.empty() && stored_.problem().empty();
+  if (unknown) {
+    for (const DaemonSet& daemonset : seen.kept) {
+      if (daemonset.meta.ns != settings.operator_namespace) names.emplace(daemonset.meta.ns.view());
+    }
+  }
+  world.operand_namespaces_chosen = unknown && !names.empty();
+  names.insert(settings.operator_namespace);
+  world.operand_namespaces = std::move(names);
+}
+
+void keep_trusted_daemonsets(World& world, const PlannerSettings& settings) {
+  SeenDaemonSets seen;
+  for (const DaemonSet* daemonset : in_order(world.daemonsets)) seen.add(*daemonset, world);
+  OperandNamespaces().decide(world, settings, seen);
+  world.foreign_daemonsets.mark_synced();
+  std::vector<ObjectKey> foreign;
+  for (const auto& [key, daemonset] : world.daemonsets.all()) {
+    if (!world.operand_namespaces.contains(key.ns)) foreign.push_back(key);
+  }
+  for (const ObjectKey& key : foreign) {
+    world.foreign_daemonsets.apply(*world.daemonsets.find(key));
+    world.daemonsets.erase(key);
+  }
+}
+
+std::vector<const DaemonSet*> all_daemonsets(const World& world) {
+  std::vector<const DaemonSet*> out = in_order(world.daemonsets);
+  const std::vector<const DaemonSet*> foreign = in_order(world.foreign_daemonsets);
+  out.insert(out.end(), foreign.begin(), foreign.end());
+  std::ranges::sort(out, {}, [](const DaemonSet* daemonset) { return daemonset->meta.key(); });
+  return out;
+}
+
+}  // namespace gso
