@@ -1,9 +1,11 @@
 #include "controller/runtime/client_settings.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "controller/serving/metrics.h"
+#include "controller/serving/process_metrics.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
@@ -22,6 +24,8 @@ k8s::ClientOptions client_options(const Runtime& runtime, const Options& options
   k8s::ClientOptions out;
   out.field_manager = std::string(kFieldManager);
   out.page_limit = static_cast<int>(options.page_size);
+  out.max_page_bytes = std::min(out.max_page_bytes, largest_answer());
+  out.max_object_bytes = std::min(out.max_object_bytes, largest_answer());
   out.most_writes = static_cast<int>(options.max_in_flight);
   out.seed = runtime.seed;
   out.on_request = [metrics = runtime.metrics, host = runtime.host, outages](const k8s::RequestRecord& record) {
@@ -42,6 +46,7 @@ k8s::ClientOptions client_options(const Runtime& runtime, const Options& options
 k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& options) {
   k8s::WatcherOptions out;
   out.watch_list = options.watch_list;
+  out.max_line = std::min(out.max_line, largest_answer());
   out.seed = runtime.seed;
   return out;
 }

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -46,6 +47,24 @@ double start_time(std::string_view process_stat, std::string_view system_stat, d
     fields.remove_prefix(space + 1);
   }
   return leading_number(system_stat.substr(boot + kBootTime.size())) + leading_number(fields) / ticks_per_second;
+}
+
+std::optional<std::size_t> memory_limit(std::string_view version_2, std::string_view version_1) {
+  constexpr std::size_t kUnlimited = std::size_t{1} << 60U;  // Version 1 has no word for it, but a number beyond.
+  std::optional<std::size_t> least;
+  for (const std::string_view text : {version_2, version_1}) {  // "max" is no number.
+    std::size_t bytes = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+    if (error == std::errc() && bytes > 0 && bytes < kUnlimited) least = std::min(least.value_or(bytes), bytes);
+  }
+  return least;
+}
+
+std::size_t largest_answer() {
+  constexpr std::size_t kMost = std::size_t{32} << 20U;
+  static const std::optional<std::size_t> limit =
+      memory_limit(text_of("/sys/fs/cgroup/memory.max"), text_of("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+  return limit ? std::min(kMost, *limit / 8) : kMost;
 }
 
 std::size_t resident_bytes() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "controller/serving/metrics.h"
@@ -10,6 +11,12 @@ namespace gso {
 
 // process_*: resident memory, CPU time, start time and open files of this process, read from /proc.
 void fill_process_metrics(Metrics& metrics);
+// The memory limit in the texts of a control group's memory.max and memory.limit_in_bytes (versions 2 and 1; empty:
+// not there), in bytes. Empty: no limit.
+[[nodiscard]] std::optional<std::size_t> memory_limit(std::string_view version_2, std::string_view version_1);
+// The most bytes that one answer of the API server may have: an eighth of this process's memory limit, 32 MiB at most
+// and without a limit.
+[[nodiscard]] std::size_t largest_answer();
 // Resident set in bytes; 0 where /proc is not readable.
 [[nodiscard]] std::size_t resident_bytes();
 // When a process was started, in seconds since the Unix epoch, from its /proc/<pid>/stat and the system's /proc/stat

@@ -31,6 +31,10 @@ class ReportingSink final : public k8s::WatchSink {
     target_->absent();
     reports_.complete();
   }
+  void skip(std::string_view metadata, const k8s::Error& why) override {
+    target_->skip(metadata, why);
+    reports_.failed(why);
+  }
   void on_error(const k8s::Error& error) override {
     target_->on_error(error);
     reports_.failed(error);

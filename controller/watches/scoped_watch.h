@@ -62,6 +62,7 @@ class ScopeSink final : public k8s::WatchSink {
 
   // What an abandoned list brought stays until the next one is complete.
   void init() override {
+    lists_ = true;
     given_up_.merge(fresh_);
     release(std::exchange(fresh_, {}));  // Includes objects of lists that broke off earlier.
   }
@@ -73,7 +74,7 @@ class ScopeSink final : public k8s::WatchSink {
   // take() has put the object into the store already.
   k8s::Result<void> init_remove(std::string_view json) override { return remove(json); }
   void init_done() override {
-    relists_ = false;
+    relists_ = lists_ = false;
     Prints before = std::exchange(held_, std::exchange(fresh_, {}));
     before.merge(given_up_);
     release(std::exchange(given_up_, {}));
@@ -98,6 +99,10 @@ class ScopeSink final : public k8s::WatchSink {
     }
     if (last_scope) store_->erase(*key);
     return {};
+  }
+  void skip(std::string_view metadata, const k8s::Error& /*why*/) override {
+    const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(metadata);
+    if (key && store_->find(*key) != nullptr) hold(*key, lists_ ? &fresh_ : &held_);
   }
   void absent() override {
     init();
@@ -162,6 +167,7 @@ class ScopeSink final : public k8s::WatchSink {
   Prints held_;
   Prints fresh_;
   Prints given_up_;       // Of lists that broke off.
+  bool lists_ = false;    // A complete view is on its way.
   bool relists_ = false;  // A complete view is on its way because the one before is not trusted (WatchSink::on_relist).
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "k8sclient/api/list_page.h"
+#include "k8sclient/api/object_json.h"
 #include "k8sclient/api/status.h"
 #include "k8sclient/value/paths.h"
 
@@ -126,6 +127,10 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
   Result<HttpResponse> answer = co_await transport_->send(std::move(request));
   record(*call, answer ? answer->status : 0, begun, retry);
   Attempt out{std::move(answer), {}};
+  // A transport may hold more than was asked for.
+  const std::size_t most = call->request.max_body_bytes;
+  if (most > 0 && out.answer && out.answer->body.size() > most)
+    out.answer = fail(Reason::too_large, fmt::format("the answer is larger than {} bytes", most));
   if (!out.answer) {
     out.error = out.answer.error();
     out.error.message = fmt::format("{}: {}", call->what, out.error.message);
@@ -176,11 +181,10 @@ asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call planned) {
   }
 }
 
-asio::awaitable<Result<HttpResponse>> ApiClient::read(std::string_view verb, std::string resource, std::string path,
+asio::awaitable<Result<HttpResponse>> ApiClient::read(std::string_view verb, std::string resource, HttpRequest request,
                                                       std::string what, CallOptions options) {
   Call call;
-  call.request.path = std::move(path);
-  call.request.accept = "application/json";
+  call.request = std::move(request);
   call.request.channel = options.channel;
   call.verb = verb;
   call.resource = std::move(resource);
@@ -192,22 +196,26 @@ asio::awaitable<Result<HttpResponse>> ApiClient::read(std::string_view verb, std
 }
 
 asio::awaitable<Result<std::string>> ApiClient::get(Gvr gvr, ObjectKey key, CallOptions options) {
+  HttpRequest request;
+  request.path = object_path(gvr, key);
   Result<HttpResponse> answer =
-      co_await read("GET", gvr.resource, object_path(gvr, key), what_of("get", gvr, key), options);
+      co_await read("GET", gvr.resource, std::move(request), what_of("get", gvr, key), options);
   if (!answer) co_return std::unexpected(answer.error());
   co_return std::move(answer->body);
 }
 
 asio::awaitable<Result<std::string>> ApiClient::get_path(std::string path, CallOptions options) {
+  HttpRequest request;
+  request.path = path;
   std::string what = "get " + path;
-  Result<HttpResponse> answer = co_await read("GET", path.substr(0, path.find('?')), path, std::move(what), options);
+  Result<HttpResponse> answer =
+      co_await read("GET", path.substr(0, path.find('?')), std::move(request), std::move(what), options);
   if (!answer) co_return std::unexpected(answer.error());
   co_return std::move(answer->body);
 }
 
-asio::awaitable<Result<ListPage>> ApiClient::list_page(Gvr gvr, ListOptions options, std::string continue_token,
-                                                       ItemSink* sink) {
-  const int limit = options.page_limit > 0 ? options.page_limit : options_.page_limit;
+asio::awaitable<Result<std::string>> ApiClient::read_page(Gvr gvr, ListOptions options, std::string continue_token,
+                                                          int limit, std::size_t most, std::string accept) {
   Query query;
   query.add("labelSelector", options.label_selector.to_string())
       .add("fieldSelector", options.field_selector.to_string())
@@ -218,16 +226,87 @@ asio::awaitable<Result<ListPage>> ApiClient::list_page(Gvr gvr, ListOptions opti
   } else {
     query.add("continue", continue_token);  // The token carries the resourceVersion; naming one beside it is refused.
   }
-  const std::string what = what_of("list", gvr, options.ns);
+  HttpRequest request;
+  request.path = collection_path(gvr, options.ns) + query.str();
+  request.max_body_bytes = most;
+  if (!accept.empty()) request.accept = std::move(accept);
   Result<HttpResponse> answer =
-      co_await read("LIST", gvr.resource, collection_path(gvr, options.ns) + query.str(), what, options.call);
+      co_await read("LIST", gvr.resource, std::move(request), what_of("list", gvr, options.ns), options.call);
   if (!answer) co_return std::unexpected(answer.error());
-  Result<ListPage> page = decode_list_page(std::move(answer->body), sink);
-  if (!page) {
+  co_return std::move(answer->body);
+}
+
+void ApiClient::learn_page(const std::string& collection, int limit, int asked, std::size_t bytes) {
+  constexpr std::size_t kMostCollections = 256;  // There are as many as watches and lists by namespace.
+  if (bytes > options_.max_page_bytes) {
+    if (page_limits_.size() >= kMostCollections) page_limits_.clear();
+    page_limits_[collection] = std::max(1, limit / 4);
+  } else if (bytes < options_.max_page_bytes / 4 && limit < asked) {
+    page_limits_[collection] = std::min(asked, limit * 2);
+  } else if (limit >= asked) {
+    page_limits_.erase(collection);
+  }
+}
+
+asio::awaitable<Result<ListPage>> ApiClient::list_page(Gvr gvr, ListOptions options, std::string continue_token,
+                                                       ItemSink* sink) {
+  const int asked = options.page_limit > 0 ? options.page_limit : options_.page_limit;
+  const std::string collection = collection_path(gvr, options.ns);
+  while (true) {
+    const auto learnt = page_limits_.find(collection);
+    const int limit = learnt == page_limits_.end() ? asked : std::min(asked, learnt->second);
+    const std::size_t most = limit > 1 ? options_.max_page_bytes : options_.max_object_bytes;
+    Result<std::string> body = co_await read_page(gvr, options, continue_token, limit, most, "");
+    if (!body && body.error().reason == Reason::too_large) {
+      // Servers before 1.31 answer this version from their watch cache, and then ignore the limit.
+      const bool unlimited = options.resource_version == "0" && continue_token.empty();
+      if (unlimited) {
+        options.resource_version.clear();
+        options.resource_version_match.clear();
+      }
+      learn_page(collection, limit, asked, options_.max_page_bytes + 1);
+      if (limit > 1 || unlimited) continue;
+      Result<ListPage> rest = co_await skip_object(gvr, options, continue_token, sink, body.error());
+      co_return rest;
+    }
+    if (!body) co_return std::unexpected(body.error());
+    learn_page(collection, limit, asked, limit > 1 ? body->size() : options_.max_page_bytes / 2);
+    Result<ListPage> page = decode_list_page(*std::move(body), sink);
+    if (page) co_return page;
     Error error = page.error();
-    error.message = fmt::format("{}: {}", what, error.message);
+    if (error.reason != Reason::too_large) {
+      error.message = fmt::format("{}: {}", what_of("list", gvr, options.ns), error.message);
+    }
     co_return std::unexpected(std::move(error));
   }
+}
+
+// Hands on the items of a page that has their metadata alone.
+class ApiClient::SkippedItems final : public ItemSink {
+ public:
+  SkippedItems(ItemSink* target, const Gvr& gvr, Error why) : target_(target), gvr_(gvr), why_(std::move(why)) {}
+  void restart() override {}
+  Result<void> item(std::string_view json) override {
+    const Result<ObjectKey> key = read_object_key(json);
+    Error why = why_;
+    why.message =
+        fmt::format("{} {} is skipped: {}", gvr_.resource, key ? to_string(*key) : "without a name", why_.message);
+    return target_->skipped(json, std::move(why));
+  }
+
+ private:
+  ItemSink* target_;
+  const Gvr& gvr_;
+  Error why_;
+};
+
+asio::awaitable<Result<ListPage>> ApiClient::skip_object(Gvr gvr, ListOptions options, std::string continue_token,
+                                                         ItemSink* sink, Error why) {
+  SkippedItems items(sink, gvr, why);
+  Result<std::string> body = co_await read_page(gvr, options, continue_token, 1, options_.max_page_bytes,
+                                                "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io");
+  if (!body) co_return std::unexpected(body.error());
+  Result<ListPage> page = decode_list_page(*std::move(body), &items);
   co_return page;
 }
 

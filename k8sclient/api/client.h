@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -47,13 +48,15 @@ struct RequestRecord {
 };
 
 struct ClientOptions {
-  std::string field_manager = "k8sclient";  // Of every write; at most 128 characters.
-  int page_limit = 100;                     // Objects in one LIST page: bounds memory, not the size of the list.
-  std::chrono::milliseconds request_timeout{30'000};        // One attempt; a nearer deadline shortens it.
-  int max_retries = 5;                                      // After the first attempt.
-  Duration max_retry_wait = std::chrono::seconds(60);       // Waited in all between the attempts of one call.
-  Duration call_timeout = Duration::max();                  // One call with its attempts and all its waits.
-  Duration longest_pause = std::chrono::seconds(8);         // Of a lane, while the server refuses what is sent.
+  std::string field_manager = "k8sclient";             // Of every write; at most 128 characters.
+  int page_limit = 100;                                // Objects in one LIST page, and
+  std::size_t max_page_bytes = 8U << 20U;              // its bytes: where objects are large, a page has fewer of them.
+  std::size_t max_object_bytes = 16U << 20U;           // A listed object beyond is skipped: ItemSink::skipped().
+  std::chrono::milliseconds request_timeout{30'000};   // One attempt; a nearer deadline shortens it.
+  int max_retries = 5;                                 // After the first attempt.
+  Duration max_retry_wait = std::chrono::seconds(60);  // Waited in all between the attempts of one call.
+  Duration call_timeout = Duration::max();             // One call with its attempts and all its waits.
+  Duration longest_pause = std::chrono::seconds(8);    // Of a lane, while the server refuses what is sent.
   Duration first_backoff = std::chrono::milliseconds(200);  // Doubled each time, up to last_backoff, times 1..1.5.
   Duration last_backoff = std::chrono::seconds(10);
   std::uint64_t seed = 0;                                // Of the jitter.
@@ -101,6 +104,7 @@ class ApiClient final : public Reader, public Writer {
   [[nodiscard]] Clock* clock() const override { return clock_; }
 
  private:
+  class SkippedItems;
   // One call: what is sent and how its attempts are retried.
   struct Call {
     Call() = default;
@@ -123,13 +127,21 @@ class ApiClient final : public Reader, public Writer {
   // One attempt, from the lane to the answer.
   boost::asio::awaitable<Attempt> attempt(std::shared_ptr<const Call> call, bool retry);
   boost::asio::awaitable<Result<HttpResponse>> execute(Call call);
-  boost::asio::awaitable<Result<HttpResponse>> read(std::string_view verb, std::string resource, std::string path,
+  boost::asio::awaitable<Result<HttpResponse>> read(std::string_view verb, std::string resource, HttpRequest request,
                                                     std::string what, CallOptions options);
   // A write to one object; `word` leads error messages.
   [[nodiscard]] Call object_call(Method method, std::string_view verb, std::string_view word, const Gvr& gvr,
                                  const ObjectKey& key, const WriteOptions& options) const;
   boost::asio::awaitable<Result<std::string>> send_write(Call call, WriteOptions options);
   boost::asio::awaitable<Result<void>> wait_before_retry(Duration delay);
+  // One page of at most `limit` objects and `most` bytes. `accept` empty: the objects themselves.
+  boost::asio::awaitable<Result<std::string>> read_page(Gvr gvr, ListOptions options, std::string continue_token,
+                                                        int limit, std::size_t most, std::string accept);
+  // The page of one object that is too large: what names it goes to the sink, and the list goes on behind it.
+  boost::asio::awaitable<Result<ListPage>> skip_object(Gvr gvr, ListOptions options, std::string continue_token,
+                                                       ItemSink* sink, Error why);
+  // What was learnt of a collection whose pages were too large, or had room for more.
+  void learn_page(const std::string& collection, int limit, int asked, std::size_t bytes);
   static bool may_retry(const Call& call, const Error& error);
   static bool is_overload(const Error& error);
   Duration backoff(int attempt);
@@ -141,6 +153,7 @@ class ApiClient final : public Reader, public Writer {
   std::mt19937_64 random_;
   std::shared_ptr<RequestLane> reads_;
   std::array<std::shared_ptr<RequestLane>, kWriteKinds> writes_;  // By WriteKind.
+  std::map<std::string, int> page_limits_;  // Of collections whose objects are large, by path; bounded.
   std::uint64_t answers_ = 0;
 };
 

@@ -47,6 +47,12 @@ class ItemSink {
   virtual void restart() = 0;
   // An error ends the list with that error.
   virtual Result<void> item(std::string_view json) = 0;
+  // An object that is too large to be read, in the place of its item: `metadata` is an object that has nothing but its
+  // metadata, `why` names it. Who does not say what that means ends the list: what was not read can matter.
+  virtual Result<void> skipped(std::string_view metadata, Error why) {
+    (void)metadata;
+    return std::unexpected(std::move(why));
+  }
 };
 
 // ItemSink over a function, which must also forget everything when called with nullopt.
@@ -84,10 +90,11 @@ class Reader {
   virtual boost::asio::awaitable<Result<std::string>> get(Gvr gvr, ObjectKey key, CallOptions options = {}) = 0;
   // GET of any path ("/version", "/openapi/v3"), body as it came.
   virtual boost::asio::awaitable<Result<std::string>> get_path(std::string path, CallOptions options = {}) = 0;
-  // All pages; memory is bounded by one page. Returns the list's resourceVersion. A continue token that expired
-  // (410) restarts the list once.
+  // All pages; memory is bounded by one page, in bytes. Returns the list's resourceVersion. A continue token that
+  // expired (410) restarts the list once.
   virtual boost::asio::awaitable<Result<std::string>> list(Gvr gvr, ListOptions options, ItemSink* sink) = 0;
-  // One page.
+  // One page. It has fewer objects than asked for where these are large: a page is never larger than
+  // ClientOptions::max_page_bytes, unless it has one object.
   virtual boost::asio::awaitable<Result<ListPage>> list_page(Gvr gvr, ListOptions options, std::string continue_token,
                                                              ItemSink* sink) = 0;
   // Opens a watch with bookmarks. An HTTP status >= 300 is returned as its Error. Not retried: the watcher's business.

@@ -57,10 +57,15 @@ Result<std::shared_ptr<CurlExchange>> CurlExchange::create(std::shared_ptr<const
         self->describe("the bearer token contains a line break or another control character; a token file or "
                        "exec plugin must yield one line"));
   }
+  const CurlTransportOptions& options = self->target_->options;
+  self->max_body_ = kind == Kind::stream ? options.max_unread_stream_bytes : options.max_body_bytes;
+  if (kind != Kind::stream && request.max_body_bytes > 0) {
+    self->max_body_ = std::min(self->max_body_, request.max_body_bytes);
+  }
   self->set_request(request, token);
   self->set_connection();
   // Where the request's own deadline is shorter it ends first, and the error names it.
-  self->set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(self->target_->options.connect_timeout.count()));
+  self->set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
   if (self->target_->tls) self->set_tls();
   self->set_callbacks();
   if (self->first_refusal_ != CURLE_OK) {
@@ -314,10 +319,10 @@ bool CurlExchange::on_body(std::string_view bytes) {
     return false;
   }
   const bool stream = kind_ == Kind::stream;
-  const std::size_t cap = stream ? target_->options.max_unread_stream_bytes : target_->options.max_body_bytes;
-  if (response_.body.size() + bytes.size() > cap) {
-    fail(Reason::decode, stream ? fmt::format("too much unread data: its reader is {} bytes behind", cap)
-                                : fmt::format("the answer is larger than {} bytes; ask for it in pages", cap));
+  if (response_.body.size() + bytes.size() > max_body_) {
+    fail(stream ? Reason::decode : Reason::too_large,
+         stream ? fmt::format("too much unread data: its reader is {} bytes behind", max_body_)
+                : fmt::format("the answer is larger than {} bytes", max_body_));
     return false;
   }
   response_.body += bytes;
@@ -337,8 +342,10 @@ void CurlExchange::on_done(CURLcode code) {
   done_ = true;
   if (code == CURLE_HTTP2_STREAM && answer_is_whole()) code = CURLE_OK;
   if (code != CURLE_OK) {
-    // An error of one HTTP/2 stream proves nothing about the others; a connection that was never opened is not suspect.
-    connection_suspect_ = times_sent_ > 0 && code != CURLE_HTTP2_STREAM;
+    // An error of one HTTP/2 stream proves nothing about the others, nor does an answer that we do not want; a
+    // connection that was never opened is not suspect.
+    const bool unwanted = error_ && error_->reason == Reason::too_large;
+    connection_suspect_ = times_sent_ > 0 && code != CURLE_HTTP2_STREAM && !unwanted;
   }
   if (code != CURLE_OK && !error_) {
     long new_connections = 0;

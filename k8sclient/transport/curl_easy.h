@@ -123,7 +123,8 @@ class CurlExchange final : public CurlTransfer {
   CURLcode first_refusal_ = CURLE_OK;  // Of curl_easy_setopt.
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 
-  HttpResponse response_;  // Of a stream, `body` is what has not been read yet.
+  HttpResponse response_;     // Of a stream, `body` is what has not been read yet.
+  std::size_t max_body_ = 0;  // What may be held of it.
   std::size_t header_bytes_ = 0;
   int times_sent_ = 0;
   bool sent_by_http2_ = false;

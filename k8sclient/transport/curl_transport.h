@@ -49,8 +49,8 @@ struct CurlTransportOptions {
   std::chrono::seconds tcp_keepalive_interval{10};     // …and then this often.
   std::chrono::milliseconds tcp_user_timeout{30'000};  // Sent bytes unacknowledged for this long: broken.
   std::size_t max_header_bytes = 128U << 10U;          // Of one answer.
-  std::size_t max_body_bytes = 256U << 20U;            // Of one unary answer, unpacked.
-  std::size_t max_unread_stream_bytes = 64U << 20U;    // A consumer this far behind loses its stream.
+  std::size_t max_body_bytes = 32U << 20U;             // Of one unary answer, unpacked.
+  std::size_t max_unread_stream_bytes = 16U << 20U;    // A consumer this far behind loses its stream.
   std::shared_ptr<RequestObserver> observer = nullptr;
   std::shared_ptr<TransportStats> stats = nullptr;  // Filled when given.
 };

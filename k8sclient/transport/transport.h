@@ -4,6 +4,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,6 +31,8 @@ struct HttpRequest {
   std::string accept = "application/json";
   std::chrono::milliseconds timeout{30'000};  // For the whole answer; for a stream: until its headers arrived.
   Channel channel = Channel::unary;
+  std::size_t max_body_bytes =
+      0;  // Of an unary answer: `too_large` beyond. 0: the transport's own limit, which holds too.
   // Asked before the transport sends the request a second time by itself: with new credentials, or because the server
   // has refused it unread. Its error ends the request. It must not use the transport. Empty: no objection.
   std::function<Result<void>()> before_resend;

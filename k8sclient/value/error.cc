@@ -16,7 +16,7 @@ bool refused_by_budget(const Error& error) {
 bool outcome_unknown(const Error& error) {
   if (error.never_sent || refused_by_budget(error)) return false;
   return error.reason == Reason::timeout || error.reason == Reason::transport || error.reason == Reason::decode ||
-         error.reason == Reason::unavailable;
+         error.reason == Reason::unavailable || error.reason == Reason::too_large;
 }
 
 bool retryable(Reason reason) {
@@ -34,6 +34,7 @@ bool retryable(Reason reason) {
     case Reason::already_exists:
     case Reason::invalid:
     case Reason::forbidden:
+    case Reason::too_large:
     case Reason::cancelled:
       return false;
   }
@@ -66,6 +67,8 @@ std::string_view to_string(Reason reason) {
       return "transport";
     case Reason::decode:
       return "decode";
+    case Reason::too_large:
+      return "too_large";
     case Reason::cancelled:
       return "cancelled";
   }

@@ -28,7 +28,8 @@ enum class Reason {
   timeout,            // The deadline passed, or 504. The write might have happened, except with `never_sent`.
   unavailable,        // 5xx. Back off and retry.
   transport,          // No HTTP answer: DNS, connect, TLS, reset. Back off and retry.
-  decode,             // The body is not what the API promises (truncated JSON, oversized line).
+  decode,             // The body is not what the API promises (truncated JSON).
+  too_large,          // The answer, or one object in it, has more bytes than memory is meant for. The same again fails.
   cancelled,          // We are shutting down.
 };
 

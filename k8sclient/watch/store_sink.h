@@ -68,6 +68,13 @@ class StoreSink final : public WatchSink {
     absent_ = true;
     store_->mark_absent();
   }
+  void skip(std::string_view metadata, const Error& why) override {
+    const Result<ObjectKey> key = read_object_key(metadata);
+    if (key) {
+      if (const T* before = store_->find(*key)) store_->init_apply(*before);
+    }
+    if (listener_) listener_(why);
+  }
   void on_error(const Error& error) override {
     last_error_ = error;
     if (listener_) listener_(error);

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
+#include "k8sclient/value/json_access.h"
 #include "k8sclient/value/json_scratch.h"
 #include "k8sclient/value/utf8.h"
 #include "k8sclient/watch/protobuf_event.h"
@@ -14,6 +19,7 @@ namespace k8s {
 namespace {
 
 namespace ondemand = simdjson::ondemand;
+using Json = nlohmann::json;
 
 static_assert(kJsonPadding >= simdjson::SIMDJSON_PADDING);
 
@@ -103,6 +109,49 @@ simdjson::error_code read_line(ondemand::document& document, Line* line) {
   return at_end ? simdjson::SUCCESS : simdjson::TRAILING_CONTENT;
 }
 
+// What the beginning of a line says: the type, and the short texts of the object's metadata. It breaks off somewhere.
+class Head final : public nlohmann::json_sax<Json> {
+ public:
+  std::string type;
+  Json metadata = Json::object();
+
+  bool string(std::string& text) override {
+    if (path_ == std::vector<std::string>{"type"}) type = text;
+    const bool of_metadata = path_.size() == 3 && path_[0] == "object" && path_[1] == "metadata";
+    if (of_metadata && std::ranges::find(kShort, path_[2]) != kShort.end()) metadata[path_[2]] = text;
+    return true;
+  }
+  bool key(std::string& name) override {
+    path_.back() = name;
+    return true;
+  }
+  bool start_object(std::size_t /*size*/) override { return enter(); }
+  bool start_array(std::size_t /*size*/) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(std::int64_t /*value*/) override { return true; }
+  bool number_unsigned(std::uint64_t /*value*/) override { return true; }
+  bool number_float(double /*value*/, const std::string& /*text*/) override { return true; }
+  bool binary(Json::binary_t& /*value*/) override { return true; }
+  bool parse_error(std::size_t /*at*/, const std::string& /*token*/, const Json::exception& /*why*/) override {
+    return false;
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 4> kShort{"name", "namespace", "uid", "resourceVersion"};
+  bool enter() {
+    path_.emplace_back();
+    return true;
+  }
+  bool leave() {
+    path_.pop_back();
+    return true;
+  }
+  std::vector<std::string> path_;  // Of the value that comes next; an empty text in an array.
+};
+
 std::string quoted(std::string_view text) {
   constexpr std::size_t kShown = 60;
   return fmt::format("\"{}{}\"", replace_invalid_utf8(std::string(text.substr(0, kShown))),
@@ -150,6 +199,7 @@ std::optional<WatchEventType> watch_event_type(std::string_view text) {
 
 void WatchDecoder::feed(std::string_view chunk) {
   if (broken_) return;
+  chunk = skip(chunk);
   buffer_.erase(0, begin_);
   scanned_ -= begin_;
   begin_ = 0;
@@ -159,7 +209,14 @@ void WatchDecoder::feed(std::string_view chunk) {
 
 std::optional<Result<WatchEvent>> WatchDecoder::next() {
   const bool json = encoding_ == WatchEncoding::json;
-  const std::optional<std::string_view> line = broken_ ? std::nullopt : json ? next_line() : next_frame();
+  const std::optional<std::string_view> line = broken_ || skipped_ ? std::nullopt : json ? next_line() : next_frame();
+  if (skipped_ && skipped_->ended) {
+    lent_ = std::move(skipped_->object);
+    WatchEvent event = std::move(skipped_->event);
+    skipped_.reset();
+    event.object = std::string_view(lent_).substr(0, lent_.size() - kJsonPadding);
+    return Result<WatchEvent>(std::move(event));
+  }
   if (broken_) return Result<WatchEvent>(std::unexpected(*broken_));
   if (!line) return std::nullopt;
   auto event = json ? decode(*line) : read_protobuf_event(*line);
@@ -174,7 +231,7 @@ std::optional<std::string_view> WatchDecoder::next_line() {
     const bool complete = newline != std::string::npos;
     const std::size_t end = complete ? newline : buffer_.size();
     if (end - begin_ > max_line_) {
-      fail_for_good(fmt::format("a watch event is longer than {} bytes, the most that is accepted", max_line_));
+      skip_line();
       return std::nullopt;
     }
     if (!complete) {
@@ -186,6 +243,35 @@ std::optional<std::string_view> WatchDecoder::next_line() {
     begin_ = scanned_ = end + 1;
     if (line.find_first_not_of(" \t\r") != std::string_view::npos) return line;
   }
+}
+
+// The line of which more than is accepted is in the buffer. Go writes the names first.
+void WatchDecoder::skip_line() {
+  constexpr std::size_t kLookedAt = std::size_t{64} * 1024;
+  Head head;
+  Json::sax_parse(buffer_.substr(begin_, kLookedAt), &head, Json::input_format_t::json, /*strict=*/false);
+  const std::optional<WatchEventType> type = watch_event_type(head.type);
+  const std::string version = text_at(head.metadata, "resourceVersion");
+  if (!type || *type == WatchEventType::error || version.empty() || text_at(head.metadata, "name").empty()) {
+    return fail_for_good(fmt::format(
+        "a watch event is longer than {} bytes, the most that is accepted, and its beginning does not name its object",
+        max_line_));
+  }
+  const std::string rest = std::exchange(buffer_, {}).substr(begin_);
+  begin_ = scanned_ = 0;
+  skipped_.emplace();
+  skipped_->event = {*type, {}, version, false, 0};
+  skipped_->object = dump(Json{{"metadata", std::move(head.metadata)}}) + std::string(kJsonPadding, '\0');
+  buffer_ = skip(rest);
+}
+
+std::string_view WatchDecoder::skip(std::string_view chunk) {
+  if (!skipped_ || skipped_->ended) return chunk;
+  const std::size_t newline = chunk.find('\n');
+  skipped_->ended = newline != std::string_view::npos;
+  const std::size_t over = skipped_->ended ? newline : chunk.size();
+  skipped_->event.skipped_bytes += over;
+  return chunk.substr(skipped_->ended ? over + 1 : over);
 }
 
 std::optional<std::string_view> WatchDecoder::next_frame() {

@@ -30,16 +30,20 @@ struct WatchEvent {
   std::string resource_version;  // metadata.resourceVersion; empty for `error`.
   // A bookmark with the annotation k8s.io/initial-events-end: the initial events of a WatchList are complete.
   bool initial_events_end = false;
+  // The bytes of a line that was too long to be held; 0: it was not. `object` then has the name, namespace, uid and
+  // resourceVersion that its beginning says, and nothing else.
+  std::size_t skipped_bytes = 0;
 };
 
 // Guarantees: any split of the same bytes gives the same events; never throws; memory is bounded by `max_line` plus
-// one chunk, and returned after a large line. A frame is a line here, too.
-// Errors (`decode`, then every further call fails the same way): a line longer than `max_line`, a line that is not a
-// watch event, an event type that is not known.
+// one chunk, and returned after a large line. A frame is a line here, too. A line longer than `max_line` is read over
+// to its end, and is an event without its object: one object ends no watch. Errors (`decode`, then every further call
+// fails the same way): a line that is not a watch event, an event type that is not known; a longer line whose beginning
+// does not name its object, or a longer frame.
 class WatchDecoder {
  public:
-  // etcd bounds objects to 1.5 MiB by default; twice that leaves room for servers with a raised limit.
-  static constexpr std::size_t kDefaultMaxLine = std::size_t{3} * 1024 * 1024;
+  // etcd bounds objects to 1.5 MiB by default, in protobuf. In JSON a byte of it is up to six ("\u003c").
+  static constexpr std::size_t kDefaultMaxLine = std::size_t{16} * 1024 * 1024;
 
   explicit WatchDecoder(std::size_t max_line = kDefaultMaxLine, WatchEncoding encoding = WatchEncoding::json)
       : max_line_(max_line), encoding_(encoding) {}
@@ -48,10 +52,19 @@ class WatchDecoder {
   // The next complete event; nullopt when more bytes are needed. A last line without newline is never an event:
   // a broken connection may have cut it. So is a frame that is shorter than its length.
   [[nodiscard]] std::optional<Result<WatchEvent>> next();
-  // Bytes of an incomplete line, dropped when the stream ended.
+  // Bytes held of an incomplete line, dropped when the stream ended.
   [[nodiscard]] std::size_t pending() const { return buffer_.size() - begin_; }
 
  private:
+  // A line of which only the beginning was looked at, until its end has come.
+  struct Skipped {
+    WatchEvent event;    // Without its object:
+    std::string object;  // that, with padding.
+    bool ended = false;
+  };
+  void skip_line();
+  // The part of `chunk` behind the end of the line that is read over.
+  std::string_view skip(std::string_view chunk);
   // The next line that is complete and not blank; nullopt: more bytes are needed, or it is too long (broken_).
   std::optional<std::string_view> next_line();
   std::optional<std::string_view> next_frame();
@@ -63,6 +76,8 @@ class WatchDecoder {
   std::size_t scanned_ = 0;  // No newline in [begin_, scanned_).
   std::size_t max_line_;
   WatchEncoding encoding_;
+  std::optional<Skipped> skipped_;
+  std::string lent_;  // What the last event views, if its line was skipped.
   std::optional<Error> broken_;
 };
 

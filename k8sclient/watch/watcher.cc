@@ -11,6 +11,7 @@
 #include <boost/system/system_error.hpp>
 #include <utility>
 
+#include "k8sclient/api/object_json.h"
 #include "k8sclient/api/status.h"
 
 namespace k8s {
@@ -25,6 +26,10 @@ class Watcher::PageSink final : public ItemSink {
   Result<void> item(std::string_view json) override {
     if (watcher_->stopping_) return fail(Reason::cancelled, "the watcher was stopped");
     watcher_->deliver(watcher_->sink_->init_apply(json));
+    return {};
+  }
+  Result<void> skipped(std::string_view metadata, Error why) override {
+    watcher_->skip(metadata, std::move(why));
     return {};
   }
 
@@ -106,7 +111,20 @@ void Watcher::take(const WatchStep& outcome) {
   decoder_ = WatchDecoder(options_.max_line);
 }
 
+void Watcher::skip(std::string_view metadata, Error why) {
+  ++stats_.too_large;
+  why.message = fmt::format("watch {}: {}", gvr_.resource, why.message);
+  if (!stopping_) sink_->skip(metadata, why);
+}
+
 void Watcher::emit(WatchEmit what) {
+  if (current_skipped_ > 0 && (what == WatchEmit::apply || what == WatchEmit::init_apply)) {
+    const Result<ObjectKey> key = read_object_key(current_object_);
+    return skip(current_object_,
+                {Reason::too_large, 0,
+                 fmt::format("{} is kept as it was: {} bytes are more than the {} that are read",
+                             key ? to_string(*key) : "an object without a name", current_skipped_, options_.max_line)});
+  }
   switch (what) {
     case WatchEmit::nothing:
       return;
@@ -240,6 +258,7 @@ std::optional<WatchInput> Watcher::buffered_event() {
   }
   WatchEvent& read = **event;
   current_object_ = read.object;
+  current_skipped_ = read.skipped_bytes;
   EventRead input{read.type, std::move(read.resource_version), read.initial_events_end};
   if (read.type == WatchEventType::error) {
     input.error = error_from_answer(0, read.object, "", "watch " + gvr_.resource);

@@ -43,6 +43,12 @@ class WatchSink {
   virtual Result<void> remove(std::string_view json) = 0;
   // Discovery says that the API does not exist on this server: known to be empty. Never after 403, 5xx or a timeout.
   virtual void absent() {}
+  // An object that is too large to be read; `why` names it. What is known of it stays as it is, over a complete view
+  // too: `metadata` is an object that has nothing but its metadata. It is no failure of the watch.
+  virtual void skip(std::string_view metadata, const Error& why) {
+    (void)metadata;
+    on_error(why);
+  }
   // Something failed and will be retried; `forbidden` needs somebody's RBAC change.
   virtual void on_error(const Error& error) { (void)error; }
   // What was known is no longer trusted and a relist begins (410, undecodable stream, server back in time).
@@ -85,6 +91,7 @@ struct WatcherStats {
   std::uint64_t relists = 0;
   std::uint64_t errors = 0;
   std::uint64_t malformed = 0;  // Objects that the sink refused.
+  std::uint64_t too_large = 0;  // Objects that were skipped.
 };
 
 class Watcher {
@@ -122,6 +129,7 @@ class Watcher {
   void take(const WatchStep& outcome);
   void emit(WatchEmit what);
   void deliver(const Result<void>& result);
+  void skip(std::string_view metadata, Error why);
   void report(const Error& error);
   [[nodiscard]] std::uint64_t opened() const { return stats_.watches + stats_.lists; }
   void count(const WatchInput& input);
@@ -149,6 +157,7 @@ class Watcher {
   std::unique_ptr<ByteStream> stream_;
   WatchDecoder decoder_;
   std::string_view current_object_;  // Of the event being stepped; points into decoder_.
+  std::size_t current_skipped_ = 0;  // WatchEvent::skipped_bytes of it.
   MonoTime opened_at_;
   MonoTime listed_at_;
   MonoTime stream_deadline_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <chrono>
 #include <exception>
@@ -15,6 +16,7 @@
 #include "controller/commands/shared/wait_notice.h"
 #include "controller/config/version.h"
 #include "controller/runtime/task_group.h"
+#include "controller/serving/process_metrics.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/auth/load_connection.h"
 #include "k8sclient/transport/curl_transport.h"
@@ -140,8 +142,11 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   const std::string identity = connection->identity;
   session.namespace_name = connection->namespace_name;
   const std::shared_ptr<k8s::CredentialSource> first = interaction.possible() ? connection->credentials : nullptr;
+  k8s::CurlTransportOptions limits;
+  limits.max_body_bytes = largest_answer();
+  limits.max_unread_stream_bytes = std::min(limits.max_unread_stream_bytes, largest_answer());
   const std::unique_ptr<k8s::Transport> transport =
-      k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get());
+      k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get(), limits);
   AuthFailureRecorder recorder(transport.get());
   WaitNotice notice({.behind = &recorder,
                      .clock = clock.get(),

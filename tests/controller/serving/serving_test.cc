@@ -99,6 +99,15 @@ TEST(ProcessMetrics, TheStartTimeIsThatOfTheProcessAndNotOfTheFirstScrape) {
   EXPECT_EQ(start_time("7 (operator)" + fields, "cpu 1\n", 100), 0);
 }
 
+TEST(ProcessLimitTest, TheMemoryLimitIsThatOfEitherVersionOfControlGroups) {
+  EXPECT_EQ(memory_limit("268435456\n", ""), 268435456U);
+  EXPECT_EQ(memory_limit("", "134217728\n"), 134217728U);
+  EXPECT_EQ(memory_limit("max\n", ""), std::nullopt);
+  EXPECT_EQ(memory_limit("", "9223372036854771712\n"), std::nullopt) << "how version 1 says that none is set";
+  EXPECT_EQ(memory_limit("", ""), std::nullopt);
+  EXPECT_LE(largest_answer(), std::size_t{32} << 20U);
+}
+
 TEST(MetricsTest, OpenMetricsDropsTotalFromTheFamilyAndEndsWithEof) {
   Metrics metrics;
   metrics.add("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}});

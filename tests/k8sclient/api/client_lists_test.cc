@@ -1,6 +1,9 @@
 // ApiClient: lists page by page, discovery, and the opening of watches.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,6 +16,7 @@ namespace k8s::test::client_lists_test {
 namespace {
 
 using namespace std::chrono_literals;
+namespace asio = boost::asio;
 using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -98,6 +102,123 @@ TEST_F(ClientTest, a_sink_can_end_a_list_with_its_own_error) {
   transport.then(Answer::ok(page(10, {"a", "b"})));
   ItemFunction sink([](std::optional<std::string_view>) -> Result<void> { return fail(Reason::invalid, "enough"); });
   EXPECT_THAT(await(client.list(kNodes, {}, &sink)).error().message, HasSubstr("enough"));
+}
+
+// --- Objects of tenants ---
+
+// How many objects each request asked for.
+std::vector<int> limits_of(const std::vector<HttpRequest>& requests) {
+  std::vector<int> out;
+  for (const HttpRequest& request : requests) {
+    const std::size_t at = request.path.find("limit=");
+    out.push_back(at == std::string::npos ? 0 : std::stoi(request.path.substr(at + 6)));
+  }
+  return out;
+}
+
+TEST_F(ClientTest, pages_have_fewer_objects_where_these_are_large_and_more_again_later) {
+  ClientOptions small = options();
+  small.max_page_bytes = 4000;
+  ApiClient careful(&transport, &clock, small);
+  const auto padded = [](std::size_t bytes, const std::string& token) {
+    return Answer::ok(page(10, {"a"}, token) + std::string(bytes, ' '));
+  };
+  transport.then(padded(4001, "1"));  // 100 objects, which a transport should not even have held.
+  transport.then(padded(4001, "1"));
+  transport.then(padded(3000, "1"));  // 6 objects.
+  transport.then(padded(0, "2"));     // Room for more: 12, 24.
+  transport.then(padded(0, "3"));
+  transport.then(padded(0, ""));
+  Names names;
+  EXPECT_TRUE(await(careful.list(kNodes, {}, &names)));
+  EXPECT_THAT(names.names, ElementsAre("a", "a", "a", "a")) << "what was too large is asked for again";
+  EXPECT_THAT(limits_of(transport.requests), ElementsAre(100, 25, 6, 6, 12, 24));
+  for (const HttpRequest& request : transport.requests) EXPECT_EQ(request.max_body_bytes, 4000U);
+  transport.then(padded(0, ""));
+  EXPECT_TRUE(await(careful.list(kSets, {}, &names)));
+  EXPECT_EQ(limits_of(transport.requests).back(), 100) << "of another kind";
+}
+
+// DaemonSets of 1.2 MB each, which every tenant can have.
+constexpr int kSetsInAll = 40;
+TEST_F(ClientTest, a_list_of_large_objects_never_holds_more_than_its_pages_may_have) {
+  struct Server final : Transport {
+    std::size_t largest = 0;
+    std::size_t wasted = 0;
+    asio::awaitable<Result<HttpResponse>> send(HttpRequest request) override {
+      const std::size_t from = request.path.find("continue=");
+      const int first = from == std::string::npos ? 0 : std::stoi(request.path.substr(from + 9));
+      const int limit = std::stoi(request.path.substr(request.path.find("limit=") + 6));
+      const int last = std::min(first + limit, kSetsInAll);
+      std::string items;
+      for (int i = first; i < last; ++i) {
+        items += fmt::format("{}{{\"metadata\":{{\"name\":\"d{}\"}},\"spec\":\"{}\"}}", i == first ? "" : ",", i,
+                             std::string(1'200'000, 'x'));
+        if (items.size() <= request.max_body_bytes) continue;
+        wasted += request.max_body_bytes;  // What a transport has read by then.
+        co_return fail(Reason::too_large, "the answer is too large");
+      }
+      largest = std::max(largest, items.size());
+      HttpResponse out;
+      out.status = 200;
+      out.body = fmt::format(R"({{"metadata":{{"resourceVersion":"9","continue":"{}"}},"items":[{}]}})",
+                             last < kSetsInAll ? std::to_string(last) : "", items);
+      co_return out;
+    }
+    asio::awaitable<Result<std::unique_ptr<ByteStream>>> open(HttpRequest /*request*/) override {
+      co_return fail(Reason::invalid, "no watches");
+    }
+  } server;
+  ApiClient plain(&server, &clock, options());
+  Names names;
+  EXPECT_TRUE(await(plain.list(kSets, {}, &names)));
+  EXPECT_EQ(names.names.size(), std::size_t{kSetsInAll});
+  EXPECT_LE(server.largest, plain.options().max_page_bytes);
+  EXPECT_LE(server.wasted, 4 * plain.options().max_page_bytes);
+}
+
+TEST_F(ClientTest, an_object_that_is_too_large_is_named_and_the_list_goes_on_behind_it) {
+  struct Skips : Names {
+    std::vector<std::string> skips;
+    Result<void> skipped(std::string_view metadata, Error why) override {
+      skips.push_back(std::string(json::parse(metadata)["metadata"]["name"]) + ": " + why.message);
+      EXPECT_EQ(why.reason, Reason::too_large);
+      return {};
+    }
+  };
+  const auto script = [this] {
+    transport.then(Answer::ok(page(10, {"a"}, "1")));
+    transport.then(Answer::broken(Reason::too_large));
+    transport.then(Answer::ok(page(10, {"large"}, "2")));
+    transport.then(Answer::ok(page(10, {"z"})));
+  };
+  ListOptions one;
+  one.page_limit = 1;
+  script();
+  Skips names;
+  EXPECT_TRUE(await(client.list(kNodes, one, &names)));
+  EXPECT_THAT(names.names, ElementsAre("a", "z"));
+  EXPECT_THAT(names.skips, ElementsAre(HasSubstr("large: nodes large is skipped: ")));
+  EXPECT_THAT(transport.requests[2].accept, HasSubstr("as=PartialObjectMetadataList"));
+  EXPECT_THAT(transport.requests[2].path, HasSubstr("limit=1&continue=1"));
+  EXPECT_GT(transport.requests[1].max_body_bytes, client.options().max_page_bytes);
+
+  script();
+  Names ends;
+  EXPECT_EQ(await(client.list(kNodes, one, &ends)).error().reason, Reason::too_large)
+      << "who does not say what a skipped object means has no complete list";
+}
+
+// Servers before 1.31 answer such a list whole.
+TEST_F(ClientTest, a_list_of_any_version_that_is_too_large_is_asked_for_in_pages) {
+  transport.then(Answer::broken(Reason::too_large));
+  transport.then(Answer::ok(page(10, {"a"})));
+  ListOptions any;
+  any.resource_version = "0";
+  Names names;
+  EXPECT_TRUE(await(client.list(kNodes, any, &names)));
+  EXPECT_THAT(transport.requests.front().path, HasSubstr("resourceVersion=0"));
+  EXPECT_THAT(transport.requests.back().path, testing::Not(HasSubstr("resourceVersion")));
 }
 
 // --- Discovery ---

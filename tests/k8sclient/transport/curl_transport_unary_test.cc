@@ -159,7 +159,7 @@ TEST_F(UnaryTest, APackedAnswerIsUnpackedAndItsLimitCountsUnpackedBytes) {
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->body, std::string(5000, 'x'));
   connect(connection_to(peer.url()), {.max_body_bytes = 4999});
-  EXPECT_FAILS(send(get("/x")), Reason::decode, "larger than 4999 bytes");
+  EXPECT_FAILS(send(get("/x")), Reason::too_large, "larger than 4999 bytes");
 }
 
 TEST_F(UnaryTest, InterimAnswersAreNotTheAnswer) {
@@ -199,7 +199,7 @@ TEST_F(UnaryTest, TooLargeAnAnswerIsRefusedAndTheNextOneComes) {
     if (stream->path == "/headers") stream->respond(200, "", {{"x-long", std::string(5000, 'x')}});
     if (stream->path == "/fits") stream->respond(200, std::string(1000, 'x'));
   });
-  EXPECT_FAILS(send(get("/body")), Reason::decode, "larger than 1000 bytes");
+  EXPECT_FAILS(send(get("/body")), Reason::too_large, "larger than 1000 bytes");
   EXPECT_FAILS(send(get("/headers")), Reason::decode, "headers are larger than 4096 bytes");
   EXPECT_TRUE(send(get("/fits")));
 }

@@ -116,19 +116,49 @@ TEST(WatchDecoders, refuse_what_is_not_a_watch_event_and_stay_refusing) {
   }
 }
 
-TEST(WatchDecoders, a_line_over_the_cap_fails_before_it_is_complete_and_one_below_does_not) {
+// Whatever it holds, and however it arrives: one object ends no watch, and its bytes are not kept.
+TEST(WatchDecoders, a_line_over_the_cap_is_an_event_without_its_object) {
+  const std::string large =
+      R"({"type":"MODIFIED","object":{"kind":"Pod","metadata":{"name":"b","generateName":"x","namespace":"ns",)"
+      R"("uid":"u","resourceVersion":"2","labels":{"name":"no"}},"spec":{"name":"no","pad":")" +
+      std::string(5000, '<') + "\"}}}\n";
+  const std::string bytes = event("ADDED", "a", 1) + large + event("DELETED", "c", 3);
+  const auto read = [](WatchDecoder& decoder) {
+    std::vector<std::string> out = decode(decoder);
+    if (decoder.pending() > 700) out.push_back(fmt::format("{} bytes are kept", decoder.pending()));
+    return out;
+  };
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{333}, bytes.size()}) {
+    WatchDecoder decoder(300);
+    const std::vector<std::string> events = in_pieces(decoder, bytes, piece, read);
+    ASSERT_EQ(events.size(), 3U) << piece;
+    EXPECT_EQ(events[1], R"(MODIFIED 2|{"metadata":{"name":"b","namespace":"ns","resourceVersion":"2","uid":"u"}})");
+    EXPECT_THAT(events[2], HasSubstr("DELETED 3|"));
+  }
+  WatchDecoder decoder(300);
+  decoder.feed(bytes);
+  ASSERT_EQ(decoder.next()->value().skipped_bytes, 0U);
+  EXPECT_EQ(decoder.next()->value().skipped_bytes, large.size() - 1);
+  EXPECT_EQ(decoder.next()->value().skipped_bytes, 0U);
+}
+
+TEST(WatchDecoders, a_line_over_the_cap_that_names_no_object_fails_before_it_is_complete_and_one_below_does_not) {
   const std::string line = event("ADDED", "a", 1, R"(,"pad":")" + std::string(1000, 'x') + "\"");
   const std::size_t length = line.size() - 1;
   WatchDecoder exact(length);
   exact.feed(line);
-  EXPECT_TRUE(exact.next()->has_value());
-  WatchDecoder small(length - 1);
-  small.feed(line.substr(0, length - 1));
-  EXPECT_FALSE(small.next());
-  small.feed("}");
-  const auto refused = small.next();
-  ASSERT_TRUE(refused);
-  EXPECT_THAT(refused->error().message, HasSubstr(fmt::format("longer than {} bytes", length - 1)));
+  EXPECT_EQ(exact.next()->value().skipped_bytes, 0U);
+  for (const std::string_view begins :
+       {R"({"type":"ADDED","object":{"metadata":{"name":"a"},")", R"({"type":"ODD",)",
+        R"({"type":"ERROR","object":{"metadata":{"name":"a","resourceVersion":"1"},)"}) {
+    WatchDecoder small(100);
+    small.feed(std::string(begins) + std::string(100 - begins.size(), ' '));
+    EXPECT_FALSE(small.next());
+    small.feed(" ");
+    const auto refused = small.next();
+    ASSERT_TRUE(refused);
+    EXPECT_THAT(refused->error().message, HasSubstr("longer than 100 bytes"));
+  }
 }
 
 TEST(WatchDecoders, take_an_object_of_one_and_a_half_mebibytes) {

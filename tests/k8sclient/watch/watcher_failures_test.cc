@@ -255,6 +255,39 @@ TEST_F(WatcherTest, a_line_over_the_cap_relists_instead_of_growing) {
   EXPECT_THAT(errors, ElementsAre(HasSubstr("longer than 10000 bytes")));
 }
 
+// etcd holds objects of 1.5 MiB; of a larger one nothing is kept but what was known before, also by a list.
+TEST_F(WatcherTest, an_object_that_is_too_large_breaks_no_watch_and_stays_as_it_was) {
+  options.watch_list = false;
+  options.max_line = 10'000;
+  const std::string pad = R"(,"pad":")" + std::string(20'000, '<') + "\"";
+  transport.then(Answer::ok(page(10, {"a", "b"})));
+  transport.then(Answer::streaming({{1s, event("MODIFIED", "a", 11, pad) + event("DELETED", "b", 12, pad)},
+                                    {1s, event("ADDED", "c", 13, pad) + event("ADDED", "d", 14)},
+                                    {1s, "garbage\n"}}));
+  transport.then(Answer::broken(Reason::too_large));  // The page of what is left: an object and a half.
+  transport.then(Answer::broken(Reason::too_large));
+  transport.then(Answer::broken(Reason::too_large));
+  transport.then(Answer::broken(Reason::too_large));
+  transport.then(Answer::ok(page(20, {"a"}, "next")));  // Its metadata.
+  transport.then(Answer::ok(page(20, {"d"})));
+  transport.then(Answer::streaming({}));
+  start();
+  clock.run_for(2500ms);
+  EXPECT_EQ(watcher->stats().relists, 0U);
+  EXPECT_FALSE(watcher->failing());
+  EXPECT_THAT(names(), UnorderedElementsAre("a", "d")) << "b is gone, and c is not known";
+  EXPECT_EQ(store.find("a")->meta.resource_version, "10");
+  EXPECT_EQ(watcher->stats().too_large, 2U);
+  ASSERT_EQ(errors.size(), 2U);
+  EXPECT_THAT(errors[0], HasSubstr("watch nodes: a is kept as it was: 20"));
+  clock.run_for(10s);
+  EXPECT_THAT(names(), UnorderedElementsAre("a", "d"));
+  EXPECT_EQ(store.find("a")->meta.resource_version, "10");
+  EXPECT_EQ(watcher->stats().too_large, 3U);
+  EXPECT_THAT(errors.back(), HasSubstr("watch nodes: nodes a is skipped: "));
+  EXPECT_EQ(transport.left(), 0U);
+}
+
 TEST_F(WatcherTest, stop_ends_every_kind_of_wait_at_once) {
   const struct {
     const char* what;
