@@ -35,7 +35,8 @@ class Clock {
   [[nodiscard]] virtual std::unique_ptr<Signal> make_signal() = 0;
 };
 
-// The real clock on an io_context's executor: CLOCK_REALTIME, CLOCK_BOOTTIME and steady timers.
+// The real clock on an io_context's executor: CLOCK_REALTIME and CLOCK_BOOTTIME, with one timerfd for all waits, which
+// ends them at their deadline also after a suspend. It must go before the io_context.
 [[nodiscard]] std::unique_ptr<Clock> make_real_clock(boost::asio::any_io_executor executor);
 
 }  // namespace k8s

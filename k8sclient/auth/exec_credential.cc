@@ -24,6 +24,9 @@ using Json = nlohmann::json;
 
 // A credential is renewed this long before it expires, so that a request on its way does not arrive too late.
 constexpr std::chrono::seconds kExpiryMargin{10};
+// A plugin that has failed is not run again for so long; twice as long after each further failure, up to a minute.
+constexpr Duration kFirstBackoff = std::chrono::seconds(1);
+constexpr Duration kLastBackoff = std::chrono::minutes(1);
 
 // KUBERNETES_EXEC_INFO: the ExecCredential that the plugin answers.
 std::string exec_info(const ExecConfig& config) {
@@ -85,6 +88,14 @@ struct ExecState {
     return clock->now() + kExpiryMargin + std::chrono::ceil<std::chrono::milliseconds>(early) >= *current->expires;
   }
 
+  [[nodiscard]] bool may_run() const { return !running && clock->monotonic() >= not_before; }
+  void note_failure(Error error) {
+    const Duration wait = std::min(kFirstBackoff * (1 << std::min(failures++, 6)), kLastBackoff);
+    not_before = clock->monotonic() + wait;
+    error.message += fmt::format("; the plugin is run again after {}", format_go_duration(wait));
+    last_error = std::move(error);
+  }
+
   ExecConfig config;
   Clock* clock;
   std::unique_ptr<Signal> finished;  // A run has ended.
@@ -92,9 +103,11 @@ struct ExecState {
   bool running = false;
   bool refused = false;
   std::uint64_t runs = 0;  // That have ended.
+  int failures = 0;        // In a row.
+  MonoTime not_before;     // No run begins earlier.
   std::optional<ExecStatus> current;
   WallTime obtained{};
-  std::optional<Error> last_error;  // Of the last run, for the calls that waited for it.
+  std::optional<Error> last_error;  // Of the last run, for the calls that waited for it or come before the next.
 };
 
 asio::awaitable<void> run_plugin(std::shared_ptr<ExecState> state) {
@@ -111,11 +124,12 @@ asio::awaitable<void> run_plugin(std::shared_ptr<ExecState> state) {
   spec.stop = state->stop;
   const Result<ProcessResult> ended = co_await run_process(spec, state->clock);
   Result<ExecStatus> status = judge(state->config, ended);
-  state->last_error.reset();
   if (!status) {
-    state->last_error = status.error();
+    state->note_failure(status.error());
     co_return;
   }
+  state->last_error.reset();
+  state->failures = 0;
   state->current = *std::move(status);
   state->obtained = state->clock->now();
   state->refused = false;
@@ -136,10 +150,14 @@ void begin_run(const std::shared_ptr<ExecState>& state, const asio::any_io_execu
 asio::awaitable<Result<std::string>> exec_token(std::shared_ptr<ExecState> state, MonoTime deadline) {
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   if (state->usable()) {
-    if (state->due() && !state->running) begin_run(state, executor);
+    if (state->due() && state->may_run()) begin_run(state, executor);
     co_return state->current->token;
   }
-  if (!state->running) begin_run(state, executor);
+  if (state->may_run()) {
+    begin_run(state, executor);
+  } else if (!state->running) {
+    co_return std::unexpected(*state->last_error);
+  }
   const std::uint64_t before = state->runs;
   while (state->runs == before) {
     const bool notified = co_await state->finished->wait_until(deadline);

@@ -46,8 +46,10 @@ struct ExecStatus {
 // Runs the plugin at the first token(), before its expirationTimestamp, and after a 401; concurrent calls share one
 // run, which outlives a caller that gives up, and ends with the source. The run before the expiry begins early enough
 // for a plugin as slow as its time limit (a quarter of the credential's life at most): until it has ended, tokens are
-// given out as before. Without a shell; without an interaction standard input is /dev/null. A failure names the
-// command, its exit code and what it wrote to stderr, if that is captured. `clock` must outlive the source.
+// given out as before. After a failed run the plugin is not run again for a second, after each further one for twice as
+// long, up to a minute: calls that need it meanwhile fail with the last error. Without a shell; without an interaction
+// standard input is /dev/null. A failure names the command, its exit code and what it wrote to stderr, if that is
+// captured. `clock` must outlive the source.
 [[nodiscard]] std::shared_ptr<CredentialSource> make_exec_credential(ExecConfig config, Clock* clock);
 
 }  // namespace k8s

@@ -143,6 +143,33 @@ TEST_F(ClockTest, ACancelledSleepThrowsOperationAborted) {
   EXPECT_EQ(seen, asio::error::operation_aborted);
 }
 
+// Each deadline ends its own waits, in whatever order they were begun, and a wait that is over keeps no program from
+// its end.
+TEST_F(ClockTest, ManyDeadlinesAreKeptByOneTimer) {
+  std::vector<int> ended;
+  const auto sleep = [this, &ended](int number, Duration duration) {
+    asio::co_spawn(io, sleep_and_report(clock.get(), clock->monotonic() + duration),
+                   [&ended, number](std::exception_ptr error, bool late_enough) {
+                     if (!error && late_enough) ended.push_back(number);
+                   });
+  };
+  sleep(3, 60ms);
+  sleep(1, 1ms);
+  sleep(2, 30ms);
+  asio::cancellation_signal cancel;
+  const auto cancelled = start(signal->wait_until(clock->monotonic() + 1h), cancel.slot());
+  settle();
+  cancel.emit(asio::cancellation_type::terminal);
+  io.restart();
+  io.run();
+  EXPECT_EQ(ended, (std::vector{1, 2, 3}));
+  EXPECT_FALSE(cancelled->value_or(false));
+  sleep(4, 1ms);  // After a rest.
+  io.restart();
+  io.run();
+  EXPECT_EQ(ended.back(), 4);
+}
+
 TEST_F(ClockTest, NeverIsLaterThanEveryDeadline) {
   EXPECT_LT(clock->monotonic() + 24h * 365 * 100, MonoTime::never());
   EXPECT_GE(clock->monotonic(), clock->monotonic() - 1ns);

@@ -196,11 +196,12 @@ TEST_F(SimulatedExecTest, a_plugin_over_its_time_limit_is_killed_with_its_childr
 struct HandClock final : Clock {
   HandClock(Clock* real, WallTime start) : real_clock(real), wall(start) {}
   WallTime now() const override { return wall; }
-  MonoTime monotonic() const override { return real_clock->monotonic(); }
+  MonoTime monotonic() const override { return real_clock->monotonic() + passed; }
   boost::asio::awaitable<void> sleep_until(MonoTime deadline) override { return real_clock->sleep_until(deadline); }
   std::unique_ptr<Signal> make_signal() override { return real_clock->make_signal(); }
   Clock* real_clock;
   WallTime wall;
+  Duration passed{0};  // Beside real time, as monotonic() counts it.
 };
 
 boost::asio::awaitable<void> ask(CredentialSource* source, int* answered) {
@@ -283,6 +284,34 @@ TEST_F(ExecTest, a_credential_near_its_end_is_used_on_while_the_plugin_makes_the
   io.restart();
   io.run();
   EXPECT_EQ(text_of("runs"), "run\nrun\n") << "one run, not one a request";
+}
+
+// Every request of a fleet asks for a token.
+TEST_F(ExecTest, a_plugin_that_fails_is_run_ever_more_seldom) {
+  HandClock hand(clock.get(), *parse_rfc3339("2026-01-01T00:00:00Z"));
+  ExecConfig config;
+  config.api_version = kV1;
+  config.command = plugin();
+  config.args = {"fails_later", (folder / "runs").string(), "2026-01-01T01:00:00Z"};
+  const auto shared = make_exec_credential(config, &hand);
+  const auto runs = [this] { return text_of("runs").size() / 4; };
+  ASSERT_TRUE(await(shared->token(MonoTime::never())));
+  hand.wall += 59min;
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(await(shared->token(MonoTime::never())).value(), "tok") << "still good";
+  EXPECT_EQ(runs(), 2U) << "the renewal failed, and is not tried again at once";
+  hand.wall += 1min;
+  const auto expired = await(shared->token(MonoTime::never()));
+  ASSERT_FALSE(expired);
+  EXPECT_THAT(expired.error().message, AllOf(HasSubstr("exit code 3"), HasSubstr("is run again after")));
+  EXPECT_EQ(runs(), 2U);
+  std::vector<std::size_t> after_a_minute_each;
+  for (int minute = 0; minute < 8; ++minute) {
+    hand.passed += 61s;
+    for (int i = 0; i < 5; ++i) EXPECT_FALSE(await(shared->token(MonoTime::never())));
+    after_a_minute_each.push_back(runs());
+  }
+  EXPECT_EQ(after_a_minute_each, (std::vector<std::size_t>{3, 4, 5, 6, 7, 8, 9, 10}))
+      << "once a minute, not once a request";
 }
 
 TEST_F(ExecTest, a_caller_whose_deadline_passes_leaves_the_plugin_to_the_next_one) {

@@ -47,6 +47,12 @@ int main(int argc, char** argv) {
     if (again) sleep(1000);
     print_credential("\"token\":\"tok\",\"expirationTimestamp\":\"" + std::string(argc > 3 ? argv[3] : "") + "\"");
   }
+  if (what == "fails_later") {  // fails_later FILE EXPIRATION: as count, but only the first run has a credential
+    const bool again = std::ifstream(second).good();
+    note_run(second.c_str());
+    if (again) return 3;
+    print_credential("\"token\":\"tok\",\"expirationTimestamp\":\"" + std::string(argc > 3 ? argv[3] : "") + "\"");
+  }
   if (what == "wait_for") {  // wait_for FILE RUNS: until the file is there
     note_run(argc > 3 ? argv[3] : "");
     while (!std::ifstream(second).good()) usleep(1000);
