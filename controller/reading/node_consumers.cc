@@ -10,6 +10,7 @@
 #include "controller/reading/forbidden_hint.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/executor.h"
+#include "k8sclient/rethrow.h"
 #include "reconcilers/cluster/consumers.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
@@ -203,8 +204,10 @@ asio::awaitable<void> NodeConsumersReader::list_node(std::shared_ptr<Run> run, s
     NodeConsumersReader* reader;
     std::string node;
     ~Ends() {
-      reader->being_listed_.erase(node);
-      reader->lists_ended_.note();
+      k8s::never_throw([this] {
+        reader->being_listed_.erase(node);
+        reader->lists_ended_.note();
+      });
     }
   };
   being_listed_.insert(node);

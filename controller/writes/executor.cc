@@ -282,8 +282,8 @@ boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, Planned 
 
 void Executor::count_in_flight(std::int64_t change) {
   in_flight_ += change;
-  parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(in_flight_));
   if (in_flight_ == 0) answered_->notify();
+  parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(in_flight_));
 }
 
 void Executor::defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait) {

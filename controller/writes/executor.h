@@ -54,6 +54,7 @@
 #include "controller/writes/unwritten_records.h"
 #include "k8sclient/api/writer.h"
 #include "k8sclient/clock.h"
+#include "k8sclient/rethrow.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
 
@@ -237,7 +238,9 @@ class Executor {
   struct SentWrite {
     explicit SentWrite(Executor* owner) : executor(owner) {}
     ~SentWrite() {
-      if (sent) executor->count_in_flight(-1);
+      k8s::never_throw([this] {
+        if (sent) executor->count_in_flight(-1);
+      });
     }
     SentWrite(const SentWrite&) = delete;
     SentWrite& operator=(const SentWrite&) = delete;

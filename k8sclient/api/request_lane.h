@@ -19,6 +19,7 @@
 
 #include "k8sclient/api/adaptive_limit.h"
 #include "k8sclient/clock.h"
+#include "k8sclient/rethrow.h"
 #include "k8sclient/value/error.h"
 
 namespace k8s {
@@ -38,7 +39,9 @@ class RequestLane {
   class Place {
    public:
     explicit Place(std::shared_ptr<RequestLane> lane) : lane_(std::move(lane)) {}
-    ~Place() { lane_->leave(*this); }
+    ~Place() {
+      never_throw([this] { lane_->leave(*this); });
+    }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
     // The server has done what was asked, or refused it for the request's own fault.

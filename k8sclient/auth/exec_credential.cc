@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "k8sclient/auth/child_process.h"
+#include "k8sclient/rethrow.h"
 #include "k8sclient/value/json_access.h"
 
 namespace k8s {
@@ -175,7 +176,9 @@ class ExecCredential final : public CredentialSource {
  public:
   ExecCredential(ExecConfig config, Clock* clock) : state_(std::make_shared<ExecState>(std::move(config), clock)) {}
   ~ExecCredential() override {
-    if (state_->running) state_->stop->notify();
+    never_throw([this] {
+      if (state_->running) state_->stop->notify();
+    });
   }
   ExecCredential(const ExecCredential&) = delete;
   ExecCredential& operator=(const ExecCredential&) = delete;

@@ -22,7 +22,6 @@ void CurlCore::stop() {
   for (const auto& weak : retired_) {
     if (const std::shared_ptr<CurlMulti> multi = weak.lock()) multi->stop();
   }
-  for (const auto& waiter : queue_) waiter->signal->notify();
 }
 
 void CurlCore::retire(CurlRoute& route, const std::shared_ptr<CurlMulti>& multi) {
@@ -48,39 +47,9 @@ bool CurlCore::tls_changed(const std::shared_ptr<const TlsTexts>& used) {
   return tls() != used;
 }
 
-bool CurlCore::take_slot_or_queue(const std::shared_ptr<CurlWaiter>& waiter) {
-  if (in_flight_ < target_->options.max_unary_in_flight) {
-    ++in_flight_;
-    waiter->granted = true;
-  } else {
-    waiter->signal = clock_->make_signal();
-    queue_.push_back(waiter);
-  }
-  publish_line();
-  return waiter->granted;
-}
-
-void CurlCore::leave(const std::shared_ptr<CurlWaiter>& waiter) {
-  if (!waiter->granted) {
-    std::erase(queue_, waiter);
-  } else if (queue_.empty()) {
-    --in_flight_;
-  } else {  // The slot passes to the next in line.
-    queue_.front()->granted = true;
-    queue_.front()->signal->notify();
-    queue_.pop_front();
-  }
-  publish_line();
-}
-
 void CurlCore::record(Method method, int status, Duration took) const {
   ++stats().requests[{method, status}];
   if (target_->options.observer) target_->options.observer->on_request(method, target_->authority, status, took);
-}
-
-void CurlCore::publish_line() const {
-  stats().unary_in_flight = in_flight_;
-  stats().unary_queued = queue_.size();
 }
 
 }  // namespace k8s

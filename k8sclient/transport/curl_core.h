@@ -1,14 +1,14 @@
-// CurlCore: what all requests of one curl transport share (its routes to the server, the line of unary requests, its
-// certificates), and the guards that release what a request holds of it. Not for use above curl_transport.h.
+// CurlCore: what all requests of one curl transport share (its routes to the server, its certificates), and the
+// guards that release what a request holds of it. Not for use above curl_transport.h.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "k8sclient/rethrow.h"
 #include "k8sclient/transport/curl_easy.h"
 #include "k8sclient/transport/curl_multi.h"
 #include "k8sclient/transport/tls_files.h"
@@ -19,12 +19,6 @@ namespace k8s {
 struct CurlRoute {
   std::shared_ptr<CurlMulti> multi;
   CurlMulti::Sharing sharing = CurlMulti::Sharing::multiplexed;
-};
-
-// A unary request that waits for its turn.
-struct CurlWaiter {
-  std::unique_ptr<Signal> signal;
-  bool granted = false;
 };
 
 class CurlCore {
@@ -48,11 +42,6 @@ class CurlCore {
   [[nodiscard]] TransportStats& stats() const { return *target_->stats; }
   [[nodiscard]] bool stopped() const { return stopped_; }
 
-  // A slot of the unary route. False: wait for waiter->granted.
-  bool take_slot_or_queue(const std::shared_ptr<CurlWaiter>& waiter);
-  // Gives up the slot, or the place in the queue.
-  void leave(const std::shared_ptr<CurlWaiter>& waiter);
-
   // One exchange has ended; `status` 0: without an answer.
   void record(Method method, int status, Duration took) const;
 
@@ -63,40 +52,13 @@ class CurlCore {
   std::uint64_t credential_generation = 0;
 
  private:
-  void publish_line() const;
-
   Clock* clock_;
   std::shared_ptr<const CurlTarget> target_;
   boost::asio::any_io_executor executor_;
   TlsFiles tls_files_;
   std::shared_ptr<const TlsTexts> tls_;
   std::vector<std::weak_ptr<CurlMulti>> retired_;
-  std::size_t in_flight_ = 0;
-  std::deque<std::shared_ptr<CurlWaiter>> queue_;
   bool stopped_ = false;
-};
-
-// Holds a slot, or a place in the queue, of the unary route for as long as it lives.
-class SlotGuard {
- public:
-  explicit SlotGuard(std::shared_ptr<CurlCore> core)
-      : core_(std::move(core)), waiter_(std::make_shared<CurlWaiter>()) {}
-  ~SlotGuard() {
-    if (entered_) core_->leave(waiter_);
-  }
-  SlotGuard(const SlotGuard&) = delete;
-  SlotGuard& operator=(const SlotGuard&) = delete;
-  // False: it is in the queue.
-  bool enter() {
-    entered_ = true;
-    return core_->take_slot_or_queue(waiter_);
-  }
-  [[nodiscard]] CurlWaiter& waiter() { return *waiter_; }
-
- private:
-  std::shared_ptr<CurlCore> core_;
-  std::shared_ptr<CurlWaiter> waiter_;
-  bool entered_ = false;
 };
 
 // An exchange within libcurl; taken out of it when this goes first.
@@ -106,7 +68,9 @@ class ExchangeGuard {
       : multi_(std::move(multi)), exchange_(std::move(exchange)) {
     multi_->add(exchange_);
   }
-  ~ExchangeGuard() { remove(); }
+  ~ExchangeGuard() {
+    never_throw([this] { remove(); });
+  }
   ExchangeGuard(const ExchangeGuard&) = delete;
   ExchangeGuard& operator=(const ExchangeGuard&) = delete;
   void remove() { multi_->remove(exchange_); }

@@ -96,10 +96,12 @@ CurlMulti::CurlMulti(asio::any_io_executor executor, Clock* clock, Sharing shari
 
 CurlMulti::~CurlMulti() {
   stopped_ = true;
-  const Transfers dropped = take_transfers();
-  close_multi();
-  timer_->stopped = true;
-  timer_->signal->notify();
+  never_throw([this] {
+    const Transfers dropped = take_transfers();
+    close_multi();
+    timer_->stopped = true;
+    timer_->signal->notify();
+  });
 }
 
 void CurlMulti::start() {

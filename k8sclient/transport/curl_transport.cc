@@ -5,9 +5,11 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "k8sclient/rethrow.h"
 #include "k8sclient/transport/curl_core.h"
 #include "k8sclient/transport/curl_easy.h"
 
@@ -159,33 +161,21 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
   }
 }
 
-// Waits in line until the request may go.
-asio::awaitable<Result<void>> wait_for_slot(CorePtr core, std::shared_ptr<SlotGuard> slot,
-                                            std::shared_ptr<const HttpRequest> request, MonoTime deadline) {
-  if (slot->enter()) co_return Result<void>{};
-  CurlWaiter& waiter = slot->waiter();
-  bool notified = true;
-  while (!waiter.granted && !core->stopped() && notified) {
-    notified = co_await waiter.signal->wait_until(deadline);
-  }
-  if (waiter.granted) co_return Result<void>{};
-  const bool overdue = !core->stopped() && core->clock().monotonic() >= deadline;
-  Error error{
-      overdue ? Reason::timeout : Reason::cancelled, 0,
-      fmt::format("{} {} on {}: it was not sent; {} requests were in flight and {} waited", to_string(request->method),
-                  request->path, core->target()->authority, core->stats().unary_in_flight, core->stats().unary_queued)};
-  co_return without_answer(std::move(error), false);
-}
+// Counts a unary request that is on its way.
+struct InFlight {
+  explicit InFlight(CorePtr owner) : core(std::move(owner)) { ++core->stats().unary_in_flight; }
+  ~InFlight() { --core->stats().unary_in_flight; }
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
+  CorePtr core;
+};
 
-asio::awaitable<Result<HttpResponse>> send_in_turn(CorePtr core, std::shared_ptr<const HttpRequest> request,
-                                                   MonoTime deadline) {
-  std::shared_ptr<SlotGuard> slot;
-  CurlRoute* const route = request->channel == Channel::lease ? &core->lease : &core->unary;
-  if (request->channel == Channel::unary) {
-    slot = std::make_shared<SlotGuard>(core);
-    auto entered = co_await wait_for_slot(core, slot, request, deadline);
-    if (!entered) co_return std::unexpected(entered.error());
-  }
+asio::awaitable<Result<HttpResponse>> send_unary(CorePtr core, std::shared_ptr<const HttpRequest> request,
+                                                 MonoTime deadline) {
+  std::optional<InFlight> counted;
+  const bool lease = request->channel == Channel::lease;
+  if (!lease) counted.emplace(core);
+  CurlRoute* const route = lease ? &core->lease : &core->unary;
   auto guard = co_await exchange_authorised(core, route, request, CurlExchange::Kind::unary, deadline);
   if (!guard) co_return std::unexpected(guard.error());
   co_return (*guard)->exchange().take_response();
@@ -195,7 +185,7 @@ asio::awaitable<Result<HttpResponse>> send_request(CorePtr core, HttpRequest req
   const MonoTime started = core->clock().monotonic();
   const MonoTime deadline = started + request.timeout;
   const auto shared = std::make_shared<const HttpRequest>(std::move(request));
-  auto response = co_await send_in_turn(core, shared, deadline);
+  auto response = co_await send_unary(core, shared, deadline);
   core->record(shared->method, response ? response->status : 0, core->clock().monotonic() - started);
   co_return response;
 }
@@ -246,8 +236,10 @@ class CurlStream final : public ByteStream {
   explicit CurlStream(std::shared_ptr<StreamState> state) : state_(std::move(state)) {}
   ~CurlStream() override {
     // A read in progress elsewhere ends with `cancelled`.
-    state_->guard->remove();
-    exchange().on_abandoned({Reason::cancelled, 0, "the stream was closed"});
+    never_throw([this] {
+      state_->guard->remove();
+      exchange().on_abandoned({Reason::cancelled, 0, "the stream was closed"});
+    });
   }
   CurlStream(const CurlStream&) = delete;
   CurlStream& operator=(const CurlStream&) = delete;
@@ -295,7 +287,9 @@ class UnusableTransport final : public Transport {
 class CurlTransport final : public Transport {
  public:
   explicit CurlTransport(CorePtr core) : core_(std::move(core)) {}
-  ~CurlTransport() override { core_->stop(); }
+  ~CurlTransport() override {
+    never_throw([this] { core_->stop(); });
+  }
   CurlTransport(const CurlTransport&) = delete;
   CurlTransport& operator=(const CurlTransport&) = delete;
 

@@ -1,7 +1,9 @@
 // The transport over libcurl: HTTP/2 with TLS against an API server (HTTP/1.1 on http:// addresses), driven by Asio.
 //
-// Unary requests share one multiplexed connection, every stream (watch) has one of its own, and so has the lease
-// channel: a flood of writes or one broken connection never delays the others.
+// How many unary requests are on their way at once is a matter of the client's lanes (request_lane.h), which are
+// narrower than the 100 streams of an API server's connection. They share one multiplexed connection, every stream
+// (watch) has one of its own, and so has the lease channel: a flood of writes or one broken connection never delays the
+// others.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -24,7 +26,7 @@ class RequestObserver {
  public:
   virtual ~RequestObserver() = default;
   // `host` is the server's "host:port". `status` is the HTTP status, 0 when there was no answer. For a stream this is
-  // its opening. `took` includes waiting for a free slot.
+  // its opening.
   virtual void on_request(Method method, std::string_view host, int status, Duration took) = 0;
 };
 
@@ -36,14 +38,10 @@ struct TransportStats {
   std::uint64_t connections_opened = 0;   // TCP connections, over the transport's life.
   std::uint64_t connections_retired = 0;  // Shared connections given up after a timeout or a break.
   std::size_t unary_in_flight = 0;
-  std::size_t unary_queued = 0;  // Waiting for one of `max_unary_in_flight`.
   std::size_t streams_open = 0;
 };
 
 struct CurlTransportOptions {
-  // Unary requests on the wire at once (the rest wait in order): what one connection carries, below the API server's
-  // 100 streams. How many the server bears is a matter of the client's lanes (request_lane.h).
-  std::size_t max_unary_in_flight = 80;
   std::chrono::milliseconds connect_timeout{10'000};   // DNS, TCP and TLS together.
   std::chrono::seconds tcp_keepalive_idle{30};         // A silent connection is probed after this long…
   std::chrono::seconds tcp_keepalive_interval{10};     // …and then this often.

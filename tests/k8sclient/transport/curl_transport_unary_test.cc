@@ -73,54 +73,20 @@ TEST_F(UnaryTest, SevenRequestsAtOnceShareOneConnection) {
   EXPECT_EQ(stats->connections_opened, 1U);
 }
 
-TEST_F(UnaryTest, TheLeaseHasAConnectionOfItsOwnAndDoesNotWaitInLine) {
+TEST_F(UnaryTest, TheLeaseHasAConnectionOfItsOwn) {
   peer.on_request([](const H2StreamPtr& stream) {
     if (stream->path == "/lease") stream->respond(200, "renewed");
   });
-  connect(connection_to(peer.url()), {.max_unary_in_flight = 2});
+  connect(connection_to(peer.url()));
   std::vector<Pending<Response>> stuck;
   for (int i = 0; i < 5; ++i) stuck.push_back(start(transport->send(get("/stuck"))));
   HttpRequest renew = write(Method::put, "/lease", "{}");
   renew.channel = Channel::lease;
   auto response = send(renew);
   ASSERT_TRUE(response) << response.error().message;
-  run_until([&] { return peer.requests().size() == 3; });
+  run_until([&] { return peer.requests().size() == 6; });
   EXPECT_EQ(peer.connections().size(), 2U);
-  EXPECT_EQ(stats->unary_in_flight, 2U);
-  EXPECT_EQ(stats->unary_queued, 3U);
-}
-
-TEST_F(UnaryTest, MoreRequestsThanAllowedWaitInOrder) {
-  connect(connection_to(peer.url()), {.max_unary_in_flight = 2});
-  std::vector<Pending<Response>> pending;
-  for (int i = 0; i < 6; ++i) pending.push_back(start(transport->send(get("/" + std::to_string(i)))));
-  for (std::size_t done = 0; done < 6; done += 2) {
-    run_until([&] { return peer.requests().size() == done + 2; });
-    settle();
-    ASSERT_EQ(peer.requests().size(), done + 2) << "more in flight than allowed";
-    for (std::size_t i = done; i < done + 2; ++i) peer.requests()[i]->respond(200);
-  }
-  for (auto& one : pending) EXPECT_TRUE(wait(one));
-  std::vector<std::string> order;
-  for (const auto& request : peer.requests()) order.push_back(request->path);
-  std::sort(order.begin() + 0, order.begin() + 2);  // Those that travel together may arrive in any order.
-  std::sort(order.begin() + 2, order.begin() + 4);
-  std::sort(order.begin() + 4, order.begin() + 6);
-  EXPECT_THAT(order, testing::ElementsAre("/0", "/1", "/2", "/3", "/4", "/5"));
-  EXPECT_EQ(stats->unary_in_flight, 0U);
-}
-
-TEST_F(UnaryTest, ARequestWhoseDeadlinePassesInLineIsNeverSent) {
-  connect(connection_to(peer.url()), {.max_unary_in_flight = 1});
-  auto first = start(transport->send(get("/first")));
-  run_until([&] { return peer.requests().size() == 1; });
-  const auto second = send(get("/second", milliseconds(20)));
-  EXPECT_FAILS(second, Reason::timeout, "it was not sent");
-  EXPECT_TRUE(second.error().never_sent);
-  peer.requests()[0]->respond(200);
-  EXPECT_TRUE(wait(first));
-  EXPECT_EQ(peer.requests().size(), 1U);
-  EXPECT_EQ(stats->unary_queued, 0U);
+  EXPECT_EQ(stats->unary_in_flight, 5U);
 }
 
 TEST_F(UnaryTest, AServerWithFewStreamsAConnectionIsStillServed) {
