@@ -113,6 +113,13 @@ KaiView view_kai(const KaiWorld& kai, const KaiSettings& settings) {
   return out;
 }
 
+bool is_placed_by_kai(const KaiWorld& kai, const KaiView& view, std::string_view scheduler, const ObjectKey& pod) {
+  if (!view.served) return false;
+  if (scheduler == view.scheduler_name) return true;
+  const BindRequest* request = kai.bind_requests.find(pod);  // KAI names it like its pod.
+  return request != nullptr && request->pod_name == pod.name;
+}
+
 std::string binder_trouble(const KaiWorld& kai, const KaiView& view, WallTime now, Duration quiet) {
   const Deployment* binder = kai.deployments.find(ObjectKey{view.ns, std::string(kBinder)});
   const std::string name = fmt::format("Deployment {}/{}", view.ns, kBinder);

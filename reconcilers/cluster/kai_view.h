@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/model/kai_world.h"
@@ -39,6 +40,11 @@ struct KaiView {
 };
 
 [[nodiscard]] KaiView view_kai(const KaiWorld& kai, const KaiSettings& settings);
+
+// KAI has placed the pod: its scheduler's name is the pod's, or a BindRequest names the pod. Else whoever can create
+// pods has put KAI's marks on it.
+[[nodiscard]] bool is_placed_by_kai(const KaiWorld& kai, const KaiView& view, std::string_view scheduler,
+                                    const ObjectKey& pod);
 
 // Why the binder is not reliable now, for people; empty if its Deployment is available and settled, or if no kai-config
 // says that one must exist. `now` and `quiet`: its Available condition must be older.

@@ -49,7 +49,9 @@ void KaiIndex::attach(World& world) {
   world.kai.bind_requests.add_listener([this](const ObjectKey& key, const auto& before, const auto& after) {
     dirty_requests_.insert(key);
     for (const auto& request : {before, after}) {
-      if (request) note_activity(groups_of(*request));
+      if (!request) continue;
+      note_activity(groups_of(*request));
+      dirty_pods_.insert({key.ns, request->pod_name});
     }
   });
   world.nodes.add_listener([this](const ObjectKey& key, const auto&, const auto&) { dirty_nodes_.insert(key.name); });
@@ -135,7 +137,9 @@ void KaiIndex::put_in_pod(const KaiWorld& kai, const ObjectKey& key) {
     (share.role == KaiRole::consumer ? group.consumers : group.reservations).insert(key);
     touched_groups_.insert(name);
   }
-  if (is_alive(*pod)) share.node = std::string(pod->node_name.view());
+  // A label on a pod that KAI has not placed takes no GPU of the node.
+  const bool uses = share.role != KaiRole::consumer || is_placed_by_kai(kai, view_, pod->scheduler_name.view(), key);
+  if (is_alive(*pod) && uses) share.node = std::string(pod->node_name.view());
   if (!share.node.empty())
     ++(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
   if (!share.node.empty() && share.role == KaiRole::reservation) {
@@ -289,8 +293,10 @@ void KaiIndex::compare_sharing(const World& world, const std::string& name) {
 void KaiIndex::refresh(const World& world, const PlannerSettings& settings) {
   const KaiWorld& kai = world.kai;
   KaiView view = view_kai(kai, settings.kai);
-  // The namespace or the app label has changed: each pod might have another role now.
-  if (view.reservations != view_.reservations || view.app_label != view_.app_label) everything_ = true;
+  // Each pod might have another role now, or another use of its node.
+  if (view.reservations != view_.reservations || view.app_label != view_.app_label || view.served != view_.served ||
+      view.scheduler_name != view_.scheduler_name)
+    everything_ = true;
   view_ = std::move(view);
   if (everything_) {
     for (const auto& [key, pod] : kai.pods.all()) dirty_pods_.insert(key);

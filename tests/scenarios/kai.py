@@ -12,6 +12,8 @@ def reservation(c, node):
 
 
 def fraction(c, name, node):
+    c.put({"apiVersion": "kai.scheduler/v1", "kind": "Config", "metadata": {"name": "kai-config"},
+           "spec": {"namespace": "kai-scheduler", "admission": {"gpuSharing": True}}})
     c.consumer(name, node, gpus=0, annotations={"gpu-fraction": "0.5"}, labels={"runai-gpu-group": "g1"},
                schedulerName="kai-scheduler")
 

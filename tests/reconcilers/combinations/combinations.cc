@@ -57,7 +57,9 @@ FleetSpec fleet_of(const Combination& c) {
 
 // A reservation and its fraction pod on one node, a pending BindRequest for another (S8).
 void share_by_kai(KaiWorld& kai) {
+  kai.configs_served = kai.bind_requests_served = true;
   KaiPod pod;
+  pod.scheduler_name = Interned("kai-scheduler");
   pod.node_name = Interned("a04");
   pod.phase = Interned("Running");
   pod.meta.labels.set(kai::kGroupLabel, "g");

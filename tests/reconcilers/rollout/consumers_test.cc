@@ -19,6 +19,7 @@ struct Case {
 
 constexpr std::string_view kOfDaemonSet =
     R"("ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"d","uid":"u","controller":true}])";
+constexpr std::string_view kOfKai = R"("schedulerName":"kai-scheduler","containers":[{"name":"main"}])";
 constexpr std::string_view kPlain = R"("containers":[{"name":"main"}])";
 
 // A device plugin whose MPS directory is not at one of the usual paths.
@@ -38,6 +39,15 @@ World world_with(std::string_view container) {
   return world;
 }
 
+// KAI is installed, and a BindRequest of it names the pod n/bound.
+void install_kai(World& world) {
+  world.kai.configs_served = world.kai.bind_requests_served = true;
+  BindRequest request;
+  request.meta.ns = k8s::Interned("n");
+  request.meta.name = request.pod_name = "bound";
+  world.kai.bind_requests.apply(std::move(request));
+}
+
 bool consumes(std::string_view meta, std::string_view spec, const World& world, std::string_view phase = "Running") {
   const auto pod = project_pod(fmt::format(
       R"({{"kind":"Pod","metadata":{{"name":"p","namespace":"n"{}{}}},"spec":{{{}}},"status":{{"phase":"{}"}}}})",
@@ -49,8 +59,9 @@ bool consumes(std::string_view meta, std::string_view spec, const World& world, 
 class Consumer : public testing::TestWithParam<Case> {};
 
 TEST_P(Consumer, IsTold) {
-  const World world =
+  World world =
       world_with(R"({"name":"nvidia-device-plugin","volumeMounts":[{"name":"mps-root","mountPath":"/mps"}]})");
+  install_kai(world);
   EXPECT_EQ(consumes(GetParam().meta, GetParam().spec, world), GetParam().consumer);
 }
 
@@ -114,18 +125,65 @@ constexpr Case kCases[] = {
     {"VariableWithoutAMount", "", R"("containers":[{"env":[{"name":"CUDA_MPS_PIPE_DIRECTORY","value":"/pipes"}]}])",
      false},
     // --- KAI.
-    {"KAIFraction", R"("annotations":{"gpu-fraction":"0.5"})", kPlain, true},
-    {"KAIMemory", R"("annotations":{"gpu-memory":"2000"})", kPlain, true},
-    {"KAIGroup", R"("labels":{"runai-gpu-group":"g"})", kPlain, true},
-    {"KAISeveralDevices", R"("labels":{"runai-gpu-group/g1":"g1","runai-gpu-group/g2":"g2"})", kPlain, true},
-    {"NvFractionsMemory", R"("annotations":{"nvidia.com/container.main.gpu-memory.request":"2Gi"})", kPlain, true},
-    {"NvFractionsCompute", R"("annotations":{"nvidia.com/container.main.gpu-compute.mode":"sm-sharing"})", kPlain,
+    {"KAIFraction", R"("annotations":{"gpu-fraction":"0.5"})", kOfKai, true},
+    {"KAIMemory", R"("annotations":{"gpu-memory":"2000"})", kOfKai, true},
+    {"KAIGroup", R"("labels":{"runai-gpu-group":"g"})", kOfKai, true},
+    {"KAISeveralDevices", R"("labels":{"runai-gpu-group/g1":"g1","runai-gpu-group/g2":"g2"})", kOfKai, true},
+    {"NvFractionsMemory", R"("annotations":{"nvidia.com/container.main.gpu-memory.request":"2Gi"})", kOfKai, true},
+    {"NvFractionsCompute", R"("annotations":{"nvidia.com/container.main.gpu-compute.mode":"sm-sharing"})", kOfKai,
      true},
-    {"NvFractionsDevices", R"("annotations":{"nvidia.com/container.main.gpus.devices":"2"})", kPlain, true},
+    {"NvFractionsDevices", R"("annotations":{"nvidia.com/container.main.gpus.devices":"2"})", kOfKai, true},
+    {"KAIFractionThatAnotherSchedulerPlaced", R"("annotations":{"gpu-fraction":"0.5"})",
+     R"("schedulerName":"default-scheduler","containers":[{"name":"c"}])", false},
+    {"KAIGroupOnAPodThatNobodyPlaced", R"("labels":{"runai-gpu-group":"g"})", kPlain, false},
     {"AnotherAnnotationOfNVIDIA", R"("annotations":{"nvidia.com/container.main.note":"x"})", kPlain, false},
 };
 INSTANTIATE_TEST_SUITE_P(Pods, Consumer, testing::ValuesIn(kCases),
                          [](const auto& entry) { return std::string(entry.param.name); });
+
+// Anybody who can create pods can write KAI's marks on them.
+TEST(Consumers, AreNotThePodsThatKaiHasNotPlaced) {
+  constexpr std::string_view kFraction = R"("annotations":{"gpu-fraction":"0.5"})";
+  const auto asked = [&](const World& world, std::string_view name, std::string_view scheduler) {
+    const auto pod = project_pod(fmt::format(
+        R"({{"kind":"Pod","metadata":{{"name":"{}","namespace":"n",{}}},"spec":{{"schedulerName":"{}",
+        "containers":[{{"name":"c"}}]}},"status":{{"phase":"Running"}}}})",
+        name, kFraction, scheduler));
+    EXPECT_TRUE(pod.has_value()) << pod.error().message;
+    return is_gpu_consumer(*pod, world);
+  };
+  World world;
+  EXPECT_FALSE(asked(world, "p", "kai-scheduler")) << "KAI is not installed";
+  world.kai.use_known = false;
+  EXPECT_TRUE(asked(world, "p", "kai-scheduler")) << "whether KAI is installed is unknown";
+  install_kai(world);
+  EXPECT_TRUE(asked(world, "p", "kai-scheduler"));
+  EXPECT_TRUE(asked(world, "bound", "default-scheduler")) << "a BindRequest has placed it";
+  EXPECT_FALSE(asked(world, "p", "default-scheduler"));
+}
+
+// A claim can be for a device of any driver.
+TEST(Consumers, HaveAClaimWhereTheGpusDriverOffersDevices) {
+  const auto asked = [](const World& world) {
+    return consumes("", R"("nodeName":"n1","resourceClaims":[{"name":"x"}],"containers":[{"name":"c"}])", world);
+  };
+  const auto offer = [](World& world, std::string_view driver, std::string_view node) {
+    ResourceSlice slice;
+    slice.meta.name = fmt::format("{}-{}", driver, node);
+    slice.driver = k8s::Interned(driver);
+    slice.node = k8s::Interned(node);
+    world.resource_slices.apply(std::move(slice));
+  };
+  World world;
+  EXPECT_TRUE(asked(world)) << "ResourceSlices cannot be read";
+  world.resource_slices.mark_synced();
+  EXPECT_FALSE(asked(world));
+  offer(world, "dra.net", "n1");
+  offer(world, "gpu.nvidia.com", "n2");
+  EXPECT_FALSE(asked(world));
+  offer(world, "gpu.nvidia.com", "n1");
+  EXPECT_TRUE(asked(world));
+}
 
 TEST(Consumers, APodThatHasEndedIsNone) {
   constexpr std::string_view kGpu = R"("containers":[{"resources":{"limits":{"nvidia.com/gpu":"1"}}}])";

@@ -21,6 +21,7 @@ FleetSpec unshared_fleet() {
 // A fleet at rest. These tests check the node's rollout: nothing is collected.
 void begin(FleetModel& fleet) {
   KaiWorld& kai = fleet.world.kai;
+  kai.configs_served = kai.bind_requests_served = true;
   kai.configs.init_done();
   kai.pods.init_done();
   kai.bind_requests.init_done();
@@ -36,6 +37,7 @@ KaiPod kai_pod(const char* ns, const char* name, const char* node) {
   pod.meta.uid = std::string("uid-") + name;
   pod.node_name = Interned(node);
   pod.phase = Interned("Running");
+  pod.scheduler_name = Interned("kai-scheduler");
   pod.meta.labels.set(kai::kGroupLabel, "g");
   return pod;
 }
