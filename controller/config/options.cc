@@ -147,6 +147,11 @@ void add_planning(std::vector<OptionSpec>& out) {
                          "How long kubelets can take to project a new ConfigMap key into running pods; a label selects "
                          "the key only afterwards",
                          [](Options& o) -> auto& { return o.configmap_propagation; }, {0s, 1h}));
+  out.push_back(
+      duration("clock-difference", kPlanning,
+               "By how much the clocks of two API servers can differ; a pod that was created so soon after an "
+               "edit has not certainly read it",
+               [](Options& o) -> auto& { return o.clock_difference; }, {0s, 1min}));
   out.push_back(duration("node-status-lag", kPlanning,
                          "How long a restarted node must show its new state; more than kubelet's 10s",
                          [](Options& o) -> auto& { return o.node_status_lag; }, {0s, 10min}));
@@ -299,6 +304,7 @@ PlannerSettings Options::planner_settings() const {
   out.cluster_max_unavailable = cluster_max_unavailable;
   out.settle = settle_period;
   out.projection = configmap_propagation;
+  out.clock_difference = clock_difference;
   out.status_lag = node_status_lag;
   out.revision_history_limit = revision_history_limit;
   out.label_mode = label_mode;

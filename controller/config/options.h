@@ -76,6 +76,7 @@ struct Options {
   Duration settle_period = std::chrono::seconds(10);  // How long inputs must be unchanged before a rollout starts.
   Duration configmap_propagation =
       std::chrono::seconds(100);  // Until a new key of a ConfigMap is in running pods: kubelet syncs in 60..90 s.
+  Duration clock_difference = std::chrono::seconds(3);  // By how much the clocks of two API servers can differ.
   Duration node_status_lag =
       std::chrono::seconds(12);  // A node's status may be this old: kubelet publishes every 10 s.
   IntOrPercent cluster_max_unavailable{10, true};

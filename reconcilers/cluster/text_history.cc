@@ -11,30 +11,44 @@ namespace gso {
 
 namespace {
 
-std::chrono::sys_seconds second_of(k8s::WallTime time) {
-  return std::chrono::floor<std::chrono::seconds>(time);
+// `by`: how much later it can be.
+std::chrono::sys_seconds second_of(k8s::WallTime time, k8s::Duration by = {}) {
+  return std::chrono::floor<std::chrono::seconds>(time + by);
 }
 
 }  // namespace
 
-std::string_view revision_read_at(const std::vector<RecordedText>& texts, const PresentText& present,
-                                  const PodTimes& pod) {
-  const k8s::WallTime started = pod.started.value_or(pod.created);
+void add_texts_read(const std::vector<RecordedText>& texts, const PresentText& present, const ReadingTime& time,
+                    k8s::Duration difference, ReadTexts& out) {
+  const auto can_be = [&](k8s::WallTime since, std::optional<k8s::WallTime> end) {
+    return second_of(since) <= second_of(time.to, difference) &&
+           (!end || second_of(time.from) <= second_of(*end, difference));
+  };
+  const bool present_is_last = is_last(texts, present.revision);
+  bool had_present = false;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const bool is_newest = i + 1 == texts.size();
-    if (is_newest && texts[i].revision == present.revision) break;
-    const k8s::WallTime end = is_newest ? present.since : texts[i + 1].since;
-    if (second_of(pod.created) <= second_of(texts[i].since) || second_of(pod.created) >= second_of(end)) continue;
-    if (second_of(started) >= second_of(end)) continue;
-    // A container that exits on its text starts again with a later one.
-    return texts[i].revision == kInvalidRevision ? std::string_view() : std::string_view(texts[i].revision);
+    const RecordedText& text = texts[i];
+    const bool newest = i + 1 == texts.size();
+    const bool is_present = text.revision == present.revision;
+    const bool counts = is_present || (had_present && text.revision != kInvalidRevision);
+    had_present = had_present || is_present;
+    if (!counts) continue;
+    std::optional<k8s::WallTime> end;
+    if (!newest) end = texts[i + 1].since;
+    if (newest && !present_is_last) end = present.since;
+    if (!can_be(text.since, end)) continue;
+    if (is_present) {
+      out.present = true;
+    } else {
+      out.others.insert(text.revision);
+    }
   }
-  return {};
+  if (!present_is_last && can_be(present.first, std::nullopt)) out.present = true;
 }
 
-bool has_come_back(const std::vector<RecordedText>& texts, std::string_view present, std::string_view revision) {
+bool has_come_back(const std::vector<RecordedText>& texts, std::string_view present) {
   const auto first = std::ranges::find(texts, present, &RecordedText::revision);
-  return std::ranges::any_of(first, texts.end(), [&](const RecordedText& text) { return text.revision == revision; });
+  return std::ranges::any_of(first, texts.end(), [&](const RecordedText& text) { return text.revision != present; });
 }
 
 std::optional<k8s::WallTime> doubtful_until(const std::vector<RecordedText>& texts, std::string_view present) {
@@ -47,7 +61,9 @@ bool is_last(const std::vector<RecordedText>& texts, std::string_view present) {
 
 void add_text(std::vector<RecordedText>& texts, RecordedText text) {
   texts.push_back(std::move(text));
-  if (texts.size() > kMostTexts) texts.erase(texts.begin());
+  if (texts.size() <= kMostTexts) return;
+  texts[1].revision = kUnknownText;
+  texts.erase(texts.begin() + 2);
 }
 
 }  // namespace gso

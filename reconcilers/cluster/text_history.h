@@ -1,9 +1,10 @@
-// Which text of its key a pod has read: the one that the key had when the pod was created, according to the record.
+// Which texts of its key a container can have read: those that the key had while it read, according to the record.
 // Labels do not show that where two texts differ in none of them.
 #pragma once
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -11,29 +12,40 @@
 
 namespace gso {
 
-// When a pod was created, and when the last of its containers started, as far as that is known. It has read its text in
-// between: an image can be pulled for long.
-struct PodTimes {
-  k8s::WallTime created{};
-  std::optional<k8s::WallTime> started;
+// Within which time a container has read its text.
+struct ReadingTime {
+  k8s::WallTime from{};
+  k8s::WallTime to{};
 };
+
+// Stands in the record for texts that are not known (any more).
+inline constexpr std::string_view kUnknownText = "unknown";
 
 // The present text of a key.
 struct PresentText {
   std::string_view revision;
-  k8s::WallTime since{};  // As data_known_since() (config_map_times.h).
+  // It has certainly been there since `since` (data_known_since(), config_map_times.h), and was not there before
+  // `first`.
+  k8s::WallTime since{};
+  k8s::WallTime first{};
 };
 
-// The revision that a pod has certainly read which has these times, and whose containers have not restarted. Empty: not
-// known, or none that a pod could load. Kubernetes' times are whole seconds, so a pod that was created in the second of
-// an edit has certainly read neither text. `texts`: FleetRecord::history of the key.
-[[nodiscard]] std::string_view revision_read_at(const std::vector<RecordedText>& texts, const PresentText& present,
-                                                const PodTimes& pod);
+// What a container can have read.
+struct ReadTexts {
+  std::set<std::string_view> others;  // Revisions, kUnknownText among them.
+  bool present = false;
+};
 
-// The key had the present text, then `revision`, and then the present text again. A node that is recorded with the
-// present text can have been recorded before `revision` came.
-[[nodiscard]] bool has_come_back(const std::vector<RecordedText>& texts, std::string_view present,
-                                 std::string_view revision);
+// Adds the texts that a container can have read in that time. Of the other texts only those count that came after the
+// key first had the present one: a node is recorded with the present text once that has come, and can have loaded it by
+// its label, with pods that are older. Kubernetes' times are whole seconds, and clocks differ by up to `difference`: so
+// close to an edit either text counts. An invalid text does not: a container that exits on it starts again with a later
+// one. `texts`: FleetRecord::history of the key.
+void add_texts_read(const std::vector<RecordedText>& texts, const PresentText& present, const ReadingTime& time,
+                    k8s::Duration difference, ReadTexts& out);
+
+// The key had the present text, then another one, and now the present text again.
+[[nodiscard]] bool has_come_back(const std::vector<RecordedText>& texts, std::string_view present);
 
 // RecordedText::doubtful_until of the present text; nullopt: none, or the record has another text.
 [[nodiscard]] std::optional<k8s::WallTime> doubtful_until(const std::vector<RecordedText>& texts,
@@ -41,7 +53,8 @@ struct PresentText {
 
 // The record has the present text as the last one.
 [[nodiscard]] bool is_last(const std::vector<RecordedText>& texts, std::string_view present);
-// Adds a text, and forgets the oldest one if there are too many.
+// Adds a text. If there are too many, the oldest ones become kUnknownText, all but the first of them: whether the
+// present text has come back stays known.
 inline constexpr std::size_t kMostTexts = 12;  // Of one key.
 void add_text(std::vector<RecordedText>& texts, RecordedText text);
 

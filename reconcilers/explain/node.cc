@@ -149,6 +149,8 @@ std::string loaded_of(const FleetIndex::Impl& index, const Node& node, const Nod
   if (replaced)
     return fmt::format("not known: its pods were started with {}, and that change has failed", a.change->to);
   if (a.loaded.revision.empty()) return std::string(words(Proof::none));
+  if (a.loaded.revision == kInvalidRevision && a.loaded.proof == Proof::pods)
+    return "not known: the key had several texts around the time at which its containers started";
   std::string_view revision = a.loaded.revision.view();
   // Only a node that left its change unproven has it in its annotation.
   if (a.loaded.revision == kInvalidRevision)

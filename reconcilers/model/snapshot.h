@@ -115,6 +115,9 @@ struct PlannerSettings {
   // How long a kubelet takes at most to show a new key of a ConfigMap to running pods: its sync period of one minute,
   // with its jitter of a half, and a margin.
   Duration projection = std::chrono::seconds(100);
+  // By how much the clocks of two API servers can differ, and so the time of an edit and the creation times of pods. In
+  // doubt a pod has not read an edit.
+  Duration clock_difference = std::chrono::seconds(3);
   // How long an unused key of an inline profile is kept.
   Duration keep_unused_keys = std::chrono::hours(1);
   std::int64_t revision_history_limit = 10;

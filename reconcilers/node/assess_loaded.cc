@@ -44,7 +44,7 @@ bool Assessor::has_read(const Pod& pod) const {
   if (!known_since) return false;
   const auto doubtful = texts_ == nullptr ? std::nullopt : doubtful_until(*texts_, out_.target.view());
   if (doubtful) known_since = std::max(*known_since, *doubtful);
-  return loaded_after(pod, *known_since, context_.settings.projection);
+  return loaded_after(pod, *known_since, context_.settings);
 }
 
 void Assessor::find_texts() {
@@ -55,31 +55,31 @@ void Assessor::find_texts() {
 
 namespace {
 
-// nullopt: it does not serve yet, or a container has restarted, so its creation does not say what it runs.
-std::optional<PodTimes> times_of_first_run(const Pod& pod) {
-  if (!is_serving(pod)) return std::nullopt;
-  PodTimes out{.created = pod.meta.creation_timestamp, .started = {}};
-  for (const ContainerStatus& container : pod.containers) {
-    if (container.restarts > 0) return std::nullopt;
-    if (container.started_at)
-      out.started = std::max(out.started.value_or(*container.started_at), *container.started_at);
-  }
-  return out;
+// It serves what it read when it was created.
+bool is_first_run(const Pod& pod) {
+  return is_serving(pod) && std::ranges::none_of(pod.containers, [](const auto& one) { return one.restarts > 0; });
 }
 
-// The same of a pod whose plugin, GFD or MPS daemon was started again in it: it has read what was projected at that
-// time. nullopt: another container was, too, and can have made it read its text later.
-std::optional<PodTimes> times_of_last_run(const Pod& pod, Duration projection) {
-  if (auto first = times_of_first_run(pod)) return first;
-  std::optional<WallTime> started;
+// When its containers have read what their kubelet had projected by then: the start of any of them can have made the
+// pod read its text, because a sidecar signals the plugin. Empty: it does not serve yet.
+std::vector<ReadingTime> reading_times(const Pod& pod, Duration projection) {
+  if (!is_serving(pod)) return {};
+  const auto lag = std::chrono::ceil<WallTime::duration>(projection);
+  const WallTime created = pod.meta.creation_timestamp;
+  const bool reads_again = std::ranges::any_of(pod.containers, [](const ContainerStatus& container) {
+    return container.restarts > 0 && component_of_container(container.name.view());
+  });
+  std::vector<ReadingTime> out;
   for (const ContainerStatus& container : pod.containers) {
-    if (container.restarts == 0) continue;
-    if (!component_of_container(container.name.view()) || !container.running || !container.started_at)
-      return std::nullopt;
-    started = std::max(started.value_or(*container.started_at), *container.started_at);
+    const WallTime started = std::max(created, container.started_at.value_or(created));
+    if (container.restarts > 0) {
+      out.push_back({started - lag, started});
+    } else if (!reads_again) {  // The plugin, GFD or the MPS daemon itself started again: the first text is gone.
+      out.push_back({std::max(created, started - lag), started});
+    }
   }
-  if (!started || !is_serving(pod)) return std::nullopt;
-  return PodTimes{.created = *started - std::chrono::ceil<WallTime::duration>(projection), .started = started};
+  if (out.empty()) out.push_back({created, created});
+  return out;
 }
 
 }  // namespace
@@ -101,22 +101,27 @@ bool Assessor::knows_when_it_came() const {
   return true;
 }
 
-// The text was edited and edited back, and pods were created in between: they run the other text, although the node is
-// recorded with the present one. A text that came once only says nothing: a node that is recorded with it was recorded
-// after it came, and can have loaded it by its label, with pods that are older. Empty: none of its pods has certainly
-// read another text.
-std::string_view Assessor::other_text_read() const {
+// The text was edited and edited back, and pods that were created or started again in between can have read another
+// one, although the node is recorded with the present one.
+Assessor::OtherTexts Assessor::other_texts_read() const {
+  OtherTexts out;
   const bool has_texts = texts_ != nullptr && config_map_ != nullptr && out_.profile && out_.profile->valid;
-  const auto since = has_texts ? data_known_since(context_.world, *config_map_) : std::nullopt;
-  if (!since || !knows_when_it_came()) return {};
+  if (!has_texts || !has_come_back(*texts_, out_.target.view())) return out;
+  const auto since = data_known_since(context_.world, *config_map_);
+  if (!since) return out;
+  const WallTime first = knows_when_it_came() ? *since : std::min(*since, texts_->back().since);
+  const PlannerSettings& settings = context_.settings;
   for (const auto& [operand, pod] : loaders()) {
-    const auto times = pod == nullptr ? std::nullopt : times_of_last_run(*pod, context_.settings.projection);
-    if (!times) continue;
-    const std::string_view read = revision_read_at(*texts_, {out_.target.view(), *since}, *times);
-    if (read.empty() || read == out_.target.view() || !has_come_back(*texts_, out_.target.view(), read)) continue;
-    if (operand->component == Component::plugin || matters_to(operand->component, read)) return read;
+    ReadTexts read;
+    if (pod == nullptr) continue;
+    for (const ReadingTime& time : reading_times(*pod, settings.projection))
+      add_texts_read(*texts_, {out_.target.view(), *since, first}, time, settings.clock_difference, read);
+    if (operand->component != Component::plugin)
+      std::erase_if(read.others, [&](std::string_view text) { return !matters_to(operand->component, text); });
+    if (out.texts.empty()) out.certain = !read.present && read.others.size() == 1;
+    out.texts.insert(out.texts.end(), read.others.begin(), read.others.end());
   }
-  return {};
+  return out;
 }
 
 // Pods of that component would be replaced for a change from that revision to the target.
@@ -138,8 +143,9 @@ bool Assessor::pods_had_no_other_text() const {
   if (texts_ == nullptr || !is_last(*texts_, out_.target.view())) return false;
   const RecordedText& text = texts_->back();
   const WallTime since = std::max(text.since, text.doubtful_until.value_or(text.since));
-  return std::ranges::all_of(
-      loaders(), [&](const auto& loader) { return loader.second != nullptr && created_after(*loader.second, since); });
+  return std::ranges::all_of(loaders(), [&](const auto& loader) {
+    return loader.second != nullptr && certainly_created_after(*loader.second, since, context_.settings);
+  });
 }
 
 bool Assessor::pods_are_newer_than_baseline() const {
@@ -209,8 +215,10 @@ void Assessor::read_loaded() {
   read_recorded();
   const bool claims_target = out_.loaded.profile == out_.profile_ref && out_.loaded.revision == out_.target;
   if (!claims_target || out_.fresh_pods || out_.change || out_.target.empty()) return;
-  if (const std::string_view read = other_text_read(); !read.empty())
-    out_.loaded = {Interned(read), out_.profile_ref, Proof::pods};
+  others_ = other_texts_read();
+  if (others_.texts.empty()) return;
+  const std::string_view read = others_.certain ? others_.texts.front() : kInvalidRevision;
+  out_.loaded = {Interned(read == kUnknownText ? kInvalidRevision : read), out_.profile_ref, Proof::pods};
 }
 
 void Assessor::read_recorded() {
@@ -277,7 +285,7 @@ ProfilePtr Assessor::profile_in_use() const {
   const Pod* pod = newest(Component::plugin);
   const bool proven = !out_.loaded.revision.empty() && out_.at_install == AtInstall::shown;
   const bool counted = out_.expectation->divisible.empty();
-  return proven && !counted && pod != nullptr && times_of_first_run(*pod) ? loaded_profile() : nullptr;
+  return proven && !counted && pod != nullptr && is_first_run(*pod) ? loaded_profile() : nullptr;
 }
 
 // The usual case, which costs less than a verification: as many devices as are counted, and all of them allocatable.

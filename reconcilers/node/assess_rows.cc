@@ -98,7 +98,7 @@ void Assessor::try_again() {
 bool Assessor::has_lost_its_cause() const {
   if (out_.phase != Phase::draining || !out_.reason.empty() || !out_.matches()) return false;
   if (out_.change->to != out_.target.view()) return false;
-  if (!out_.fresh_pods && !other_text_read().empty()) return false;
+  if (!out_.fresh_pods && !other_texts_read().texts.empty()) return false;
   const Difference now = difference();
   return now == Difference::none || (out_.fresh_pods && loads_by_itself(now, transition_from(loaded_profile())));
 }
@@ -241,7 +241,14 @@ Transition Assessor::transition_from(const ProfilePtr& before) const {
 }
 
 void Assessor::set_transition(bool loaded_known) {
-  out_.transition = transition_from(loaded_known ? loaded_profile() : nullptr);
+  if (!loaded_known || others_.texts.empty()) {
+    out_.transition = transition_from(loaded_known ? loaded_profile() : nullptr);
+    return;
+  }
+  // Whatever its pods have read: the strongest one replaces every pod that one of these texts matters to.
+  out_.transition = Transition::plugin_only;
+  for (const std::string_view text : others_.texts)
+    out_.transition = std::max(out_.transition, transition_from(profile_of(text)));
 }
 
 }  // namespace gso

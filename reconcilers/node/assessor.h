@@ -86,7 +86,13 @@ class Assessor {
   void read_recorded();
   void find_texts();
   [[nodiscard]] bool knows_when_it_came() const;
-  [[nodiscard]] std::string_view other_text_read() const;
+  // Texts other than the target that its pods can have read, those of the plugin first. `certain`: the first one is
+  // what that pod has read.
+  struct OtherTexts {
+    std::vector<std::string_view> texts;
+    bool certain = false;
+  };
+  [[nodiscard]] OtherTexts other_texts_read() const;
   [[nodiscard]] bool matters_to(Component component, std::string_view revision) const;
   [[nodiscard]] bool adopts_drift() const;
   [[nodiscard]] std::string_view retry() const;
@@ -178,6 +184,7 @@ class Assessor {
   const MachineRecord* recorded_;              // This machine's entry in the record; null: none.
   std::string claimants_;                      // NodeInput::claimants
   const ConfigMap* config_map_ = nullptr;
+  OtherTexts others_;                                 // Because of which the node does not count as running its target.
   const std::vector<RecordedText>* texts_ = nullptr;  // The last texts of its key, according to the record; null: none.
   EffectiveKey effective_;
   std::string_view foreign_holder_;    // foreign_holder() of the node.

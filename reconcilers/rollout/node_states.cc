@@ -182,17 +182,19 @@ bool must_have_read(const Pass& pass, const std::string& name, const NodeAssessm
   // Sidecars reload when the label changes: the text must have been projected by then.
   if (a.cause == ChangeCause::relabelled && *since + pass.s.settings.projection <= loading_since(pass, name, a))
     return true;
-  // Creation times are whole seconds. A pod created in the same second as the ConfigMap has waited for it, because a
-  // mounted ConfigMap must exist. If the ConfigMap was edited since, such a pod might have read the text before the
-  // edit.
+  // A pod created in the same second as the ConfigMap has waited for it, because a mounted ConfigMap must exist. If the
+  // ConfigMap was edited since, such a pod might have read the text before the edit.
   const ConfigMap* config_map = pass.s.world.configmaps.find(pass.index.installation_of(a).config_map_key());
   const bool never_edited = config_map != nullptr && config_map->data_time_known &&
                             config_map->data_changed <= config_map->meta.creation_timestamp;
-  const WallTime from = never_edited ? *since - std::chrono::seconds(1) : *since;
+  const auto has_read = [&](const Pod& pod) {
+    return never_edited ? created_after(pod, *since - std::chrono::seconds(1))
+                        : certainly_created_after(pod, *since, pass.s.settings);
+  };
   const NodeView view = view_of(pass, *node, a);
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : view.pods.of(component)) {
-      if (!pod->meta.deletion_timestamp && !created_after(*pod, from)) return false;
+      if (!pod->meta.deletion_timestamp && !has_read(*pod)) return false;
     }
   }
   return true;

@@ -81,7 +81,7 @@ std::map<std::string, std::vector<RecordedText>> present_history(const Pass& pas
     // When each of several keys has got its text is unknown: until when the text before it was there, too, and pods
     // that came meanwhile can have read either.
     if (changed.at(next.config_map) > 1 && !texts.empty())
-      add_text(texts, {std::string(kInvalidRevision), texts.back().since, {}});
+      add_text(texts, {std::string(kUnknownText), texts.back().since, {}});
     add_text(texts, std::move(next.text));
   }
   std::erase_if(out, [&](const auto& entry) { return entry.second.empty() || !used.contains(entry.first); });

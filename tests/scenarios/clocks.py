@@ -1,4 +1,7 @@
-"""The API server's clock is set back after an edit: each plugin is restarted for it, and not again and again."""
+"""Clocks of API servers: one is set back after an edit, and each plugin is restarted for it, not again and again; two of
+them differ."""
+import datetime
+
 from scenario import expect, expect_that, fleet, mps, scenario, ts
 
 
@@ -61,3 +64,31 @@ def an_edit_at_the_right_time_restarts_each_node_once():
     for _ in range(40):
         c.after("2m")
     expect("restarts", deletions_of_plugins(c), {name: 1 for name in c.nodes()})
+
+
+@scenario
+def pods_whose_api_server_is_ahead_have_not_read_an_edit_that_seems_older():
+    """The pods of n02 come just before an edit that no label shows, and bear a time two seconds after it: the clock of their
+    API server is ahead. n02 is changed like the other nodes."""
+    c = fleet(3, ts(8))
+    c.after("5m")
+    c.restart("n02")
+    c.created_at("n02", c.clock + datetime.timedelta(seconds=2))
+    c.edit(any=ts(8, fail=True))
+    c.converge()
+    expect("what the nodes run", {c.loaded[c.plugin(name)] for name in c.nodes()}, {ts(8, fail=True)})
+
+
+@scenario
+def pods_that_came_ten_seconds_after_an_edit_have_read_it():
+    """That is more than the clocks of API servers differ by: the pods of n02 stay."""
+    c = fleet(3, ts(8), rollout={"paused": True})
+    c.edit(any=ts(8, fail=True))
+    c.wait("10s")
+    c.restart("n02")
+    before = c.uids("n02")
+    c.after("5m")
+    c.policy(rollout={"paused": False})
+    c.converge()
+    expect("the pods of n02", c.uids("n02"), before)
+    expect("what the nodes run", {c.loaded[c.plugin(name)] for name in c.nodes()}, {ts(8, fail=True)})

@@ -61,6 +61,7 @@ std::vector<NodeSpec> alike_nodes(int count, std::string_view product, std::stri
 FleetModel::FleetModel(FleetSpec spec) : spec_(std::move(spec)) {
   now = *k8s::parse_rfc3339("2026-03-01T12:00:00Z");
   data_changed_ = now;
+  settings.clock_difference = {};  // One clock dates everything, and pods follow an edit within a second.
   template_default_ = spec_.default_key;
   for (const auto& [key, text] : spec_.profiles) data_[key] = profile_text(text);
   follow_killed_daemons(world);

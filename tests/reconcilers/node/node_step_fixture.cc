@@ -12,6 +12,7 @@
 namespace gso {
 
 NodeStep::NodeStep() {
+  settings.clock_difference = {};  // One clock dates everything.
   using std::chrono::hours;
   using std::chrono::minutes;
   node.meta.name = "n1";

@@ -71,6 +71,14 @@ class Pods:
             self.touch(pod)
         self.react()
 
+    def created_at(self, name, when):
+        """The pods of the node bear this time: that of the clock of the API server that has created them."""
+        for pod in self.operand_pods(name):
+            pod["metadata"]["creationTimestamp"] = stamp(when)
+            for status in pod["status"]["containerStatuses"]:
+                status["state"] = {"running": {"startedAt": stamp(when)}}
+            self.touch(pod)
+
     def reboot(self, name, gpus=None):
         """All pods of the node start anew; fewer GPUs may be found then."""
         if gpus is not None:
