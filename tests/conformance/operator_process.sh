@@ -104,3 +104,21 @@ node_in_progress() { kubectl get nodes --selector gpusharing.dev/state=Updating 
 
 # Uids of all operand pods, to see what was restarted.
 operand_pods() { kubectl get pods --namespace gpu-operator --output 'jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}' | sort; }
+
+# The safety invariants at every write of $account: a line for each, and a check for each that has judged something.
+judge() {
+  local code=0 line before=$failed
+  "$here/invariants/judge.py" "$cluster/audit.log" --account "$account" >"$work/judged" 2>&1 || code=$?
+  cat "$work/judged"
+  while IFS= read -r line; do
+    case $line in
+      S*" held "*) passed=$((passed + 1)) ;;
+      S*" FAILED "*) failed=$((failed + 1)) ;;
+    esac
+  done <"$work/judged"
+  # Also where it died half-way, and has said nothing of any invariant.
+  if ((code > 0 && failed == before)); then
+    failed=$((failed + 1))
+    echo "the judge ended with exit code $code"
+  fi
+}

@@ -67,12 +67,13 @@ state_of_nodes() {
 a_client_runs() {
   asks client 10
   await 60 runs client
-  kubectl get pod client --output 'jsonpath={.metadata.uid}' >"$work/client.uid"
+  client_as_it_is >"$work/client"
+}
+client_as_it_is() {
+  kubectl get pod client --namespace default --output 'jsonpath={.metadata.uid} {.status.phase} {.status.containerStatuses[0].restartCount}{"\n"}'
 }
 client_was_not_disturbed() {
-  [[ $(kubectl get pod client --output 'jsonpath={.metadata.uid}') == "$(<"$work/client.uid")" ]]
-  runs client
-  [[ $(kubectl get pod client --output 'jsonpath={.status.containerStatuses[0].restartCount}') == 0 ]]
+  client_as_it_is | diff "$work/client" - || { kubectl get pod client --namespace default --output yaml; return 1; }
 }
 
 # --- nos's gpu-partitioner, as far as it can be seen
@@ -212,7 +213,6 @@ unused_keys_of_nos_go_by_hand() {
   kubectl patch configmap "${config[@]}" --type merge --patch "{\"data\":{\"$node-1700000000\":null}}"
   sleep 10
   state_of_nodes | grep -F gso-nos-0
-  runs client
   client_was_not_disturbed
 }
 

@@ -164,6 +164,28 @@ standalone-mps() {
   bounded "$here/standalone_mps_test.sh" "$cluster" "$build"
 }
 
+# Two replicas, and what can happen to them and to the API server.
+high-availability() {
+  up
+  "$here/controlplane/build.sh" helm >/dev/null
+  bounded "$here/high_availability_test.sh" "$cluster" "$build"
+}
+
+# One script for each attacker of docs/security.md, each on a control plane of its own.
+attacks() {
+  "$here/controlplane/build.sh" helm >/dev/null
+  local status=0 script flags
+  for script in "$here"/attacks/*_test.sh; do
+    flags=()
+    # shellcheck disable=SC2054
+    [[ $script != */kubelet_test.sh ]] || flags=(--api-server-flag --authorization-mode=Node,RBAC --api-server-flag --enable-admission-plugins=NodeRestriction)
+    up "${flags[@]}"
+    bounded "$script" "$cluster" "$build" || status=1
+    down
+  done
+  return "$status"
+}
+
 secure-metrics() {
   up --api-only
   "$here/controlplane/build.sh" helm promtool >/dev/null

@@ -76,24 +76,6 @@ nothing_was_refused_as_invalid() {
   if grep -E '^(400|422) ' "$work/requests" | grep -vE "$known"; then return 1; fi
 }
 
-# The safety invariants at every write: a line for each, and a check for each that has judged something.
-judge() {
-  local code=0 line before=$failed
-  "$here/invariants/judge.py" "$cluster/audit.log" --account "$account" >"$work/judged" 2>&1 || code=$?
-  cat "$work/judged"
-  while IFS= read -r line; do
-    case $line in
-      S*" held "*) passed=$((passed + 1)) ;;
-      S*" FAILED "*) failed=$((failed + 1)) ;;
-    esac
-  done <"$work/judged"
-  # Also where it died half-way, and has said nothing of any invariant.
-  if ((code > 0 && failed == before)); then
-    failed=$((failed + 1))
-    echo "the judge ended with exit code $code"
-  fi
-}
-
 # The chart grants rights there, and a pod needs its namespace's account.
 namespaces_of_kai() {
   local name

@@ -24,6 +24,8 @@ class Write:
         response = event.get("responseObject")
         self.line = line
         self.user = event.get("impersonatedUser", event["user"])["username"]
+        # Of a ServiceAccount's token: tells two processes of one account apart.
+        self.token = event["user"].get("extra", {}).get("authentication.kubernetes.io/credential-id", [""])[0]
         self.verb = event["verb"]
         self.resource = ref.get("resource", "")
         self.subresource = ref.get("subresource", "")

@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# Two replicas on a real control plane, each with a token of its own, in the middle of rollouts: the leader is killed, stopped past its
+# Lease and resumed, and loses its token; kube-apiserver and etcd are killed under both; their watches are refused while a person
+# pauses. Each rollout must still be carried through, by whoever leads.
+#
+#   high_availability_test.sh CLUSTER_DIR BUILD_DIR     a running cluster without a fleet, a built tree
+#
+# Prints one line for each check, the time that each change of the leader took, and a line for each invariant (invariants/judge.py and
+# invariants/replicas.py: no write without the Lease, no pod deleted twice for one edit). Closes with "N passed, N failed".
+# shellcheck source=tests/conformance/beside_cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
+
+account=system:serviceaccount:$namespace:gpu-sharing-operator
+declare -A port=([one]=$probes [two]=$((probes + 1)))
+: >"$work/tokens"
+: >"$work/edits"
+: >"$work/times"
+
+# --- two replicas
+
+# token_for NAME: a new token of that replica, which dies with the Secret `token-NAME-N`.
+token_for() {
+  local secret
+  secret=token-$1-$(wc -l <"$work/tokens")
+  new_token "${secret#token-}"
+  python3 -c '
+import base64, json, sys
+claims = sys.stdin.read().split(".")[1]
+print(sys.argv[1], json.loads(base64.urlsafe_b64decode(claims + "=="))["jti"])' "$1" <"$work/token" >>"$work/tokens"
+  mv "$work/token" "$work/$1.token"
+  echo "$secret" >"$work/$1.secret"
+}
+starts_replica() {
+  kubeconfig_for "tokenFile: $work/$1.token" >"$work/$1.kubeconfig"
+  start "$1" "$build/controller/gpu-sharing-operator" run --kubeconfig "$work/$1.kubeconfig" --namespace "$namespace" --identity "$1" --log-format=text \
+    --metrics-bind-address="127.0.0.1:${port[$1]}" --health-probe-bind-address="127.0.0.1:${port[$1]}" --settle-period=1s --node-status-lag=1s
+}
+replica_is_ready() { [[ $(curl --silent --max-time 5 --output /dev/null --write-out '%{http_code}' "http://127.0.0.1:${port[$1]}/readyz") == 200 ]]; }
+leader() { kubectl get lease gpu-sharing-operator --namespace "$namespace" --output 'jsonpath={.spec.holderIdentity}' | grep .; }
+leads() { [[ $(leader) == "$1" ]]; }
+# Sets $first to the leader and $second to the other one.
+who_leads() {
+  first=$(leader)
+  second=$([[ $first == one ]] && echo two || echo one)
+}
+# takes_over NAME STORY: it leads; the time since $since is kept.
+takes_over() {
+  await 40 leads "$1"
+  printf '%-40s %5.1f s\n' "$2" "$(bc <<<"$EPOCHREALTIME - $since")" >>"$work/times"
+}
+both_run() {
+  token_for one
+  token_for two
+  starts_replica one
+  await 30 leads one
+  starts_replica two
+  await 30 replica_is_ready one
+  await 30 replica_is_ready two
+  await 60 up_to_date 12
+}
+quick_policy() {
+  kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},
+    "spec":{"priority":-1000,"rollout":{"canary":{"soak":"1s"},"maxUnavailable":2,"maxUnavailablePerGroup":2}}}'
+}
+
+# --- rollouts
+
+# half_rolled REPLICAS: a node has them already, others wait, and one is in a change.
+half_rolled() {
+  local ready
+  ready=$(kubectl get nodes --selector "nvidia.com/gpu.replicas=$1" --output name | wc -l)
+  ((ready >= 2 && ready <= 8)) || { echo "$ready nodes have $1 replicas"; return 1; }
+  node_in_progress
+}
+edits_to() {
+  echo "$EPOCHREALTIME" >>"$work/edits"
+  set_replicas any "$1"
+  await 120 half_rolled "$1"
+}
+is_carried_through() {
+  await 240 replicas_are "$1" 11
+  await 60 up_to_date 12
+  await 30 no_rollout_runs
+  [[ -z $(kubectl get nodes --field-selector spec.unschedulable=true --output name) ]] || { kubectl get nodes; return 1; }
+}
+
+# --- what happens to them
+
+leader_stops() {
+  edits_to 5
+  who_leads
+  since=$EPOCHREALTIME
+  stop "$first"
+  takes_over "$second" "the leader stops (SIGTERM)"
+  is_carried_through 5
+  starts_replica "$first"
+  await 30 replica_is_ready "$first"
+}
+leader_is_killed() {
+  edits_to 6
+  who_leads
+  since=$EPOCHREALTIME
+  stop "$first" KILL
+  takes_over "$second" "the leader is killed (SIGKILL)"
+  is_carried_through 6
+  starts_replica "$first"
+  await 30 replica_is_ready "$first"
+}
+# It resumes in the middle of what it was doing, with another one leading.
+leader_is_paused_past_its_lease() {
+  edits_to 7
+  who_leads
+  since=$EPOCHREALTIME
+  kill -STOP "$(<"$work/pids/$first")"
+  takes_over "$second" "the leader is paused (SIGSTOP)"
+  kill -CONT "$(<"$work/pids/$first")"
+  is_carried_through 7
+  leads "$second"
+  await 30 replica_is_ready "$first"
+}
+token_of_the_leader_ends() {
+  edits_to 5
+  who_leads
+  since=$EPOCHREALTIME
+  kubectl delete secret "$(<"$work/$first.secret")" --namespace "$namespace"
+  takes_over "$second" "the leader's token ends"
+  is_carried_through 5
+  running "$first"
+  token_for "$first"
+  await 60 replica_is_ready "$first"
+}
+
+# killed_and_started PROGRAM: of the control plane, with the arguments that it had.
+killed_and_started() {
+  local pid words
+  pid=$(<"$cluster/pids/$1")
+  mapfile -d '' words <"/proc/$pid/cmdline"
+  kill -KILL "$pid"
+  while [[ -n $(tr -d '\0' 2>/dev/null <"/proc/$pid/cmdline") ]]; do sleep 0.05; done
+  setsid "${words[@]}" </dev/null >>"$cluster/log/$1.log" 2>&1 &
+  echo "$!" >"$cluster/pids/$1"
+}
+answers() { kubectl get --raw /readyz; }
+server_is_killed() {
+  edits_to "$2"
+  killed_and_started "$1"
+  await 60 answers
+  is_carried_through "$2"
+  await 60 replica_is_ready one
+  await 60 replica_is_ready two
+}
+
+# Open watches go on without the right: only those that the restart of the server has ended are refused. What is in a change is
+# finished by live reads; nothing starts from a view that is not renewed, and nothing after the pause (S10 of the judge).
+watches_are_refused_while_a_person_pauses() {
+  edits_to 6
+  kubectl get clusterrole gpu-sharing-operator --output json >"$work/role.json"
+  python3 - "$work/role.json" >"$work/less.json" <<'PY'
+import json, sys
+rules = json.load(open(sys.argv[1]))["rules"]
+for rule in rules:
+    if {"nodes", "sharingpolicies", "sharingrollouts"} & set(rule["resources"]):
+        rule["verbs"] = [verb for verb in rule["verbs"] if verb not in ("list", "watch")]
+print(json.dumps({"rules": rules}))
+PY
+  kubectl patch clusterrole gpu-sharing-operator --type merge --patch-file "$work/less.json"
+  killed_and_started kube-apiserver
+  await 60 answers
+  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"paused":true}}}'
+  await 90 nothing_is_in_a_change
+  kubectl get nodes --selector nvidia.com/gpu.replicas=6 --output name >"$work/before"
+  sleep 20
+  kubectl get nodes --selector nvidia.com/gpu.replicas=6 --output name | diff "$work/before" -
+  (($(wc -l <"$work/before") < 11)) || { echo "nothing was left to start"; return 1; }
+  kubectl patch clusterrole gpu-sharing-operator --type merge --patch "$(python3 -c '
+import json, sys
+print(json.dumps({"rules": json.load(open(sys.argv[1]))["rules"]}))' "$work/role.json")"
+  await 90 replica_is_ready one
+  await 90 replica_is_ready two
+  kubectl get nodes --selector nvidia.com/gpu.replicas=6 --output name | diff "$work/before" -
+  kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"paused":false}}}'
+  is_carried_through 6
+}
+nothing_is_in_a_change() { if node_in_progress; then return 1; fi; }
+
+check "the chart is installed" install_chart
+check "a quick policy is applied" await 30 quick_policy
+start_fleet 0.05 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
+check "a fleet shares its GPUs" await 90 replicas_are 4 11
+check "two replicas run, and one leads" both_run
+check "the leader stops in mid-rollout" leader_stops
+check "the leader is killed in mid-rollout" leader_is_killed
+check "the leader is paused past its Lease, and resumes" leader_is_paused_past_its_lease
+check "the leader's token ends in mid-rollout" token_of_the_leader_ends
+check "kube-apiserver is killed in mid-rollout" server_is_killed kube-apiserver 7
+check "etcd is killed in mid-rollout" server_is_killed etcd 5
+check "watches are refused in mid-rollout, while a person pauses" watches_are_refused_while_a_person_pauses
+cat "$work/times"
+check "the Lease was held at each write, and no pod was deleted twice" "$here/invariants/replicas.py" "$cluster/audit.log" "$account" "$work/tokens" "$work/edits"
+judge
+close_checks
