@@ -168,6 +168,10 @@ standalone_mps_renders() {
   objects '[(r["resources"], r["verbs"]) for o in objects if o["kind"] == "Role" and o["metadata"]["name"].endswith("-mps") for r in o["rules"]] == [(["controllerrevisions"], ["list", "watch"]), (["pods"], ["get", "list", "watch", "delete"])]' "${on[@]}"
   objects 'not any("delete" in r["verbs"] for o in objects if o["kind"] == "Role" and o["metadata"]["name"].endswith("-mps") for r in o["rules"])' "${on[@]}" --set modes.rollouts=Observe
   values_render "'mps-control-daemon', 'standalone-mps']" "${on[@]}"
+  # In a namespace of its own: where its pods are is where the operator may delete them, and nowhere else.
+  objects '{o["metadata"]["namespace"] for o in objects if o["kind"] in ("DaemonSet", "Role", "RoleBinding") and o["metadata"]["name"].endswith("-mps")} == {"mps"} and [s["namespace"] for o in objects if o["kind"] == "RoleBinding" and o["metadata"]["name"].endswith("-mps") for s in o["subjects"]] == ["gpu-sharing-operator"]' \
+    "${on[@]}" --set standaloneMps.namespace=mps
+  values_render 'operand-namespaces: gpu-operator,mps' "${on[@]}" --set standaloneMps.namespace=mps
   refused 'standaloneMps.enabled needs standaloneMps.nodeSelector' --set standaloneMps.enabled=true
   refused mode "${on[@]}" --set standaloneMps.mode=Sometimes
   refused pipeDirectory "${on[@]}" --set standaloneMps.pipeDirectory=relative

@@ -74,8 +74,9 @@ projected:
 {{- define "gso.labelsNodes" -}}{{ if ne .Values.modes.labels "Observe" }}true{{ end }}{{- end }}
 {{- /* The operator's configuration file: `config`, and what follows from `modes`. */}}
 {{- define "gso.config" -}}
-{{- $operands := concat .Values.operandNamespaces (ternary (list) (list .Values.partitioning.namespace) (eq .Values.modes.partitioning "Off")) | uniq }}
-{{- $config := merge (dict "operand-namespaces" (join "," $operands) "max-mode" .Values.modes.rollouts "kai-reservations" .Values.modes.reservations "partitioning-mode" .Values.modes.partitioning) .Values.config }}
+{{- $operands := concat .Values.operandNamespaces (ternary (list) (list .Values.partitioning.namespace) (eq .Values.modes.partitioning "Off")) }}
+{{- with .Values.standaloneMps }}{{ if and .enabled .namespace }}{{ $operands = append $operands .namespace }}{{ end }}{{ end }}
+{{- $config := merge (dict "operand-namespaces" (join "," ($operands | uniq)) "max-mode" .Values.modes.rollouts "kai-reservations" .Values.modes.reservations "partitioning-mode" .Values.modes.partitioning) .Values.config }}
 {{- if not (hasKey .Values.config "kai-gc-without-crds") }}{{ $_ := set $config "kai-gc-without-crds" (gt (len .Values.kai.reservationNamespaces) 0) }}{{ end }}
 {{- if .Values.rejectedPods.namespaces }}{{ $_ := set $config "remove-rejected-pods" (join "," .Values.rejectedPods.namespaces) }}{{ end }}
 {{- if .Values.fixes.mpsSignal }}{{ $_ := set $config "mps-signal-fixed" true }}{{ end }}
