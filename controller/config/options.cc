@@ -72,6 +72,10 @@ void add_webhook(std::vector<OptionSpec>& out) {
                      [](Options& o) -> auto& { return o.webhook_cert_file; }));
   out.push_back(text("webhook-private-key-file", kServing, "FILE", "Private key (PEM) of webhook-cert-file",
                      [](Options& o) -> auto& { return o.webhook_private_key_file; }));
+  out.push_back(text("webhook-client-ca", kServing, "FILE",
+                     "Authorities (PEM) of client certificates: the webhook answers only clients that send one. "
+                     "Default: it answers every client",
+                     [](Options& o) -> auto& { return o.webhook_client_ca; }));
   out.push_back(boolean("webhook-refuse-pods", kServing,
                         "The webhook refuses Pods with errors, instead of warning about them",
                         [](Options& o) -> auto& { return o.webhook_refuse_pods; }));
@@ -347,6 +351,9 @@ k8s::Result<void> validate_tls(const Options& options) {
     return wrong(
         "webhook-bind-address needs webhook-cert-file and webhook-private-key-file: the API server asks a webhook only "
         "over TLS");
+  }
+  if (!serves_webhook && !options.webhook_client_ca.empty()) {
+    return wrong("webhook-client-ca has no effect without webhook-bind-address");
   }
   if (!options.metrics_secure) {
     const bool unused = !options.tls_cert_file.empty() || !options.client_ca_file.empty();

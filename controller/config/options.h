@@ -53,6 +53,7 @@ struct Options {
   std::string webhook_bind_address = "0";
   std::string webhook_cert_file;         // Needed by the webhook, with webhook_private_key_file.
   std::string webhook_private_key_file;  // Without a passphrase.
+  std::string webhook_client_ca;         // Who certifies the API server. Empty: every client gets an answer.
   bool webhook_refuse_pods = false;
 
   // --- Logs, to stderr.

@@ -124,8 +124,9 @@ AccessCheck Servers::access_check() {
 
 // Every replica answers: reviews read its stores, which a standby keeps as well.
 k8s::Result<void> Servers::listen_for_admission() {
-  k8s::Result<TlsContexts> certified =
-      certificates({options_.webhook_cert_file, options_.webhook_private_key_file, ""}, "webhook");
+  k8s::Result<TlsContexts> certified = certificates({options_.webhook_cert_file, options_.webhook_private_key_file,
+                                                     options_.webhook_client_ca, !options_.webhook_client_ca.empty()},
+                                                    "webhook");
   if (!certified) return std::unexpected(certified.error());
   HttpServerOptions serving;
   serving.address = options_.webhook_bind_address;
@@ -138,6 +139,7 @@ k8s::Result<void> Servers::listen_for_admission() {
   parts.key_users = [manager = manager_](const k8s::ObjectKey& config_map) { return manager->key_users(config_map); };
   parts.kai = [manager = manager_] { return manager->kai_pod_rules(); };
   parts.refuse_pods = options_.webhook_refuse_pods;
+  parts.clients_only = !options_.webhook_client_ca.empty();
   parts.metrics = runtime_.metrics;
   HttpServer* const server = add(std::move(serving), make_admission_handler(std::move(parts)));
   k8s::Result<void> listening = server->listen();

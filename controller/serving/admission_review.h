@@ -2,6 +2,9 @@
 // memory only and change nothing, so a dry run is answered like any other request, and every replica can answer.
 //
 // What cannot be read is answered with 400: the API server then does what `failurePolicy` says, which is Ignore.
+//
+// Anybody who can open a connection can send a review of any size: nothing of its object is materialised before its
+// kind, its name and its size say that it is to be judged (kJudgedKinds in the .cc).
 #pragma once
 
 #include <cstddef>
@@ -31,11 +34,13 @@ struct AdmissionParts {
   std::function<std::function<std::string(const std::string& key)>(const k8s::ObjectKey& config_map)> key_users;
   std::function<KaiPodRules()> kai;  // How KAI is configured now.
   bool refuse_pods = false;          // AdmissionRules::refuse_pods
+  // Answers name nodes and policies: only clients whose certificate has been verified get one.
+  bool clients_only = false;
   std::shared_ptr<Metrics> metrics;
 };
 
-// The answer to one AdmissionReview.
-[[nodiscard]] HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts);
+// The answer to one AdmissionReview. `cut`: the body is only its beginning.
+[[nodiscard]] HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts, bool cut = false);
 
 // A handler for HttpServer: POST kAdmissionPath, and nothing else.
 [[nodiscard]] HttpHandler make_admission_handler(AdmissionParts parts);

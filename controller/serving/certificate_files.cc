@@ -14,6 +14,7 @@ CertificateFiles::CertificateFiles(k8s::Clock* clock, Paths paths, Events events
 
 k8s::Result<ServingIdentity> CertificateFiles::read() const {
   ServingIdentity out;
+  out.clients_only = paths_.clients_only;
   const std::pair<const std::string*, std::string*> files[] = {{&paths_.certificate, &out.certificate_pem},
                                                                {&paths_.key, &out.key_pem},
                                                                {&paths_.client_ca, &out.client_ca_pem}};

@@ -21,7 +21,8 @@ class CertificateFiles {
   struct Paths {
     std::string certificate;
     std::string key;
-    std::string client_ca;  // Empty: client certificates are not asked for.
+    std::string client_ca;      // Empty: client certificates are not asked for.
+    bool clients_only = false;  // ServingIdentity::clients_only
   };
   struct Events {
     std::function<void(const k8s::Error&)> failed = [](const k8s::Error&) {};

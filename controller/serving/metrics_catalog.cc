@@ -208,7 +208,8 @@ std::vector<Metrics::Family> traffic_families() {
        {"verb", "kind", "result"}},
       {"gpusharing_admission_reviews_total",
        counter,
-       "AdmissionReviews that the webhook answered, by kind and result (allowed, warned, refused, unreadable).",
+       "AdmissionReviews that the webhook answered, by kind and result (allowed, warned, refused, too_large, "
+       "unreadable).",
        {"kind", "result"}},
       {"gpusharing_writes_in_flight", gauge, "Write requests that were sent and are not answered yet.", {}},
       {"gpusharing_writes_deferred_total",

@@ -56,7 +56,9 @@ k8s::Result<std::shared_ptr<Context>> make_server_context(const ServingIdentity&
   if (identity.client_ca_pem.empty()) return context;
   context->add_certificate_authority(asio::buffer(identity.client_ca_pem), ec);
   if (ec) return unusable("certificate authority of clients", ec);
-  context->set_verify_mode(asio::ssl::verify_peer, ec);  // A client without a certificate can still send a token.
+  // Otherwise a client without a certificate can still send a token.
+  const auto required = identity.clients_only ? asio::ssl::verify_fail_if_no_peer_cert : 0;
+  context->set_verify_mode(asio::ssl::verify_peer | required, ec);
   return context;
 }
 

@@ -20,6 +20,7 @@ struct ServingIdentity {
   std::string certificate_pem;  // The server's own first, then those that lead to its authority.
   std::string key_pem;          // Without a passphrase.
   std::string client_ca_pem;    // Empty: client certificates are not asked for.
+  bool clients_only = false;    // A client without such a certificate ends in the handshake.
   friend bool operator==(const ServingIdentity&, const ServingIdentity&) = default;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,8 +67,8 @@ std::vector<std::string> names_of_containers(const DocumentValue& spec) {
 
 class PodMetadata {
  public:
-  PodMetadata(std::vector<std::string> containers, std::vector<Diagnostic>& found)
-      : containers_(std::move(containers)), found_(found) {}
+  PodMetadata(const std::vector<std::string>& containers, std::vector<Diagnostic>& found)
+      : containers_(containers.begin(), containers.end()), listed_(first_names(containers)), found_(found) {}
 
   void annotation(const DocumentMember& member) {
     const std::string path = fmt::format("metadata.annotations[{}]", member.key);
@@ -123,10 +125,10 @@ class PodMetadata {
   }
 
   void of_container(std::string_view name, const DocumentMember& member, const std::string& path) {
-    if (containers_.empty() || std::ranges::find(containers_, name) != containers_.end()) return;
+    if (containers_.empty() || containers_.contains(name)) return;
     warn(found_, "NvFractionInvalid", path, member.key_at,
          fmt::format("the pod has no container \"{}\", so that no container gets this setting; its containers: {}",
-                     shown_value(name), shown_value(first_names(containers_))));
+                     shown_value(name), shown_value(listed_)));
   }
 
   // A Kubernetes quantity above 0: "4Gi", "4096Mi", "1.5G".
@@ -139,7 +141,8 @@ class PodMetadata {
            std::ranges::find(kSuffixes, text.substr(digits)) != kSuffixes.end();
   }
 
-  std::vector<std::string> containers_;
+  std::set<std::string, std::less<>> containers_;
+  std::string listed_;  // The first of them.
   std::vector<Diagnostic>& found_;
 };
 

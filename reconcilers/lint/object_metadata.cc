@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,6 +28,9 @@ class MetadataCheck : private FieldCheck {
  public:
   MetadataCheck(std::string path, std::vector<Diagnostic>& diagnostics) : FieldCheck(diagnostics) {
     path_ = std::move(path);
+    for (const Diagnostic& d : diagnostics) {
+      if (d.severity == Severity::error) said_.emplace(d.path, d.line, d.column);
+    }
   }
 
   void of_object(const DocumentValue& object, const ObjectRules& rules) {
@@ -159,10 +164,7 @@ class MetadataCheck : private FieldCheck {
 
   // A value that must be text: the check of the Pod might have said so already.
   void no_text(std::string code, const DocumentValue& value, std::string_view what) {
-    const bool said = std::ranges::any_of(diagnostics_, [&](const Diagnostic& d) {
-      return d.path == path_ && d.severity == Severity::error && d.line == value.at.line && d.column == value.at.column;
-    });
-    if (said) return;
+    if (said_.contains({path_, value.at.line, value.at.column})) return;
     error(std::move(code), value.at,
           fmt::format("{} is a string, and the API server refuses {}; put it in quotes", what, kind_name(value.kind)));
   }
@@ -174,6 +176,8 @@ class MetadataCheck : private FieldCheck {
     report();
     path_ = std::move(before);
   }
+
+  std::set<std::tuple<std::string, int, int>> said_;  // Errors of other checks, by path and position.
 };
 
 }  // namespace

@@ -2,7 +2,10 @@
 // a client run without the MPS daemon that it was meant to use. KAI's own rules are in reconcilers/kai.
 #include <algorithm>
 #include <initializer_list>
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,7 +36,14 @@ bool is_within(std::string_view path, std::string_view directory) {
 
 class GpuPodCheck {
  public:
-  GpuPodCheck(const DocumentValue& pod, std::vector<Diagnostic>& found) : pod_(pod), found_(found) {}
+  // `found`: what KAI's check has reported already.
+  GpuPodCheck(const DocumentValue& pod, std::vector<Diagnostic>& found) : pod_(pod), found_(found) {
+    for (const Diagnostic& d : found) reported_.insert(d.path);
+    const DocumentValue* volumes = find_path(pod, {"spec", "volumes"});
+    for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {
+      volumes_.try_emplace(volumes->items[i].string_at("name"), &volumes->items[i]);
+    }
+  }
 
   void run() {
     const DocumentValue* metadata = pod_.find("metadata");
@@ -48,7 +58,7 @@ class GpuPodCheck {
       const DocumentValue* containers = spec->find(field);
       for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i) {
         const std::string path = fmt::format("spec.{}[{}]", field, i);
-        pipe_directory(*spec, containers->items[i], path);
+        pipe_directory(containers->items[i], path);
         slices(*spec, containers->items[i], path);
         several(*spec, containers->items[i], path);
         misspelt_resources(containers->items[i], path);
@@ -67,9 +77,7 @@ class GpuPodCheck {
   }
 
   // KAI's check has reported it already.
-  [[nodiscard]] bool is_reported(std::string_view path) const {
-    return std::ranges::any_of(found_, [&](const Diagnostic& d) { return d.path == path; });
-  }
+  [[nodiscard]] bool is_reported(const std::string& path) const { return reported_.contains(path); }
 
   // A mapping of strings, as the API server wants it.
   void strings(const DocumentValue* parent, std::string_view field, const std::string& path, const char* code,
@@ -85,12 +93,9 @@ class GpuPodCheck {
     }
   }
 
-  [[nodiscard]] static const DocumentValue* volume_of(const DocumentValue& spec, std::string_view name) {
-    const DocumentValue* volumes = spec.find("volumes");
-    for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {
-      if (volumes->items[i].string_at("name") == name) return &volumes->items[i];
-    }
-    return nullptr;
+  [[nodiscard]] const DocumentValue* volume_of(std::string_view name) const {
+    const auto found = volumes_.find(name);
+    return found == volumes_.end() ? nullptr : found->second;
   }
 
   void host_paths(const DocumentValue& spec) {
@@ -106,7 +111,7 @@ class GpuPodCheck {
   }
 
   // A client looks for the daemon in the directory that the variable names: that must be what the pod mounts.
-  void pipe_directory(const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
+  void pipe_directory(const DocumentValue& container, const std::string& path) {
     const DocumentValue* variable = nullptr;
     const DocumentValue* env = container.find("env");
     for (std::size_t i = 0; env != nullptr && i < env->items.size(); ++i) {
@@ -121,7 +126,7 @@ class GpuPodCheck {
       const DocumentValue& mount = mounts->items[i];
       const std::string_view where = mount.string_at("mountPath");
       reaches = reaches || (!where.empty() && is_within(looks_in, where));
-      const DocumentValue* volume = volume_of(spec, mount.string_at("name"));
+      const DocumentValue* volume = volume_of(mount.string_at("name"));
       const DocumentValue* host = volume == nullptr ? nullptr : find_path(*volume, {"hostPath", "path"});
       const bool of_mps = host != nullptr && (host->text.ends_with("nvidia-mps") || host->text.ends_with("nvidia-smp"));
       if (of_mps && mount.find("mountPath") != nullptr) mps_mount = mount.find("mountPath");
@@ -239,6 +244,9 @@ class GpuPodCheck {
 
   const DocumentValue& pod_;
   std::vector<Diagnostic>& found_;
+  // Looked up for each mount and each value: a pod can have tens of thousands of these.
+  std::set<std::string> reported_;                            // Paths.
+  std::map<std::string_view, const DocumentValue*> volumes_;  // By name, the first of each.
 };
 
 // Any object with containers in its spec that stands under a field named like a template: Deployment, Job, CronJob,

@@ -346,9 +346,8 @@ void report_refused(const DocumentValue& value, std::string& path, std::vector<D
 }  // namespace
 
 const DocumentValue* DocumentValue::find(std::string_view key) const {
-  const auto found =
-      std::find_if(members.begin(), members.end(), [&](const DocumentMember& m) { return m.key == key; });
-  return found == members.end() ? nullptr : &found->value;
+  const auto found = std::ranges::lower_bound(members, key, {}, &DocumentMember::key);
+  return found == members.end() || found->key != key ? nullptr : &found->value;
 }
 
 const DocumentValue* find_path(const DocumentValue& from, std::initializer_list<std::string_view> path) {

@@ -44,7 +44,8 @@ const std::set<std::string> kNotInValues{
     "operand-namespaces", "max-mode", "kai-reservations", "partitioning-mode", "remove-rejected-pods", "metrics-secure",
     "tls-cert-file", "tls-private-key-file", "client-ca-file",
     // admissionWebhook.
-    "webhook-bind-address", "webhook-cert-file", "webhook-private-key-file", "webhook-refuse-pods"};
+    "webhook-bind-address", "webhook-cert-file", "webhook-private-key-file", "webhook-client-ca",
+    "webhook-refuse-pods"};
 
 std::string as_text(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();

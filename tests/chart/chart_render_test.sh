@@ -200,6 +200,9 @@ secure_metrics_render() {
   values_render 'secret: {secretName: mine}' --set metrics.secure.enabled=true --set metrics.secure.certificateSecret=mine
   if grep 'kind: Secret' "$work/rendered.yaml"; then return 1; fi
   values_render '--client-ca-file=/etc/gpu-sharing-operator-client-ca/ca.crt' "${secure[@]}" --set metrics.secure.clientCAConfigMap=scrapers
+  values_render '--webhook-client-ca=/etc/gpu-sharing-operator-webhook-client-ca/ca.crt' --set admissionWebhook.enabled=true \
+    --set admissionWebhook.certManager.enabled=true --set admissionWebhook.clientCAConfigMap=apiserver
+  grep -F 'configMap: {name: apiserver}' "$work/rendered.yaml"
 }
 
 # objects FILTER...: the rendered objects through a Python expression over the list `objects`, which must be true.

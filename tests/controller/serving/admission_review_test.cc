@@ -176,6 +176,67 @@ TEST_F(AdmissionReviewTest, WhatCannotBeReadIsNoAnswer) {
   EXPECT_EQ(counted("", "unreadable"), std::ssize(texts));
 }
 
+// As the API server writes a review: what it is about comes before the objects.
+std::string written_by_the_api_server(const std::string& kind, const std::string& name, const std::string& object,
+                                      const std::string& before = "null") {
+  return R"({"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","kind":{"group":"",)"
+         R"("version":"v1","kind":")" +
+         kind + R"("},"name":")" + name + R"(","namespace":"gpu-operator","operation":"CREATE","object":)" + object +
+         R"(,"oldObject":)" + before + R"(,"dryRun":false}})";
+}
+std::string pod_with_args(std::size_t count) {
+  std::string args;
+  for (std::size_t i = 0; i < count; ++i) args += i == 0 ? R"("")" : R"(,"")";
+  return R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"big"},"spec":{"containers":[{"name":"c","image":"i","args":[)" +
+         args + "]}]}}";
+}
+
+TEST_F(AdmissionReviewTest, ObjectsThatAreNotJudgedAreAllowedUnread) {
+  const std::string unreadable = R"({"metadata":)" + std::string(300, '[') + std::string(300, ']') + "}";
+  for (const char* kind : {"Secret", "ConfigMap"}) {
+    const HttpAnswer got = answer_review(written_by_the_api_server(kind, "other", unreadable), parts);
+    EXPECT_EQ(got.status, 200) << kind;
+    EXPECT_EQ(Json::parse(got.body)["response"], (Json{{"uid", "u-1"}, {"allowed", true}})) << kind;
+  }
+  EXPECT_EQ(answer_review(written_by_the_api_server("ConfigMap", "mps-config", unreadable), parts).status, 400);
+}
+
+TEST_F(AdmissionReviewTest, WhatIsTooLargeToCheckIsAllowedWithAWarning) {
+  const std::string text(2'000'000, 'x');
+  const std::string config = config_map("mps-config", text).dump();
+  const std::string small = config_map("mps-config", "version: v1").dump();
+  const std::string reviews[] = {
+      written_by_the_api_server("Pod", "big", pod_with_args(700'000)),
+      written_by_the_api_server("Pod", "big", pod_with_args(9'000)),
+      written_by_the_api_server("ConfigMap", "mps-config", config),
+      written_by_the_api_server("ConfigMap", "mps-config", small, config),
+  };
+  for (const std::string& review : reviews) {
+    const HttpAnswer got = answer_review(review, parts);
+    ASSERT_EQ(got.status, 200) << review.substr(0, 300);
+    const Json response = Json::parse(got.body)["response"];
+    EXPECT_EQ(response["allowed"], true);
+    ASSERT_EQ(response["warnings"].size(), 1U) << review.substr(0, 300);
+    EXPECT_THAT(response["warnings"][0].get<std::string>(), HasSubstr(" is too large to check: "));
+  }
+  EXPECT_EQ(counted("Pod", "too_large"), 2);
+  EXPECT_EQ(counted("ConfigMap", "too_large"), 2);
+  EXPECT_THAT(answer_review(written_by_the_api_server("Pod", "big", pod_with_args(5'000)), parts).body,
+              testing::Not(HasSubstr("too large")));
+}
+
+// The server keeps no more of a very long one.
+TEST_F(AdmissionReviewTest, TheBeginningOfAReviewIsEnoughToAllowIt) {
+  const auto beginning = [](const std::string& review) { return review.substr(0, 5'000); };
+  const std::string pod = pod_with_args(10'000);
+  EXPECT_THAT(answer_review(beginning(written_by_the_api_server("Pod", "big", pod)), parts, true).body,
+              testing::AllOf(HasSubstr(R"("allowed":true)"), HasSubstr("pod/big is too large to check")));
+  EXPECT_THAT(answer_review(beginning(written_by_the_api_server("Secret", "big", pod)), parts, true).body,
+              testing::AllOf(HasSubstr(R"("allowed":true)"), testing::Not(HasSubstr("warnings"))));
+  EXPECT_EQ(answer_review(beginning(written_by_the_api_server("Pod", "big", pod)), parts).status, 400);
+  EXPECT_EQ(answer_review(R"({"a":")" + std::string(5'000, 'x'), parts, true).status, 400);
+}
+
 TEST_F(AdmissionReviewTest, BracketsInTextsAreNoLevels) {
   Json object = config_map("mps-config", "version: v1\n# " + std::string(500, '[') + "\\\"\n");
   EXPECT_EQ(answer(review_of(object))["allowed"], true);

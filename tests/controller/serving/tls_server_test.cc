@@ -124,12 +124,14 @@ class TlsServerTest : public testing::Test {
     write("tls.crt", identity.cert_pem);
     write("tls.key", identity.key_pem);
   }
-  void start(const std::string& client_ca = "", std::size_t body_limit = 0) {
+  void start(const std::string& client_ca = "", std::size_t body_limit = 0, bool clients_only = false) {
     if (!client_ca.empty()) write("clients.crt", client_ca);
     CertificateFiles::Events events;
     events.failed = [this](const k8s::Error& error) { failures.push_back(error.message); };
     files = std::make_unique<CertificateFiles>(
-        &moved, CertificateFiles::Paths{path("tls.crt"), path("tls.key"), client_ca.empty() ? "" : path("clients.crt")},
+        &moved,
+        CertificateFiles::Paths{path("tls.crt"), path("tls.key"), client_ca.empty() ? "" : path("clients.crt"),
+                                clients_only},
         std::move(events));
     ASSERT_TRUE(files->load().has_value());
     HttpServerOptions options;
@@ -273,6 +275,18 @@ TEST_F(TlsServerTest, AClientIsKnownByACertificateOfItsAuthority) {
   EXPECT_EQ(see(plan).answer, "") << "of another authority";
   plan.identity = clients.issue({.common_name = "prometheus", .names = {}, .expired = true});
   EXPECT_EQ(see(plan).answer, "") << "expired";
+}
+
+TEST_F(TlsServerTest, OnlyClientsOfItsAuthorityAreAnsweredWhereACertificateIsRequired) {
+  const TestAuthority clients{"clients"};
+  write_identity(authority.issue({.common_name = "operator"}));
+  start(clients.ca_pem(), 0, true);
+  Visit plan = get("/validate", authority);
+  EXPECT_EQ(see(plan).answer, "");
+  plan.identity = authority.issue({.common_name = "kube-apiserver"});  // Of another authority.
+  EXPECT_EQ(see(plan).answer, "");
+  plan.identity = clients.issue({.common_name = "kube-apiserver"});
+  EXPECT_THAT(see(plan).answer, HasSubstr("GET /validate  by kube-apiserver"));
 }
 
 TEST_F(TlsServerTest, ABodyIsReadUpToItsLimit) {
