@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy_words.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/recorded_timers.h"
@@ -272,12 +273,22 @@ void FleetLoop::measure_reconciler(const Reconciler& reconciler, const Plan* par
 // Watches that the server forbids, as findings and Events: the person who can grant them looks there.
 void FleetLoop::add_refusals(Execution& execution) const {
   const std::string& own = parts_.settings->operator_namespace;
-  const auto add = [&](Severity severity, const std::string& ns, const std::string& note) {
+  const auto report = [&](Severity severity, const std::string& ns, std::string_view reason, const std::string& note) {
     const ObjectRef where{"v1", "Namespace", "", ns, ""};
-    execution.findings.push_back({severity, where, "Forbidden", note});
+    execution.findings.push_back({severity, where, std::string(reason), note});
     execution.events.push_back(
-        {.regarding = where, .warning = true, .reason = "Forbidden", .action = "Watch", .note = note});
+        {.regarding = where, .warning = true, .reason = std::string(reason), .action = "Watch", .note = note});
   };
+  const auto add = [&](Severity severity, const std::string& ns, const std::string& note) {
+    report(severity, ns, kForbidden, note);
+  };
+  if (const std::set<std::string>& beyond = parts_.dynamic->beyond(); !beyond.empty()) {
+    report(Severity::error, own, kTooManyWatches,
+           fmt::format("the DaemonSets of the operand namespaces need more than {} watches: nothing is planned for "
+                       "nodes whose device plugin is in {}. Delete device plugins that are not used, or take their "
+                       "namespaces out of the chart value operandNamespaces",
+                       DynamicWatches::kMost, first_names({beyond.begin(), beyond.end()})));
+  }
   for (const DynamicWatches::Refusal& refusal : parts_.dynamic->refused()) {
     add(Severity::error, refusal.scope.ns,
         fmt::format("{}; {}", refusal.error.message,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -78,12 +79,20 @@ void DynamicWatches::want(const std::vector<WatchScope>& scopes) {
     world_->configmaps.mark_synced();
     world_->revisions.mark_synced();
   }
-  watches_.want(scopes, [this](const WatchScope& scope) { return open_one(scope); });
+  std::vector<WatchScope> wanted = scopes;
+  // The record is among the ConfigMaps, and DaemonSets say what else to watch.
+  std::ranges::stable_sort(wanted, std::greater(), [](const WatchScope& scope) {
+    return scope.kind == WatchScope::Kind::daemonsets || scope.kind == WatchScope::Kind::configmaps;
+  });
+  beyond_.clear();
+  for (std::size_t i = kMost; i < wanted.size(); ++i) beyond_.insert(wanted[i].ns);
+  if (wanted.size() > kMost) wanted.resize(kMost);
+  watches_.want(wanted, [this](const WatchScope& scope) { return open_one(scope); });
   update();
 }
 
 void DynamicWatches::update() {
-  std::set<std::string> unsynced;
+  std::set<std::string> unsynced = beyond_;
   std::set<std::string> loading;
   for (const auto& [scope, watch] : watches_.all()) {
     if (watch->synced()) continue;

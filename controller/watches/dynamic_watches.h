@@ -12,6 +12,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,15 @@ class DynamicWatches : public WatchFamily<WatchScope> {
   DynamicWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
                  boost::asio::any_io_executor executor, Reports reports);
 
+  // Open at once, each with a connection of its own. A fleet with several plugins has a few dozen.
+  static constexpr std::size_t kMost = 256;
   // Opens what is new, closes what is not wanted. The first call marks the stores of pods, ConfigMaps and
   // ControllerRevisions as synced: from then on unsynced_namespaces says what is missing. That of DaemonSets is synced
   // once all its scopes are.
   void want(const std::vector<WatchScope>& scopes);
+  // Namespaces of the scopes that are not watched because there are more than kMost. Until somebody changes that they
+  // are in World::refused_namespaces.
+  [[nodiscard]] const std::set<std::string>& beyond() const { return beyond_; }
   // Wanted scopes that have neither synced nor been refused.
   [[nodiscard]] std::vector<WatchScope> loading() const;
   // Every wanted scope of that kind has had a complete view.
@@ -53,6 +59,7 @@ class DynamicWatches : public WatchFamily<WatchScope> {
   ScopeCounts configmap_counts_;
   ScopeCounts revision_counts_;
   ScopeCounts daemonset_counts_;
+  std::set<std::string> beyond_;
   bool first_ = true;
 };
 

@@ -223,6 +223,7 @@ inline constexpr std::string_view kUndone = "Undone";
 inline constexpr std::string_view kRejectedPod = "RejectedPod";
 inline constexpr std::string_view kEvicted = "Evicted";  // Event on a Pod.
 inline constexpr std::string_view kForeignDevicePlugin = "ForeignDevicePlugin";
+inline constexpr std::string_view kTooManyWatches = "TooManyWatches";
 inline constexpr std::string_view kOperandNamespacesUnknown = "OperandNamespacesUnknown";
 inline constexpr std::string_view kConfigNotManaged = "ConfigNotManaged";
 inline constexpr std::string_view kDaemonSetDiffers = "DaemonSetDiffers";

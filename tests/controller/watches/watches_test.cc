@@ -1,4 +1,5 @@
 // Watches by scope on the simulated API server: shared stores, lost scopes, refusals; and how long conditions hold.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -121,6 +122,20 @@ TEST_F(WatchesTest, AnObjectThatTwoScopesHoldStaysUntilBothHaveLostIt) {
   send(k8s::Method::del, "/api/v1/namespaces/one/pods/p?gracePeriodSeconds=0", "");
   sim.clock.run_for(5s);
   EXPECT_EQ(world.operand_pods.find(k8s::ObjectKey{"one", "p"}), nullptr);
+}
+
+TEST_F(WatchesTest, MoreScopesThanItMayOpenAreNamedAndTheRecordIsNotAmongThem) {
+  std::vector<WatchScope> scopes;
+  for (std::size_t i = 0; i < DynamicWatches::kMost + 1; ++i) scopes.push_back(pods(fmt::format("n{:03}", i), "x"));
+  scopes.push_back(config_map("one", "a"));
+  want(scopes);
+  EXPECT_TRUE(has("a"));
+  EXPECT_EQ(watches.open(), DynamicWatches::kMost);
+  EXPECT_EQ(watches.beyond(), (std::set<std::string>{"n255", "n256"}));
+  EXPECT_EQ(world.unsynced_namespaces, watches.beyond());
+  EXPECT_EQ(world.refused_namespaces, watches.beyond()) << "no retry opens them";
+  want({config_map("one", "a")});
+  EXPECT_TRUE(world.unsynced_namespaces.empty());
 }
 
 TEST_F(WatchesTest, ARefusedScopeIsReportedAndDoesNotHoldTheOthersBack) {

@@ -6,10 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/record_text.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
@@ -88,6 +90,19 @@ class Planned {
     const NodeAssessment* a = index_.assessment("n1");
     return a == nullptr ? "nobody" : index_.installations()[a->installation].operands.front().key.ns;
   }
+  [[nodiscard]] bool is_blocked() const { return index_.assessment("n1")->reason == kDevicePluginConflict; }
+  // Machines in the record that the plan writes.
+  [[nodiscard]] std::size_t recorded_machines() const {
+    std::size_t out = 0;
+    for (const PlannedAction& planned : plan_.actions) {
+      const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+      if (write == nullptr || !write->set.contains(std::string(kRecordKey))) continue;
+      const auto head = parse_head(write->set.at(std::string(kRecordKey)));
+      EXPECT_TRUE(head.has_value());
+      if (head) out += head->record.machines.size();
+    }
+    return out;
+  }
   [[nodiscard]] std::vector<std::string> findings(std::string_view reason) const {
     std::vector<std::string> out;
     for (const Finding& finding : plan_.findings) {
@@ -104,7 +119,8 @@ class Planned {
   Plan plan_;
 };
 
-TEST(Discovery, TheGPUOperatorsPluginGovernsThenOneWithProfilesThenTheFirstByName) {
+// Which one stands for a node that several claim: in statuses alone, because the node is Blocked.
+TEST(Discovery, TheGPUOperatorsPluginIsShownThenOneWithProfilesThenTheFirstByName) {
   const std::string of_operator =
       plugin("gpu-operator", "nvidia-device-plugin-daemonset", "operator", Profiles::managed);
   const std::string bare = plugin("aaa", "static", "", Profiles::none);
@@ -196,14 +212,54 @@ status: {{phase: {}, conditions: [{{type: Ready, status: "True"}}]}}
   EXPECT_EQ(Planned(chart, "PreferNoSchedule").governed_by(), "bbb");
 }
 
-TEST(Discovery, TwoPluginsOnANodeAreNamed) {
-  const std::string both = plugin("aaa", "static", "", Profiles::none) +
-                           plugin("gpu-operator", "nvidia-device-plugin-daemonset", "operator", Profiles::managed);
-  EXPECT_THAT(
-      Planned(both).findings(kDevicePluginConflict),
-      ElementsAre(AllOf(HasSubstr("n1: "), HasSubstr("aaa/static"),
-                        HasSubstr("uses DaemonSet gpu-operator/nvidia-device-plugin-daemonset (the GPU Operator's)"))));
-  EXPECT_THAT(Planned(plugin("aaa", "static", "", Profiles::managed)).findings(kDevicePluginConflict), IsEmpty());
+// A record in which n1 runs the profiles of that namespace; empty: a record without n1.
+std::string record_with(const std::string& ns) {
+  FleetRecord record;
+  record.recorded_at = *k8s::parse_rfc3339("2026-01-02T00:00:00Z");
+  record.operand_namespaces = {"aaa", "bbb"};
+  MachineRecord entry;
+  entry.config_map = k8s::Interned(ns + "/profiles");
+  entry.key = k8s::Interned("any");
+  entry.revision = k8s::Interned("v1-old");
+  if (!ns.empty()) record.machines.set(machine_id("n1"), entry);
+  RecordHead head;
+  head.record = record;
+  return fmt::format(R"(---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: gpu-sharing-operator-state, namespace: gpu-sharing-operator, managedFields: []}}
+data: {{baseline.json: {}}}
+)",
+                     nlohmann::json(print_head(head)).dump());
+}
+
+TEST(Discovery, TwoPluginsForANodeBlockItUnlessOneIsRecordedForIt) {
+  const std::string both =
+      plugin("aaa", "static", "", Profiles::managed) + plugin("bbb", "nvdp", "nvdp", Profiles::managed);
+  const auto names_both = AllOf(HasSubstr("n1: "), HasSubstr("aaa/static, bbb/nvdp"));
+  for (const std::string& record : {std::string(), record_with("")}) {
+    const Planned planned(both + record);
+    EXPECT_TRUE(planned.is_blocked());
+    EXPECT_THAT(planned.findings(kDevicePluginConflict), ElementsAre(names_both));
+    EXPECT_EQ(planned.recorded_machines(), 0U);
+  }
+  for (const std::string ns : {"aaa", "bbb"}) {
+    const Planned planned(both + record_with(ns));
+    EXPECT_EQ(planned.governed_by(), ns);
+    EXPECT_FALSE(planned.is_blocked());
+    EXPECT_THAT(planned.findings(kDevicePluginConflict), ElementsAre(HasSubstr("is recorded for the node")));
+  }
+  const Planned one(plugin("aaa", "static", "", Profiles::managed));
+  EXPECT_FALSE(one.is_blocked());
+  EXPECT_THAT(one.findings(kDevicePluginConflict), IsEmpty());
+}
+
+TEST(Discovery, APluginThatIsBeingDeletedClaimsNoNode) {
+  std::string going = plugin("aaa", "static", "", Profiles::managed);
+  going.replace(going.find("{name: static"), 13,
+                "{deletionTimestamp: \"2026-01-02T00:00:00Z\", finalizers: [a/b], name: static");
+  EXPECT_EQ(Planned(going + plugin("bbb", "nvdp", "nvdp", Profiles::managed)).governed_by(), "bbb");
+  EXPECT_EQ(Planned(going).governed_by(), "nobody");
 }
 
 TEST(Discovery, APluginThatReadsItsOwnFileIsNamedAsNotManaged) {

@@ -83,6 +83,30 @@ class PluginInstallation:
         self.put_revisions(component)
         return made
 
+    def stranger(self, namespace, name="plugin", container="nvidia-device-plugin", owner=None, text=None, selector=None,
+                 going=False):
+        """The DaemonSet of somebody who may write in that namespace only, without pods: its container has the name of a part
+        of the GPU software, and `owner` is its controller. `text`: of the ConfigMap that it mounts; `going`: it is being
+        deleted, and a finalizer holds it."""
+        meta = {"name": name, "namespace": namespace, "generation": 1, "labels": {"app": name}}
+        if owner:
+            meta["ownerReferences"] = [dict({"controller": True}, **owner)]
+        if going:
+            meta.update(deletionTimestamp=stamp(self.clock), finalizers=["example.com/keep"])
+        sidecar = self.sidecar("config-manager", container)
+        sidecar["volumeMounts"] = [{"name": "configs", "mountPath": "/available-configs"}]
+        if text is not None:
+            self.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name + "-config", "namespace": namespace},
+                      "data": {self.default or "any": text}})
+        return self.put({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta,
+            "spec": {"selector": {"matchLabels": {"app": name}},
+                     "template": {"metadata": {"labels": {"app": name}}, "spec": {
+                         "nodeSelector": selector or {}, "tolerations": [{"operator": "Exists"}],
+                         "containers": [{"name": container, "image": self.image("h1")}, sidecar],
+                         "volumes": [{"name": "configs", "configMap": {"name": name + "-config"}}]}}},
+            "status": {}})
+
     def put_revisions(self, component):
         name = COMPONENTS[component][0]
         owner = self.get("DaemonSet", name, self.namespace)["metadata"]["uid"]
