@@ -195,15 +195,34 @@ void FleetRecord::note(const std::string& id, const ShownKey& shown, std::string
   shown.proven ? note_verified(id, shown.revision, text, shown.products) : note_shown(id, shown.revision, text);
 }
 
+namespace {
+
+using Revisions = std::map<std::string, std::string>;  // By key.
+
+bool names(const Revisions& revisions, const std::string& revision) {
+  return std::ranges::any_of(revisions, [&](const auto& entry) { return entry.second == revision; });
+}
+
+}  // namespace
+
+void FleetRecord::forget_texts() {
+  std::erase_if(texts,
+                [&](const auto& entry) { return !names(verified, entry.first) && !names(previous, entry.first); });
+}
+
 void FleetRecord::keep_text(const std::string& to, std::string_view text) {
-  std::set<std::string_view> named;
-  for (const auto* revisions : {&verified, &previous}) {
-    for (const auto& [key, revision] : *revisions) named.insert(revision);
-  }
-  std::erase_if(texts, [&](const auto& entry) { return !named.contains(entry.first); });
-  std::size_t size = text.size();
+  forget_texts();
+  if (text.empty() || text.size() > kMaxText) return;
+  texts.try_emplace(to, text);
+  std::size_t size = 0;
   for (const auto& [revision, kept] : texts) size += kept.size();
-  if (!text.empty() && text.size() <= kMaxText && size <= kMaxTexts) texts.try_emplace(to, text);
+  const auto goes = [&](const auto& entry) {
+    const bool gone = size > kMaxTexts && entry.first != to && !names(verified, entry.first);
+    if (gone) size -= entry.second.size();
+    return gone;
+  };
+  std::erase_if(texts, goes);
+  if (size > kMaxTexts) texts.erase(to);
 }
 
 }  // namespace gso

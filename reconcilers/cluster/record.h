@@ -204,8 +204,11 @@ struct FleetRecord {
   void note_shown(const std::string& id, const std::string& to, std::string_view text);
   // One of the two, for what every node shows.
   void note(const std::string& id, const ShownKey& shown, std::string_view text);
-  // Keeps the text of `to`, which `verified` or `previous` names, and removes the texts that neither names.
+  // Keeps the text of `to`, which `verified` or `previous` names, and removes the texts that neither names. If all are
+  // too long, those give way that only `previous` names.
   void keep_text(const std::string& to, std::string_view text);
+  // Removes the texts that neither `verified` nor `previous` names.
+  void forget_texts();
   // "namespace/configmap/key" -> its last texts, oldest first, as far as pods might have read them.
   std::map<std::string, std::vector<RecordedText>> history;
   // A revision that failed too often or was undone: not tried again until the profile changes, or a person asks for it
@@ -217,10 +220,10 @@ struct FleetRecord {
     bool rolled_back = false;  // The policy's nodes are rolled back to `good`.
     friend auto operator<=>(const Failure&, const Failure&) = default;
   };
-  std::vector<Failure> failures;  // Oldest first; at most kMostFailures.
+  std::vector<Failure> failures;  // Oldest first; at most kMostFailures, and those in force.
   static constexpr std::size_t kMostFailures = 64;
   // One entry for each attempt that has not ended: a machine that leaves its policy does not take its failure along.
-  std::vector<RecordedFailures> failing;             // Oldest first; at most kMostFailures.
+  std::vector<RecordedFailures> failing;             // Oldest first; at most kMostFailures, and those of present nodes.
   static constexpr std::size_t kMostFailing = 1000;  // Machines in all of them.
   // (policy, "namespace/configmap") -> the inline profile that all of its nodes have shown last.
   struct Good {

@@ -32,9 +32,14 @@ class FailureRecords {
   }
 
  private:
-  static void add_failure(FleetRecord& record, FleetRecord::Failure failure) {
-    record.failures.push_back(std::move(failure));
-    if (record.failures.size() > FleetRecord::kMostFailures) record.failures.erase(record.failures.begin());
+  // A failure that is in force stays, however many there are.
+  void add_failure(FleetRecord& record, FleetRecord::Failure failure) const {
+    std::vector<FleetRecord::Failure>& all = record.failures;
+    all.push_back(std::move(failure));
+    if (all.size() <= FleetRecord::kMostFailures) return;
+    const auto oldest =
+        std::find_if(all.begin(), all.end() - 1, [this](const auto& known) { return !is_in_force(pass_, known); });
+    if (oldest != all.end() - 1) all.erase(oldest);
   }
 
   void find_failures() {

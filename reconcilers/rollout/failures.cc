@@ -201,7 +201,14 @@ std::vector<RecordedFailures> failing_machines(const Pass& pass, const std::vect
   for (const auto& [key, nodes] : pass.index.profile_rollouts) {
     if (!nodes.nodes(RolloutBucket::failed).empty()) add_failing(rollout_of(pass, key), room, failing);
   }
-  while (failing.size() > FleetRecord::kMostFailures) failing.erase(failing.begin());
+  // Those of rollouts that have no node now are forgotten first, and no others.
+  while (failing.size() > FleetRecord::kMostFailures) {
+    const auto without_nodes = std::ranges::find_if(failing, [&](const RecordedFailures& entry) {
+      return !pass.index.profile_rollouts.contains({entry.policy, entry.config_map, entry.key});
+    });
+    if (without_nodes == failing.end()) break;
+    failing.erase(without_nodes);
+  }
   return failing;
 }
 
@@ -242,6 +249,18 @@ std::vector<FleetRecord::Failure> retried_failures(const Pass& pass) {
   std::vector<FleetRecord::Failure> out;
   std::ranges::copy_if(all, std::back_inserter(out), ends);
   return out;
+}
+
+bool is_in_force(const Pass& pass, const FleetRecord::Failure& failure) {
+  const bool known = is_known_policy(pass, failure.policy);
+  const SharingPolicy& policy = pass.index.policy(pass.s.world, failure.policy);
+  if (known && asks_again(failure.retry, retry_of(policy))) return false;
+  if (known && owns_key(policy, {failure.policy, failure.config_map, failure.key})) return true;
+  return std::ranges::any_of(pass.index.profile_rollouts, [&](const auto& entry) {
+    const auto& [key, rollout] = entry;
+    return (!known || key.policy == failure.policy) && key.config_map == failure.config_map && key.key == failure.key &&
+           rollout.targets.contains(failure.revision);
+  });
 }
 
 bool is_known_policy(const Pass& pass, const std::string& policy) {

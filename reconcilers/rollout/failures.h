@@ -56,6 +56,8 @@ class RolloutView;
 // The recorded failures that end because a person asked for another attempt, and those of deleted policies for the same
 // text. They end for good: a tool that applies the policy from files can remove the annotation that asked.
 [[nodiscard]] std::vector<FleetRecord::Failure> retried_failures(const Pass& pass);
+// The failure keeps a revision from being tried that a policy wants, or that nodes have to run.
+[[nodiscard]] bool is_in_force(const Pass& pass, const FleetRecord::Failure& failure);
 // The policy's object exists, or its last spec governs.
 [[nodiscard]] bool is_known_policy(const Pass& pass, const std::string& policy);
 // The last failure after which the policy's own inline profile, in its present content, was rolled back; null if it was

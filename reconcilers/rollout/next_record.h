@@ -9,18 +9,14 @@
 
 namespace gso {
 
-// Copied at the first change, because a record can hold thousands of nodes.
+// Copied at the first change, because a record can hold thousands of nodes. The copy leaves out what nothing can need
+// any more: keys that are in no ConfigMap and on no node, and their texts.
 class NextRecord {
  public:
-  // The pass has a record.
-  explicit NextRecord(const Pass& pass) : before_(*pass.index.record) {}
+  // The pass has a record, and outlives this.
+  explicit NextRecord(const Pass& pass) : pass_(pass), before_(*pass.index.record) {}
 
-  FleetRecord& change(std::string_view reason, const std::string& message) {
-    if (!next_) next_ = before_;
-    reason_ = reason;
-    message_ += (message_.empty() ? "" : "; ") + message;
-    return *next_;
-  }
+  FleetRecord& change(std::string_view reason, const std::string& message);
   // The same for entries that are not outcomes: they are added to a write that is due anyway and use its reason.
   FleetRecord& note(std::string_view reason, const std::string& message) {
     const std::string_view due = reason_;
@@ -38,6 +34,7 @@ class NextRecord {
   [[nodiscard]] const std::string& message() const { return message_; }
 
  private:
+  const Pass& pass_;
   const FleetRecord& before_;
   std::optional<FleetRecord> next_;
   std::string_view reason_;

@@ -87,6 +87,19 @@ TEST(Record, ATextBeyondTheBoundsIsLeftOutAndTheRevisionIsKept) {
   EXPECT_EQ(size, FleetRecord::kMaxTexts);
 }
 
+TEST(Record, AFullRecordKeepsANewTextInPlaceOfThoseOfFormerRevisions) {
+  FleetRecord record;
+  const std::string text(FleetRecord::kMaxText, 'x');
+  for (const char* id : {"a", "b", "c", "d"}) {
+    record.note_verified(id, std::string("v1-old-") + id, text);
+    record.note_verified(id, std::string("v1-new-") + id, text);
+  }
+  record.note_verified("e", "v1-new-e", text);
+  EXPECT_EQ(record.texts.count("v1-new-e"), 1U);
+  EXPECT_EQ(record.texts.count("v1-new-a"), 1U) << "it is the one that nodes run";
+  EXPECT_EQ(record.texts.size(), 8U);
+}
+
 MachineRecord machine(std::string_view revision, std::int64_t devices) {
   MachineRecord out;
   out.devices = devices;

@@ -1,0 +1,81 @@
+#include "reconcilers/rollout/next_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reconcilers/rollout/failures.h"
+
+namespace gso {
+
+namespace {
+
+// What the record knows about keys, and which of them can still be needed. Each edit of an inline profile makes a new
+// key, so that all of them would grow for years.
+class KnownKeys {
+ public:
+  explicit KnownKeys(const Pass& pass) : pass_(pass) {
+    for (const auto& [key, rollout] : pass.index.profile_rollouts) used_.insert(id_of(key.config_map, key.key));
+  }
+
+  void forget_in(FleetRecord& record) {
+    std::erase_if(record.good, [this](const auto& entry) {
+      const auto& [of, good] = entry;
+      return !is_known_policy(pass_, of.first) && !is_present(of.second, good.key) &&
+             !is_present(of.second, good.before);
+    });
+    for (const auto& [of, good] : record.good) {
+      used_.insert(id_of(of.second, good.key));
+      used_.insert(id_of(of.second, good.before));
+    }
+    const auto forget = [this](auto& by_key) {
+      std::erase_if(by_key, [this](const auto& entry) { return is_over(entry.first); });
+    };
+    forget(record.verified);
+    forget(record.verified_on);
+    forget(record.previous);
+    record.forget_texts();
+  }
+
+ private:
+  [[nodiscard]] static std::string id_of(std::string_view config_map, std::string_view key) {
+    return fmt::format("{}/{}", config_map, key);
+  }
+
+  [[nodiscard]] bool is_over(const std::string& id) const {
+    const std::size_t end = id.rfind('/');
+    return end != std::string::npos && !is_present(id.substr(0, end), id.substr(end + 1));
+  }
+
+  // A ConfigMap that pods mount and that is missing comes back with its keys.
+  [[nodiscard]] bool is_present(const std::string& config_map, const std::string& key) const {
+    const std::string id = id_of(config_map, key);
+    if (used_.contains(id) || pass_.index.loaded.contains(id)) return true;
+    const std::size_t end = config_map.find('/');
+    if (end == std::string::npos) return false;
+    const ConfigMap* found =
+        pass_.s.world.configmaps.find(ObjectKey{config_map.substr(0, end), config_map.substr(end + 1)});
+    if (found != nullptr) return found->data.contains(key);
+    return std::ranges::any_of(pass_.index.discovery.installations,
+                               [&](const PluginInstallation& one) { return one.has_id(config_map); });
+  }
+
+  const Pass& pass_;
+  std::set<std::string> used_;  // Of nodes, and those that a policy can return to.
+};
+
+}  // namespace
+
+FleetRecord& NextRecord::change(std::string_view reason, const std::string& message) {
+  if (!next_) {
+    next_ = before_;
+    if (pass_.s.world.unsynced_namespaces.empty()) KnownKeys(pass_).forget_in(*next_);
+  }
+  reason_ = reason;
+  message_ += (message_.empty() ? "" : "; ") + message;
+  return *next_;
+}
+
+}  // namespace gso
