@@ -65,6 +65,10 @@ asio::awaitable<int> control(Session session, Options options, std::ostream* err
   runtime.instance = instance_name();
   runtime.log =
       std::make_shared<Logger>(options.log_format, options.log_level, [c = session.clock] { return c->now(); });
+  if (!session.verified) {
+    runtime.log->warning("The API server's certificate is not verified: whoever answers in its place gets the token",
+                         {{"server", session.server}, {"setting", "insecure-skip-tls-verify"}});
+  }
   const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
   runtime.transport = session.transport;
   runtime.clock = session.clock;

@@ -129,6 +129,10 @@ void add_running(std::vector<OptionSpec>& out) {
       [](Options& o) -> auto& { return o.max_in_flight; }, 1, 64));
   out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)",
                         [](Options& o) -> auto& { return o.dry_run; }));
+  out.push_back(boolean("insecure-skip-tls-verify", kRunning,
+                        "Use a kubeconfig that says not to verify the API server's certificate; whoever answers in its "
+                        "place gets the operator's token",
+                        [](Options& o) -> auto& { return o.insecure_skip_tls_verify; }));
   out.push_back(duration("batch-window", kRunning, "Events that arrive within this time share one planning pass",
                          [](Options& o) -> auto& { return o.batch_window; }, {0s, 1min}));
   out.push_back(duration("status-interval", kRunning,

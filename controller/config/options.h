@@ -61,10 +61,11 @@ struct Options {
   LogLevel log_level = LogLevel::info;
 
   // --- Watching and writing
-  bool watch_list = true;           // Stream the initial list (WatchList) where the server offers it.
-  std::int64_t page_size = 100;     // Objects per page of a LIST: 1..10000. Bounds memory.
-  std::int64_t max_in_flight = 32;  // Most concurrent writes: 1..64. Fewer while the API server is overloaded.
-  bool dry_run = false;             // Plan and log, write nothing (not even the Lease).
+  bool watch_list = true;                 // Stream the initial list (WatchList) where the server offers it.
+  std::int64_t page_size = 100;           // Objects per page of a LIST: 1..10000. Bounds memory.
+  std::int64_t max_in_flight = 32;        // Most concurrent writes: 1..64. Fewer while the API server is overloaded.
+  bool dry_run = false;                   // Plan and log, write nothing (not even the Lease).
+  bool insecure_skip_tls_verify = false;  // `run` honours the kubeconfig's insecure-skip-tls-verify.
   Duration status_interval = std::chrono::seconds(1);     // Least time between two statuses of one object in one phase.
   Duration batch_window = std::chrono::milliseconds(20);  // Events that arrive this close share one planning pass.
   Duration resync_period = std::chrono::minutes(10);      // A full pass even when nothing happened; 0 switches it off.

@@ -38,7 +38,8 @@ std::map<std::string, OptionSpec> options_by_name() {
 
 // Settings that the chart writes itself, or that have no meaning in a pod.
 const std::set<std::string> kNotInValues{
-    "kubeconfig", "context", "namespace", "identity", "metrics-bind-address", "health-probe-bind-address",
+    "kubeconfig", "context", "insecure-skip-tls-verify", "namespace", "identity", "metrics-bind-address",
+    "health-probe-bind-address",
     // Have values of their own: operandNamespaces, modes.rollouts, modes.reservations, modes.partitioning,
     // rejectedPods.namespaces, metrics.secure.
     "operand-namespaces", "max-mode", "kai-reservations", "partitioning-mode", "remove-rejected-pods", "metrics-secure",

@@ -99,6 +99,16 @@ asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> crede
 
 }  // namespace
 
+k8s::Result<void> check_verification(const k8s::Connection& connection, const Options& options) {
+  if (!connection.insecure_skip_tls_verify || options.insecure_skip_tls_verify) return {};
+  return k8s::fail(
+      k8s::Reason::invalid,
+      fmt::format("the kubeconfig says insecure-skip-tls-verify for {}, so that whoever answers there gets "
+                  "the token. Set certificate-authority-data there instead, or give "
+                  "--insecure-skip-tls-verify as well",
+                  connection.server));
+}
+
 std::string login_hint(const std::string& server, const std::string& identity) {
   if (identity.empty())
     return fmt::format("{} requires credentials and none are given. Log in and check `kubectl auth whoami`", server);
@@ -133,11 +143,19 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
     print_line(err, "{}: {}", command, connection.error().message);
     return 2;
   }
+  if (no_server == NoServer::is_awaited) {
+    const k8s::Result<void> allowed = check_verification(*connection, options);
+    if (!allowed) {
+      print_line(err, "{}: {}", command, allowed.error().message);
+      return 2;
+    }
+  }
   connection->user_agent = "gpu-sharing-operator/" + version();
   Session session;
   session.io = &io;
   session.clock = clock.get();
   session.server = connection->server;
+  session.verified = !connection->insecure_skip_tls_verify;
   const std::string server = connection->server;
   const std::string identity = connection->identity;
   session.namespace_name = connection->namespace_name;

@@ -10,6 +10,7 @@
 
 #include "controller/config/options.h"
 #include "k8sclient/api/client.h"
+#include "k8sclient/auth/connection.h"
 #include "k8sclient/auth/interaction.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
@@ -27,6 +28,7 @@ struct Session {
   WaitNotice* notice = nullptr;      // Of a person's command; the operator has a log.
   std::string server;                // "https://host:port/prefix"
   std::string namespace_name;        // Of the kubeconfig's context, or the pod's own.
+  bool verified = true;              // The server's certificate is.
 };
 
 using SessionBody = std::function<boost::asio::awaitable<int>(Session session)>;
@@ -50,6 +52,10 @@ enum class NoServer {
 [[nodiscard]] int run_connected(std::string_view command, const Options& options, k8s::Interaction interaction,
                                 std::ostream& err, const SessionBody& body,
                                 NoServer no_server = NoServer::ends_command);
+
+// What `run` says of a connection that verifies no certificate; `invalid` unless the options allow it. A person's
+// command does what the kubeconfig says, as kubectl does; the operator sends its token for as long as it runs.
+[[nodiscard]] k8s::Result<void> check_verification(const k8s::Connection& connection, const Options& options);
 
 // What is said once the API server has answered 401. `identity`: k8s::Connection's.
 [[nodiscard]] std::string login_hint(const std::string& server, const std::string& identity);

@@ -240,6 +240,22 @@ TEST(Login, AHintNamesWhoseCredentialsAreRefused) {
   EXPECT_THAT(login_hint("https://h", ""), HasSubstr("none are given"));
 }
 
+TEST(Login, TheOperatorVerifiesTheServersCertificateUnlessKubeconfigAndFlagSayOtherwise) {
+  for (const bool kubeconfig : {false, true}) {
+    for (const bool flag : {false, true}) {
+      k8s::Connection connection;
+      connection.server = "https://h:6443";
+      connection.insecure_skip_tls_verify = kubeconfig;
+      Options options;
+      options.insecure_skip_tls_verify = flag;
+      const k8s::Result<void> allowed = check_verification(connection, options);
+      EXPECT_EQ(allowed.has_value(), !kubeconfig || flag);
+      const std::string said = allowed ? "" : allowed.error().message;
+      EXPECT_EQ(said.find("--insecure-skip-tls-verify") != std::string::npos, !allowed);
+    }
+  }
+}
+
 TEST(Completion, EachShellHasAScriptThatAsksTheBinary) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     std::ostringstream out;
