@@ -110,7 +110,6 @@ int main() {
   options.address = "127.0.0.1:0";
   options.tls = [&] { return *context; };
   options.body_limit = gso::kMostAdmissionBytes;
-  options.body_kept = gso::kMostAdmissionBytesKept;
   gso::AdmissionParts parts;
   parts.holds_profiles = [](const k8s::ObjectKey&) { return true; };
   parts.kai = [] { return gso::KaiPodRules(); };

@@ -132,7 +132,6 @@ k8s::Result<void> Servers::listen_for_admission() {
   serving.address = options_.webhook_bind_address;
   serving.tls = *std::move(certified);
   serving.body_limit = kMostAdmissionBytes;
-  serving.body_kept = kMostAdmissionBytesKept;
   serving.max_connections = kMostTlsConnections;
   AdmissionParts parts;
   parts.holds_profiles = [manager = manager_](const k8s::ObjectKey& key) { return manager->holds_profiles(key); };

@@ -27,25 +27,13 @@ constexpr std::size_t kMostLevels = 200;
 // Of one value beside the objects: a uid, a name, a kind with its group.
 constexpr std::size_t kMostHeadBytes = 2048;
 
-// What is judged, and up to which size: a judgement takes at most about 50 ms of the one thread, which renews the Lease
-// as well. Objects of other kinds are allowed unread, larger ones with a warning.
-struct JudgedKind {
-  std::string_view kind;
-  std::size_t most_bytes;   // Of the object's JSON.
-  std::size_t most_values;  // In it, at any level.
-};
-constexpr std::size_t kPodBytes = std::size_t{256} << 10;
-constexpr std::size_t kPodValues = 8000;
-constexpr auto kJudgedKinds = std::to_array<JudgedKind>({
-    {"ConfigMap", std::size_t{3} << 19, 8000},
-    {"SharingPolicy", kPodBytes, kPodValues},
-    {"Pod", kPodBytes, kPodValues},
-    {"Deployment", kPodBytes, kPodValues},
-    {"StatefulSet", kPodBytes, kPodValues},
-    {"DaemonSet", kPodBytes, kPodValues},
-    {"Job", kPodBytes, kPodValues},
-    {"CronJob", kPodBytes, kPodValues},
-});
+// Objects of other kinds are allowed unread.
+constexpr auto kJudgedKinds = std::to_array<std::string_view>(
+    {"ConfigMap", "SharingPolicy", "Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"});
+// Of an object's JSON, and of the values in it at any level. A judgement takes at most about 50 ms of the one thread,
+// which renews the Lease as well, and 20 MiB; what is larger is allowed with a warning.
+constexpr std::size_t kMostObjectBytes = std::size_t{256} << 10;
+constexpr std::size_t kMostValues = 8000;
 
 constexpr std::size_t kCut = std::string_view::npos;  // The text ends before the value does.
 
@@ -135,9 +123,7 @@ std::string string_of(const Json& value) {
 struct Subject {
   std::string_view json;  // Empty: absent.
   Extent extent;
-  [[nodiscard]] bool fits(const JudgedKind& limits) const {
-    return extent.bytes <= limits.most_bytes && extent.values <= limits.most_values;
-  }
+  [[nodiscard]] bool fits() const { return extent.bytes <= kMostObjectBytes && extent.values <= kMostValues; }
 };
 
 // An AdmissionReview, as far as it is read before anything is known about its object. The API server writes what the
@@ -214,21 +200,19 @@ Review read_review(std::string_view body) {
   return out;
 }
 
-// Nothing of the object needs to be read.
-const JudgedKind* judged_as(const Review& review, const AdmissionParts& parts) {
-  const auto found = std::ranges::find(kJudgedKinds, review.object_kind, &JudgedKind::kind);
-  if (found == kJudgedKinds.end()) return nullptr;
-  return found->kind == "ConfigMap" && !parts.holds_profiles(review.key) ? nullptr : &*found;
+bool is_judged(const Review& review, const AdmissionParts& parts) {
+  if (std::ranges::find(kJudgedKinds, review.object_kind) == kJudgedKinds.end()) return false;
+  return review.object_kind != "ConfigMap" || parts.holds_profiles(review.key);
 }
 
-AdmissionVerdict too_large(const Review& review, const JudgedKind& limits) {
-  std::string kind(limits.kind);
+AdmissionVerdict too_large(const Review& review) {
+  std::string kind = review.object_kind;
   std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   AdmissionVerdict out;
   out.command = "gpu-sharing-operator lint FILE";
   out.warnings.push_back(fmt::format(
       "{}/{} is too large to check: the webhook checks at most {} KiB of JSON and {} values. Check its file: {}", kind,
-      shown_value(review.key.name), limits.most_bytes >> 10, limits.most_values, out.command));
+      shown_value(review.key.name), kMostObjectBytes >> 10, kMostValues, out.command));
   return out;
 }
 
@@ -305,14 +289,13 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts, boo
   const std::string& kind = review.object_kind;
   const bool known = kind == "ConfigMap" || kind == "SharingPolicy" || kind == "Pod";
   const std::string_view label = known ? std::string_view(kind) : "other";
-  const JudgedKind* const limits = judged_as(review, parts);
-  if (limits == nullptr) {
+  if (!is_judged(review, parts)) {
     count(label, "allowed");
     return answer_with(review, {}, {});
   }
-  if (cut || !review.object.fits(*limits) || !review.before.fits(*limits)) {
+  if (cut || !review.object.fits() || !review.before.fits()) {
     count(label, "too_large");
-    return answer_with(review, too_large(review, *limits), {});
+    return answer_with(review, too_large(review), {});
   }
   if (std::max(review.object.extent.levels, review.before.extent.levels) > kMostLevels) return unreadable();
   const auto parsed = [](const Subject& subject) {

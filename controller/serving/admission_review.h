@@ -4,7 +4,7 @@
 // What cannot be read is answered with 400: the API server then does what `failurePolicy` says, which is Ignore.
 //
 // Anybody who can open a connection can send a review of any size: nothing of its object is materialised before its
-// kind, its name and its size say that it is to be judged (kJudgedKinds in the .cc).
+// kind, its name and its size say that it is to be judged (is_judged() in the .cc).
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,8 @@ namespace gso {
 // The path in the webhook's clientConfig.
 inline constexpr std::string_view kAdmissionPath = "/validate";
 // An object and the stored one, of at most 1.5 MiB each (etcd's limit) in the API server's JSON, which can escape them.
+// Of a review above HttpServerOptions::body_kept only the beginning is kept: it says what the review is about.
 inline constexpr std::size_t kMostAdmissionBytes = std::size_t{8} << 20;
-// Of a longer review only the beginning is kept (HttpServerOptions::body_kept): it says what the review is about.
-inline constexpr std::size_t kMostAdmissionBytesKept = std::size_t{3} << 20;
 
 struct AdmissionParts {
   // Whether a device plugin reads its profiles from this ConfigMap; others are allowed unseen.

@@ -202,7 +202,7 @@ TEST_F(AdmissionReviewTest, ObjectsThatAreNotJudgedAreAllowedUnread) {
 }
 
 TEST_F(AdmissionReviewTest, WhatIsTooLargeToCheckIsAllowedWithAWarning) {
-  const std::string text(2'000'000, 'x');
+  const std::string text(300'000, 'x');
   const std::string config = config_map("mps-config", text).dump();
   const std::string small = config_map("mps-config", "version: v1").dump();
   const std::string reviews[] = {
