@@ -17,9 +17,8 @@ namespace asio = boost::asio;
 
 namespace {
 
-// A DaemonSet can have 1.5 MiB.
-constexpr int kObjectsOfAPage = 8;
-constexpr std::size_t kLargePage = 2U << 20U;
+// Small pages: the answer to a page is in memory as a whole, and so are its texts until they are cut.
+constexpr int kObjectsOfAPage = 16;
 
 // Most DaemonSets of a cluster are not even decoded. No name of an operand's container needs escapes in JSON.
 bool could_be_operand(std::string_view json) {
@@ -27,6 +26,27 @@ bool could_be_operand(std::string_view json) {
                                                           "mps-control-daemon", kStandaloneMpsContainer};
   return std::ranges::any_of(kParts, [&](std::string_view part) { return json.find(part) != std::string_view::npos; });
 }
+
+class LookAlikes final : public k8s::ItemSink {
+ public:
+  explicit LookAlikes(const World& world) : world_(world) {}
+  void restart() override { found_ = {}; }
+  k8s::Result<void> item(std::string_view json) override {
+    if (!could_be_operand(json)) return {};
+    // What cannot be read governs nothing here; the watch of an operand namespace names it.
+    if (const k8s::Result<DaemonSet> daemonset = project_daemonset(json)) found_.add(*daemonset, world_);
+    return {};
+  }
+  k8s::Result<void> skipped(std::string_view /*metadata*/, k8s::Error /*why*/) override {
+    ++found_.beyond;
+    return {};
+  }
+  SeenDaemonSets take() { return std::move(found_); }
+
+ private:
+  const World& world_;
+  SeenDaemonSets found_;
+};
 
 }  // namespace
 
@@ -82,35 +102,13 @@ asio::awaitable<void> DaemonSetSearch::run() {
   }
 }
 
-// A page that has become large is followed by single objects.
 asio::awaitable<k8s::Result<SeenDaemonSets>> DaemonSetSearch::search() {
-  SeenDaemonSets out;
-  std::size_t bytes = 0;
-  k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) return {};
-    bytes += json->size();
-    if (!could_be_operand(*json)) return {};
-    if (const k8s::Result<DaemonSet> daemonset = project_daemonset(*json)) out.add(*daemonset, *parts_.world);
-    return {};
-  });
-  std::string token;
-  bool restarted = false;
+  LookAlikes sink(*parts_.world);
   k8s::ListOptions options;
   options.page_limit = kObjectsOfAPage;
-  for (;;) {
-    bytes = 0;
-    k8s::Result<k8s::ListPage> page = co_await parts_.client->list_page(resources::daemon_sets, options, token, &sink);
-    if (!page && page.error().reason == k8s::Reason::expired && !token.empty() && !std::exchange(restarted, true)) {
-      out = {};
-      token.clear();
-      continue;
-    }
-    if (!page) co_return std::unexpected(page.error());
-    if (page->continue_token.empty() || stopping_) co_return out;
-    token = std::move(page->continue_token);
-    options.page_limit =
-        bytes > kLargePage / kObjectsOfAPage * static_cast<std::size_t>(options.page_limit) ? 1 : kObjectsOfAPage;
-  }
+  const k8s::Result<std::string> listed = co_await parts_.client->list(resources::daemon_sets, options, &sink);
+  if (!listed) co_return std::unexpected(listed.error());
+  co_return sink.take();
 }
 
 bool DaemonSetSearch::decide() {

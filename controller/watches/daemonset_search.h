@@ -2,8 +2,7 @@
 // namespaces are watched (DynamicWatches); this finds which namespaces these are, and what runs elsewhere.
 //
 // Guarantees
-//  - Memory is that of one page, and of SeenDaemonSets::kMost small objects. A page has few objects while they are
-//    large.
+//  - Memory is that of one small page, and of SeenDaemonSets::kMost small objects.
 //  - Searches at start, once an hour, and when a ClusterPolicy appears, changes or goes. While there is nothing that
 //    governs a node, or a ClusterPolicy owns no DaemonSet yet, it searches more often.
 #pragma once

@@ -1,6 +1,8 @@
 // See operand_namespaces.h.
 #include "reconcilers/cluster/operand_namespaces.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -87,6 +89,16 @@ void keep_trusted_daemonsets(World& world, const PlannerSettings& settings) {
     world.foreign_daemonsets.apply(*world.daemonsets.find(key));
     world.daemonsets.erase(key);
   }
+}
+
+std::string foreign_plugin_text(const DaemonSet& daemonset) {
+  const auto container = std::ranges::find_if(daemonset.containers, is_operand_container, &ContainerSpec::name);
+  if (container == daemonset.containers.end()) return {};
+  return fmt::format(
+      "its container {} has the name of a part of the device plugin, and namespace {} is no operand namespace: the "
+      "operator ignores this DaemonSet. If it is yours, add the namespace to the chart value operandNamespaces "
+      "(--operand-namespaces); else delete it",
+      container->name, daemonset.meta.ns.view());
 }
 
 std::vector<const DaemonSet*> all_daemonsets(const World& world) {

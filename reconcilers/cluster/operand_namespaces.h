@@ -52,6 +52,10 @@ class OperandNamespaces {
 // namespaces to World::foreign_daemonsets.
 void keep_trusted_daemonsets(World& world, const PlannerSettings& settings);
 
+// Why the operator ignores this one of World::foreign_daemonsets, for people; empty: it does not look like an
+// operand's.
+[[nodiscard]] std::string foreign_plugin_text(const DaemonSet& daemonset);
+
 // Every DaemonSet, wherever it is, by key: for commands that describe what runs on a node.
 [[nodiscard]] std::vector<const DaemonSet*> all_daemonsets(const World& world);
 

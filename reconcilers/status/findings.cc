@@ -10,7 +10,7 @@
 
 #include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/killed_daemons.h"
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
@@ -152,18 +152,14 @@ void plan_foreign_plugins(Pass& pass) {
   std::size_t shown = 0;
   std::size_t more = world.foreign_daemonsets_beyond;
   for (const DaemonSet* daemonset : in_order(world.foreign_daemonsets)) {
-    const auto container = std::ranges::find_if(daemonset->containers, is_operand_container, &ContainerSpec::name);
-    if (container == daemonset->containers.end()) continue;
+    std::string ignored = foreign_plugin_text(*daemonset);
+    if (ignored.empty()) continue;
     if (shown == kMost) {
       ++more;
       continue;
     }
     ++shown;
-    pass.finding(Severity::warning, daemonset_ref(daemonset->meta.key()), kForeignDevicePlugin,
-                 fmt::format("its container {} has the name of a part of the device plugin, and namespace {} is no "
-                             "operand namespace: the operator ignores this DaemonSet. If it is yours, add the "
-                             "namespace to the chart value operandNamespaces (--operand-namespaces); else delete it",
-                             shown_value(container->name), daemonset->meta.ns.view()));
+    pass.finding(Severity::warning, daemonset_ref(daemonset->meta.key()), kForeignDevicePlugin, std::move(ignored));
   }
   if (more == 0) return;
   pass.finding(
