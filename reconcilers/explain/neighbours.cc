@@ -54,7 +54,6 @@ class Neighbours {
       fractioning(*daemonset);
       exporter(*daemonset);
     }
-    foreign_plugins();
     for (const Node* node : in_order(world_.nodes)) second_plugin(*node);
     dra();
     return std::move(out_);
@@ -132,17 +131,6 @@ class Neighbours {
         "under MPS, DCGM exporter cannot attribute the metrics of a GPU to the pods that share it (all of them are "
         "clients of one server process): dashboards and chargeback by pod are empty or wrong there. Use metrics of the "
         "GPU, or of the applications");
-  }
-
-  void foreign_plugins() {
-    constexpr std::size_t kMost = 50;
-    std::size_t shown = 0;
-    for (const DaemonSet* daemonset : in_order(world_.foreign_daemonsets)) {
-      std::string ignored = foreign_plugin_text(*daemonset);
-      if (ignored.empty()) continue;
-      if (++shown > kMost) return;
-      add(Severity::warning, daemonset_ref(daemonset->meta.key()), kForeignDevicePlugin, std::move(ignored));
-    }
   }
 
   // HAMi gives out the same GPUs by a device plugin and a scheduler of its own.
