@@ -18,7 +18,7 @@ UnreservedConsumers unreserved_consumers(const Snapshot& snapshot, const KaiInde
     const ObjectKey pod{key.ns, request->pod_name};
     const auto looked_up = kai.lookups.pods.find(pod);
     const bool there = looked_up != kai.lookups.pods.end();
-    const Duration age = there ? snapshot.now - looked_up->second.at : Duration::zero();
+    const Duration age = there ? snapshot.mono - looked_up->second.at : Duration::zero();
     if ((!there || age >= settings.sweep) && asks > 0) {
       --asks;
       wanted.pods.insert(pod);
