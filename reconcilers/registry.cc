@@ -80,15 +80,21 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
     const Node* node = snapshot.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
     if (node == nullptr || a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
-    const LabelChange change = settled_label_change(pass, *node, *a);
+    LabelChange change = settled_label_change(pass, *node, *a);
     report_contested(pass, name, change);
+    std::string why = change.empty() ? "" : "no one else owns these labels";
+    if (a->takes_label_back()) {
+      why += fmt::format("{}no pod of the node selects its profile by label {} any more", why.empty() ? "" : "; ",
+                         a->former_label.view());
+      change = merged(*node, std::move(change), take_back_label(*node, a->former_label.view()));
+    }
     if (change.empty()) continue;
     if (!pass.takes_more()) break;
     note_label_write(pass, *node, change);
     PatchNode patch;
     patch.name = name;
     add_to(patch, change);
-    pass.add(std::move(patch), "Labelled", "no one else owns these labels", false, name);
+    pass.add(std::move(patch), "Labelled", why, false, name);
   }
   for (const std::string& name : pass.index.nodes_in(Bucket::releases)) {
     const Node* node = snapshot.world.nodes.find(name);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/retry.h"
 
 namespace gso {
@@ -135,6 +136,10 @@ std::optional<RecordedSwitches> FleetRecord::switches(std::string_view policy, s
   RecordedSwitches out = *entry;
   if (asks_again(out.retry, retry)) out.aborted = out.undone = false;
   return out.any() ? std::optional(std::move(out)) : std::nullopt;
+}
+
+bool FleetRecord::is_node_label(std::string_view label) const {
+  return label == kConfigLabel || node_labels.contains(std::string(label));
 }
 
 std::string_view FleetRecord::last_verified(std::string_view config_map, std::string_view key) const {

@@ -173,6 +173,10 @@ struct FleetRecord {
   std::set<std::string> without_baseline;
   // The operand namespaces that were chosen when nothing named any (cluster/operand_namespaces.h); empty: none were.
   std::set<std::string> operand_namespaces;
+  // Labels by which plugins have selected their profile (NODE_LABEL), but for the usual one: when the variable is
+  // renamed, what policies wrote under the old name is taken back, and no other label of a node.
+  std::set<std::string> node_labels;
+  [[nodiscard]] bool is_node_label(std::string_view label) const;
   // Uid of a DaemonSet -> number of its newest ControllerRevision when the baseline was recorded. Pods of older
   // templates stay as they are until a newer number exists, even if that template is an earlier one that returns.
   std::map<std::string, std::int64_t> templates;

@@ -128,6 +128,7 @@ std::string read_fields(const Json& root, RecordHead& head) {
   if (!read_names(root, "withoutBaseline", out.without_baseline)) return "withoutBaseline must be a list of names";
   if (!read_names(root, "operandNamespaces", out.operand_namespaces))
     return "operandNamespaces must be a list of names";
+  if (!read_names(root, "nodeLabels", out.node_labels)) return "nodeLabels must be a list of names";
   if (!read_map(root, "templates", out.templates)) return "templates must map uids of DaemonSets to numbers";
   for (const auto& [name, into] :
        {std::pair("verified", &out.verified), std::pair("previous", &out.previous), std::pair("texts", &out.texts)}) {
@@ -178,6 +179,7 @@ std::string print_head(const RecordHead& head) {
   }
   if (!record.without_baseline.empty()) root["withoutBaseline"] = record.without_baseline;
   if (!record.operand_namespaces.empty()) root["operandNamespaces"] = record.operand_namespaces;
+  if (!record.node_labels.empty()) root["nodeLabels"] = record.node_labels;
   if (!record.templates.empty()) root["templates"] = record.templates;
   if (!record.previous.empty()) root["previous"] = record.previous;
   if (!record.verified_on.empty()) root["verifiedOn"] = record.verified_on;

@@ -138,7 +138,8 @@ class Counter {
   }
 
   void put_by_labels() {
-    put(Bucket::label_work, !label_change(node_, a_, {context_.settings, std::nullopt}).empty());
+    put(Bucket::label_work,
+        a_.takes_label_back() || !label_change(node_, a_, {context_.settings, std::nullopt}).empty());
     put(Bucket::unwritable, a_.expectation && !a_.expectation->dropped_labels.empty() &&
                                 operator_owns_labels(node_, a_.has_labeller(), context_.settings));
     put(Bucket::label_problems, !label_problems(node_, a_, context_.settings).empty());

@@ -101,6 +101,8 @@ struct NodeAssessment {
   [[nodiscard]] bool is_held() const;
   // Shows its target, and its pods serve.
   [[nodiscard]] bool matches() const { return pods_ready && verified.ok; }
+  // former_label is taken back now: what is to select the profile instead is written first.
+  [[nodiscard]] bool takes_label_back() const { return !former_label.empty() && !label && change == nullptr; }
   [[nodiscard]] bool has_labeller() const { return labeller != Labeller::us; }
   // A person's label names a key that the ConfigMap never had; the ConfigMap is not at fault.
   [[nodiscard]] bool has_unknown_label() const;
@@ -119,7 +121,10 @@ struct NodeAssessment {
   Interned taint;
   Interned other_plugins;  // DaemonSets whose device plugin also runs here: "a/b, c/d". Empty: none.
   Interned label_by;       // The policy that wrote the node's label; empty: the operator did not write it.
-  ProfilePtr profile;      // Target; null if no key resolves.
+  // A label that a policy selected the profile with, and that no pod of the node reads any more, because NODE_LABEL was
+  // renamed; empty: none.
+  Interned former_label;
+  ProfilePtr profile;                                  // Target; null if no key resolves.
   std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null without a target.
   Loaded loaded;
   Verification verified;  // Against the target.

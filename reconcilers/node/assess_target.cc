@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "reconcilers/cluster/config_map_keys.h"
@@ -107,8 +108,28 @@ void Assessor::leave_policy(std::optional<std::string_view> writer) {
   out_.label = Interned(before);
 }
 
+// Pods of an older template still read it.
+void Assessor::find_former_label() {
+  if (context_.record == nullptr || !node_.meta.annotations.contains(kOwnedAnnotation)) return;
+  if (policy_ != nullptr && context_.settings.mode_of(*policy_) == PolicyMode::observe) return;
+  std::set<std::string_view> read;
+  for (const Operand* operand : {plugin_, gfd_, mps_}) {
+    if (operand == nullptr) continue;
+    read.insert(operand->node_label);
+    const Pod* pod = newest(operand->component);
+    if (pod != nullptr && is_old_template(*operand, *pod)) return;
+  }
+  for (const auto& [label, owned] : owned_labels(node_)) {
+    const bool is_former = !owned.policy.empty() && context_.record->is_node_label(label) && !read.contains(label);
+    if (!is_former) continue;
+    out_.former_label = Interned(label);
+    return;
+  }
+}
+
 void Assessor::resolve_target() {
   resolve_label();
+  find_former_label();
   config_map_ = context_.world.configmaps.find(installation_.config_map_key());
   const std::string_view label = out_.label ? out_.label->view() : label_now();
   effective_ = resolve(label, plugin_->default_key, config_map_);

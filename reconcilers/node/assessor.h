@@ -93,6 +93,7 @@ class Assessor {
     bool certain = false;
   };
   [[nodiscard]] OtherTexts other_texts_read() const;
+  void find_former_label();
   [[nodiscard]] bool matters_to(Component component, std::string_view revision) const;
   [[nodiscard]] bool adopts_drift() const;
   [[nodiscard]] std::string_view retry() const;

@@ -138,13 +138,18 @@ LabelChange directory_label_change(const Node& node, const std::string& value, c
   return change;
 }
 
-LabelChange remove_own_label(const Node& node, std::string_view key) {
+LabelChange take_back_label(const Node& node, std::string_view key) {
   const OwnedLabels owned = owned_labels(node);
   const auto entry = owned.find(std::string(key));
   if (entry == owned.end()) return {};
   LabelChange change = release_label(node, key);
   const auto actual = node.meta.labels.get(key);
-  if (actual && !entry->second.is_changed(actual)) change.remove.insert(std::string(key));
+  if (!actual || entry->second.is_changed(actual)) return change;
+  if (entry->second.before) {
+    change.set[std::string(key)] = *entry->second.before;
+  } else {
+    change.remove.insert(std::string(key));
+  }
   return change;
 }
 
@@ -197,6 +202,9 @@ LabelChange merged(const Node& node, LabelChange first, const LabelChange& secon
   for (const auto& [label, owned] : *second.owned) {
     if (!before.contains(label)) first.owned->emplace(label, owned);
   }
+  std::erase_if(*first.owned, [&](const auto& entry) {
+    return before.contains(entry.first) && !second.owned->contains(entry.first);
+  });
   return first;
 }
 

@@ -49,9 +49,9 @@ struct LabelRules {
 // The label gpusharing.dev/mps-pipe-directory with that value, by the same rules. No value from before is restored:
 // another client's would name a directory without a daemon.
 [[nodiscard]] LabelChange directory_label_change(const Node& node, const std::string& value, const LabelRules& rules);
-// Ends the operator's ownership, and removes the label unless another client has changed it since. Empty if the
-// operator does not own it.
-[[nodiscard]] LabelChange remove_own_label(const Node& node, std::string_view key);
+// Ends the operator's ownership, and restores what stood before, unless another client has changed the label since.
+// Empty if the operator does not own it.
+[[nodiscard]] LabelChange take_back_label(const Node& node, std::string_view key);
 // Ends the operator's ownership and leaves the label as it is.
 [[nodiscard]] LabelChange release_label(const Node& node, std::string_view key);
 

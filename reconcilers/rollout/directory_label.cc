@@ -33,7 +33,7 @@ DirectoryLabel directory_label(const Pass& pass, const Node& node) {
   if (pod == nullptr) {
     if (mps_daemon_change_on(node).change) return out;  // Its replacement is in progress.
     out.daemon = DirectoryLabel::Daemon::none;
-    out.change = remove_own_label(node, kMpsPipeDirectory);
+    out.change = take_back_label(node, kMpsPipeDirectory);
     return out;
   }
   if (is_serving(*pod)) out.directory = directory_of(*pod);
@@ -41,7 +41,7 @@ DirectoryLabel directory_label(const Pass& pass, const Node& node) {
   out.daemon = DirectoryLabel::Daemon::serving;
   out.value = pipe_directory_label(out.directory);
   if (!out.value.empty() && node.meta.labels.get(kMpsPipeDirectory) == out.value) return out;  // Most nodes.
-  out.change = out.value.empty() ? remove_own_label(node, kMpsPipeDirectory)
+  out.change = out.value.empty() ? take_back_label(node, kMpsPipeDirectory)
                                  : directory_label_change(node, out.value, label_rules(pass, node));
   return out;
 }

@@ -10,6 +10,7 @@
 
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/recorded_policies.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/baseline.h"
 #include "reconcilers/rollout/canary.h"
@@ -36,6 +37,7 @@ class Outcomes {
     note_stops();
     note_forgetting();
     note_operand_namespaces();
+    note_node_labels();
     note_devices();
     note_remediations();
     note_timers();
@@ -101,6 +103,18 @@ class Outcomes {
     if (chosen == recorded) return;
     next_.note("OperandNamespacesRecorded", "which namespaces are operand namespaces").operand_namespaces =
         std::move(chosen);
+  }
+
+  void note_node_labels() {
+    std::set<std::string> labels = pass_.index.record->node_labels;
+    for (const PluginInstallation& installation : pass_.index.discovery.installations) {
+      for (const Operand& operand : installation.operands) {
+        if (!operand.node_label.empty() && operand.node_label != kConfigLabel) labels.insert(operand.node_label);
+      }
+    }
+    if (labels == pass_.index.record->node_labels) return;
+    next_.note("NodeLabelsRecorded", "the labels by which plugins select their profile").node_labels =
+        std::move(labels);
   }
 
   // The number of GPUs of machines that joined or that have more GPUs than before: several machines in one write, once

@@ -137,11 +137,13 @@ class Leaving {
 
   void restore_labels(const Node& node, const std::string& profile_label, PatchNode& patch, Cleanup& out) const {
     const std::set<std::string> foreign = nfd_owned(node);
+    const FleetRecord* record = index_.impl().record_or_null();
     for (const auto& [key, owned] : owned_labels(node)) {
       const std::optional<std::string>& before = owned.before;
       if (key == profile_label || foreign.contains(key)) continue;
       const auto now = node.meta.labels.get(key);
-      if (!is_sharing_label(key) && key != kConfigLabel && key != kMpsPipeDirectory) {
+      const bool selected = key == kConfigLabel || (record != nullptr && record->is_node_label(key));
+      if (!is_sharing_label(key) && !selected && key != kMpsPipeDirectory) {
         if (!now) continue;
         out.kept.push_back(
             fmt::format("node {}: label {} is left as it is ({}): annotation {} names it, but no device plugin of the "

@@ -5,6 +5,7 @@ from .times import stamp
 
 class PluginInstallation:
     """Part of a Cluster: the DaemonSets of the plugin, GFD and the MPS daemon."""
+    config_label = CONFIG_LABEL  # The value of their variable NODE_LABEL.
 
     def install_gpu_software(self):
         """The first template of every DaemonSet, and with the GPU Operator its ClusterPolicy."""
@@ -37,11 +38,21 @@ class PluginInstallation:
                 self.touch(daemonset)
                 self.put_revisions(component)
 
+    def rename_node_label(self, label, template="h2"):
+        """The variable NODE_LABEL of every container that has it gets another value: that makes a new template."""
+        self.config_label = label
+        for component in self.components():
+            spec = self.get("DaemonSet", COMPONENTS[component][0], self.namespace)["spec"]["template"]["spec"]
+            for variable in [one for container in spec["initContainers"] + spec["containers"] for one in container["env"]]:
+                if variable["name"] == "NODE_LABEL":
+                    variable["value"] = label
+        self.template(template)
+
     def image(self, template):
         return "registry.example/k8s-device-plugin:" + self.version + ("" if template == "h1" else "-" + template)
 
     def sidecar(self, name, process):
-        env = {"NODE_LABEL": CONFIG_LABEL, "CONFIG_FILE_SRCDIR": "/available-configs",
+        env = {"NODE_LABEL": self.config_label, "CONFIG_FILE_SRCDIR": "/available-configs",
                "CONFIG_FILE_DST": "/config/config.yaml", "DEFAULT_CONFIG": self.default,
                "FALLBACK_STRATEGIES": self.fallbacks, "PROCESS_TO_SIGNAL": process}
         return {"name": name, "image": self.image("h1"),

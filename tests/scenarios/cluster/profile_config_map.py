@@ -1,5 +1,4 @@
 """The ConfigMap of profiles: what people write into it, and what pods and nodes see of it."""
-from .names import CONFIG_LABEL
 from .profile_texts import none
 from .times import stamp
 
@@ -52,7 +51,7 @@ class ProfileConfigMap:
     def resolve(self, name, data, default=None):
         """The key that a node gets. `default`: that of the pod's own template, if the present one has another."""
         default = self.default if default is None else default
-        label = self.labels(name).get(CONFIG_LABEL, "")
+        label = self.labels(name).get(self.config_label, "")
         if label:
             return label
         if default:

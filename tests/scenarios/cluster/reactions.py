@@ -2,7 +2,7 @@
 import datetime
 import json
 
-from .names import COMPONENTS, CONFIG_LABEL, GFD_LABELS, GPU
+from .names import COMPONENTS, GFD_LABELS, GPU
 from .profile_texts import Meaning
 from .times import stamp
 
@@ -38,7 +38,7 @@ class Reactions:
         for component in ("plugin", "gfd"):
             pod = self.pod_of(component, name)
             uid = pod["metadata"]["uid"] if pod is not None else None
-            label = self.labels(name).get(CONFIG_LABEL, "")
+            label = self.labels(name).get(self.config_label, "")
             if pod is None or self.followed[uid][0] == label:
                 continue
             default = self.followed[uid][1]
@@ -114,7 +114,7 @@ class Reactions:
                                                     "state": {"running": {"startedAt": born}}}]}})
         self.loaded[pod["metadata"]["uid"]] = text
         self.selected[pod["metadata"]["uid"]] = self.resolve(name, self.data())
-        self.followed[pod["metadata"]["uid"]] = (self.labels(name).get(CONFIG_LABEL, ""), self.default)
+        self.followed[pod["metadata"]["uid"]] = (self.labels(name).get(self.config_label, ""), self.default)
         machine.frozen = False
         return pod
 
