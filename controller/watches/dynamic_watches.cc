@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 
@@ -62,7 +63,7 @@ std::shared_ptr<ScopedWatch> DynamicWatches::open_one(const WatchScope& scope) {
       watch->fill(&world_->revisions, &revision_counts_, &project_controller_revision);
       break;
     case WatchScope::Kind::daemonsets:
-      watch->fill(&world_->daemonsets, &daemonset_counts_, &project_daemonset);
+      watch->fill(&world_->daemonsets, &daemonset_counts_, &project_operand_daemonset);
       break;
   }
   k8s::WatcherOptions options = options_of(scope);

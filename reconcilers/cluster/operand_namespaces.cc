@@ -8,6 +8,7 @@
 
 #include "reconcilers/cluster/consumers.h"
 #include "reconcilers/cluster/operand.h"
+#include "reconcilers/model/project.h"
 #include "reconcilers/model/store_order.h"
 
 namespace gso {
@@ -26,6 +27,12 @@ DaemonSet without_template(const DaemonSet& daemonset) {
 }
 
 }  // namespace
+
+k8s::Result<DaemonSet> project_operand_daemonset(std::string_view json) {
+  k8s::Result<DaemonSet> daemonset = project_daemonset(json);
+  if (!daemonset || runs_operand(*daemonset)) return daemonset;
+  return without_template(*daemonset);
+}
 
 bool is_of_cluster_policy(const DaemonSet& daemonset, const World& world) {
   const auto* owner = daemonset.meta.controller();

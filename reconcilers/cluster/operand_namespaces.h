@@ -11,12 +11,17 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "k8sclient/value/error.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+// project_daemonset() for operand namespaces: of one that is no operand, only what names it is kept.
+[[nodiscard]] k8s::Result<DaemonSet> project_operand_daemonset(std::string_view json);
 
 // Its controller is a ClusterPolicy that exists and is not being deleted, by name and uid. An owner without a uid,
 // which no API server accepts but a manifest that somebody wrote can have, is compared by name.

@@ -137,6 +137,20 @@ TEST(OperandNamespaces, OfARecordThatCannotBeReadAreNotChosenAnew) {
   EXPECT_THAT(now.foreign, ElementsAre("a"));
 }
 
+TEST(OperandNamespaces, OfADaemonSetThereThatIsNoOperandOnlyTheNameIsKept) {
+  const auto kept = [](std::string_view container) {
+    const auto daemonset = project_operand_daemonset(fmt::format(
+        R"({{"kind":"DaemonSet","metadata":{{"name":"d","namespace":"gpu","uid":"u"}},"spec":{{"template":{{"spec":{{
+        "containers":[{{"name":"{}","env":[{{"name":"X","value":"y"}}]}}]}}}}}}}})",
+        container));
+    EXPECT_TRUE(daemonset.has_value());
+    EXPECT_EQ(daemonset->meta.name, "d");
+    return daemonset->containers.empty() ? 0U : daemonset->containers.front().env.size();
+  };
+  EXPECT_EQ(kept("nvidia-device-plugin"), 1U);
+  EXPECT_EQ(kept("dcgm-exporter"), 0U);
+}
+
 TEST(OperandNamespaces, OfManyDaemonSetsABoundedNumberIsKeptAndNothingOfTheirTemplates) {
   SeenDaemonSets seen;
   World world;
