@@ -171,6 +171,7 @@ class Standalone {
                           selects(*node.daemonset, *node.node, true) != Selects::no;
     if (node.pod == nullptr && !selected) return leave_change(pass_, node, "its DaemonSet is no longer for the node");
     count_in_change(node);
+    if (!node.node->ready) return wait_for_node(node);
     if (node.pod == nullptr || node.pod->meta.deletion_timestamp) return await_start(node);
     if (!node.is_outdated()) {
       if (!is_serving(*node.pod)) return await_start(node);
@@ -181,6 +182,15 @@ class Standalone {
     if (is_serving(*node.pod) && row_of(gate.gate).backs_out) return leave_change(pass_, node, gate.message);
     if (change.cordoned && !node.node->unschedulable) return defer_change(pass_, node, "a person uncordoned the node");
     drain(node);
+  }
+
+  // It keeps its slot, proves nothing, and no timer of it runs: its deadlines begin anew when it is Ready again.
+  void wait_for_node(const DaemonNode& node) {
+    if (node.has_failed()) return report_failed(node);
+    const std::string waits =
+        "the node is NotReady: its standalone MPS daemon is neither replaced nor judged until the node is Ready again";
+    if (DaemonRollout* rollout = rollout_of(node)) note_waiting(*rollout, node.name(), kNodesNotReady, waits);
+    pass_.finding(Severity::warning, node_ref(node.name()), kStandaloneMpsWaits, waits);
   }
 
   void count_in_change(const DaemonNode& node) {
@@ -211,7 +221,8 @@ class Standalone {
   // The old pod is gone, and the new one is not Ready.
   void await_start(const DaemonNode& node) {
     if (node.has_failed()) {
-      const bool again = node.is_asked_again() && rollout_of(node)->gate.is_open();
+      const DaemonRollout* rollout = rollout_of(node);
+      const bool again = node.is_asked_again() && rollout != nullptr && rollout->gate.is_open();
       return again ? try_again(pass_, node) : report_failed(node);
     }
     const Duration limit = node.policy->rollout.verify_timeout;

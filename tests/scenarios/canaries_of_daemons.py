@@ -91,3 +91,65 @@ def nothing_is_deleted_after_a_failure_that_nobody_retries():
     """The neighbour: without a request the pod stays as it is."""
     c, _, _ = failed()
     expect("pods that are deleted", [name for _ in range(5) for name in c.after("5m").deleted_pods()], [])
+
+
+def lost_while_it_starts(soak="1m"):
+    """The node of the canary gets NotReady while its new daemon starts, for longer than verifyTimeout."""
+    c, daemons = with_daemons()
+    c.policy(rollout={"canary": {"nodesPerGroup": 1, "soak": soak}, "verifyTimeout": "5m"})
+    daemons.template("new")
+    while "new" not in daemons.pods().values():
+        c.after("1m")
+        daemons.react()
+    canary = one([node for node, template in daemons.pods().items() if template == "new"])
+    set_ready(c, canary, False)
+    c.set_ready(canary, False)
+    ticks = [c.after("3m") for _ in range(5)]
+    return c, daemons, canary, ticks
+
+
+@scenario
+def a_daemon_whose_node_is_not_ready_does_not_fail():
+    """It is neither a failed canary nor a proof: no other node starts, and the finding names the node. Once that is Ready
+    again the deadline begins anew, and all nodes follow."""
+    c, daemons, canary, ticks = lost_while_it_starts()
+    expect("nodes that failed", [tick.found_on("StandaloneMPSFailed") for tick in ticks], [[]] * 5)
+    expect("nodes in the change", marked(c), [canary])
+    expect("what is said of the node", canary in ticks[-1].found_on("StandaloneMPSWaits"), True)
+    c.set_ready(canary, True)
+    expect("nodes that failed", c.after("3m").found_on("StandaloneMPSFailed"), [])
+    set_ready(c, canary, True)
+    for _ in range(20):
+        c.after("1m")
+        daemons.react()
+    expect("templates", set(daemons.pods().values()), {"new"})
+
+
+@scenario
+def a_daemon_that_does_not_start_on_a_node_that_is_ready_again_fails():
+    """The neighbour: the node is Ready again, and its daemon is not for verifyTimeout."""
+    c, _, canary, _ = lost_while_it_starts()
+    c.set_ready(canary, True)
+    c.after("1m")
+    c.after("6m")
+    expect("nodes that failed", c.after("1m").found_on("StandaloneMPSFailed"), [canary])
+
+
+@scenario
+def a_daemon_is_not_deleted_while_its_node_is_not_ready():
+    """A client keeps the node of the canary in its drain, and the node gets NotReady: its client is gone, and its old daemon
+    stays until the node is Ready."""
+    c, daemons = with_daemons(1)
+    c.policy(rollout={"canary": {"nodesPerGroup": 1, "soak": "1m"}, "verifyTimeout": "5m"})
+    c.consumer("train", "n01")
+    daemons.template("new")
+    while not marked(c):
+        c.after("1m")
+    c.set_ready("n01", False)
+    c.end("train")
+    expect("pods that are deleted", [name for _ in range(4) for name in c.after("3m").deleted_pods()], [])
+    c.set_ready("n01", True)
+    for _ in range(4):
+        c.after("1m")
+        daemons.react()
+    expect("templates", daemons.pods(), {"n01": "new"})
