@@ -250,6 +250,8 @@ void Manager::make_pages() {
   metrics.leading = [this] { return leading(); };
   metrics.view = view_;
   metrics.lease_name = options_.lease_name;
+  metrics.settings = &settings_;
+  metrics.hides_tenants = !options_.metrics_secure;
   fleet_metrics_ = std::make_unique<FleetMetrics>(std::move(metrics));
 
   DebugPages::Parts pages;

@@ -30,6 +30,9 @@ void complete(Runtime& runtime, Options& options) {
   if (runtime.seed == 0) runtime.seed = (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}();
   if (options.identity.empty()) options.identity = fmt::format("gpu-sharing-operator_{:016x}", runtime.seed);
   if (runtime.instance.empty()) runtime.instance = options.identity;
+  runtime.metrics->on_misuse([log = runtime.log](const std::string& what) {
+    log->error("Metric dropped: its use differs from the catalog", {{"metric", what}});
+  });
   runtime.metrics->set("gpusharing_build_info", {{"version", version()}, {"compiler", __VERSION__}}, 1);
 }
 

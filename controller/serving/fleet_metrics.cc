@@ -11,6 +11,7 @@
 
 #include "controller/serving/process_metrics.h"
 #include "controller/serving/store_size.h"
+#include "reconcilers/cluster/protected_namespaces.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -62,6 +63,9 @@ void set_profile_counts(Metrics& metrics, const std::map<std::string, ShownSums:
     metrics.set("gpusharing_nodes_by_profile", {{"profile", "other"}, {"state", state}}, count);
   }
 }
+
+// In place of the name of a tenant's object.
+const std::string kHiddenName = "(hidden without metrics.secure)";
 
 // The condition Progressing of a rollout's status; an empty object if it has none.
 nlohmann::json progressing(const nlohmann::json& status) {
@@ -247,10 +251,13 @@ void FleetMetrics::fill_nodes(Metrics& metrics) {
 std::unique_ptr<FleetMetrics::NamedByPlan> FleetMetrics::name_by_plan() const {
   auto named = std::make_unique<NamedByPlan>();
   named->pass = parts_.view->passes;
+  const ProtectedNamespaces systems(*parts_.world, *parts_.settings);
   for (const Finding& finding : parts_.view->last_plan.findings) {
     if (finding.severity == Severity::info) continue;
     const ObjectRef& object = finding.object;
-    named->affected.add(finding.reason, object.kind, k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
+    const bool hidden = parts_.hides_tenants && !object.ns.empty() && systems.owner_of(object.ns).empty();
+    named->affected.add(finding.reason, object.kind,
+                        hidden ? kHiddenName : k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
   }
   // One whose deletion is refused is planned again in every pass.
   for (const PlannedAction& planned : parts_.view->last_plan.actions) {

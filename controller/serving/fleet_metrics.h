@@ -44,6 +44,10 @@ class FleetMetrics {
     std::function<bool()> leading;
     std::shared_ptr<const RuntimeView> view;  // Of the last plan: its findings.
     std::string lease_name;
+    const PlannerSettings* settings = nullptr;
+    // Everybody who can connect reads the page: it names nodes, policies and the objects of GPU systems (operator,
+    // device plugin, KAI), and no object of a tenant.
+    bool hides_tenants = true;
   };
   explicit FleetMetrics(Parts parts);
   ~FleetMetrics();

@@ -7,15 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 
 namespace gso {
 namespace {
-
-[[noreturn]] void programming_error(std::string_view what, std::string_view name) {
-  fmt::print(stderr, "metrics: {} {}\n", what, name);
-  std::abort();
-}
 
 // Both formats escape backslash and line feed; label values the double quote too.
 std::string escape(std::string_view text, bool quotes) {
@@ -75,45 +69,55 @@ void Metrics::declare(Family family) {
   entries_[std::move(name)].family = std::move(family);
 }
 
-Metrics::Entry& Metrics::entry(std::string_view name, Type type) {
-  auto it = entries_.find(name);
-  if (it == entries_.end()) programming_error("no such family:", name);
-  if (it->second.family.type != type) programming_error("family used as another type:", name);
-  return it->second;
+void Metrics::misused(std::string_view what, std::string_view name) {
+  const auto [noted, fresh] = misuses_.insert(fmt::format("{}: {}", name, what));
+  if (fresh) report_misuse_(*noted);
 }
 
-Metrics::Series& Metrics::series(std::string_view name, Type type, const Labels& labels) {
-  Entry& found = entry(name, type);
-  const auto& names = found.family.labels;
+Metrics::Entry* Metrics::entry(std::string_view name, Type type) {
+  const auto it = entries_.find(name);
+  if (it != entries_.end() && it->second.family.type == type) return &it->second;
+  misused(it == entries_.end() ? "no such family" : "used as another type", name);
+  return nullptr;
+}
+
+Metrics::Series* Metrics::series(std::string_view name, Type type, const Labels& labels) {
+  Entry* const found = entry(name, type);
+  if (found == nullptr) return nullptr;
+  const auto& names = found->family.labels;
   const bool fits = std::equal(labels.begin(), labels.end(), names.begin(), names.end(),
                                [](const auto& label, const std::string& key) { return label.first == key; });
-  if (!fits) programming_error("labels differ from the catalog:", name);
+  if (!fits) {
+    misused("labels differ from the catalog", name);
+    return nullptr;
+  }
   std::vector<std::string> values;
   values.reserve(labels.size());
   for (const auto& [key, value] : labels) values.push_back(value);
-  auto [it, fresh] = found.series.try_emplace(std::move(values));
-  if (fresh && type == Type::histogram) it->second.buckets.resize(found.family.buckets.size() + 1);
-  return it->second;
+  auto [it, fresh] = found->series.try_emplace(std::move(values));
+  if (fresh && type == Type::histogram) it->second.buckets.resize(found->family.buckets.size() + 1);
+  return &it->second;
 }
 
 void Metrics::add(std::string_view name, const Labels& labels, double amount) {
-  series(name, Type::counter, labels).value += std::max(amount, 0.0);
+  if (Series* const counter = series(name, Type::counter, labels)) counter->value += std::max(amount, 0.0);
 }
 
 void Metrics::set(std::string_view name, const Labels& labels, double value) {
-  series(name, Type::gauge, labels).value = value;
+  if (Series* const gauge = series(name, Type::gauge, labels)) gauge->value = value;
 }
 
 void Metrics::observe(std::string_view name, const Labels& labels, double value) {
-  Series& target = series(name, Type::histogram, labels);
+  Series* const target = series(name, Type::histogram, labels);
+  if (target == nullptr) return;
   const auto& bounds = entries_.find(name)->second.family.buckets;
   const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), value) - bounds.begin();
-  ++target.buckets[static_cast<std::size_t>(bucket)];
-  target.value += value;
+  ++target->buckets[static_cast<std::size_t>(bucket)];
+  target->value += value;
 }
 
 void Metrics::clear(std::string_view name) {
-  entry(name, Type::gauge).series.clear();
+  if (Entry* const gauge = entry(name, Type::gauge)) gauge->series.clear();
 }
 
 double Metrics::value(std::string_view name, const Labels& labels) const {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,7 +43,11 @@ class Metrics {
   Metrics();  // Declares the catalog.
 
   void declare(Family family);
-  // Counters only grow; a name that was never declared is a programming error and aborts.
+  // A name, a type or labels other than the catalog's are a programming error, which must not end an operator in the
+  // middle of a rollout: the value is dropped, and `report` hears of it once.
+  void on_misuse(std::function<void(const std::string& what)> report) { report_misuse_ = std::move(report); }
+  [[nodiscard]] const std::set<std::string, std::less<>>& misuses() const { return misuses_; }
+  // Counters only grow.
   void add(std::string_view name, const Labels& labels = {}, double amount = 1);
   void set(std::string_view name, const Labels& labels, double value);
   void observe(std::string_view name, const Labels& labels, double value);
@@ -68,11 +73,15 @@ class Metrics {
     Family family;
     std::map<std::vector<std::string>, Series> series;  // By label values, so the output has a stable order.
   };
-  Entry& entry(std::string_view name, Type type);
-  Series& series(std::string_view name, Type type, const Labels& labels);
+  // Null: misused.
+  Entry* entry(std::string_view name, Type type);
+  Series* series(std::string_view name, Type type, const Labels& labels);
+  void misused(std::string_view what, std::string_view name);
 
   std::map<std::string, Entry, std::less<>> entries_;
   std::vector<std::function<void(Metrics&)>> fills_;
+  std::function<void(const std::string& what)> report_misuse_ = [](const std::string&) {};
+  std::set<std::string, std::less<>> misuses_;
 };
 
 // Every family that the operator exports.

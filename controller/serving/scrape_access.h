@@ -7,6 +7,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,7 +65,7 @@ class ScrapeAccess {
   k8s::Clock* clock_;
   ScrapeAccessLimits limits_;
   TokenBucket questions_;
-  std::size_t open_ = 0;
+  std::shared_ptr<std::size_t> open_ = std::make_shared<std::size_t>(0);
   std::map<std::string, Verdict> answers_;  // By the hash of the credentials and the path.
 };
 

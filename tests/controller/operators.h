@@ -49,6 +49,9 @@ struct OneOperator {
     options.health_probe_bind_address = "0";
     options.settle_period = std::chrono::seconds(0);
   }
+  ~OneOperator() { EXPECT_TRUE(metrics->misuses().empty()) << *metrics->misuses().begin(); }
+  OneOperator(const OneOperator&) = delete;
+  OneOperator& operator=(const OneOperator&) = delete;
   void start(Sim& sim) {
     Runtime runtime;
     runtime.transport = &transport;

@@ -92,6 +92,28 @@ TEST_F(FleetMetricsTest, ANodeThatLoadedATextOutsideARolloutIsNamedForAsLongAsIt
   EXPECT_EQ(a.metric("gpusharing_affected_objects", named), 0);
 }
 
+TEST_F(FleetMetricsTest, APageWithoutAuthenticationNamesNoObjectOfATenant) {
+  install_crds();
+  create_plugin("gpu-operator");
+  a.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  const auto finding = [](const char* ns, const char* name) {
+    Finding out;
+    out.severity = Severity::warning;
+    out.object = {"v1", "Pod", ns, name, ""};
+    out.reason = "SignalFailed";
+    return out;
+  };
+  a.view->last_plan.findings = {finding("a-team", "train-0"), finding("gpu-operator", "plugin-0")};
+  ++a.view->passes;  // The page names objects anew.
+  const auto named = [&](const char* object) {
+    return a.metric("gpusharing_affected_objects", {{"reason", "SignalFailed"}, {"kind", "Pod"}, {"object", object}});
+  };
+  EXPECT_EQ(named("a-team/train-0"), 0);
+  EXPECT_EQ(named("(hidden without metrics.secure)"), 1);
+  EXPECT_EQ(named("gpu-operator/plugin-0"), 1);
+}
+
 // Whoever scrapes a fleet of 50,000 nodes gets what a fleet of five costs.
 TEST_F(FleetMetricsTest, AsManySeriesForManyNodesAsForOne) {
   install_crds();

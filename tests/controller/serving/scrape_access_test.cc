@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/co_spawn.hpp>
 #include <chrono>
+#include <exception>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,7 @@ class ScrapeAccessTest : public testing::Test {
  protected:
   ScriptedAnswer answer(const k8s::HttpRequest& request) {
     if (!reachable) return ScriptedAnswer::broken();
+    if (throws) throw std::runtime_error("a bug");
     const json body = json::parse(request.body);
     if (request.path.find("/tokenreviews") != std::string::npos) {
       ++token_reviews;
@@ -68,6 +72,7 @@ class ScrapeAccessTest : public testing::Test {
   ScrapeAccess access{&client, &sim.clock};
   std::string allowed_user = "system:serviceaccount:monitoring:prometheus";
   bool reachable = true;
+  bool throws = false;
   k8s::Duration delay{0};
   int token_reviews = 0;
   std::vector<json> access_reviews;
@@ -93,6 +98,22 @@ TEST_F(ScrapeAccessTest, WithoutCredentialsOrWithBadOnesTheAnswerIs401) {
   EXPECT_EQ(status_of(with_token("unknown")), 401);
   EXPECT_THAT(last->body, testing::Not(HasSubstr("unknown"))) << "no answer repeats a token";
   EXPECT_TRUE(access_reviews.empty());
+}
+
+// Else /metrics would answer 429 for ever after a few of them.
+TEST_F(ScrapeAccessTest, AQuestionThatThrowsIsNotOpenAnyMore) {
+  throws = true;
+  std::vector<int> statuses;
+  std::size_t failed = 0;
+  for (std::size_t i = 0; i <= ScrapeAccessLimits{}.most_open; ++i) {
+    boost::asio::co_spawn(sim.io, note_status(with_token("token-" + std::to_string(i)), &statuses),
+                          [&failed](const std::exception_ptr& error) { failed += error != nullptr ? 1 : 0; });
+    sim.io.restart();
+    sim.io.poll();
+  }
+  EXPECT_EQ(failed, ScrapeAccessLimits{}.most_open + 1);
+  throws = false;
+  EXPECT_EQ(status_of(with_token("token-of-" + allowed_user)), 200);
 }
 
 TEST_F(ScrapeAccessTest, AnAccountWithoutTheRightLearnsWhichOneItLacks) {

@@ -134,11 +134,23 @@ TEST(MetricsTest, TheCatalogFollowsTheNamingRules) {
   }
 }
 
-TEST(MetricsTest, AnUndeclaredFamilyOrLabelIsAProgrammingError) {
+// A slip in monitoring must not end the operator in the middle of a rollout.
+TEST(MetricsTest, AnUndeclaredFamilyOrLabelIsDroppedAndReportedOnce) {
   Metrics metrics;
-  EXPECT_DEATH(metrics.add("nonsense_total"), "no such family");
-  EXPECT_DEATH(metrics.add("workqueue_adds_total", {{"queue", "fleet"}}), "labels differ");
-  EXPECT_DEATH(metrics.set("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}}, 1), "another type");
+  std::vector<std::string> reports;
+  metrics.on_misuse([&reports](const std::string& what) { reports.push_back(what); });
+  for (int i = 0; i < 2; ++i) {
+    metrics.add("nonsense_total");
+    metrics.add("workqueue_adds_total", {{"queue", "fleet"}});
+    metrics.set("workqueue_adds_total", {{"name", "fleet"}, {"controller", "fleet"}}, 1);
+    metrics.observe("nonsense_seconds", {}, 1);
+    metrics.clear("workqueue_adds_total");
+  }
+  EXPECT_THAT(reports, testing::ElementsAre(
+                           "nonsense_total: no such family", "workqueue_adds_total: labels differ from the catalog",
+                           "workqueue_adds_total: used as another type", "nonsense_seconds: no such family"));
+  EXPECT_THAT(metrics.misuses(), testing::SizeIs(4));
+  EXPECT_THAT(metrics.render(Metrics::Format::prometheus), Not(HasSubstr("nonsense")));
 }
 
 TEST(LoggingTest, JsonLinesParseWhateverTheTextsHold) {
