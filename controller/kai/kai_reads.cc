@@ -1,6 +1,8 @@
 // Lists and GETs.
 #include "controller/kai/kai_reads.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <utility>
 
@@ -14,6 +16,10 @@ namespace {
 
 // Time limit of one lookup, and of all reads before a deletion together: a deletion that waits longer is judged again.
 constexpr k8s::Duration kPatience = std::chrono::seconds(10);
+// A group shares a GPU or a few: more pods than this are no group that KAI made.
+constexpr std::size_t kMostOfGroup = 4096;
+// Of those that wait, for what is said about them.
+constexpr std::size_t kMostWaiting = 1024;
 
 k8s::LabelSelector multi_labelled(const std::string& group) {
   k8s::LabelSelector out;
@@ -43,6 +49,10 @@ boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiReader::list_pods(k8
     }
     k8s::Result<KaiPod> pod = project_kai_pod(*json);
     if (!pod) return std::unexpected(pod.error());
+    if (found.size() >= kMostOfGroup) {
+      return k8s::fail(k8s::Reason::too_large,
+                       fmt::format("more than {} pods have the label of one GPU group", kMostOfGroup));
+    }
     found.push_back(*std::move(pod));
     return {};
   });
@@ -113,6 +123,7 @@ boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> KaiReader::waiting_p
       out.pods.clear();
       return {};
     }
+    if (out.pods.size() >= kMostWaiting) return {};
     k8s::Result<Pod> pod = project_pod(*json);
     if (!pod) return {};  // Another list's business.
     const bool fraction =

@@ -32,6 +32,11 @@ constexpr Duration kLongest = std::chrono::seconds(15);
 // How long refresh() waits for the next list after the last one has ended.
 constexpr Duration kPatience = std::chrono::milliseconds(250);
 constexpr std::size_t kReaders = 8;  // Nodes listed at once.
+// What is kept of one node's pods. Anybody who may create pods can name the node, also in pods that no kubelet runs: as
+// long as one of those beyond is left, one is kept.
+constexpr std::size_t kMostConsumers = 1024;
+constexpr std::size_t kMostRejected = 256;
+constexpr std::size_t kMostUnreadable = 1024;
 
 // Lists pods and hands over each; calls `restart` where the list starts over. Pods that cannot be decoded do not end
 // the list, so that the error names all of them. `of_what`: whose pods these are, for that error.
@@ -47,7 +52,7 @@ asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, k8s::ListOptio
     k8s::Result<Pod> pod = project_pod(*json);
     if (pod) {
       take(*std::move(pod));
-    } else {
+    } else if (unreadable.size() < kMostUnreadable) {
       unreadable.push_back(pod.error().message);
     }
     return {};
@@ -91,8 +96,8 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
   };
   const std::function<void(Pod)> take = [&](Pod pod) {
     if (is_rejected(pod, *settings)) {
-      found.rejected.push_back(std::move(pod));
-    } else if (is_gpu_consumer(pod, *world)) {
+      if (found.rejected.size() < kMostRejected) found.rejected.push_back(std::move(pod));
+    } else if (found.pods.size() < kMostConsumers && is_gpu_consumer(pod, *world)) {
       found.pods.push_back(std::move(pod));
     }
   };

@@ -5,9 +5,11 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "k8sclient/value/json_scratch.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/quantity.h"
 
 namespace gso::json {
@@ -153,14 +155,17 @@ bool Fields::string_map(Value value, std::string_view field, std::map<std::strin
 
 namespace {
 
-bool read_strings(Fields& fields, Value value, std::string_view field, bool (*keep)(std::string_view),
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
+bool read_strings(Fields& fields, Value value, std::string_view field, bool (*keep)(std::string_view), std::size_t most,
                   k8s::StringMap& out) {
   const bool read = fields.object(value, field, [&](std::string_view key, Value inner) {
     if (keep != nullptr && !keep(key)) return true;
+    if (out.size() >= most) return true;
     // The key's bytes live in the decoder's string buffer, which only grows while one object is read.
     std::string_view text;
     if (!fields.view(inner, field, text)) return false;
-    out.set(key, text);
+    out.set(key, most == kAll ? text : first_bytes(text, kMostBytes));
     return true;
   });
   out.shrink_to_fit();
@@ -202,15 +207,19 @@ MetaField read_meta_field(Fields& fields, std::string_view key, Value value, con
     return done(fields.time(value, "metadata.deletionTimestamp", meta.deletion_timestamp));
   }
   if (key == "labels") {
-    return filter.labels ? done(read_strings(fields, value, "metadata.labels", nullptr, meta.labels)) : MetaField::read;
+    return filter.labels ? done(read_strings(fields, value, "metadata.labels", filter.label,
+                                             filter.bounded ? kMostLabels : kAll, meta.labels))
+                         : MetaField::read;
   }
   if (key == "annotations") {
     if (filter.annotation == nullptr) return MetaField::read;
-    return done(read_strings(fields, value, "metadata.annotations", filter.annotation, meta.annotations));
+    return done(read_strings(fields, value, "metadata.annotations", filter.annotation,
+                             filter.bounded ? kMostEntries : kAll, meta.annotations));
   }
   if (key == "ownerReferences") {
-    return done(fields.array(value, "metadata.ownerReferences",
-                             [&](Value item) { return read_owner(fields, item, meta.owners.emplace_back()); }));
+    return done(fields.array(value, "metadata.ownerReferences", [&](Value item) {
+      return meta.owners.size() >= kMostEntries || read_owner(fields, item, meta.owners.emplace_back());
+    }));
   }
   return MetaField::other;
 }

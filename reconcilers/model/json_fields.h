@@ -4,6 +4,7 @@
 
 #include <simdjson.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -90,7 +91,17 @@ class Fields {
 struct MetaFilter {
   bool labels = true;
   bool (*annotation)(std::string_view key) = nullptr;  // nullptr keeps none.
+  // Of an object that a tenant can write: at most kMostLabels labels and kMostEntries annotations, and of a value the
+  // first kMostBytes. Nothing that is read has more.
+  bool bounded = false;
+  bool (*label)(std::string_view key) = nullptr;  // nullptr keeps all.
 };
+
+// What is kept of a list or a text that a tenant can write, so that one object costs little memory and time whatever is
+// in it. What is beyond is dropped: it concerns that object alone.
+inline constexpr std::size_t kMostEntries = 64;
+inline constexpr std::size_t kMostLabels = 128;
+inline constexpr std::size_t kMostBytes = 4096;  // More than any path has.
 
 // For MetaFilter::annotation: keeps the annotations of our own domain.
 [[nodiscard]] inline bool keeps_own_annotation(std::string_view key) {

@@ -3,6 +3,7 @@
 
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/paths.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/project_node_affinity.h"
@@ -52,7 +53,10 @@ bool read_container_spec(Fields& fields, Value value, ContainerSpec& container) 
     }
     if (key == "command" || key == "args") {
       return fields.array(inner, "containers.command", [&](Value item) {
-        return fields.text(item, "containers.command", container.command.emplace_back());
+        std::string_view text;
+        if (!fields.view(item, "containers.command", text)) return false;
+        container.command.emplace_back(first_bytes(text, json::kMostBytes));
+        return true;
       });
     }
     if (key == "env") {
@@ -60,6 +64,10 @@ bool read_container_spec(Fields& fields, Value value, ContainerSpec& container) 
         std::string name;
         std::optional<std::string> text;
         if (!read_name_value(fields, item, "containers.env", name, text, container.env_elsewhere)) return false;
+        if (text && text->size() > json::kMostBytes) {
+          text.reset();  // No setting of an operand is so long.
+          container.env_elsewhere = true;
+        }
         if (text) {
           container.env.insert_or_assign(std::move(name), std::move(*text));
         } else {
@@ -152,9 +160,7 @@ bool read_template_spec(Fields& fields, Value value, DaemonSet& out) {
     if (key == "nodeSelector") return fields.string_map(inner, "nodeSelector", out.node_selector);
     if (key == "affinity") return json::read_node_affinity(fields, inner, out.affinity_terms);
     if (key == "tolerations") {
-      return fields.array(inner, "tolerations", [&](Value item) {
-        return json::read_toleration(fields, item, "tolerations", out.tolerations.emplace_back());
-      });
+      return json::read_tolerations(fields, inner, "tolerations", false, out.tolerations);
     }
     if (key == "volumes") {
       return fields.array(inner, "volumes", [&](Value item) { return read_volume(fields, item, out, host_paths); });
@@ -172,7 +178,8 @@ bool read_template_meta(Fields& fields, Value value, DaemonSet& out) {
       if (name == kRestartedForAnnotation)
         return fields.text(text, "spec.template.metadata.annotations", out.restarted_for);
       // The value changes with each upgrade, and nobody reads it: it must not wake planners.
-      if (marks_a_restarter(name)) out.meta.annotations.set(name, "");
+      if (marks_a_restarter(name) && out.meta.annotations.size() < 2 * json::kMostEntries)
+        out.meta.annotations.set(name, "");
       return true;
     });
   });
@@ -209,7 +216,7 @@ bool read_daemonset_spec(Fields& fields, Value value, DaemonSet& out) {
 k8s::Result<DaemonSet> project_daemonset(std::string_view text) {
   DaemonSet out;
   json::Document document("DaemonSet", text);
-  const json::MetaFilter filter{true, keeps_daemonset_annotation};
+  const json::MetaFilter filter{true, keeps_daemonset_annotation, true};
   auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
     if (key == "spec") return read_daemonset_spec(fields, value, out);

@@ -20,16 +20,8 @@ bool keeps_annotation(std::string_view key) {
 }
 
 // Labels that decide a pod's role for KAI; the other labels are dropped to save memory (40,000 consumers are held).
-void keep_kai_labels(StringMap& labels) {
-  StringMap kept;
-  for (const auto& entry : labels) {
-    const std::string_view key = entry.key.view();
-    if (key == kai::kAppLabel || key == kai::kGroupLabel || key.starts_with(kai::kGroupPrefix)) {
-      kept.set(key, entry.value.view());
-    }
-  }
-  kept.shrink_to_fit();
-  labels = std::move(kept);
+bool keeps_label(std::string_view key) {
+  return key == kai::kAppLabel || key == kai::kGroupLabel || key.starts_with(kai::kGroupPrefix);
 }
 
 bool read_names(Fields& fields, Value value, std::vector<std::string>& names) {
@@ -71,7 +63,7 @@ k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
   std::vector<std::string> names;
   std::vector<std::string> inits;
   json::Document document("Pod", text);
-  const json::MetaFilter filter{true, keeps_annotation};
+  const json::MetaFilter filter{true, keeps_annotation, true, keeps_label};
   auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
     if (key == "spec") {
@@ -81,13 +73,7 @@ k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
         if (field == "containers") return read_names(fields, inner, names);
         if (field == "initContainers") return read_names(fields, inner, inits);
         if (field != "tolerations") return true;
-        return fields.array(inner, "spec.tolerations", [&](Value item) {
-          bool ends = false;
-          const bool read_one =
-              json::read_toleration(fields, item, "spec.tolerations", out.tolerations.emplace_back(), &ends);
-          if (ends) out.tolerations.pop_back();
-          return read_one;
-        });
+        return json::read_tolerations(fields, inner, "spec.tolerations", true, out.tolerations);
       });
     }
     if (key != "status") return true;
@@ -99,7 +85,6 @@ k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
     });
   });
   if (!read) return std::unexpected(read.error());
-  keep_kai_labels(out.meta.labels);
   out.container_index = Interned(gpu_container(out, names, inits));
   return out;
 }

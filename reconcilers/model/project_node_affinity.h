@@ -15,7 +15,8 @@ inline bool read_requirement(Fields& fields, Value value, NodeSelectorRequiremen
     if (key == "operator") return fields.text(inner, "matchExpressions.operator", requirement.op);
     if (key == "values") {
       return fields.array(inner, "matchExpressions.values", [&](Value item) {
-        return fields.text(item, "matchExpressions.values", requirement.values.emplace_back());
+        return requirement.values.size() >= kMostEntries ||
+               fields.text(item, "matchExpressions.values", requirement.values.emplace_back());
       });
     }
     return true;
@@ -25,11 +26,12 @@ inline bool read_requirement(Fields& fields, Value value, NodeSelectorRequiremen
 // Of `affinity`: nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms, one item for each term.
 inline bool read_node_affinity(Fields& fields, Value value, std::vector<std::vector<NodeSelectorRequirement>>& out) {
   auto term = [&](Value item) {
+    if (out.size() >= kMostEntries) return true;
     auto& requirements = out.emplace_back();
     return fields.object(item, "nodeSelectorTerms", [&](std::string_view key, Value inner) {
       if (key != "matchExpressions" && key != "matchFields") return true;
       return fields.array(inner, "matchExpressions", [&](Value expression) {
-        return read_requirement(fields, expression, requirements.emplace_back());
+        return requirements.size() >= kMostEntries || read_requirement(fields, expression, requirements.emplace_back());
       });
     });
   };

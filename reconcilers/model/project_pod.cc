@@ -1,5 +1,8 @@
 // Pod: JSON -> projected value.
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -7,6 +10,7 @@
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/paths.h"
 #include "reconcilers/model/project.h"
@@ -46,11 +50,13 @@ struct Mount {
   std::string sub_path;  // Of the volume.
 };
 
-// Values of a container's variables by name, in their order; a value that the pod does not contain is omitted.
-using Variables = std::vector<std::pair<std::string, std::string>>;
+// Values of a container's variables by name; a value that the pod does not contain is omitted.
+using Variables = std::map<std::string, std::string, std::less<>>;
 
 // Longer than any path. Variables that repeat each other would otherwise grow without bounds.
-constexpr std::size_t kLongestExpansion = 4096;
+constexpr std::size_t kLongestExpansion = json::kMostBytes;
+// The same for the variables of a pod together: what is beyond stays unknown.
+constexpr std::size_t kMostVariables = std::size_t{256} << 10U;
 
 // The text with the container's variables in the place of $(NAME), as the kubelet puts them there; unknown ones stay.
 // Cut after about kLongestExpansion bytes.
@@ -59,9 +65,7 @@ std::string with_variables(std::string_view text, const Variables& variables) {
   while (!text.empty() && out.size() <= kLongestExpansion) {
     const std::size_t end = text.starts_with("$(") ? text.find(')') : std::string_view::npos;
     const bool escaped = text.starts_with("$$");
-    const auto known = end == std::string_view::npos
-                           ? variables.end()
-                           : std::ranges::find(variables, text.substr(2, end - 2), &Variables::value_type::first);
+    const auto known = end == std::string_view::npos ? variables.end() : variables.find(text.substr(2, end - 2));
     out += known != variables.end() ? known->second : std::string(text.substr(0, 1));
     text.remove_prefix(known != variables.end() ? end + 1 : escaped ? 2 : 1);
   }
@@ -91,7 +95,8 @@ bool read_path(Fields& fields, Value value, std::string_view field, std::string&
   return true;
 }
 
-bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
+// `room`: for variables, in bytes.
+bool read_container_use(Fields& fields, Value value, ContainerUse& use, std::size_t& room) {
   return fields.object(value, "spec.containers", [&](std::string_view key, Value inner) {
     if (key == "resources") {
       return fields.object(inner, "resources", [&](std::string_view side, Value list) {
@@ -99,7 +104,9 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
         if (side != "limits" && side != "requests") return true;
         return fields.object(list, "resources.limits", [&](std::string_view resource, Value count) {
           if (!resource.starts_with("nvidia.com/")) return true;
-          return fields.quantity(count, "resources.limits", use.limits[Interned(resource)]);
+          const Interned name(resource);
+          if (use.limits.size() >= json::kMostEntries && !use.limits.contains(name)) return true;
+          return fields.quantity(count, "resources.limits", use.limits[name]);
         });
       });
     }
@@ -116,8 +123,9 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use) {
           use.pipe_directory = clean_path(text);
           use.other_pipe = elsewhere;
         }
-        if (!text.empty() && text.size() <= kLongestExpansion)
-          use.variables.emplace_back(std::move(variable.name), std::move(text));
+        const std::size_t bytes = variable.name.size() + text.size();
+        if (text.empty() || text.size() > kLongestExpansion || bytes > room) return true;
+        if (use.variables.try_emplace(std::move(variable.name), std::move(text)).second) room -= bytes;
         return true;
       });
     }
@@ -155,7 +163,9 @@ bool read_pod_volume(Fields& fields, Value value, Volume& volume) {
 }
 
 void add(ResourceCounts& sum, const ResourceCounts& counts) {
-  for (const auto& [resource, count] : counts) sum[resource] += count;
+  for (const auto& [resource, count] : counts) {
+    if (sum.size() < json::kMostEntries || sum.contains(resource)) sum[resource] += count;
+  }
 }
 
 // As the scheduler counts (k8s.io/component-helpers, resource.PodRequests): a sidecar runs beside everything that
@@ -168,7 +178,10 @@ ResourceCounts requests_of(const std::vector<ContainerUse>& init_containers,
     ResourceCounts step = sidecars;
     add(step, use.limits);
     if (use.sidecar) sidecars = step;
-    for (const auto& [resource, count] : step) largest_step[resource] = std::max(largest_step[resource], count);
+    for (const auto& [resource, count] : step) {
+      if (largest_step.size() >= json::kMostEntries && !largest_step.contains(resource)) continue;
+      largest_step[resource] = std::max(largest_step[resource], count);
+    }
   }
   ResourceCounts out = std::move(sidecars);
   for (const ContainerUse& use : containers) add(out, use.limits);
@@ -183,20 +196,26 @@ bool shows(const Mount& mount, const Volume* volume, std::string_view directory)
   return volume != nullptr && !volume->of_pod && !mount.path.empty() && is_at_or_below(directory, mount.path);
 }
 
+// Pipe directories that containers of one pod can name before nobody looks which of them a mount shows.
+constexpr std::size_t kMostDirectories = 16;
+
 // A client of an MPS daemon outside of the pod. A directory that one container names also counts for the mounts of the
 // others: the pod does not show which of them is the client.
 bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vector<Volume>& volumes) {
   if (std::ranges::any_of(volumes, [](const Volume& volume) { return is_usual_pipe_directory(volume.host_path); }))
     return true;
   if (std::ranges::any_of(uses, [](const ContainerUse* use) { return use->other_pipe; })) return true;
-  std::vector<std::string_view> directories;
+  std::set<std::string_view> directories;
   for (const ContainerUse* use : uses) {
-    if (!use->pipe_directory.empty()) directories.emplace_back(use->pipe_directory);
+    if (!use->pipe_directory.empty()) directories.emplace(use->pipe_directory);
   }
+  if (directories.size() > kMostDirectories) return true;  // In doubt it is one.
+  std::map<std::string_view, const Volume*> by_name;
+  for (const Volume& volume : volumes) by_name.try_emplace(volume.name, &volume);
   return std::ranges::any_of(uses, [&](const ContainerUse* use) {
     return std::ranges::any_of(use->mounts, [&](const Mount& mount) {
-      const auto volume = std::ranges::find(volumes, mount.volume, &Volume::name);
-      const Volume* found = volume == volumes.end() ? nullptr : &*volume;
+      const auto volume = by_name.find(mount.volume);
+      const Volume* found = volume == by_name.end() ? nullptr : volume->second;
       if (found != nullptr && !mount.sub_path.empty() && !found->host_path.empty() &&
           is_usual_pipe_directory(clean_path(found->host_path + "/" + with_variables(mount.sub_path, use->variables))))
         return true;
@@ -211,10 +230,11 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
   std::vector<ContainerUse> init_containers;
   std::vector<ContainerUse> ephemeral_containers;  // Of `kubectl debug`: they request nothing, and use what they see.
   std::vector<Volume> volumes;
+  std::size_t room = kMostVariables;
   const bool read = fields.object(value, "spec", [&](std::string_view key, Value inner) {
     auto uses = [&](std::vector<ContainerUse>& into) {
       return fields.array(inner, "spec.containers",
-                          [&](Value item) { return read_container_use(fields, item, into.emplace_back()); });
+                          [&](Value item) { return read_container_use(fields, item, into.emplace_back(), room); });
     };
     if (key == "nodeName") return fields.text(inner, "spec.nodeName", pod.node_name);
     if (key == "schedulerName") return fields.text(inner, "spec.schedulerName", pod.scheduler_name);
@@ -240,7 +260,8 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
   pod.uses_mps_pipe = uses_mps_pipe(uses, volumes);
   std::vector<Interned> host_paths;
   for (const Volume& volume : volumes) {
-    if (!volume.host_path.empty()) host_paths.emplace_back(volume.host_path);
+    if (!volume.host_path.empty() && host_paths.size() < json::kMostEntries)
+      host_paths.emplace_back(first_bytes(volume.host_path, json::kMostBytes));
   }
   pod.host_paths = std::move(host_paths);
   auto visible = [](const ContainerUse* use) { return use->visible_devices && use->limits.empty(); };
@@ -348,7 +369,7 @@ bool read_pod_status(Fields& fields, Value value, Pod& pod, std::optional<WallTi
 k8s::Result<Pod> project_pod(std::string_view text) {
   Pod pod;
   json::Document document("Pod", text);
-  const json::MetaFilter filter{true, keeps_pod_annotation};
+  const json::MetaFilter filter{true, keeps_pod_annotation, true};
   std::optional<WallTime> seen_by_kubelet;
   auto read = document.read(pod.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, filter, pod.meta);

@@ -139,15 +139,17 @@ void keep_requests(const std::vector<ContainerRequests>& inits, const std::vecto
   for (const auto* list : {&inits, &mains}) {
     for (const ContainerRequests& container : *list) {
       pod.uses_whole_gpus = pod.uses_whole_gpus || container.whole_gpus;
-      for (const auto& [gigabytes, count] : container.requests.slices)
-        requests.push_back({container.name, gigabytes, count});
+      for (const auto& [gigabytes, count] : container.requests.slices) {
+        if (requests.size() < json::kMostEntries) requests.push_back({container.name, gigabytes, count});
+      }
     }
   }
   const Requests all = counted(inits, mains);
   pod.needs = all.needs;
   std::vector<std::int64_t> slices;
   for (const auto& [gigabytes, count] : all.slices) {
-    slices.insert(slices.end(), static_cast<std::size_t>(std::min(count, kMostSlices)), gigabytes);
+    const auto room = kMostSlices - static_cast<std::int64_t>(slices.size());
+    slices.insert(slices.end(), static_cast<std::size_t>(std::min(count, room)), gigabytes);
   }
   pod.requests = std::move(requests);
   pod.slices = std::move(slices);
@@ -215,11 +217,7 @@ bool read_spec(Fields& fields, Value value, SlicePod& pod, std::string& agent) {
     }
     if (key == "nodeSelector") return fields.string_map(inner, "spec.nodeSelector", selector);
     if (key == "affinity") return json::read_node_affinity(fields, inner, affinity);
-    if (key == "tolerations") {
-      return fields.array(inner, "spec.tolerations", [&](Value item) {
-        return json::read_toleration(fields, item, "spec.tolerations", tolerations.emplace_back());
-      });
-    }
+    if (key == "tolerations") return json::read_tolerations(fields, inner, "spec.tolerations", false, tolerations);
     return true;
   });
   keep_requests(inits, mains, pod);
@@ -230,7 +228,9 @@ bool read_spec(Fields& fields, Value value, SlicePod& pod, std::string& agent) {
   pod.needs.memory += overhead.memory;
   if (!asks_for_gpus(pod)) return read;
   std::vector<StringMap::Entry> labels;
-  for (const auto& [label, wanted] : selector) labels.push_back({Interned(label), Interned(wanted)});
+  for (const auto& [label, wanted] : selector) {
+    if (labels.size() < json::kMostEntries) labels.push_back({Interned(label), Interned(wanted)});
+  }
   pod.node_selector = std::move(labels);
   pod.affinity_terms = std::move(affinity);
   pod.tolerations = std::move(tolerations);
@@ -302,7 +302,7 @@ k8s::Result<SlicePod> project_slice_pod(std::string_view text) {
   std::string agent;
   Readiness readiness;
   json::Document document("Pod", text);
-  const json::MetaFilter filter{true, nullptr};
+  const json::MetaFilter filter{true, nullptr, true};
   auto read = document.read(pod.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, filter, pod.meta);
     if (key == "spec") return read_spec(fields, value, pod, agent);

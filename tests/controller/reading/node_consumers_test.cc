@@ -70,6 +70,16 @@ class NodeConsumersTest : public testing::Test {
                               .wake = [this](k8s::Duration after) { woken.push_back(after); }}};
 };
 
+// Anybody who may create pods can name the node in as many as a namespace holds.
+TEST_F(NodeConsumersTest, OfCountlessPodsABoundedNumberIsKept) {
+  std::vector<std::string> items;
+  for (int i = 0; i < 3000; ++i) items.push_back(pod("p" + std::to_string(i), "1"));
+  answer(items);
+  const k8s::Result<NodeConsumers> found = read();
+  ASSERT_TRUE(found.has_value()) << found.error().message;
+  EXPECT_EQ(found->pods.size(), 1024U);
+}
+
 TEST_F(NodeConsumersTest, PodsThatUseGpusAreConsumersAndOthersAreNot) {
   answer({pod("job", "2"), pod("web", "0")});
   const k8s::Result<NodeConsumers> found = read();

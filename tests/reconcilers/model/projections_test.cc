@@ -2,7 +2,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <map>
+#include <string>
+
 #include "k8sclient/watch/store.h"
+#include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/partitioning_world.h"
 #include "reconcilers/model/project.h"
 
 namespace gso::projections_test {
@@ -120,6 +126,69 @@ TEST(Projections, VariablesThatRepeatEachOtherDoNotGrowWithoutBounds) {
   const auto pod = project_pod(fmt::format(
       R"({{"kind":"Pod","metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","env":[{}]}}]}}}})", variables));
   ASSERT_TRUE(pod.has_value()) << pod.error().message;
+}
+
+// N texts that differ, made from a pattern.
+std::string many(const std::string& pattern, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += (i == 0 ? "" : ",") + fmt::format(fmt::runtime(pattern), i);
+  return out;
+}
+
+// An object of 1.5 MB that a tenant may write, full of what the projections read: what is kept of it is small, and so
+// is the time it takes.
+TEST(Projections, OfAnObjectThatATenantFillsLittleIsKept) {
+  constexpr int kMany = 20'000;
+  const std::string meta = R"("metadata":{"name":"p","namespace":"team","uid":"u","labels":{)" +
+                           many(R"("l{0}":"v{0}")", kMany) + R"(,"runai-gpu-group":"g"},"annotations":{)" +
+                           many(R"("gpu-{0}":"a{0}")", kMany) + R"(},"ownerReferences":[)" +
+                           many(R"({{"kind":"K","name":"n{0}","uid":"u{0}"}})", kMany) + "]}";
+  const std::string limits = many(R"("nvidia.com/gpu-{0}gb":"1000")", kMany);
+  const std::string containers = R"([{"name":"c","image":"i","resources":{"limits":{)" + limits +
+                                 R"(}},"env":[{"name":"A","value":")" + std::string(4000, 'x') + "\"}," +
+                                 many(R"j({{"name":"V{0}","value":"$(A)"}})j", kMany) + R"(],"volumeMounts":[)" +
+                                 many(R"({{"name":"v{0}","mountPath":"/m{0}"}})", kMany) + "]}]";
+  const std::string terms =
+      many(R"({{"matchExpressions":[{{"key":"k{0}","operator":"In","values":["x{0}"]}}]}})", kMany);
+  const std::string spec =
+      R"("spec":{"containers":)" + containers + R"(,"volumes":[)" +
+      many(R"({{"name":"v{0}","hostPath":{{"path":"/h{0}"}}}})", kMany) + R"(],"tolerations":[)" +
+      many(R"({{"key":"t{0}","operator":"Exists"}})", kMany) + R"(],"nodeSelector":{)" +
+      many(R"("s{0}":"v{0}")", kMany) +
+      R"(},"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[)" +
+      terms + "]}}}}";
+  const std::string json = R"({"kind":"Pod",)" + meta + "," + spec + R"(,"status":{"phase":"Pending"}})";
+  ASSERT_GT(json.size(), 1'500'000U);
+  constexpr std::size_t kMost = 128U << 10U;
+  const std::size_t before = k8s::Interned::pool_bytes();
+  const auto pod = project_pod(json);
+  ASSERT_TRUE(pod.has_value()) << pod.error().message;
+  EXPECT_LE(k8s::Interned::pool_bytes() - before, kMost);
+  EXPECT_LE(pod->meta.owners.size() + pod->gpu_requests.size() + pod->host_paths.size(), 200U);
+  const auto for_kai = project_kai_pod(json);
+  ASSERT_TRUE(for_kai.has_value()) << for_kai.error().message;
+  EXPECT_LE(k8s::Interned::pool_bytes() - before, kMost);
+  EXPECT_EQ(for_kai->meta.labels.get("runai-gpu-group"), "g") << "whatever stands before it";
+  EXPECT_LE(for_kai->tolerations.size(), 64U);
+  const auto for_slices = project_slice_pod(json);
+  ASSERT_TRUE(for_slices.has_value()) << for_slices.error().message;
+  EXPECT_LE(k8s::Interned::pool_bytes() - before, kMost);
+  EXPECT_LE(for_slices->slices.size(), 1000U);
+  EXPECT_LE(for_slices->affinity_terms.size() + for_slices->tolerations.size() + for_slices->requests.size(), 200U);
+}
+
+TEST(Projections, OfADaemonSetsLongTextsTheBeginningIsKept) {
+  const std::string text(100'000, 'x');
+  const auto daemonset = project_daemonset(
+      R"({"kind":"DaemonSet","metadata":{"name":"d","namespace":"n","annotations":{"nvidia.com/a":")" + text +
+      R"("}},"spec":{"template":{"spec":{"containers":[{"name":"c","args":[")" + text +
+      R"("],"env":[{"name":"A","value":")" + text + R"("},{"name":"B","value":"b"}]}]}}}})");
+  ASSERT_TRUE(daemonset.has_value()) << daemonset.error().message;
+  const ContainerSpec& container = daemonset->containers.at(0);
+  EXPECT_EQ(container.command.at(0).size(), 4096U);
+  EXPECT_EQ(container.env, (std::map<std::string, std::string>{{"B", "b"}}));
+  EXPECT_TRUE(container.env_elsewhere) << "the value of A is not known";
+  EXPECT_EQ(daemonset->meta.annotations.get("nvidia.com/a")->size(), 4096U);
 }
 
 TEST(Projections, APodThatBecomesReadyIsNoChangeOfItsDaemonSet) {
