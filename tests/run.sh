@@ -4,9 +4,9 @@
 #   quick      the program, 800 scenarios, upstream's verdicts, the rooms, the examples of the documents
 #   (none)     + each C++ suite, the simulator, and random walks with fixed seeds
 #   full       + the real control plane, chart, image, the release build with the scenarios over it, each parser for ten
-#              seconds under libFuzzer, format, shellcheck. What continuous integration runs. A skip that
-#              tests/allowed_skips.txt does not name counts as failed
-#   nightly    + upgrade from the former release, AddressSanitizer, all combinations, other walks, seeded mistakes, the
+#              seconds under libFuzzer, 2,000 faulted rollouts, format, shellcheck. What continuous integration runs. A
+#              skip that tests/allowed_skips.txt does not name counts as failed
+#   nightly    + two hours of faulted rollouts with new seeds, upgrade from the former release, AddressSanitizer, all combinations, other walks, seeded mistakes, the
 #              limits of the benches
 #   asan, tsan the second tier under that sanitizer
 #
@@ -14,6 +14,7 @@
 #
 #   scenarios, walks, kubectl, controlplane   the scripts of tests/scenarios, tests/sim, tests/conformance/controlplane
 #   image                              the Dockerfile's image with the release program, built with buildah and run
+#   soak                               2,000 rollouts on the simulator under seeded faults
 #   fuzz                               each parser for ten seconds under libFuzzer; FILTER chooses targets
 #   conformance, or one of its parts   tests/conformance/run.sh, `run.sh --list` names the parts
 #   unit, sim                          everything with this ctest label
@@ -125,6 +126,11 @@ run_conformance() {  # [PART]
   GSODEV_BUILD="$PWD/build/$PRESET" suite "${1:-conformance}" tests/conformance/run.sh "$@"
 }
 
+# Rollouts under seeded faults, beyond those of ctest.
+run_soak() {  # OPTIONS-OF-GSO-SOAK…
+  GSO_SOURCE_DIR=$PWD suite soak "build/$PRESET/tests/sim/soak/gso-soak" "$@"
+}
+
 run_image() { suite image tests/image/image_test.sh build/release/controller/gpu-sharing-operator; }
 
 run_fuzz() {  # [FILTER]
@@ -209,6 +215,7 @@ tier_full() {
     suite controlplane tests/conformance/controlplane/cluster_test.sh
   fi
   end_background
+  run_soak --from 501 --seeds 2000
   build release gpu-sharing-operator
   PRESET=release run_scenarios
   run_image
@@ -230,6 +237,7 @@ tier_nightly() {
   run_conformance fleet-bench
   run_walks --random 100
   # Hours: without ctest, which would end it.
+  run_soak --from "$(($(date +%s) * 1000))" --minutes 120
   GSO_COMBINATIONS=full GSO_SOURCE_DIR=$PWD suite combinations "build/$PRESET/tests/reconcilers/combination_tests" --gtest_brief=1
   suite mutate ./dev mutate --sample 60
   build release benches
@@ -276,6 +284,10 @@ run_one() {  # SUITE [FILTER]
       run_walks "${@:2}"
       ;;
     fuzz) run_fuzz "${@:2}" ;;
+    soak)
+      build "$PRESET" gso-soak
+      run_soak --from 501 --seeds 2000
+      ;;
     image)
       ensure_packages "${ENGINE_PACKAGES[@]}" "${IMAGE_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
       build release gpu-sharing-operator

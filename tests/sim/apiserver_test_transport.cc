@@ -182,11 +182,44 @@ TEST_F(Transport, reads_can_be_stale_or_truncated) {
   EXPECT_THAT(send(k8s::Method::get, "/api/v1/nodes")->body, HasSubstr("\"b\""));
 }
 
-TEST_F(Transport, the_crash_point_comes_after_the_nth_commit) {
-  client.faults().crash_point = [](std::uint64_t write) { return write == 2; };
+TEST_F(Transport, a_crash_comes_before_the_request_after_its_commit_or_with_its_answer) {
+  std::vector<Fault> struck;
+  client.faults().strike = [&](const FaultRule& rule) { struck.push_back(rule.fault); };
+  client.faults().add({.fault = Fault::crash_unanswered, .verb = "write", .skip = 1, .times = 1});
+  client.faults().add({.fault = Fault::crash_unsent, .verb = "write", .skip = 2, .times = 1});
+  client.faults().add({.fault = Fault::crash_answered, .verb = "get", .times = 1});
   EXPECT_TRUE(create_node("a"));
   EXPECT_EQ(create_node("b").error().reason, Reason::cancelled);
   EXPECT_TRUE(api.server.get({"", "v1", "nodes"}, {"", "b"}));
+  EXPECT_EQ(create_node("c").error().reason, Reason::cancelled);
+  EXPECT_FALSE(api.server.get({"", "v1", "nodes"}, {"", "c"}));
+  EXPECT_EQ(send(k8s::Method::get, "/api/v1/nodes/a")->status, 200);
+  EXPECT_THAT(struck, ElementsAre(Fault::crash_unanswered, Fault::crash_unsent, Fault::crash_answered));
+}
+
+TEST_F(Transport, a_write_can_be_done_although_a_load_balancer_says_that_it_failed) {
+  client.faults().add({.fault = Fault::unconfirmed, .times = 1});
+  EXPECT_EQ(create_node("a")->status, 504);
+  EXPECT_TRUE(api.server.get({"", "v1", "nodes"}, {"", "a"}));
+}
+
+// Objects and revisions are what they were; whoever watched has to ask again, and nobody is told what was lost.
+TEST_F(Transport, a_store_that_lost_its_last_second_is_what_it_was_before) {
+  (void)create_node("kept");
+  (void)create_node("gone");
+  api.clock.run_for(10s);
+  const std::uint64_t before = api.server.revision();
+  watch("/api/v1/nodes?watch=1&resourceVersion=" + std::to_string(before));
+  (void)create_node("lost");
+  (void)send(k8s::Method::del, "/api/v1/nodes/gone");
+  (void)send(k8s::Method::patch, "/api/v1/nodes/kept", R"({"metadata":{"labels":{"a":"lost"}}})");
+  api.server.forget_last(1s);
+  api.clock.run_for(10ms);
+  EXPECT_EQ(api.server.revision(), before);
+  EXPECT_FALSE(api.server.get({"", "v1", "nodes"}, {"", "lost"}));
+  EXPECT_TRUE(api.server.get({"", "v1", "nodes"}, {"", "gone"}));
+  EXPECT_FALSE((*api.server.get({"", "v1", "nodes"}, {"", "kept"}))["metadata"].contains("labels"));
+  EXPECT_THAT(log, ElementsAre("ADDED lost", "DELETED gone", "MODIFIED kept", "error: transport"));
 }
 
 TEST_F(Transport, a_partition_breaks_streams_and_refuses_requests_until_it_ends) {

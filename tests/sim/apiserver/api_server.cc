@@ -402,6 +402,10 @@ std::uint64_t ApiServer::revision() const {
 void ApiServer::compact(const std::string& bucket) {
   impl_->storage_.compact(bucket);
 }
+void ApiServer::forget_last(k8s::Duration age) {
+  impl_->storage_.forget_last(impl_->clock_.monotonic() - age);
+  impl_->hub_.close_all();
+}
 std::size_t ApiServer::open_watches() const {
   return impl_->hub_.open_watches();
 }

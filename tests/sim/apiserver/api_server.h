@@ -69,6 +69,9 @@ class ApiServer {
   // Forgets past events of a bucket ("pods", "daemonsets.apps"; all when empty): older watches and continue tokens
   // are answered with 410.
   void compact(const std::string& bucket = "");
+  // The server comes back with a store that has lost what was written in the last `age`: objects and resourceVersions
+  // are what they were, and all watches break.
+  void forget_last(k8s::Duration age);
   [[nodiscard]] std::size_t open_watches() const;
   [[nodiscard]] k8s::Clock& clock();
 

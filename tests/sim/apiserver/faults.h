@@ -25,6 +25,7 @@ enum class Fault {
   server_error,     // `status` (5xx) before anything was committed.
   bad_gateway,      // A load balancer answers `status` with a page of its own; the server never saw the request.
   ambiguous,        // Committed, but the answer is lost: a transport error.
+  unconfirmed,      // Committed, but a load balancer gives up first: 504 with a page of its own.
   conflict,         // 409 as from a lost race; nothing is committed.
   throttle,         // 429 with Retry-After `retry_after`.
   forbidden,        // 403.
@@ -37,6 +38,17 @@ enum class Fault {
   reset_watch,  // The stream breaks after an event.
   // Both.
   hang,  // No answer until the client's timeout; the server never saw the request.
+  // Of the process that sends and of the world around it, at the moment of an exchange: whoever plays them does them
+  // (Faults::strike). The first two end the exchange; all others come with its answer.
+  crash_unsent,      // The process ends before it sends the request.
+  crash_unanswered,  // The process ends after the server has done it, before it hears of that.
+  crash_answered,    // The process ends `delay` after the answer.
+  suspend,           // Nothing of the process runs for `delay` (SIGSTOP).
+  wall_step,         // Its wall clock is `delay` ahead from now on, or behind.
+  cut_off,           // The process reaches no server for `delay`.
+  server_away,       // Nobody reaches the server for `delay`.
+  history_lost,      // The server forgets what was written in the last `delay`.
+  strangers,         // A tenant's objects come, and go after `delay`.
 };
 
 // One rule. It applies to matching exchanges, after the first `skip` of them, `times` times at most.
@@ -61,6 +73,11 @@ class Faults {
 
   void add(FaultRule rule) { rules_.push_back({std::move(rule), 0, 0}); }
   void clear() { rules_.clear(); }
+  // Of a rule, by the order in which they were added: the exchanges that it matched, and those that it applied to.
+  struct Use {
+    int matched = 0, applied = 0;
+  };
+  [[nodiscard]] Use use(std::size_t rule) const { return {rules_.at(rule).seen, rules_.at(rule).applied}; }
   // How often rules of this kind applied.
   [[nodiscard]] std::uint64_t count(Fault fault) const;
 
@@ -68,10 +85,8 @@ class Faults {
   std::optional<FaultRule> pick(Fault fault, const std::string& verb, const std::string& resource,
                                 const std::string& name);
 
-  // Called with the number of the write (from 1) after the server committed it and before the client hears of it:
-  // true kills the answer, as a crash of the client there would. The crash itself is the test's business.
-  std::function<bool(std::uint64_t write)> crash_point;
-  std::uint64_t writes = 0;
+  // Does what a rule of the process or of the world asks for. Called within the exchange that it applies to.
+  std::function<void(const FaultRule& rule)> strike;
 
  private:
   struct State {

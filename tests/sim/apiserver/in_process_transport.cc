@@ -21,6 +21,10 @@ RequestContext context_of(const ClientIdentity& identity) {
   return {identity.user, identity.user_agent, 0};
 }
 
+HttpResponse bad_gateway(int status) {
+  return {status, {{"content-type", "text/html"}}, "<html><body><h1>Bad Gateway</h1></body></html>\n"};
+}
+
 HttpResponse fault_response(const FaultRule& rule, const RequestInfo& info) {
   const Noun noun{info.group, info.plural, info.plural};
   switch (rule.fault) {
@@ -36,7 +40,7 @@ HttpResponse fault_response(const FaultRule& rule, const RequestInfo& info) {
     case Fault::gone:
       return expired("The resourceVersion for the provided list is too old.").response();
     case Fault::bad_gateway:
-      return {rule.status, {{"content-type", "text/html"}}, "<html><body><h1>Bad Gateway</h1></body></html>\n"};
+      return bad_gateway(rule.status);
     default:
       break;
   }
@@ -50,6 +54,9 @@ HttpResponse fault_response(const FaultRule& rule, const RequestInfo& info) {
 
 constexpr Fault kRefusals[] = {Fault::bad_gateway, Fault::server_error, Fault::conflict,
                                Fault::throttle,    Fault::forbidden,    Fault::gone};
+// What happens around an exchange, with its answer.
+constexpr Fault kWithTheAnswer[] = {Fault::crash_answered, Fault::suspend,      Fault::wall_step, Fault::cut_off,
+                                    Fault::server_away,    Fault::history_lost, Fault::strangers};
 
 }  // namespace
 
@@ -66,7 +73,23 @@ struct InProcessTransport::State {
     ++requests;
     if (listener) listener(request);
   }
+  [[nodiscard]] std::optional<FaultRule> pick(Fault fault, const RequestInfo& info) {
+    return faults.pick(fault, info.verb, info.plural, info.key.name);
+  }
+  // True where a fault of the process or of the world applies, which has then struck.
+  bool strikes(Fault fault, const RequestInfo& info) {
+    const auto rule = pick(fault, info);
+    if (rule && faults.strike) faults.strike(*rule);
+    return rule.has_value();
+  }
+  void strike_with_the_answer(const RequestInfo& info) {
+    for (const Fault fault : kWithTheAnswer) (void)strikes(fault, info);
+  }
 };
+
+std::unexpected<k8s::Error> crashed() {
+  return k8s::fail(Reason::cancelled, "the client crashed here (injected)");
+}
 
 namespace {
 
@@ -168,7 +191,8 @@ asio::awaitable<Result<HttpResponse>> InProcessTransport::send(HttpRequest reque
   k8s::Clock& clock = state->server.clock();
   state->note(request);
   const RequestInfo info = parse_request(request);
-  const auto pick = [&](Fault fault) { return state->faults.pick(fault, info.verb, info.plural, info.key.name); };
+  const auto pick = [&](Fault fault) { return state->pick(fault, info); };
+  if (state->strikes(Fault::crash_unsent, info)) co_return crashed();
   k8s::Duration delay = state->identity.latency;
   if (const auto slow = pick(Fault::latency)) delay += slow->delay;
   const auto webhook = pick(Fault::webhook);
@@ -191,16 +215,13 @@ asio::awaitable<Result<HttpResponse>> InProcessTransport::send(HttpRequest reque
   RequestContext context = context_of(state->identity);
   if (const auto rule = pick(Fault::stale)) context.stale_revisions = rule->revisions;
   HttpResponse response = state->server.handle(request, context);
+  if (state->strikes(Fault::crash_unanswered, info)) co_return crashed();
+  state->strike_with_the_answer(info);
   // A slow answer comes after the client gave up: committed all the same.
   if (late) co_return k8s::fail(Reason::timeout, "no answer in time (injected)");
   const bool write = request.method != k8s::Method::get && response.status < 300;
   if (write && pick(Fault::ambiguous)) co_return k8s::fail(Reason::transport, "connection reset by peer (injected)");
-  if (write) {
-    const std::uint64_t number = ++state->faults.writes;
-    if (state->faults.crash_point && state->faults.crash_point(number)) {
-      co_return k8s::fail(Reason::cancelled, "the client crashed here (injected)");
-    }
-  }
+  if (write && pick(Fault::unconfirmed)) co_return bad_gateway(504);
   if (pick(Fault::truncated)) response.body.resize(response.body.size() / 2);
   co_return response;
 }
@@ -210,7 +231,8 @@ asio::awaitable<Result<std::unique_ptr<k8s::ByteStream>>> InProcessTransport::op
   k8s::Clock& clock = state->server.clock();
   state->note(request);
   const RequestInfo info = parse_request(request);
-  const auto pick = [&](Fault fault) { return state->faults.pick(fault, info.verb, info.plural, info.key.name); };
+  const auto pick = [&](Fault fault) { return state->pick(fault, info); };
+  if (state->strikes(Fault::crash_unsent, info)) co_return crashed();
   k8s::Duration delay = state->identity.latency;
   if (const auto slow = pick(Fault::latency)) delay += slow->delay;
   const bool hang = pick(Fault::hang).has_value() || delay > request.timeout;
@@ -234,6 +256,8 @@ asio::awaitable<Result<std::unique_ptr<k8s::ByteStream>>> InProcessTransport::op
   if (auto* refused = std::get_if<HttpResponse>(&answer)) {
     co_return std::make_unique<InProcessStream>(clock, state->server, std::move(*refused));
   }
+  if (state->strikes(Fault::crash_unanswered, info)) co_return crashed();
+  state->strike_with_the_answer(info);
   auto watch = std::get<std::shared_ptr<WatchStream>>(std::move(answer));
   const std::string resource = info.plural;
   watch->set_filter([weak = std::weak_ptr<State>(state), stream = watch.get(), resource](const StoredEvent& event) {

@@ -147,4 +147,22 @@ void Storage::compact(const std::string& bucket) {
   }
 }
 
+void Storage::forget_last(k8s::MonoTime since) {
+  std::uint64_t oldest_lost = revision_ + 1;
+  for (auto& [name, in] : buckets_) {
+    while (!in.events_.empty() && in.events_.back().time > since) {
+      const StoredEvent& lost = in.events_.back();
+      const std::string key = storage_key((lost.after != nullptr ? lost.after : lost.before)->key());
+      if (lost.before == nullptr) {
+        in.objects_.erase(key);
+      } else {
+        in.objects_[key] = lost.before;
+      }
+      oldest_lost = std::min(oldest_lost, lost.revision);
+      in.events_.pop_back();
+    }
+  }
+  revision_ = oldest_lost - 1;
+}
+
 }  // namespace gso::sim

@@ -112,6 +112,9 @@ class Storage {
   // Forgets all events of a resource (all resources when empty), so that every older watch and continue token gets
   // 410.
   void compact(const std::string& bucket);
+  // As an etcd that was restored, or lost what it had not yet saved: objects and revisions are what they were at
+  // `since`, as far as events are remembered. Listeners hear nothing of it. Definitions of resources stay.
+  void forget_last(k8s::MonoTime since);
   void drop_bucket(const std::string& name) { buckets_.erase(name); }
   void add_listener(Listener listener) { listeners_.push_back(std::move(listener)); }
 

@@ -184,6 +184,15 @@ void WatchHub::close_bucket(const std::string& bucket) {
   watches_.erase(bucket);
 }
 
+void WatchHub::close_all() {
+  const auto all = std::exchange(watches_, {});  // A wakeup may open watches.
+  for (const auto& [bucket, streams] : all) {
+    for (const auto& weak : streams) {
+      if (auto stream = weak.lock()) stream->reset();
+    }
+  }
+}
+
 std::size_t WatchHub::open_watches() const {
   std::size_t count = 0;
   for (const auto& [bucket, streams] : watches_) {

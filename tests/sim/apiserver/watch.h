@@ -88,6 +88,8 @@ class WatchHub {
   [[nodiscard]] std::shared_ptr<WatchStream> open(WatchOptions options);
   // Ends all watches of a bucket (a CRD was deleted).
   void close_bucket(const std::string& bucket);
+  // Ends all watches, as the server's end does.
+  void close_all();
   [[nodiscard]] std::size_t open_watches() const;
 
  private:

@@ -19,9 +19,11 @@ void DevicePlugin::load() {
     return host().exit(1, "using MPS requires --mps-root to be specified");
   }
   initialising_ = true;
-  host().after(host().timing().plugin_init, [this, generation, config = *config] {
+  const std::string text = host().read_link().value_or("");
+  host().after(host().timing().plugin_init, [this, generation, config = *config, text] {
     if (generation != generation_) return;
     initialising_ = false;
+    host().machine().set_plugin_text(text);
     serve(config);
   });
 }
@@ -58,6 +60,7 @@ void DevicePlugin::hang_up() {
 }
 
 void DevicePlugin::stop_serving() {
+  if (!serving_.empty()) host().machine().set_plugin_text("");
   for (const std::string& resource : std::exchange(serving_, {})) host().machine().stop_serving(resource);
 }
 

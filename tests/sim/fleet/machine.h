@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/fleet/agenda.h"
@@ -37,6 +38,9 @@ class Machine {
   void serve(const std::string& resource, std::int64_t count, bool at_most_one, bool mps);
   void stop_serving(const std::string& resource);
   [[nodiscard]] const std::map<std::string, Resource>& resources() const { return resources_; }
+  // The config file as the device plugin read it that serves here; empty: none serves, or it has no file.
+  void set_plugin_text(std::string text) { plugin_text_ = std::move(text); }
+  [[nodiscard]] const std::string& plugin_text() const { return plugin_text_; }
   // One device of the resource falls ill: allocatable is one less than capacity until the plugin registers again.
   void lose_device(const std::string& resource);
 
@@ -77,6 +81,7 @@ class Machine {
   std::map<std::string, Resource> resources_;
   std::map<std::string, MpsServer> mps_;
   SliceCounts slices_;
+  std::string plugin_text_;
   std::vector<std::string> slice_resources_;  // Registered by Nebuly's fork.
   bool exclusive_ = false;
   bool driver_broken_ = false;

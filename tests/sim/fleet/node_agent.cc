@@ -242,6 +242,7 @@ void NodeAgent::recover() {
   }
   for (const std::string& uid : known) {
     if (std::ranges::find(there, uid) == there.end()) lose_object(uid);
+    if (const auto still = pods_.find(uid); still != pods_.end()) still->second.published.clear();
     publish_pod(uid);
   }
   published_.clear();  // Somebody can have set its Ready to Unknown meanwhile.

@@ -48,8 +48,9 @@ class NodeAgent {
   void on_pod(const JsonPtr& before, const JsonPtr& after);
 
   // Faults.
-  void lose();     // The network is gone: nothing is read or published; processes go on.
-  void recover();  // It is back.
+  void lose();  // The network is gone: nothing is read or published; processes go on.
+  // It is back. Also without lose(): what the API server holds is compared with what runs, as kubelet does regularly.
+  void recover();
   [[nodiscard]] bool lost() const { return lost_; }
   // The container runtime is down (or up again): kubelet says NotReady, and pods go on.
   void set_runtime(bool up);

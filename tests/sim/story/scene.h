@@ -140,6 +140,7 @@ class Scene : public Stage {
   using Stage::restarts_problem;
   using Stage::scaled;
   using Stage::seen;
+  using Stage::settled_problem;
   [[nodiscard]] const std::vector<NodeSpec>& nodes() const { return nodes_; }
   // Nodes have come or gone: these are expected to show their profiles from now on.
   void expect_nodes(std::vector<NodeSpec> nodes) { nodes_ = std::move(nodes); }
