@@ -1,5 +1,5 @@
-// max-mode Observe writes no ConfigMap, so that the operator that follows it finds nothing in the record of what was
-// held meanwhile.
+// The ages of what an operator has seen: max-mode Observe writes no ConfigMap, so that the operator that follows it
+// finds nothing in the record of what was held meanwhile; and its wall clock can be set.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "reconcilers/profile/revision.h"
 #include "tests/controller/runtime/plugin_fleet.h"
 
-namespace gso::after_observe_test {
+namespace gso::draining_node_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -23,9 +23,9 @@ std::string revision(int replicas) {
 }
 
 // n1 drains for fewer replicas, and a Job uses more of them.
-class AfterObserve : public PluginFleetTest {
+class DrainingNode : public PluginFleetTest {
  protected:
-  AfterObserve() {
+  DrainingNode() {
     create_plugin("gpu-operator");
     create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"team"}})");
     create("/api/v1/namespaces/gpu-operator/configmaps", Json{{"apiVersion", "v1"},
@@ -62,7 +62,7 @@ class AfterObserve : public PluginFleetTest {
   [[nodiscard]] Json annotations() { return get("/api/v1/nodes/n1")["metadata"]["annotations"]; }
 };
 
-TEST_F(AfterObserve, TheDeadlinesOfAChangeInProgressStartAgain) {
+TEST_F(DrainingNode, TheDeadlinesOfAChangeInProgressStartAgain) {
   OneOperator before{sim, server, "before"};  // It records the fleet.
   before.start(sim);
   ASSERT_TRUE(eventually([&] { return before.view->synced && before.view->leading; }));
@@ -84,5 +84,40 @@ TEST_F(AfterObserve, TheDeadlinesOfAChangeInProgressStartAgain) {
   EXPECT_TRUE(annotations().contains(std::string(kDeferredAnnotation))) << annotations().dump(1);
 }
 
+class WallClockSteps : public DrainingNode, public testing::WithParamInterface<k8s::Duration> {
+ protected:
+  void step_while_it_drains() {
+    a.start(sim);
+    ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->leading; }));
+    run(2min);
+    ASSERT_TRUE(is_draining());
+    sim.clock.jump_wall_clock(GetParam());
+  }
+  [[nodiscard]] bool is_draining() {
+    return annotations().contains(std::string(kChangeAnnotation)) && is_there("gpu-operator", "plugin-1");
+  }
+  [[nodiscard]] bool is_there(const std::string& ns, const std::string& pod) {
+    const k8s::HttpResponse found = send(k8s::Method::get, "/api/v1/namespaces/" + ns + "/pods/" + pod, "");
+    return found.status == 200 && !Json::parse(found.body)["metadata"].contains("deletionTimestamp");
+  }
+};
+
+TEST_P(WallClockSteps, TheWorkloadsOfADrainingNodeAreListedAgain) {
+  step_while_it_drains();
+  remove("/api/v1/namespaces/team/pods/train?gracePeriodSeconds=0");
+  ASSERT_FALSE(is_there("team", "train"));
+  EXPECT_TRUE(eventually([&] { return !is_there("gpu-operator", "plugin-1"); }, 30s)) << annotations().dump(1);
+}
+
+TEST_P(WallClockSteps, TheDeadlineOfADrainingNodeStaysWhereItIs) {
+  step_while_it_drains();
+  run(PlannerSettings().rollout.idle_timeout - 10min);
+  EXPECT_TRUE(is_draining());
+  run(10min);
+  EXPECT_TRUE(annotations().contains(std::string(kDeferredAnnotation))) << annotations().dump(1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hours, WallClockSteps, testing::Values(-1h, 1h));
+
 }  // namespace
-}  // namespace gso::after_observe_test
+}  // namespace gso::draining_node_test
