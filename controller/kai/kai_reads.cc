@@ -47,12 +47,12 @@ boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiReader::list_pods(k8
       found.clear();
       return {};
     }
-    k8s::Result<KaiPod> pod = project_kai_pod(*json);
-    if (!pod) return std::unexpected(pod.error());
     if (found.size() >= kMostOfGroup) {
       return k8s::fail(k8s::Reason::too_large,
                        fmt::format("more than {} pods have the label of one GPU group", kMostOfGroup));
     }
+    k8s::Result<KaiPod> pod = project_kai_pod(*json);
+    if (!pod) return std::unexpected(pod.error());
     found.push_back(*std::move(pod));
     return {};
   });
@@ -118,7 +118,7 @@ boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> KaiReader::waiting_p
   options.resource_version = "0";
   options.call = limits;
   const std::string scaling = view_kai(world_->kai, *settings_).scaling;
-  k8s::ItemFunction sink([&out, &scaling](std::optional<std::string_view> json) -> k8s::Result<void> {
+  const auto take = [&out, &scaling](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {
       out.pods.clear();
       return {};
@@ -133,7 +133,8 @@ boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> KaiReader::waiting_p
     k8s::Result<KaiPod> for_kai = project_kai_pod(*json);
     if (for_kai) out.pods.push_back({*std::move(pod), std::move(for_kai->tolerations)});
     return {};
-  });
+  };
+  k8s::ItemFunction sink(take, [](const k8s::Error& /*why*/) {});
   const k8s::Result<std::string> listed = co_await client_->list(resources::pods, options, &sink);
   if (!listed) co_return std::unexpected(listed.error());
   co_return out;

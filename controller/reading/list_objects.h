@@ -36,7 +36,7 @@ boost::asio::awaitable<k8s::Result<ListedObjects<T>>> list_objects(k8s::Reader* 
                                                                    k8s::ListOptions options,
                                                                    k8s::Result<T> (*project)(std::string_view)) {
   ListedObjects<T> out;
-  k8s::ItemFunction sink([&out, project](std::optional<std::string_view> json) -> k8s::Result<void> {
+  const auto take = [&out, project](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {  // It starts over.
       out = {};
       return {};
@@ -48,7 +48,8 @@ boost::asio::awaitable<k8s::Result<ListedObjects<T>>> list_objects(k8s::Reader* 
       out.unreadable.push_back(object.error().message);
     }
     return {};
-  });
+  };
+  k8s::ItemFunction sink(take, [&out](const k8s::Error& why) { out.unreadable.push_back(why.message); });
   const k8s::Result<std::string> listed = co_await client->list(gvr, options, &sink);
   if (!listed) co_return unlisted(listed.error(), gvr, options.ns);
   co_return out;

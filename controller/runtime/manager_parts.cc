@@ -13,6 +13,7 @@ namespace gso {
 namespace {
 
 const std::string kWatchFailed = "Watch failed";
+const std::string kTooLarge = "An object is too large, and is kept as it was";
 const std::string kLeaseFailed = "Lease could not be acquired or renewed";
 constexpr std::size_t kLongList = 200;
 
@@ -287,7 +288,8 @@ void Manager::watch_failed(const std::string& resource, const k8s::Error& error)
   const std::string kind = resource.substr(0, resource.find(' '));
   metrics_->add("gpusharing_watch_failures_total",
                 {{"resource", kind}, {"reason", std::string(k8s::to_string(error.reason))}});
-  outages_.failed(kWatchFailed, resource, error);
+  // A skipped object is no failure of its watch, which nothing would end either.
+  outages_.failed(error.reason == k8s::Reason::too_large ? kTooLarge : kWatchFailed, resource, error);
   loop_->note_change();
 }
 

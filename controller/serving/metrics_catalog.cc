@@ -238,7 +238,7 @@ std::vector<Metrics::Family> traffic_families() {
       {"gpusharing_watch_synced", gauge, "1 when the store of this resource has synced.", {"resource"}},
       {"gpusharing_watch_failures_total",
        counter,
-       "Failed lists and watches by resource and reason.",
+       "Failed lists and watches by resource and reason; too_large: an object was skipped.",
        {"resource", "reason"}},
       {"gpusharing_watch_lag_seconds",
        gauge,

@@ -55,15 +55,24 @@ class ItemSink {
   }
 };
 
-// ItemSink over a function, which must also forget everything when called with nullopt.
+// ItemSink over a function, which must also forget everything when called with nullopt. `skipped` is told of objects
+// that are too large; without it they end the list.
 class ItemFunction final : public ItemSink {
  public:
-  explicit ItemFunction(std::function<Result<void>(std::optional<std::string_view>)> f) : f_(std::move(f)) {}
+  explicit ItemFunction(std::function<Result<void>(std::optional<std::string_view>)> f,
+                        std::function<void(Error why)> skipped = {})
+      : f_(std::move(f)), skipped_(std::move(skipped)) {}
   void restart() override { (void)f_(std::nullopt).has_value(); }
   Result<void> item(std::string_view json) override { return f_(json); }
+  Result<void> skipped(std::string_view metadata, Error why) override {
+    if (!skipped_) return ItemSink::skipped(metadata, std::move(why));
+    skipped_(std::move(why));
+    return {};
+  }
 
  private:
   std::function<Result<void>(std::optional<std::string_view>)> f_;
+  std::function<void(Error why)> skipped_;
 };
 
 struct ListPage {
