@@ -117,7 +117,9 @@ bool DaemonSetSearch::decide() {
     if (!searching_ && !error_ && policies_known()) look_again();
     return false;
   }
-  record_known_ = record_known_ || !world.unsynced_namespaces.contains(parts_.settings->operator_namespace);
+  // Without the right to read the record the operator plans nothing, and a person is shown what can be read.
+  const std::string& own = parts_.settings->operator_namespace;
+  record_known_ = record_known_ || !world.unsynced_namespaces.contains(own) || world.refused_namespaces.contains(own);
   if (!record_known_) return false;
   namespaces_.decide(world, *parts_.settings, *seen_);
   show_foreign();

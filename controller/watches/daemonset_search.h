@@ -42,7 +42,7 @@ class DaemonSetSearch {
   void stop();
 
   // Decides over the operand namespaces from the last search and the record, and says in World what is foreign. False:
-  // no search has ended yet, the ClusterPolicies are not known, or the record was never complete.
+  // no search has ended yet, the ClusterPolicies are not known, or the record is still loading.
   bool decide();
   // Searches now.
   void look_again();

@@ -140,6 +140,9 @@ TEST_F(DaemonSetSearchTest, WaitsForTheRecord) {
   world.unsynced_namespaces.insert(settings.operator_namespace);
   tasks.spawn(sim.io.get_executor(), search.run());
   EXPECT_FALSE(decides(5min));
+  world.refused_namespaces.insert(settings.operator_namespace);
+  EXPECT_TRUE(decides()) << "no retry reads it";
+  world.refused_namespaces.clear();
   world.unsynced_namespaces.clear();
   EXPECT_TRUE(decides());
 }
