@@ -12,6 +12,7 @@
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/pod_claims.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_names.h"
@@ -120,13 +121,13 @@ class Loader {
     world.clusterpolicies.init_done();
     world.gpu_clusters.init_done();
     world.device_classes.init_done();
-    world.resource_slices.init_done();
+    // Manifests without any might be only a part of the cluster.
+    if (has_resource_slices_) world.resource_slices.init_done();
     world.policies.init_done();
     world.rollouts.init_done();
     world.kai.configs.init_done();
     world.kai.bind_requests.init_done();
     world.kai.deployments.init_done();
-    // Manifests without any might be only a part of the cluster.
     if (has_runtime_classes_) world.kai.runtime_classes.init_done();
     world.kai.schemas.init_done();
     world.partitioning.leases.init_done();
@@ -135,6 +136,7 @@ class Loader {
     if (!lookups.binder_lease) lookups.binder_lease = LookupResults::Lease{one_look(now_), false, {}, {}};
     place_config_maps();
     if (settings_ != nullptr) keep_trusted_daemonsets(world, *settings_);
+    for (const std::string& pod : claiming_pods_) (void)pods_.add(claims_.without_other_claims(pod)).has_value();
     pods_.place(world, out_.consumers, now_);
     return std::move(out_);
   }
@@ -299,7 +301,11 @@ class Loader {
     if (kind == "ControllerRevision") return put(project_controller_revision(text), world.revisions);
     if (kind == "ClusterPolicy") return put(project_clusterpolicy(text), world.clusterpolicies);
     if (kind == "GPUCluster") return put(project_gpu_cluster(text), world.gpu_clusters);
-    if (kind == "DeviceClass") return put(project_device_class(text), world.device_classes);
+    if (PodClaims::reads(kind)) {
+      claims_.add(kind, text);
+      return kind == "DeviceClass" ? put(project_device_class(text), world.device_classes) : k8s::Result<void>();
+    }
+    has_resource_slices_ = has_resource_slices_ || kind == "ResourceSlice";
     if (kind == "ResourceSlice") return put(project_resource_slice(text), world.resource_slices);
     if (kind == "Lease" && name == kPartitionerLease)
       return put(project_partitioner_lease(text), world.partitioning.leases);
@@ -310,9 +316,18 @@ class Loader {
       if (kind == "SharingPolicy") return put(project_sharing_policy(text), world.policies);
       return put(project_sharing_rollout(text), world.rollouts);
     }
-    if (kind == "Pod") return pods_.add(text);
+    if (kind == "Pod") return add_pod(text);
     note_ignored(where, kind);
     return {};
+  }
+
+  // One with claims is added when all claims are known.
+  k8s::Result<void> add_pod(std::string_view text) {
+    if (text.find("\"resourceClaims\"") == std::string_view::npos) return pods_.add(text);
+    ClusterPods alone;
+    k8s::Result<void> read = alone.add(text);
+    if (read) claiming_pods_.emplace_back(text);
+    return read;
   }
 
   void note_ignored(std::string_view where, std::string_view kind) {
@@ -376,6 +391,9 @@ class Loader {
   std::vector<std::string> problems_;
   std::vector<Ignored> ignored_;
   ClusterPods pods_;
+  PodClaims claims_;
+  std::vector<std::string> claiming_pods_;
+  bool has_resource_slices_ = false;
   bool has_runtime_classes_ = false;
 };
 
