@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "reconcilers/cluster/stale_views.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/kai/planners.h"
@@ -175,6 +176,32 @@ void leave_out_nodes_being_written(Plan& plan, const World& world) {
   });
 }
 
+bool is_stale(const Reconciler& reconciler, const World& world) {
+  return std::ranges::any_of(world.stale_views, [&](const StaleView& stale) {
+    return std::ranges::find(reconciler.watches, stale.resource) != reconciler.watches.end();
+  });
+}
+
+bool begins_or_deletes(const PlannedAction& planned, const PlannerSettings& settings) {
+  const Action& action = planned.action;
+  if (const auto* patch = std::get_if<PatchNode>(&action)) return planned.disruptive || patch->unschedulable == true;
+  if (const auto* write = std::get_if<WriteConfigMap>(&action))
+    return !write->remove.empty() && write->config_map.ns != settings.operator_namespace;
+  return std::holds_alternative<DeletePod>(action) || std::holds_alternative<EvictPod>(action) ||
+         std::holds_alternative<RestartDaemonSet>(action) || std::holds_alternative<DeleteObject>(action);
+}
+
+// A node that has lost its first pods is finished: its views are lists that are a few minutes old at most, and each
+// deletion has the pod's uid.
+void leave_out_what_stale_views_begin(Plan& plan, const Snapshot& s, const Index& index) {
+  std::erase_if(plan.actions, [&](const PlannedAction& planned) {
+    if (!begins_or_deletes(planned, s.settings)) return false;
+    const NodeAssessment* a = index.find(planned.node);
+    if (a != nullptr && stale_view_of(s, index.installation_of(*a).ns) == nullptr) return false;
+    return a == nullptr || (a->phase != Phase::restarting && a->phase != Phase::verifying);
+  });
+}
+
 // Both have the annotation of owned labels as a whole, from the same view: the directory's label waits for the next
 // pass.
 void postpone_directory_labels(Plan& plan) {
@@ -212,7 +239,8 @@ Reconciler sharing_rollout_line() {
        {resources::sharing_rollouts, {"create", "delete"}},
        {sub(resources::sharing_rollouts, "status"), {"patch"}},
        {resources::events, {"create", "patch"}}},
-      sharing_rollout};
+      sharing_rollout,
+      true};
 }
 
 // Deletes KAI's reservation pods that have no consumer; compares reservations with their consumers.
@@ -238,7 +266,8 @@ const std::vector<Reconciler>& reconcilers() {
         resources::controller_revisions, resources::cluster_policies, resources::gpu_clusters,
         resources::device_classes, resources::resource_slices, resources::sharing_policies},
        {{resources::nodes, {"patch"}}, {resources::events, {"create", "patch"}}},
-       node_profile},
+       node_profile,
+       true},
       sharing_rollout_line(),
       // Writes the sharing labels of nodes that no GPU Feature Discovery serves, and where standalone MPS daemons are.
       {kNodeLabels,
@@ -263,7 +292,8 @@ const std::vector<Reconciler>& reconcilers() {
         {sub(resources::sharing_policies, "status"), {"patch"}},
         {resources::config_maps, {"create", "patch"}},
         {resources::events, {"create", "patch"}}},
-       policy_status},
+       policy_status,
+       true},
       // Gives the GPUs of nodes that are labelled for it the MPS slices that pending pods ask for.
       {kNodePartitioning,
        {resources::nodes, resources::pods, resources::config_maps, resources::daemon_sets, resources::leases},
@@ -318,14 +348,18 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
     const bool synced = known && std::ranges::all_of(reconciler.watches, [&](const k8s::Gvr& resource) {
                           return filter.synced ? filter.synced(resource) : store_synced(world, resource);
                         });
+    const bool stale = is_stale(reconciler, world);
     if (filter.begin) filter.begin();
     std::optional<Plan> part;
-    if (synced) part = plan_one(reconciler, snapshot, index, rollouts, filter.partitioning);
+    if (synced && (!stale || reconciler.continues_changes))
+      part = plan_one(reconciler, snapshot, index, rollouts, filter.partitioning);
+    if (part && stale) leave_out_what_stale_views_begin(*part, snapshot, index.impl());
     if (filter.planned) filter.planned(reconciler, part ? &*part : nullptr);
     if (!part && reconciler.name == kSharingRollout) plan.timers_complete = false;
     if (part) plan.append(std::move(*part));
   }
   plan.append(rollouts.take_plan());
+  report_stale_views(snapshot, plan);
   leave_out_nodes_being_written(plan, world);
   postpone_directory_labels(plan);
   plan.drop_repeated_findings();

@@ -33,6 +33,9 @@ struct Reconciler {
   std::vector<k8s::Gvr> watches;  // Stores that its planner reads.
   std::vector<Access> writes;     // Permissions that its actions need, in addition to get/list/watch of `watches`.
   Plan (*plan)(const Snapshot& snapshot, FleetIndex& index, RolloutViews& rollouts);
+  // Planned although a view that it reads is not current, for the nodes that are in a change, without what would begin
+  // or delete something (World::stale_views). The others wait for their views.
+  bool continues_changes = false;
 };
 
 // Sorted in the order in which their plans are joined.
@@ -59,7 +62,8 @@ inline bool everything_synced(const k8s::Gvr&) {
 
 // Everything that the operator would do now. Only this function plans reconcilers. It updates the index first. A
 // reconciler is planned only once every store that it reads has synced (S4), and no reconciler before the operator's
-// own namespace has synced. Nothing is planned for a node that is being written (World::nodes_being_written). On an
+// own namespace has synced. From a view that is not current nothing new is started, and nothing is deleted. Nothing is
+// planned for a node that is being written (World::nodes_being_written). On an
 // up-to-date, quiet cluster the plan is empty except for timers and the time of the next look. Equal worlds give equal
 // plans, in equal order; timers are sorted and named once.
 [[nodiscard]] Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilter& filter = {});

@@ -1,12 +1,19 @@
 // Which store keeps which kind, and the comparison with what we wrote.
 #include "controller/runtime/expectations.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "controller/reading/list_objects.h"
 #include "controller/writes/schedule.h"
+#include "k8sclient/watch/watch_machine.h"
+#include "reconcilers/cluster/record_store.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
@@ -241,10 +248,8 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef ob
   call.deadline = clock_->monotonic() + std::chrono::seconds(10);
   const k8s::Gvr resource = resource_of(object);
   const k8s::ObjectKey name = key_of(object);
-  std::string known_before;
-  with_store(*world_, object, [&](auto& store, auto) {
-    if (const auto* now = store.find(name)) known_before = now->meta.resource_version;
-  });
+  const k8s::ObjectMeta* known = stored(*world_, object);
+  const k8s::ObjectMeta before = known == nullptr ? k8s::ObjectMeta() : *known;
   k8s::Result<std::string> answer = co_await client_->get(resource, name, call);
   if (!answer && answer.error().reason != k8s::Reason::not_found) co_return std::unexpected(answer.error());
   k8s::Result<void> outcome;
@@ -252,7 +257,7 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef ob
     if (!answer) {
       // The watch may have brought a new object of this name meanwhile.
       const auto* now = store.find(name);
-      if (now != nullptr && now->meta.resource_version == known_before) store.erase_for_good(name);
+      if (now != nullptr && now->meta.resource_version == before.resource_version) store.erase_for_good(name);
       return;
     }
     auto live = project(*answer);
@@ -261,11 +266,72 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef ob
       return;
     }
     // Its watch has deleted it meanwhile, or none covers it: nobody would ever take it out again.
-    const bool covered = object.kind != "Pod" && known_before.empty();
+    const bool covered = object.kind != "Pod" && before.resource_version.empty();
     if (store.find(name) == nullptr && !covered) return;
-    store.apply(*std::move(live));  // Ignored where the watch has overtaken this GET.
+    outcome = take_live(store, *std::move(live), before);
   });
   co_return outcome;
+}
+
+// `before`: of the store's object when the read began. The store ignores what its watch has overtaken since.
+template <class T>
+k8s::Result<void> Expectations::take_live(k8s::Store<T>& store, T live, const k8s::ObjectMeta& before) {
+  if (live.meta.uid == before.uid && k8s::older(live.meta.resource_version, before.resource_version)) {
+    k8s::Error error{k8s::Reason::expired, 0,
+                     fmt::format("the server went back in time: {} is at resourceVersion {}, {} was seen before (a "
+                                 "restored etcd?)",
+                                 k8s::to_string(live.meta.key()), live.meta.resource_version, before.resource_version)};
+    error.causes.push_back({std::string(k8s::kBackInTimeCause), "", ""});
+    contradicted_(error);
+    return std::unexpected(std::move(error));
+  }
+  store.apply(std::move(live));
+  return {};
+}
+
+boost::asio::awaitable<k8s::Result<void>> Expectations::read_as_new_leader(k8s::ObjectKey state) {
+  const k8s::Result<void> record = co_await read_record(std::move(state));
+  if (!record) co_return record;
+  co_return co_await read_nodes_in_change();
+}
+
+// Absent before the first start, and shards of small fleets always.
+boost::asio::awaitable<k8s::Result<void>> Expectations::read_record(k8s::ObjectKey state) {
+  std::vector<k8s::ObjectKey> parts{state};
+  for (const k8s::ObjectKey& part : state_keys(state)) {
+    if (part != state && world_->configmaps.find(part) != nullptr) parts.push_back(part);
+  }
+  for (const k8s::ObjectKey& part : parts) {
+    const ObjectRef object{"v1", "ConfigMap", part.ns, part.name, ""};
+    const k8s::Result<void> read = co_await refresh_one(object);
+    if (!read) co_return read;
+  }
+  co_return k8s::Result<void>();
+}
+
+boost::asio::awaitable<k8s::Result<void>> Expectations::read_nodes_in_change() {
+  std::map<std::string, k8s::ObjectMeta> before;  // Of each node that the store has in a change.
+  for (const auto& [key, node] : world_->nodes.all()) {
+    if (node->meta.labels.contains(kStateLabel)) before.emplace(key.name, node->meta);
+  }
+  k8s::ListOptions options;
+  options.label_selector.match_expressions.push_back({std::string(kStateLabel), k8s::LabelOperator::exists, {}});
+  const auto listed = co_await list_objects<Node>(client_, resources::nodes, std::move(options), &project_node);
+  if (!listed) co_return std::unexpected(listed.error());
+  for (const Node& node : listed->objects) {
+    const auto known = before.find(node.meta.name);
+    const k8s::Result<void> taken =
+        take_live(world_->nodes, node, known == before.end() ? k8s::ObjectMeta() : known->second);
+    if (!taken) co_return taken;
+    before.erase(node.meta.name);
+  }
+  // Their changes have ended.
+  for (const auto& [name, meta] : before) {
+    const ObjectRef object{"v1", "Node", "", name, ""};
+    const k8s::Result<void> read = co_await refresh_one(object);
+    if (!read) co_return read;
+  }
+  co_return k8s::Result<void>();
 }
 
 }  // namespace gso

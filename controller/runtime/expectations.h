@@ -8,12 +8,15 @@
 //  - An expectation that is not met in time is settled by a live GET, whose answer is put into the store (it is newer
 //    than what the store has); a stalled watch thus cannot block the fleet. A complete view that was begun before can
 //    still take it away: then the expectation holds again.
-//  - A live GET puts no object into a store whose watch has deleted it meanwhile, or does not cover it.
+//  - A live GET puts no object into a store whose watch has deleted it meanwhile, or does not cover it. One that is
+//  older
+//    than what the store had before it is a contradiction (a restored etcd), and no answer.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,6 +38,10 @@ class Expectations {
   // `patience`: how long a watch may take to bring our write before a live GET.
   Expectations(k8s::Reader* client, k8s::Clock* clock, World* world, Duration patience = std::chrono::seconds(5))
       : client_(client), clock_(clock), world_(world), patience_(patience) {}
+  // Called when a live read was older than its store.
+  void on_contradiction(std::function<void(const k8s::Error&)> contradicted) {
+    contradicted_ = std::move(contradicted);
+  }
 
   // The node whose change the write belongs to; without a name it concerns the whole fleet.
   struct OfNode {
@@ -79,8 +86,12 @@ class Expectations {
   // Settles what is expected of the object by a live GET. An object that is gone leaves the store; an object that can
   // no longer be read (forbidden) is dropped, and its error is returned for reporting.
   boost::asio::awaitable<std::optional<k8s::Error>> settle(ObjectRef object);
-  // GETs one object into its store now, whatever is expected of it. Errors: as Reader::get.
+  // GETs one object into its store now, whatever is expected of it. Errors: as Reader::get; `expired` with the cause
+  // k8s::kBackInTimeCause for a contradiction.
   boost::asio::awaitable<k8s::Result<void>> refresh_one(ObjectRef object);
+  // What the leader before has written last, into the stores: the record in `state` and its shards, and the nodes in a
+  // change. The watches of a standby can be behind. Errors: of the first read that failed.
+  boost::asio::awaitable<k8s::Result<void>> read_as_new_leader(k8s::ObjectKey state);
 
  private:
   struct Key {
@@ -107,11 +118,16 @@ class Expectations {
   void mark_settled(Expected& expected) const;
   bool expect_what_was_read(Expected& expected, const std::string& uid_before);
   Expected& slot(const ObjectRef& object, OfNode of);
+  template <class T>
+  k8s::Result<void> take_live(k8s::Store<T>& store, T live, const k8s::ObjectMeta& before);
+  boost::asio::awaitable<k8s::Result<void>> read_record(k8s::ObjectKey state);
+  boost::asio::awaitable<k8s::Result<void>> read_nodes_in_change();
 
   k8s::Reader* client_;
   k8s::Clock* clock_;
   World* world_;
   Duration patience_;
+  std::function<void(const k8s::Error&)> contradicted_ = [](const k8s::Error&) {};
   std::map<Key, Expected> pending_;
   std::uint64_t writes_ = 0;
 };

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy_words.h"
@@ -91,7 +92,7 @@ void FleetLoop::stop() {
 bool FleetLoop::synced() const {
   const auto statuses = parts_.cluster->status();
   return std::all_of(statuses.begin(), statuses.end(),
-                     [](const auto& status) { return status.synced || status.optional_missing; }) &&
+                     [](const auto& status) { return status.readable() || status.optional_missing; }) &&
          !scopes_dirty_ && parts_.dynamic->loading().empty();
 }
 
@@ -133,7 +134,12 @@ boost::asio::awaitable<void> FleetLoop::pass() {
   parts_.kai->update(*parts_.cluster, parts_.settings->kai);
   parts_.partitioning->update(options_.partitioning);
   note_sync();
-  if (!parts_.leading() || stopping_) co_return;
+  note_views();
+  if (!is_listed_again() || !parts_.leading() || stopping_) co_return;
+  if (is_new_leader_) {
+    co_await read_as_new_leader();
+    co_return;
+  }
   if (!view_is_current()) co_return;
   note_nodes_being_written();
 
@@ -184,6 +190,25 @@ bool FleetLoop::view_is_current() {
 boost::asio::awaitable<void> FleetLoop::settle(ObjectRef object) {
   const std::optional<k8s::Error> given_up = co_await parts_.expectations->settle(std::move(object));
   if (given_up) parts_.log->warning("Could not read an object that was written", {{"error", given_up->message}});
+  wake(Duration::zero());
+}
+
+void FleetLoop::note_leads() {
+  is_new_leader_ = true;
+  wake(Duration::zero());
+}
+
+// The next pass plans from it.
+boost::asio::awaitable<void> FleetLoop::read_as_new_leader() {
+  const k8s::Result<void> read = co_await parts_.expectations->read_as_new_leader(state_key(*parts_.settings));
+  is_new_leader_ = !read;
+  if (!read) {
+    parts_.log->warning("Could not read what the leader before has written; planning waits",
+                        {{"error", read.error().message}});
+    queue_.add_rate_limited();
+    co_return;
+  }
+  queue_.forget();
   wake(Duration::zero());
 }
 
@@ -258,7 +283,7 @@ void FleetLoop::warn_of_unused_mode() {
 
 bool FleetLoop::is_complete(const k8s::Gvr& gvr) const {
   if (gvr == resources::daemon_sets) return parts_.dynamic->synced(WatchScope::Kind::daemonsets);
-  return parts_.cluster->synced(gvr) ||
+  return parts_.cluster->readable(gvr) ||
          (parts_.world->clusterpolicies_forbidden && gvr == resources::cluster_policies) ||
          (std::ranges::find(kOptional, gvr) != std::end(kOptional) && parts_.cluster->forbidden(gvr).has_value());
 }

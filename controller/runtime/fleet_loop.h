@@ -3,6 +3,10 @@
 //
 // Guarantees
 //  - A reconciler plans only when every store that it reads has synced, and only while this replica holds the Lease.
+//  From
+//    a view that is not current (k8s::ViewState) nothing new is started.
+//  - A new leader first reads what the leader before has written last. After the server went back in time, every store
+//    lists again before anything is planned.
 //  - No pass plans over stores that do not show the operator's own writes to the record, policies and rollouts yet (a
 //    record or status that is not answered yet is like one that failed: what rests on the record is not sent), and no
 //    pass plans anything for a node while they do not show its own: the other nodes go on.
@@ -11,6 +15,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -96,8 +101,12 @@ class FleetLoop {
     scopes_dirty_ = true;
     note_change();
   }
+  // This replica leads from now on.
+  void note_leads();
   // This replica does not lead any more: timers start again when it leads the next time.
   void note_lost_lead() { held_since_.reset(); }
+  // The server is behind what it said before.
+  void note_back_in_time();
   // Nobody has changed a node until now (max-mode Observe): the deadlines of changes in progress start now.
   void note_only_observed() { only_observed_ = true; }
 
@@ -113,10 +122,13 @@ class FleetLoop {
   void note_forbidden();
   void update_scopes();
   void note_sync();
+  void note_views();
+  [[nodiscard]] bool is_listed_again();
   // One pass.
   boost::asio::awaitable<void> pass();
   [[nodiscard]] bool view_is_current();
   boost::asio::awaitable<void> settle(ObjectRef object);
+  boost::asio::awaitable<void> read_as_new_leader();
   void note_nodes_being_written();
   [[nodiscard]] std::optional<Plan> make_plan();
   void warn_of_unused_mode();
@@ -139,6 +151,9 @@ class FleetLoop {
   std::unique_ptr<k8s::Signal> timer_;  // Ends resync() at a stop.
   ReportedFindings reported_findings_;
   std::optional<MonoTime> unsettled_since_;
+  std::map<std::string, WallTime> stale_since_;  // By view, of those that are not current.
+  bool is_new_leader_ = false;                   // It has not read yet what the leader before has written.
+  enum class Relisting : std::uint8_t { no, asked, begun } relisting_ = Relisting::no;  // The server went back in time.
   bool scopes_dirty_ = true;
   bool was_synced_ = false;
   bool stopping_ = false;

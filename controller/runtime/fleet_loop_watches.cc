@@ -10,9 +10,13 @@
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/cluster/record_store.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
+
+// How often is looked whether a view has become current, or outdated.
+constexpr Duration kLookAtViews = std::chrono::seconds(10);
 
 // The ConfigMaps of nos's device plugin, which only partitioning reads.
 void leave_out_nos(std::vector<WatchScope>& scopes, const World& world) {
@@ -91,6 +95,62 @@ void FleetLoop::note_sync() {
                                            {"pods", parts_.world->operand_pods.size()},
                                            {"residentMiB", resident_bytes() >> 20U}});
   }
+}
+
+// Those that are forbidden and that the operator works without are no views.
+void FleetLoop::note_views() {
+  parts_.dynamic->update();
+  const MonoTime now = parts_.clock->monotonic();
+  std::vector<StaleView> stale;
+  std::map<std::string, WallTime> since;
+  const auto note = [&](std::string name, k8s::Gvr resource, const std::string& ns, const k8s::View& view) {
+    if (view.state == k8s::ViewState::current) return;
+    const Duration age = now - view.confirmed_at.value_or(now);
+    const auto known = stale_since_.find(name);
+    const WallTime begun =
+        known != stale_since_.end() ? known->second : parts_.clock->now() - std::chrono::floor<WallTime::duration>(age);
+    since.emplace(name, begun);
+    stale.push_back({std::move(name), std::move(resource), ns, begun, age > k8s::WatcherOptions().max_age});
+  };
+  for (const auto& status : parts_.cluster->status()) {
+    if (status.synced && !status.optional_missing) note(status.gvr.resource, status.gvr, "", status.view);
+  }
+  parts_.dynamic->for_each_synced([&](const WatchScope& scope, const ScopedWatch& watch) {
+    note(to_string(scope), resource_of(scope.kind), scope.ns, watch.view());
+  });
+  stale_since_ = std::move(since);
+  parts_.world->stale_views = std::move(stale);
+  if (!parts_.world->stale_views.empty()) wake(kLookAtViews);
+}
+
+void FleetLoop::note_back_in_time() {
+  if (relisting_ == Relisting::no) relisting_ = Relisting::asked;
+  note_change();
+}
+
+// True unless the server went back in time, and some view is of before. One that is forbidden is none.
+bool FleetLoop::is_listed_again() {
+  if (relisting_ == Relisting::no) return true;
+  if (relisting_ == Relisting::asked) {
+    parts_.log->error("The API server went back in time: everything is listed again before anything is planned", {});
+    parts_.cluster->list_again();
+    parts_.dynamic->list_again();
+    parts_.kai->list_again();
+    parts_.partitioning->list_again();
+    relisting_ = Relisting::begun;
+  }
+  bool unread = false;
+  for (const auto& status : parts_.cluster->status()) {
+    const bool lists = status.view.state == k8s::ViewState::unread && !parts_.cluster->forbidden(status.gvr);
+    unread = unread || lists;
+  }
+  parts_.dynamic->for_each_synced([&](const WatchScope&, const ScopedWatch& watch) {
+    unread = unread || (watch.view().state == k8s::ViewState::unread && !watch.refusal());
+  });
+  if (unread) return false;
+  relisting_ = Relisting::no;
+  parts_.index->note_everything_changed();
+  return true;
 }
 
 }  // namespace gso

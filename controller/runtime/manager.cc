@@ -149,6 +149,7 @@ ProbeAnswer Manager::ready() const {
   return readiness({.cluster = &cluster_,
                     .search = &search_,
                     .dynamic = &dynamic_,
+                    .world = &world_,
                     .elector = elector_.get(),
                     .leads = leading(),
                     .operator_namespace = settings_.operator_namespace});

@@ -83,6 +83,7 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
                   .log = log_,
                   .executor = executor_,
                   .wake = [this](Duration after) { loop_->wake(after); }}) {
+  expectations_.on_contradiction([this](const k8s::Error&) { loop_->note_back_in_time(); });
   const auto failed = [this](const std::string& what) { task_failed(what); };
   services_.on_failure(failed);
   workers_.on_failure(failed);
@@ -114,7 +115,7 @@ void Manager::make_elector() {
     view_->leading = true;
     record_leader();
     if (elector_->follows_observer()) loop_->note_only_observed();
-    loop_->wake(Duration::zero());
+    loop_->note_leads();
   };
   events.stopped_leading = [this] { stopped_leading(); };
   events.new_leader = [this](const std::string& identity) {
@@ -290,6 +291,7 @@ void Manager::watch_failed(const std::string& resource, const k8s::Error& error)
                 {{"resource", kind}, {"reason", std::string(k8s::to_string(error.reason))}});
   // A skipped object is no failure of its watch, which nothing would end either.
   outages_.failed(error.reason == k8s::Reason::too_large ? kTooLarge : kWatchFailed, resource, error);
+  if (k8s::has_cause(error, k8s::kBackInTimeCause)) loop_->note_back_in_time();
   loop_->note_change();
 }
 

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "reconcilers/cluster/stale_views.h"
+
 namespace gso {
 namespace {
 
@@ -23,13 +25,16 @@ ProbeAnswer readiness(const ReadinessParts& parts) {
       without += fmt::format("\nwithout {}: {}", status.gvr.resource, status.error->message);
       continue;
     }
-    if (status.synced) continue;
+    if (status.readable()) continue;
     missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
                            status.error ? status.error->message : "");
   }
   if (!parts.search->ended()) {
     const auto& error = parts.search->error();
     missing += fmt::format("daemonsets not searched{}{}\n", error ? ": " : "", error ? error->message : "");
+  }
+  for (const StaleView& stale : parts.world->stale_views) {
+    if (stale.reported) without += "\nstale: " + describe(stale);
   }
   for (const WatchScope& scope : parts.dynamic->loading()) missing += to_string(scope) + " not synced\n";
   for (const DynamicWatches::Refusal& refusal : parts.dynamic->refused()) {

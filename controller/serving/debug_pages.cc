@@ -51,6 +51,7 @@ OrderedJson DebugPages::cache() const {
     watches.push_back({{"resource", status.gvr.resource},
                        {"group", status.gvr.group},
                        {"synced", status.synced},
+                       {"current", status.current()},
                        {"absent", status.absent},
                        {"error", status.error ? status.error->message : ""}});
   }

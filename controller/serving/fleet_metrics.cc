@@ -143,13 +143,18 @@ void FleetMetrics::fill(Metrics& metrics) {
 
 void FleetMetrics::fill_watches(Metrics& metrics) const {
   const World& world = *parts_.world;
-  const auto store = [&](const char* resource, std::size_t objects, bool synced) {
+  const auto store = [&](const std::string& resource, std::size_t objects, bool known) {
+    Duration stale{0};
+    for (const StaleView& view : world.stale_views) {
+      if (view.resource.resource == resource) stale = std::max<Duration>(stale, parts_.clock->now() - view.since);
+    }
     metrics.set("gpusharing_store_objects", {{"resource", resource}}, static_cast<double>(objects));
-    metrics.set("gpusharing_watch_synced", {{"resource", resource}}, synced ? 1 : 0);
+    metrics.set("gpusharing_watch_current", {{"resource", resource}}, known && stale <= Duration::zero() ? 1 : 0);
+    metrics.set("gpusharing_watch_stale_seconds", {{"resource", resource}}, in_seconds(stale));
   };
   metrics.clear("gpusharing_watches");
   for (const auto& status : parts_.cluster->status()) {
-    store(status.gvr.resource.c_str(), status.objects, status.synced);
+    store(status.gvr.resource, status.objects, status.current());
     metrics.set("gpusharing_watches", {{"resource", status.gvr.resource}}, status.absent ? 0 : 1);
   }
   const auto open = [&](const char* resource, WatchScope::Kind kind) {

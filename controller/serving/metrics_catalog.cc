@@ -235,7 +235,16 @@ std::vector<Metrics::Family> traffic_families() {
        "TLS.",
        {"server"}},
       {"gpusharing_watches", gauge, "Open watches by resource.", {"resource"}},
-      {"gpusharing_watch_synced", gauge, "1 when the store of this resource has synced.", {"resource"}},
+      {"gpusharing_watch_current",
+       gauge,
+       "1 while the view of this resource is current: complete, and its watch has delivered an event or a bookmark "
+       "within "
+       "150 seconds.",
+       {"resource"}},
+      {"gpusharing_watch_stale_seconds",
+       gauge,
+       "Seconds since the last event or bookmark of a watch that does not deliver, by resource; 0 while it does.",
+       {"resource"}},
       {"gpusharing_watch_failures_total",
        counter,
        "Failed lists and watches by resource and reason; too_large: an object was skipped.",

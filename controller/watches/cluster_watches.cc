@@ -26,8 +26,9 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   auto watch = std::make_unique<Watch>();
   watch->gvr = gvr;
   auto objects = std::make_unique<k8s::StoreSink<T>>(store, project);
-  watch->status = [gvr, store, sink = objects.get()] {
-    return Status{gvr, store->synced(), sink->api_absent(), store->size(), sink->last_error(), false};
+  watch->status = [gvr, store, sink = objects.get(), raw = watch.get()] {
+    return Status{gvr,  store->synced(), raw->watcher->view(), sink->api_absent(), store->size(), sink->last_error(),
+                  false};
   };
   watch->objects = std::move(objects);
   ReportingSink::Reports reports;
@@ -39,7 +40,6 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   options.seed += std::hash<std::string>{}(gvr.resource);
   // Nodes are large and change all the time; the other kinds' projections read JSON only.
   options.protobuf = gvr == resources::nodes;
-  if (gvr.resource == "bindrequests") options.renew_after = kKaiRenewal;
   if (gvr.resource == "resourceslices") {
     options.field_selector = k8s::FieldSelector::equals("spec.driver", std::string(kGpuDraDriver));
   }
@@ -75,6 +75,10 @@ void ClusterWatches::stop() {
   stopping_ = true;
   wake_->notify();
   for (const auto& watch : watches_) watch->watcher->stop();
+}
+
+void ClusterWatches::list_again() {
+  for (const auto& watch : watches_) watch->watcher->list_again();
 }
 
 boost::asio::awaitable<void> ClusterWatches::rediscover(k8s::Duration period) {
@@ -118,9 +122,14 @@ const ClusterWatches::Watch* ClusterWatches::find(const k8s::Gvr& gvr) const {
   return it == watches_.end() ? nullptr : it->get();
 }
 
-bool ClusterWatches::synced(const k8s::Gvr& gvr) const {
+bool ClusterWatches::readable(const k8s::Gvr& gvr) const {
   const Watch* watch = find(gvr);
-  return watch == nullptr || watch->status().synced;
+  return watch == nullptr || watch->status().readable();
+}
+
+bool ClusterWatches::current(const k8s::Gvr& gvr) const {
+  const Watch* watch = find(gvr);
+  return watch == nullptr || watch->status().current();
 }
 
 bool ClusterWatches::failing(const k8s::Gvr& gvr) const {

@@ -20,11 +20,6 @@
 
 namespace gso {
 
-// How often what the collection of KAI's reservations rests on is listed anew: a deletion that a watch has missed would
-// keep a stale reservation until then (it never costs a live one: the last look lists, too). A watch lives for up to
-// ten minutes more.
-inline constexpr k8s::Duration kKaiRenewal = std::chrono::hours(1);
-
 class ClusterWatches {
  public:
   struct Reports {
@@ -39,20 +34,27 @@ class ClusterWatches {
 
   void start(TaskGroup* tasks, boost::asio::any_io_executor executor);
   void stop();
+  // Watcher::list_again() of all of them.
+  void list_again();
   // Looks for absent APIs every `period`, and lets their watches start when they have appeared.
   boost::asio::awaitable<void> rediscover(k8s::Duration period);
 
   struct Status {
     k8s::Gvr gvr;
-    bool synced = false;
+    bool synced = false;  // Had a complete view once, or is absent.
+    k8s::View view;
     bool absent = false;  // Not served here.
     std::size_t objects = 0;
     std::optional<k8s::Error> error;  // The last failure since the last complete view.
     bool optional_missing = false;    // Forbidden, and the operator works without it.
+    // Complete, and a few minutes old at most.
+    [[nodiscard]] bool readable() const { return synced && view.state >= k8s::ViewState::recent; }
+    [[nodiscard]] bool current() const { return synced && view.state == k8s::ViewState::current; }
   };
   [[nodiscard]] std::vector<Status> status() const;
-  // Whether the store behind a resource has synced; true for resources that are not watched here.
-  [[nodiscard]] bool synced(const k8s::Gvr& gvr) const;
+  // Of the store behind a resource, as Status has it; true for resources that are not watched here.
+  [[nodiscard]] bool readable(const k8s::Gvr& gvr) const;
+  [[nodiscard]] bool current(const k8s::Gvr& gvr) const;
   // The watch of a resource has failed, and no stream has been opened since: its store may be behind.
   [[nodiscard]] bool failing(const k8s::Gvr& gvr) const;
   // Why the server forbids the resource, while it does.

@@ -96,7 +96,7 @@ void DynamicWatches::update() {
   std::set<std::string> unsynced = beyond_;
   std::set<std::string> loading;
   for (const auto& [scope, watch] : watches_.all()) {
-    if (watch->synced()) continue;
+    if (watch->readable()) continue;
     unsynced.insert(scope.ns);
     if (!watch->refusal()) loading.insert(scope.ns);
   }
@@ -111,6 +111,12 @@ void DynamicWatches::update() {
   }
   if (watches_.synced()) watches_.release_retired();
   if (changed) changed_();
+}
+
+void DynamicWatches::for_each_synced(const std::function<void(const WatchScope&, const ScopedWatch&)>& f) const {
+  for (const auto& [scope, watch] : watches_.all()) {
+    if (watch->synced()) f(scope, *watch);
+  }
 }
 
 std::vector<WatchScope> DynamicWatches::loading() const {

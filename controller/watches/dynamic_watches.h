@@ -5,8 +5,9 @@
 // Guarantees
 //  - Those of scoped_watch.h; the objects of a scope that is no longer wanted stay until every scope that is wanted now
 //    has synced.
-//  - World::unsynced_namespaces names every namespace with a wanted scope that has not synced; those where all such
-//    scopes are refused (403) are in World::refused_namespaces, too.
+//  - After update(), World::unsynced_namespaces names every namespace with a wanted scope that has not synced, or that
+//    has been neither confirmed nor listed for minutes; those where all such scopes are refused (403) are in
+//    World::refused_namespaces, too.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -41,6 +42,10 @@ class DynamicWatches : public WatchFamily<WatchScope> {
   // Namespaces of the scopes that are not watched because there are more than kMost. Until somebody changes that they
   // are in World::refused_namespaces.
   [[nodiscard]] const std::set<std::string>& beyond() const { return beyond_; }
+  // What the views say now, in World. Before each pass.
+  void update();
+  // Calls f for each wanted scope that has had a complete view.
+  void for_each_synced(const std::function<void(const WatchScope&, const ScopedWatch&)>& f) const;
   // Wanted scopes that have neither synced nor been refused.
   [[nodiscard]] std::vector<WatchScope> loading() const;
   // Every wanted scope of that kind has had a complete view.
@@ -51,7 +56,6 @@ class DynamicWatches : public WatchFamily<WatchScope> {
 
  private:
   std::shared_ptr<ScopedWatch> open_one(const WatchScope& scope);
-  void update();
 
   World* world_;
   std::function<void()> changed_;

@@ -69,7 +69,6 @@ std::shared_ptr<ScopedWatch> KaiWatches::open_one(const KaiScope& scope) {
   KaiWorld& kai = world_->kai;
   k8s::WatcherOptions options = options_of(scope);
   options.ns = scope.ns;
-  options.renew_after = kKaiRenewal;
   switch (scope.kind) {
     case KaiScope::Kind::grouped_pods:
       options.label_selector.match_expressions.push_back(
@@ -116,8 +115,8 @@ std::vector<KaiScope> KaiWatches::wanted(const KaiSettings& settings) const {
 // What the collection needs and does not have; empty when the view is complete.
 std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
   for (const k8s::Gvr& gvr : {resources::kai_configs, resources::bind_requests}) {
-    if (!cluster.synced(gvr)) return gvr.resource + " have not synced";
-    if (cluster.failing(gvr)) return "the watch of " + gvr.resource + " has failed and is being opened again";
+    if (!cluster.readable(gvr)) return gvr.resource + " have not synced";
+    if (!cluster.current(gvr)) return "the watch of " + gvr.resource + " has failed and is being opened again";
   }
   for (const auto& [scope, watch] : watches_.all()) {
     if (scope.kind == KaiScope::Kind::runtime_classes) continue;  // Nothing is deleted on their account.
@@ -125,7 +124,7 @@ std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
       return fmt::format("{} cannot be watched: {}", to_string(scope), watch->refusal()->message);
     }
     if (!watch->synced()) return to_string(scope) + " have not synced";
-    if (watch->failing()) return fmt::format("the watch of {} has failed and is being opened again", to_string(scope));
+    if (!watch->current()) return fmt::format("the watch of {} has failed and is being opened again", to_string(scope));
   }
   return watches_.has_retired() ? "the set of KAI watches has just changed" : std::string();
 }
@@ -144,11 +143,10 @@ void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settin
   const bool pods_known = std::ranges::all_of(watches_.all(), [](const auto& entry) {
     const bool pods =
         entry.first.kind == KaiScope::Kind::grouped_pods || entry.first.kind == KaiScope::Kind::reservations;
-    return !pods || (entry.second->synced() && !entry.second->failing());
+    return !pods || entry.second->current();
   });
-  const bool apis_known =
-      std::ranges::all_of(std::array{resources::kai_configs, resources::bind_requests},
-                          [&](const k8s::Gvr& gvr) { return cluster.synced(gvr) && !cluster.failing(gvr); });
+  const bool apis_known = std::ranges::all_of(std::array{resources::kai_configs, resources::bind_requests},
+                                              [&](const k8s::Gvr& gvr) { return cluster.current(gvr); });
   kai.use_known = apis_known && pods_known;
   kai.incomplete = find_gap(cluster);
 }

@@ -3,8 +3,8 @@
 // KAI's APIs are served; where they are not, one watch of the default reservation namespace finds what a removed KAI
 // left.
 //
-// Guarantee: KaiWorld::incomplete is empty only while every watch that the collection rests on is open, has a complete
-// view and no failure since; so a planner never concludes from a view that may be behind.
+// Guarantee: KaiWorld::incomplete is empty only while every view that the collection rests on is current
+// (k8s::ViewState); so a planner never concludes from a view that may be behind.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

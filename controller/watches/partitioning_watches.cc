@@ -27,10 +27,6 @@ bool asks_for_gpus(std::string_view json) {
   return json.find("nvidia.com/") != std::string_view::npos;
 }
 
-bool is_known(const ScopedWatch& watch) {
-  return watch.synced() && !watch.failing();
-}
-
 }  // namespace
 
 std::string to_string(const PartitioningScope& scope) {
@@ -111,7 +107,7 @@ void PartitioningWatches::update(PartitioningMode mode) {
   partitioning.pending_known = partitioning.leases_known = true;
   partitioning.nodes_known.clear();
   for (const auto& [scope, watch] : watches_.all()) {
-    const bool known = is_known(*watch);
+    const bool known = watch->current();
     if (scope.kind == Kind::pods_of_node && known) partitioning.nodes_known.insert(scope.node);
     if (scope.kind == Kind::pending_pods) partitioning.pending_known = known;
     if (scope.kind == Kind::leases) partitioning.leases_known = known;

@@ -2,8 +2,8 @@
 // nodes, and the Lease of nos's gpu-partitioner (model/partitioning_world.h). While no node has the label, or
 // partitioning is off, none is open.
 //
-// Guarantee: PartitioningWorld says that pending pods, Leases and the pods of a node are known only while the watch
-// behind it is open, has a complete view and no failure since; so nothing is planned from a view that may be behind.
+// Guarantee: PartitioningWorld says that pending pods, Leases and the pods of a node are known only while the view
+// behind it is current (k8s::ViewState); so nothing is planned from a view that may be behind.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -65,16 +65,15 @@ class ScopeSink final : public k8s::WatchSink {
     lists_ = true;
     given_up_.merge(fresh_);
     release(std::exchange(fresh_, {}));  // Includes objects of lists that broke off earlier.
+    list_began_ = store_->erasures();
   }
   k8s::Result<void> init_apply(std::string_view json) override { return take(json, &fresh_); }
-  void on_relist() override {
-    relists_ = true;
-    store_->on_relist();
-  }
+  void on_relist() override { relists_ = true; }
   // take() has put the object into the store already.
   k8s::Result<void> init_remove(std::string_view json) override { return remove(json); }
   void init_done() override {
     relists_ = lists_ = false;
+    store_->forget_erasures(list_began_);
     Prints before = std::exchange(held_, std::exchange(fresh_, {}));
     before.merge(given_up_);
     release(std::exchange(given_up_, {}));
@@ -128,7 +127,7 @@ class ScopeSink final : public k8s::WatchSink {
     }
     const k8s::ObjectKey key = object->meta.key();
     if (relists_) {
-      store_->replace(*std::move(object));
+      store_->replace(*std::move(object), list_began_);
     } else {
       store_->apply(*std::move(object));  // Two scopes can hold the same object, one of them a moment behind.
     }
@@ -166,8 +165,9 @@ class ScopeSink final : public k8s::WatchSink {
   Filter keeps_;
   Prints held_;
   Prints fresh_;
-  Prints given_up_;       // Of lists that broke off.
-  bool lists_ = false;    // A complete view is on its way.
+  Prints given_up_;               // Of lists that broke off.
+  bool lists_ = false;            // A complete view is on its way.
+  std::uint64_t list_began_ = 0;  // Store::erasures() at its beginning.
   bool relists_ = false;  // A complete view is on its way because the one before is not trusted (WatchSink::on_relist).
 };
 
@@ -208,6 +208,12 @@ class ScopedWatch {
 
   // Had a complete view once.
   [[nodiscard]] bool synced() const { return synced_; }
+  // Whether the scope's objects are those of the server.
+  [[nodiscard]] k8s::View view() const { return watcher_->view(); }
+  [[nodiscard]] bool current() const { return view().state == k8s::ViewState::current; }
+  // Has a complete view that is a few minutes old at most.
+  [[nodiscard]] bool readable() const { return synced_ && view().state >= k8s::ViewState::recent; }
+  void list_again() { watcher_->list_again(); }
   // The server forbade it since, whatever else has gone wrong.
   [[nodiscard]] const std::optional<k8s::Error>& refusal() const { return refusal_; }
   [[nodiscard]] bool failing() const { return watcher_->failing(); }
@@ -259,6 +265,9 @@ class ScopedWatches {
   [[nodiscard]] bool has_retired() const { return !retired_.empty(); }
   void stop() {
     for (auto& [scope, watch] : watches_) watch->stop();
+  }
+  void list_again() {
+    for (auto& [scope, watch] : watches_) watch->list_again();
   }
 
   struct Refusal {

@@ -34,6 +34,8 @@ class WatchFamily {
 
   // Ends all of them.
   void stop() { watches_.stop(); }
+  // Watcher::list_again() of all of them.
+  void list_again() { watches_.list_again(); }
 
   using Refusal = ScopedWatches<Scope>::Refusal;
   [[nodiscard]] std::vector<Refusal> refused() const { return watches_.refused(); }

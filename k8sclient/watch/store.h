@@ -4,10 +4,12 @@
 //
 // A live GET can be ahead of the watch. What it has shown is never undone by events that the watch delivers late:
 // apply() ignores an older version, and what erase_for_good() removed does not come back under its uid. Only a complete
-// view replaces newer versions, because a restored etcd is believed.
+// view replaces newer versions, because a restored etcd is believed, and brings back what was removed before that view
+// began: it is a consistent read.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -52,20 +54,25 @@ class Store {
   [[nodiscard]] bool synced() const { return synced_; }
 
   // Writers (the watcher, or a test).
-  void init() { buffer_.clear(); }
+  void init() {
+    buffer_.clear();
+    list_began_ = erasures_;
+  }
   void init_apply(T object) {
-    if (is_gone(object.meta)) return;
+    if (is_gone(object.meta, list_began_)) return;
     // What has not changed is shared with the view before, so that a relist costs no second fleet of memory.
     auto it = objects_.find(Name(object.meta));
     const bool known = it != objects_.end() && take_version(*it->object, object);
     put(buffer_, known ? it->object : std::make_shared<T>(std::move(object)));
   }
   void init_erase(const ObjectKey& key) {
+    gone_.erase(key);
     if (auto it = buffer_.find(Name(key)); it != buffer_.end()) buffer_.erase(it);
   }
   void init_done() {
     auto before = std::exchange(objects_, std::exchange(buffer_, {}));
     synced_ = true;
+    forget_erasures(list_began_);
     for (const Slot& now : objects_) {
       auto it = before.find(now);
       if (it == before.end()) {
@@ -82,14 +89,19 @@ class Store {
   void apply(T object) {
     const T* held = look_up(Name(object.meta));
     if (held != nullptr && older(object.meta.resource_version, held->meta.resource_version)) return;
-    if (!is_gone(object.meta)) replace(std::move(object));
+    if (!is_gone(object.meta, 0)) replace(std::move(object));
   }
-  // The same whatever its version: for a view that several watches fill object by object.
+  // The same whatever its version, and whether it is gone.
   void replace(T object) {
     auto it = objects_.find(Name(object.meta));
     if (it != objects_.end() && take_version(*it->object, object)) return;
     const auto after = std::make_shared<T>(std::move(object));
     notify(put(objects_, after), after);
+  }
+  // The same of a list that began when erasures() had this value: for a view that several watches fill object by
+  // object.
+  void replace(T object, std::uint64_t list_began) {
+    if (!is_gone(object.meta, list_began)) replace(std::move(object));
   }
   void erase(const ObjectKey& key) {
     gone_.erase(key);
@@ -106,10 +118,16 @@ class Store {
     if (held == nullptr) return;
     const Uid uid = held->meta.uid;
     erase(key);
-    gone_.insert_or_assign(key, uid);
+    // A list that is under way may have brought it already.
+    if (auto it = buffer_.find(Name(key)); it != buffer_.end() && it->object->meta.uid == uid) buffer_.erase(it);
+    gone_.insert_or_assign(key, Gone{uid, ++erasures_});
   }
-  // What was known is no longer trusted (WatchSink::on_relist): in a restored etcd, deleted objects exist again.
-  void on_relist() { gone_.clear(); }
+  // How many objects have been erased for good.
+  [[nodiscard]] std::uint64_t erasures() const { return erasures_; }
+  // A complete list that began after the first `number` of them says what became of their objects.
+  void forget_erasures(std::uint64_t number) {
+    std::erase_if(gone_, [number](const auto& entry) { return entry.second.number <= number; });
+  }
   // What is held now is the first complete view: for stores that several watches fill object by object. Keys stay where
   // they are (init_done() moves them).
   void mark_synced() { synced_ = true; }
@@ -176,10 +194,11 @@ class Store {
     if (same) held.meta.resource_version = std::move(version);
     return same;
   }
-  [[nodiscard]] bool is_gone(const ObjectMeta& meta) const {
+  // It was erased for good, by a later erasure than the first `before`.
+  [[nodiscard]] bool is_gone(const ObjectMeta& meta, std::uint64_t before) const {
     if (gone_.empty()) return false;
     const auto it = gone_.find(meta.key());
-    return it != gone_.end() && !it->second.empty() && it->second == meta.uid;
+    return it != gone_.end() && it->second.number > before && !it->second.uid.empty() && it->second.uid == meta.uid;
   }
   void notify(const Ptr& before, const Ptr& after) {
     if (listeners_.empty()) return;
@@ -189,7 +208,14 @@ class Store {
 
   Slots objects_;
   Slots buffer_;
-  std::map<ObjectKey, Uid> gone_;  // Objects that were deleted, and whose deletion the watch has not reported yet.
+  // Objects that were deleted, and whose deletion the watch has not reported yet. `number`: of the erasure.
+  struct Gone {
+    Uid uid;
+    std::uint64_t number = 0;
+  };
+  std::map<ObjectKey, Gone> gone_;
+  std::uint64_t erasures_ = 0;
+  std::uint64_t list_began_ = 0;  // erasures_ at the last init().
   std::vector<Listener> listeners_;
   bool synced_ = false;
 };

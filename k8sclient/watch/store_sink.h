@@ -79,10 +79,7 @@ class StoreSink final : public WatchSink {
     last_error_ = error;
     if (listener_) listener_(error);
   }
-  void on_relist() override {
-    ++relists_;
-    store_->on_relist();
-  }
+  void on_relist() override { ++relists_; }
 
   [[nodiscard]] std::uint64_t malformed() const { return malformed_; }
   [[nodiscard]] std::uint64_t relists() const { return relists_; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "k8sclient/value/overloaded.h"
@@ -31,22 +32,34 @@ WatchStep relist(std::string seen, Error error) {
   return out;
 }
 
+Error back_in_time(std::string message) {
+  Error out{Reason::expired, 0, std::move(message)};
+  out.causes.push_back({std::string(kBackInTimeCause), "", ""});
+  return out;
+}
+
 // A complete view as of `resource_version`. A server that is behind what it said before (a restored etcd) is believed,
 // but not silently.
 WatchStep complete(WatchState next, const std::string& resource_version, const std::string& seen) {
   WatchStep out{.next = std::move(next), .emit = WatchEmit::init_done};
   if (older(resource_version, seen)) {
-    out.report = Error{Reason::expired, 0,
-                       fmt::format("the server went back in time: its list is at resourceVersion {}, {} was seen "
-                                   "before (a restored etcd?); the list is taken as the truth",
-                                   resource_version, seen)};
+    out.report = back_in_time(
+        fmt::format("the server went back in time: its list is at resourceVersion {}, {} was seen before (a restored "
+                    "etcd?); the list is taken as the truth",
+                    resource_version, seen));
   }
   return out;
 }
 
+// The server does not have this resourceVersion yet (apimachinery's NewTooLargeResourceVersionError).
+bool is_of_the_future(const Error& error) {
+  return has_cause(error, "ResourceVersionTooLarge");
+}
+
 // A watch from `resource_version` failed or brought nothing.
 WatchStep strike(const std::string& resource_version, int strikes, std::optional<Error> error) {
-  if (strikes + 1 >= kMaxStrikes) {
+  const int most = error && is_of_the_future(*error) ? kMostFutureVersions : kMaxStrikes;
+  if (strikes + 1 >= most) {
     return relist(resource_version, error.value_or(Error{Reason::timeout, 0,
                                                          fmt::format("{} watches in a row brought neither event nor "
                                                                      "bookmark",
@@ -139,14 +152,12 @@ WatchStep on(InitListed state, const Opened&) {
   return stay(Watching{std::move(state.resource_version), state.strikes, false});
 }
 WatchStep on(InitListed state, const Failed& input) {
+  if (is_of_the_future(input.error)) return strike(state.resource_version, state.strikes, input.error);
   switch (input.error.reason) {
     case Reason::expired:
       return relist(std::move(state.resource_version), input.error);
     case Reason::timeout:
     case Reason::unavailable:
-      // Only this watch fails, and its resourceVersion might be the reason.
-      if (input.stuck) return relist(std::move(state.resource_version), input.error);
-      return failed(std::move(state), input.error);
     case Reason::not_found:  // A proxy's, unless discovery confirms it: then ApiAbsent follows.
     case Reason::forbidden:
     case Reason::unauthorized:
@@ -156,6 +167,9 @@ WatchStep on(InitListed state, const Failed& input) {
     default:
       return strike(state.resource_version, state.strikes, input.error);
   }
+}
+WatchStep on(InitListed state, const Renew&) {
+  return stay(Empty{std::move(state.resource_version)});
 }
 WatchStep on(InitListed state, const ApiAbsent&) {
   return stay(Empty{std::move(state.resource_version)});
@@ -171,9 +185,8 @@ WatchStep on(Watching state, const EventRead& input) {
   }
   if (older(input.resource_version, state.resource_version)) {
     return relist(state.resource_version,
-                  Error{Reason::expired, 0,
-                        fmt::format("the watch went back in time, from resourceVersion {} to {}",
-                                    state.resource_version, input.resource_version)});
+                  back_in_time(fmt::format("the watch went back in time, from resourceVersion {} to {}",
+                                           state.resource_version, input.resource_version)));
   }
   WatchStep out{.next = Watching{input.resource_version, 0, true}};
   if (input.type == WatchEventType::deleted) out.emit = WatchEmit::remove;
@@ -181,7 +194,11 @@ WatchStep on(Watching state, const EventRead& input) {
   return out;
 }
 WatchStep on(Watching state, const Ended& input) {
-  if (input.stale) return stay(Empty{std::move(state.resource_version)});
+  if (input.idle && !state.progress) {
+    return relist(std::move(state.resource_version),
+                  Error{Reason::timeout, 0,
+                        "the watch brought neither an event nor a bookmark, although bookmarks come every minute"});
+  }
   if (state.progress) {
     WatchStep out = stay(InitListed{std::move(state.resource_version), 0});
     // Short watches with a bookmark each would otherwise spin.
@@ -196,6 +213,26 @@ WatchStep on(Watching state, const Failed& input) {
   }
   return failed(InitListed{std::move(state.resource_version), state.strikes}, input.error);
 }
+
+// The inputs that a state has an arm for. A row without its arm does not compile, and neither does an arm without a
+// row: an arm that nobody calls would be a watch that stands still.
+template <class... I>
+struct Arms {
+  template <class Input>
+  static constexpr bool kHas = (std::is_same_v<Input, I> || ...);
+};
+template <class S>
+struct ArmsOf;
+template <>
+struct ArmsOf<Empty> : Arms<Started, Opened, Failed> {};
+template <>
+struct ArmsOf<Listing> : Arms<PageRead, Failed> {};
+template <>
+struct ArmsOf<InitialWatch> : Arms<EventRead, Ended, Failed> {};
+template <>
+struct ArmsOf<InitListed> : Arms<Opened, Failed, Renew, ApiAbsent> {};
+template <>
+struct ArmsOf<Watching> : Arms<EventRead, Ended, Failed> {};
 
 }  // namespace
 
@@ -214,9 +251,10 @@ WatchAction next_action(const WatchState& state, const WatchRules& rules) {
 WatchStep step(WatchState state, const WatchInput& input) {
   return std::visit(
       []<class S, class I>(S&& from, const I& in) -> WatchStep {
-        if constexpr (requires { on(std::forward<S>(from), in); }) {
+        if constexpr (ArmsOf<std::remove_cvref_t<S>>::template kHas<I>) {
           return on(std::forward<S>(from), in);
         } else {
+          static_assert(!requires { on(std::forward<S>(from), in); }, "an arm without its row in ArmsOf");
           return stay(std::forward<S>(from));
         }
       },

@@ -5,8 +5,8 @@
 //     |                              | refused                          | ended, failed   |
 //     +--started a LIST--> Listing <-+ (Empty, without WatchList)       +---> InitListed -+
 //                            +--last page------------------------------------->  ^
-//   any state --410 Gone, undecodable, back in time--> Empty (relist)
-//   Watching --ended, and the view is to be renewed--> Empty (what is known stays trusted meanwhile)
+//   any state --410 Gone, undecodable, silent, back in time, twice a future version--> Empty (relist)
+//   InitListed --the view is to be renewed--> Empty (what is known stays trusted meanwhile)
 //   InitListed --the API does not exist--> Empty
 //
 // InitListed keeps its resourceVersion while watches cannot be opened: a 5xx or a silence comes from the server's
@@ -14,6 +14,10 @@
 // consistent read, as the first view is: a view that is only as new as the known resourceVersion can be older than
 // objects that were read live since. (It would spare the server nothing either: a WatchList is served from the watch
 // cache at any version, and so are lists by current API servers; older ones read every list with a limit from etcd.)
+//
+// A server that was restored from a backup knows resourceVersions that are older than ours. It refuses a watch from a
+// version of its future, or keeps it silent until it has caught up, and then goes on as if nothing had been lost. So a
+// watch that is silent for longer than bookmarks take, and a second refusal, are relisted.
 #pragma once
 
 #include <optional>
@@ -69,20 +73,17 @@ struct EventRead {
   bool initial_events_end = false;
   std::optional<Error> error = std::nullopt;  // Of an ERROR event.
 };
-// The stream ended, or was silent for longer than its idle deadline (`idle`). `lived`: since it was opened. `stale`:
-// the last complete view is older than the driver wants one to be.
+// The stream ended, or was silent for longer than its idle deadline (`idle`). `lived`: since it was opened.
 struct Ended {
   Duration lived{0};
   bool idle = false;
-  bool stale = false;
 };
 struct Failed {  // Listing, opening or reading failed.
   Error error;
-  // Watches have failed to open for long, while the same server answered other requests.
-  bool stuck = false;
 };
+struct Renew {};      // Between two watches: the view is older than the driver wants one to be.
 struct ApiAbsent {};  // After WatchStep::maybe_absent: discovery confirms it.
-using WatchInput = std::variant<Started, PageRead, Opened, EventRead, Ended, Failed, ApiAbsent>;
+using WatchInput = std::variant<Started, PageRead, Opened, EventRead, Ended, Failed, Renew, ApiAbsent>;
 
 struct WatchRules {
   bool watch_list = true;  // Try sendInitialEvents. The driver changes it as WatchStep::watch_list says.
@@ -114,9 +115,14 @@ struct WatchStep {
   friend bool operator==(const WatchStep&, const WatchStep&) = default;
 };
 
-// Watches in a row that bring neither event nor bookmark, or are refused as invalid, before the watcher relists: after
-// a restore of etcd, a watch from a future resourceVersion stays silent.
+// Watches in a row that end early without an event or bookmark, or are refused as invalid, before the watcher relists.
 inline constexpr int kMaxStrikes = 4;
+// Refusals in a row of a resourceVersion that is newer than the server's, before the watcher relists. The first can
+// come from one of several API servers that is a moment behind the others.
+inline constexpr int kMostFutureVersions = 2;
+// The cause of a reported error: the server is behind what it said before (a restored etcd), so that what other watches
+// of it have brought is as doubtful.
+inline constexpr std::string_view kBackInTimeCause = "BackInTime";
 // A watch shorter than this that brought nothing backs off.
 inline constexpr Duration kShortWatch = std::chrono::seconds(1);
 

@@ -55,11 +55,15 @@ asio::awaitable<void> Watcher::run() {
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   asio::cancellation_state outer = co_await asio::this_coro::cancellation_state;
   if (outer.slot().is_connected()) outer.slot().assign([this](asio::cancellation_type) { stop(); });
-  try {
-    co_await asio::co_spawn(executor, loop(), asio::bind_cancellation_slot(cancel_.slot(), asio::use_awaitable));
-  } catch (const boost::system::system_error&) {
-    if (!stopping_) throw;  // Cancellation is how stop() arrives; anything else is a fault of the program.
-  }
+  do {
+    if (std::exchange(distrusted_, false)) start_over();
+    try {
+      co_await asio::co_spawn(executor, loop(), asio::bind_cancellation_slot(cancel_.slot(), asio::use_awaitable));
+    } catch (const boost::system::system_error&) {
+      // Cancellation is how stop() and list_again() arrive; anything else is a fault of the program.
+      if (!stopping_ && !distrusted_) throw;
+    }
+  } while (!stopping_);
   if (outer.slot().is_connected()) outer.slot().clear();
   stream_.reset();
   running_ = false;
@@ -70,6 +74,22 @@ void Watcher::stop() {
   cancel_.emit(asio::cancellation_type::terminal);
 }
 
+void Watcher::list_again() {
+  if (stopping_ || std::exchange(distrusted_, true)) return;
+  complete_ = false;
+  if (running_) cancel_.emit(asio::cancellation_type::terminal);
+}
+
+// What was seen before says nothing about what is to come: its list is not compared with it.
+void Watcher::start_over() {
+  state_ = Empty{};
+  stream_.reset();
+  decoder_ = WatchDecoder(options_.max_line);
+  paused_ = false;
+  ++stats_.relists;
+  sink_->on_relist();
+}
+
 void Watcher::retry_now() {
   if (paused_) wake_->notify();
 }
@@ -78,18 +98,19 @@ asio::awaitable<void> Watcher::loop() {
   // Asio 1.26: a co_spawned coroutine that is cancelled and ends before its first suspension throws out of the
   // io_context. A sink may call stop() that early.
   co_await asio::post(asio::use_awaitable);
-  while (!stopping_) {
+  while (!stopping_ && !distrusted_) {
     std::optional<WatchInput> input = buffered_event();
+    if (!input && std::holds_alternative<InitListed>(state_) && must_list()) input = Renew{};
     if (!input) input = co_await perform(next_action(state_, rules_));
-    if (stopping_) co_return;
+    if (stopping_ || distrusted_) co_return;
     count(*input);
     WatchStep outcome = step(std::move(state_), *input);
     take(outcome);
-    if (stopping_) co_return;
+    if (stopping_ || distrusted_) co_return;
     const WatchPause kind = outcome.pause;
     const std::optional<Error> error = outcome.report;
     if (error) co_await report(std::move(outcome));
-    if (stopping_) co_return;
+    if (stopping_ || distrusted_) co_return;
     if (kind != WatchPause::none) co_await pause(kind, error);
   }
 }
@@ -100,6 +121,7 @@ void Watcher::take(const WatchStep& outcome) {
   if (outcome.watch_list != WatchListVerdict::unchanged) rules_.watch_list = false;
   if (outcome.watch_list == WatchListVerdict::never) options_.watch_list = false;
   if (outcome.emit == WatchEmit::init_done) rules_.watch_list = options_.watch_list;
+  if (outcome.report) delivers_ = false;
   if (outcome.relist) {
     ++stats_.relists;
     sink_->on_relist();
@@ -136,8 +158,8 @@ void Watcher::emit(WatchEmit what) {
       return deliver(sink_->init_remove(current_object_));
     case WatchEmit::init_done:
       ++stats_.lists;
-      listed_at_ = clock_->monotonic();
       failed_at_.reset();
+      confirm(std::holds_alternative<Watching>(state_));
       return sink_->init_done();
     case WatchEmit::apply:
       return deliver(sink_->apply(current_object_));
@@ -169,6 +191,7 @@ asio::awaitable<void> Watcher::report(WatchStep outcome) {
     if (served && !*served) {
       state_ = step(std::move(state_), ApiAbsent{}).next;
       failed_at_.reset();
+      absent_ = true;
       sink_->absent();
       co_return;
     }
@@ -223,7 +246,9 @@ asio::awaitable<WatchInput> Watcher::open(bool initial_events) {
   const std::chrono::seconds life = options.timeout + options_.timeout_margin;
   Result<std::unique_ptr<ByteStream>> stream = co_await client_->open_watch(gvr_, std::move(options));
   if (!stream) co_return open_failed(stream.error());
-  alone_since_.reset();
+  opening_ = Opening::works;
+  // Where it continues soon after the last event, nothing is missing.
+  if (confirmed_at_ && clock_->monotonic() - *confirmed_at_ <= options_.max_age) delivers_ = true;
   ++stats_.watches;
   stream_ = *std::move(stream);
   const bool protobuf = stream_->header("content-type").starts_with("application/vnd.kubernetes.protobuf");
@@ -233,17 +258,49 @@ asio::awaitable<WatchInput> Watcher::open(bool initial_events) {
   co_return Opened{};
 }
 
-// In an outage nothing else is answered between two failures, so the time starts again with each of them.
+// In an outage nothing is answered, and it must not end in a relist of everything.
 Failed Watcher::open_failed(Error error) {
-  const bool server_fails = error.reason == Reason::unavailable || error.reason == Reason::timeout;
-  if (!server_fails) {
-    alone_since_.reset();
-    return {std::move(error)};
-  }
-  const MonoTime now = clock_->monotonic();
   const bool others_answered = client_->answers() != std::exchange(answers_, client_->answers());
-  if (!others_answered || !alone_since_) alone_since_ = now;
-  return {std::move(error), now - *alone_since_ >= options_.stuck_after};
+  const bool server_fails = error.reason == Reason::unavailable || error.reason == Reason::timeout;
+  const bool refused = error.reason == Reason::forbidden || (server_fails && others_answered);
+  opening_ = refused ? Opening::refused : Opening::fails;
+  return {std::move(error)};
+}
+
+void Watcher::confirm(bool by_watch) {
+  const MonoTime now = clock_->monotonic();
+  listed_at_ = now;
+  std::uniform_real_distribution<double> factor(0.8, 1.0);
+  renew_at_ = options_.renew_after <= Duration::zero()
+                  ? MonoTime::never()
+                  : now + std::chrono::duration_cast<Duration>(options_.renew_after * factor(random_));
+  absent_ = false;
+  // A list replaces no watch that fails: it is as old as the time until the next one.
+  if (by_watch || !complete_) {
+    confirmed_at_ = now;
+    delivers_ = true;
+  }
+  complete_ = true;
+}
+
+View Watcher::view() const {
+  if (absent_) return {ViewState::current, confirmed_at_};
+  if (!complete_ || !confirmed_at_) return {ViewState::unread, confirmed_at_};
+  const MonoTime now = clock_->monotonic();
+  const bool confirmed = now - *confirmed_at_ <= options_.max_age;
+  if (confirmed && delivers_) return {ViewState::current, confirmed_at_};
+  const bool recent = confirmed || now - listed_at_ <= options_.max_age;
+  return {recent ? ViewState::recent : ViewState::stale, confirmed_at_};
+}
+
+// Between two watches.
+bool Watcher::must_list() {
+  const MonoTime now = clock_->monotonic();
+  if (opening_ == Opening::works) return now >= renew_at_;
+  const MonoTime known = std::max(listed_at_, confirmed_at_.value_or(listed_at_));
+  if (opening_ == Opening::fails || now - known < options_.list_after) return false;
+  rules_.watch_list = false;  // That is a watch, too.
+  return true;
 }
 
 // The next event that is already here, without waiting.
@@ -272,30 +329,30 @@ asio::awaitable<WatchInput> Watcher::read() {
   while (true) {
     const MonoTime now = clock_->monotonic();
     const Duration left = stream_deadline_ - now;
-    if (left <= Duration::zero()) co_return Ended{now - opened_at_, true, is_stale()};
+    if (left <= Duration::zero()) co_return Ended{now - opened_at_, true};
     const auto idle = std::chrono::ceil<std::chrono::milliseconds>(std::min(gap, left));
     Result<std::string> chunk = co_await stream_->read(idle);
     const Duration lived = clock_->monotonic() - opened_at_;
-    if (!chunk && chunk.error().reason == Reason::timeout) co_return Ended{lived, true, is_stale()};
+    if (!chunk && chunk.error().reason == Reason::timeout) co_return Ended{lived, true};
     if (!chunk) {
       Error error = chunk.error();
       error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
       co_return Failed{std::move(error)};
     }
-    if (chunk->empty()) co_return Ended{lived, false, is_stale()};
+    if (chunk->empty()) co_return Ended{lived, false};
     decoder_.feed(*chunk);
     std::optional<WatchInput> event = buffered_event();
     if (event) co_return *std::move(event);
   }
 }
 
-bool Watcher::is_stale() const {
-  return options_.renew_after > Duration::zero() && clock_->monotonic() - listed_at_ >= options_.renew_after;
-}
-
 void Watcher::count(const WatchInput& input) {
   const auto* event = std::get_if<EventRead>(&input);
   if (event == nullptr || event->type == WatchEventType::error) return;
+  if (std::holds_alternative<Watching>(state_)) {
+    confirmed_at_ = clock_->monotonic();
+    delivers_ = true;
+  }
   ++(event->type == WatchEventType::bookmark ? stats_.bookmarks : stats_.events);
 }
 

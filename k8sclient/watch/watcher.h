@@ -55,6 +55,19 @@ class WatchSink {
   virtual void on_relist() {}
 };
 
+// What can be concluded from a view now.
+enum class ViewState : std::uint8_t {
+  unread,   // No complete view yet, or none since the server went back in time.
+  stale,    // Neither confirmed nor listed within max_age.
+  recent,   // Its watch fails or is silent, but it was confirmed or listed within max_age.
+  current,  // Its watch delivers, and the view was confirmed within max_age; or discovery says that the API is absent.
+};
+struct View {
+  ViewState state = ViewState::unread;
+  // The last event, bookmark or first complete list; unset: none.
+  std::optional<MonoTime> confirmed_at = std::nullopt;
+};
+
 struct WatcherOptions {
   std::string ns;  // Empty: all namespaces, or a cluster-scoped resource.
   LabelSelector label_selector;
@@ -70,12 +83,14 @@ struct WatcherOptions {
   Duration backoff_reset = std::chrono::minutes(2);   // Without a failure for this long, backoff starts afresh.
   Duration refused_retry = std::chrono::seconds(10);  // After 403; times 1..3.
   Duration absent_retry = std::chrono::seconds(60);   // After 404; times 1..1.5.
-  // A watch that 5xx or silence has kept from opening for this long, while the same server answered other requests, is
-  // listed anew: etcd usually forgets a resourceVersion after five minutes anyway.
-  Duration stuck_after = std::chrono::minutes(5);
-  // A complete view is asked for again at the end of the first watch that ends this long after the last one: what a
-  // server has failed to send is then known. 0: only when the protocol wants it.
-  Duration renew_after{0};
+  // How old a view may be (ViewState). Longer than two bookmarks are apart, and than a watch takes to open again.
+  Duration max_age = std::chrono::seconds(150);
+  // A watch that cannot be opened for this long, while the server answers it (403) or other requests, is replaced by
+  // lists, one at a time: they show what became of what was begun, and whether the resourceVersion is the reason.
+  Duration list_after = std::chrono::minutes(1);
+  // A complete view is asked for again when a watch ends this long after the last one, times 0.8..1: what a server has
+  // failed to send is then known. A watch lives for up to ten minutes more. 0: only when the protocol wants it.
+  Duration renew_after = std::chrono::minutes(49);
   // Ask for protobuf, which is less work for the server than JSON. For a sink that reads both: lists are in JSON, and
   // so are the watches of a server or proxy that writes no protobuf.
   bool protobuf = false;
@@ -107,6 +122,8 @@ class Watcher {
   void stop();
   // Cuts a pause short, e.g. after discovery found a new CRD.
   void retry_now();
+  // Nothing that is known is trusted any more: the view is unread until another list is complete, which begins at once.
+  void list_again();
 
   [[nodiscard]] bool running() const { return running_; }
   [[nodiscard]] const Gvr& gvr() const { return gvr_; }
@@ -115,6 +132,8 @@ class Watcher {
   [[nodiscard]] const WatchState& state() const { return state_; }
   // The last thing seen was an error, reported through on_error: no list has come whole and no stream was opened since.
   [[nodiscard]] bool failing() const { return failed_at_ == opened(); }
+  // The one place that decides whether the sink's objects are those of the server.
+  [[nodiscard]] View view() const;
 
  private:
   class PageSink;
@@ -136,7 +155,10 @@ class Watcher {
   Failed open_failed(Error error);
   Duration next_backoff();
   Duration jittered(Duration base, double most);
-  [[nodiscard]] bool is_stale() const;
+  // `by_watch`: by an event or a bookmark; else by a list.
+  void confirm(bool by_watch);
+  [[nodiscard]] bool must_list();
+  void start_over();
 
   Reader* client_;
   Clock* clock_;
@@ -159,13 +181,20 @@ class Watcher {
   std::string_view current_object_;  // Of the event being stepped; points into decoder_.
   std::size_t current_skipped_ = 0;  // WatchEvent::skipped_bytes of it.
   MonoTime opened_at_;
-  MonoTime listed_at_;
   MonoTime stream_deadline_;
+  // Of the view.
+  MonoTime listed_at_;
+  MonoTime renew_at_ = MonoTime::never();
+  std::optional<MonoTime> confirmed_at_;
+  bool complete_ = false;  // And trusted.
+  bool absent_ = false;
+  bool delivers_ = false;    // The last watch that was opened has not failed.
+  bool distrusted_ = false;  // list_again() was called, and the loop begins again.
   Duration backoff_{0};
   MonoTime last_failure_;
-  // Watches have failed to open, alone, since then; `answers_`: the client's answers at the last of these failures.
-  std::optional<MonoTime> alone_since_;
-  std::uint64_t answers_ = 0;
+  // How the last watch opened. `refused`: it did not, although the server answers it or other requests.
+  enum class Opening : std::uint8_t { works, fails, refused } opening_ = Opening::works;
+  std::uint64_t answers_ = 0;  // The client's, when the last watch failed to open.
 };
 
 }  // namespace k8s

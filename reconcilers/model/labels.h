@@ -178,6 +178,8 @@ inline constexpr std::string_view kUnstagedClusterPolicy = "UnstagedClusterPolic
 inline constexpr std::string_view kClusterPolicyForbidden = "ClusterPolicyForbidden";
 inline constexpr std::string_view kNodesWouldBreak = "NodesWouldBreak";
 inline constexpr std::string_view kGpuOperatorUpdating = "GPUOperatorUpdating";
+// The watch of a view does not deliver (World::stale_views).
+inline constexpr std::string_view kViewStale = "ViewStale";
 inline constexpr std::string_view kChangeUnreadable = "ChangeUnreadable";
 inline constexpr std::string_view kDeferralUnreadable = "DeferralUnreadable";
 inline constexpr std::string_view kVerificationFailed = "VerificationFailed";

@@ -30,6 +30,15 @@ struct KilledDaemon {
   bool replaced = false;
 };
 
+// A view whose watch does not deliver: what it shows can be outdated, so nothing is started or deleted by it.
+struct StaleView {
+  std::string view;  // "nodes", "configmaps of gpu-operator (mps-config)".
+  k8s::Gvr resource;
+  std::string ns;        // Empty: of the whole cluster.
+  WallTime since{};      // Of its last event or bookmark.
+  bool reported = true;  // False in the first minutes: most failures of a watch are over by then.
+};
+
 struct PatchNode;  // reconcilers/model/plan.h
 using NodesBeingWritten = std::map<std::string, std::shared_ptr<const PatchNode>, std::less<>>;
 
@@ -69,6 +78,9 @@ struct World {
   // The namespaces among them for which the server forbids such a watch (403): they stay unsynced until a person grants
   // the permission.
   std::set<std::string> refused_namespaces;
+  // Views that are not current (k8s::ViewState). They are complete and a few minutes old at most, unless their
+  // namespace is in unsynced_namespaces or their resource counts as not synced. Commands leave it empty.
+  std::vector<StaleView> stale_views;
   // For commands: what could not be listed in such a namespace, as `kubectl auth can-i list` names it. Watches leave it
   // empty.
   std::map<std::string, std::set<std::string>> unread_resources;

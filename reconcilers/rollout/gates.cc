@@ -12,6 +12,7 @@
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/recorded_policies.h"
+#include "reconcilers/cluster/stale_views.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/rollout/failures.h"
@@ -34,6 +35,7 @@ constexpr GateRow kGates[] = {
     {Gate::aborted, "Aborted", "Failed", true, true, true, true, true},
     {Gate::undone, kUndone, "Paused", true, true, true, true, true},
     {Gate::approval, "AwaitingApproval", "AwaitingApproval", false, true, true, true, false},
+    {Gate::view_stale, kViewStale, "", true, false, false, false, false},
     {Gate::gpu_operator_updating, kGpuOperatorUpdating, "", true, false, false, false, false},
     {Gate::max_failures, kMaxFailures, "Paused", true, true, true, true, true},
     {Gate::canary_drifting, kCanaryDrifting, "", true, false, false, false, false},
@@ -163,6 +165,13 @@ std::string last_verified_text(const RolloutView& rollout) {
                      key.config_map, quoted);
 }
 
+// --- What the operator does not know now.
+
+std::string closed_by_stale_view(const RolloutView& rollout) {
+  const StaleView* stale = stale_view_of(rollout.pass.s, rollout.installation.ns);
+  return stale == nullptr ? std::string() : describe(*stale);
+}
+
 // --- Time, and changes that other controllers are about to make.
 
 std::string closed_by_windows_of(PlanDraft& draft, const SharingPolicy& policy) {
@@ -264,6 +273,7 @@ constexpr Condition kConditions[] = {
     {Gate::undone, closed_by_undo},
     {Gate::paused, closed_by_own_pause},
     {Gate::approval, closed_without_approval},
+    {Gate::view_stale, closed_by_stale_view},
     {Gate::gpu_operator_updating, closed_by_announcement},
     {Gate::max_failures, closed_by_failures},
     {Gate::canary_drifting, drifting_canary},

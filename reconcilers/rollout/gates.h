@@ -22,6 +22,7 @@ enum class Gate : std::uint8_t {
   undone,    // The rollout, by `rollout undo`.
   approval,  // Mode Approve, and no person has approved yet.
   // --- Reasons against this revision, or against starting now.
+  view_stale,             // A watch does not deliver: what people have set since is unknown.
   gpu_operator_updating,  // The DaemonSets are about to change, or differ from their ClusterPolicy.
   max_failures,           // Too many nodes failed on this revision, now or before.
   canary_drifting,        // A canary has stopped showing its profile. It is restarted anyway.

@@ -91,7 +91,7 @@ gpusharing_nodes_allocatable_zero 0
 gpusharing_node_changes_total{reason="Update"} 11
 gpusharing_node_changes_total{reason="LoadedUngated"} 0
 gpusharing_convergence_seconds_count 1
-gpusharing_watch_synced{resource="nodes"} 1
+gpusharing_watch_current{resource="nodes"} 1
 gpusharing_writes_total{verb="delete",kind="Pod",result="ok"} 22
 workqueue_adds_total{name="fleet",controller="fleet"} 10
 controller_runtime_reconcile_total{controller="sharing.rollout",result="success"} 1

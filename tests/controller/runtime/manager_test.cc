@@ -37,7 +37,7 @@ TEST_F(ManagerTest, WithoutAnyOfOurCrdsItSyncsLeadsAndFallsSilent) {
   EXPECT_FALSE(lease_writes.empty());
   EXPECT_EQ(a.metric("leader_election_master_status", {{"name", "gpu-sharing-operator"}}), 1);
   EXPECT_EQ(a.metric("gpusharing_watches", {{"resource", "sharingpolicies"}}), 0) << "absent by discovery";
-  EXPECT_EQ(a.metric("gpusharing_watch_synced", {{"resource", "sharingpolicies"}}), 1);
+  EXPECT_EQ(a.metric("gpusharing_watch_current", {{"resource", "sharingpolicies"}}), 1);
 }
 
 TEST_F(ManagerTest, WithOurCrdsTheDefaultPolicyIsCreatedOnce) {
@@ -180,7 +180,7 @@ TEST_F(ManagerTest, InitialEventsThatStayAwayAreListed) {
   a.transport.faults().add(silent);
   a.start(sim);
   ASSERT_TRUE(eventually([&] { return a.view->synced; }, 2min));
-  EXPECT_EQ(a.metric("gpusharing_watch_synced", {{"resource", "nodes"}}), 1);
+  EXPECT_EQ(a.metric("gpusharing_watch_current", {{"resource", "nodes"}}), 1);
 }
 
 TEST_F(ManagerTest, WatchesFollowTheDaemonSetsThatAreDiscovered) {

@@ -87,6 +87,32 @@ TEST(ScopeSink, ARestoredEtcdIsBelieved) {
   EXPECT_EQ(version(), "1");
 }
 
+// A live GET found it gone while the list was on its way.
+TEST(ScopeSink, APodThatWasSeenGoneStaysGoneThroughARelist) {
+  k8s::Store<Pod> store;
+  ScopeCounts counts;
+  ScopeSink<Pod> sink(&store, &counts, &project_pod);
+  sink.init();
+  ASSERT_TRUE(sink.init_apply(pod(1)));
+  sink.init_done();
+  const k8s::ObjectKey key = project_pod(pod(1))->meta.key();
+  sink.on_relist();
+  sink.init();
+  store.erase_for_good(key);
+  ASSERT_TRUE(sink.init_apply(pod(1)));
+  sink.init_done();
+  EXPECT_EQ(store.find(key), nullptr) << "the list had begun before";
+  sink.init();
+  ASSERT_TRUE(sink.init_apply(pod(1)));
+  sink.init_done();
+  EXPECT_EQ(store.find(key), nullptr) << "a view that is only renewed can be of another server's cache";
+  sink.on_relist();
+  sink.init();
+  ASSERT_TRUE(sink.init_apply(pod(1)));
+  sink.init_done();
+  EXPECT_NE(store.find(key), nullptr) << "a restored etcd has it again";
+}
+
 // Who ended how stands in the last state alone, which comes with the deletion.
 TEST(ScopeSink, ListenersSeeTheLastStateBeforeAnObjectGoes) {
   k8s::Store<Pod> store;

@@ -380,13 +380,16 @@ TEST_F(StoreTest, late_events_do_not_undo_what_a_live_get_has_shown) {
   store.apply(thing("first", "110"));
   store.apply(thing("first", "109"));
   EXPECT_EQ(store.find("a")->meta.resource_version, "110");
+  store.init();
+  store.init_apply(thing("first", "110"));
   store.erase_for_good({"", "a"});
   store.apply(thing("first", "111"));
   EXPECT_EQ(store.find("a"), nullptr) << "it was deleted, as the watch will report";
-  store.init();
   store.init_apply(thing("first", "112"));
   store.init_done();
   EXPECT_EQ(store.find("a"), nullptr) << "the list had begun before";
+  store.apply(thing("first", "112"));
+  EXPECT_EQ(store.find("a"), nullptr) << "so had its watch";
   store.apply(thing("second", "113"));
   ASSERT_NE(store.find("a"), nullptr) << "a new object of that name";
   store.erase({"", "a"});
@@ -401,7 +404,6 @@ TEST_F(StoreTest, a_restored_etcd_is_believed) {
   thing.meta.resource_version = "110";
   store.apply(thing);
   store.erase_for_good({"", "a"});
-  store.on_relist();
   thing.meta.resource_version = "7";
   store.init();
   store.init_apply(thing);

@@ -192,8 +192,8 @@ TEST(ObjectKeysInJson, are_read_without_the_rest) {
 Failed failure(Reason reason, int status = 0) {
   return Failed{Error{reason, status, "why"}};
 }
-Failed stuck(Reason reason, int status = 0) {
-  return {failure(reason, status).error, true};
+Failed of_the_future() {
+  return Failed{Error{Reason::timeout, 504, "Too large resource version", {}, {{"ResourceVersionTooLarge", "", ""}}}};
 }
 EventRead read(WatchEventType type, std::string rv, bool end = false) {
   return {type, std::move(rv), end, {}};
@@ -310,9 +310,9 @@ TEST(WatchMachine, watches_from_where_it_was) {
       {"the server's time is up", Watching{"8", 0, true}, Ended{300s, false}, InitListed{"8"}},
       {"an idle watch that had brought something", Watching{"8", 0, true}, Ended{300s, true}, InitListed{"8"}},
       {"very short watches back off", Watching{"8", 0, true}, Ended{100ms, false}, InitListed{"8"}, kNothing, kBackoff},
-      {"the view is to be renewed", Watching{"8", 0, true}, Ended{300s, false, true}, Empty{"8"}},
-      {"a silent watch whose view is to be renewed", Watching{"8", 2}, Ended{150s, true, true}, Empty{"8"}},
-      {"a watch that brought nothing", Watching{"8", 0}, Ended{150s, true}, InitListed{"8", 1}, kNothing, kBackoff},
+      {"the view is to be renewed", InitListed{"8", 2}, Renew{}, Empty{"8"}},
+      {"a watch that ended before it brought anything", Watching{"8", 0}, Ended{50s, false}, InitListed{"8", 1},
+       kNothing, kBackoff},
       {"the connection broke", Watching{"8", 1}, failure(Reason::transport), InitListed{"8", 1}, kNothing, kBackoff,
        true},
   });
@@ -326,15 +326,25 @@ TEST(WatchMachine, relists_when_it_must) {
       {"an unreadable line", Watching{"7"}, failure(Reason::decode), Empty{"7"}, kNothing, kBackoff, true, true},
       {"back in time", Watching{"10"}, read(modified, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
       {"a bookmark back in time", Watching{"10"}, read(bookmark, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
-      {"the last strike by silence", Watching{"7", kMaxStrikes - 1}, Ended{150s, true}, Empty{"7"}, kNothing, kBackoff,
-       true, true},
+      {"silence for longer than bookmarks take", Watching{"7"}, Ended{150s, true}, Empty{"7"}, kNothing, kBackoff, true,
+       true},
+      {"the last strike by an early end", Watching{"7", kMaxStrikes - 1}, Ended{50s, false}, Empty{"7"}, kNothing,
+       kBackoff, true, true},
+      {"the second refusal of a future version", InitListed{"7", kMostFutureVersions - 1}, of_the_future(), Empty{"7"},
+       kNothing, kBackoff, true, true},
       {"the last strike by a refusal", InitListed{"7", kMaxStrikes - 1}, failure(Reason::invalid, 400), Empty{"7"},
        kNothing, kBackoff, true, true},
-      {"a 500 for long that only this watch meets", InitListed{"7"}, stuck(Reason::unavailable, 500), Empty{"7"},
-       kNothing, kBackoff, true, true},
-      {"no answer for long that only this watch meets", InitListed{"7"}, stuck(Reason::timeout), Empty{"7"}, kNothing,
-       kBackoff, true, true},
   });
+}
+
+TEST(WatchMachine, says_that_the_server_went_back_in_time) {
+  using enum WatchEventType;
+  const auto says_so = [](const WatchStep& step) { return step.report && has_cause(*step.report, kBackInTimeCause); };
+  EXPECT_TRUE(says_so(step(Listing{"", "11"}, PageRead{"10", ""})));
+  EXPECT_TRUE(says_so(step(InitialWatch{"11"}, read(bookmark, "10", true))));
+  EXPECT_TRUE(says_so(step(Watching{"11"}, read(modified, "10"))));
+  EXPECT_FALSE(says_so(step(Listing{"", "11"}, PageRead{"11", ""})));
+  EXPECT_FALSE(says_so(step(InitListed{"11"}, failure(Reason::expired, 410))));
 }
 
 TEST(WatchMachine, keeps_its_place_when_the_failure_says_nothing_about_it) {
@@ -352,8 +362,8 @@ TEST(WatchMachine, keeps_its_place_when_the_failure_says_nothing_about_it) {
        kAbsent, true, false, kUnchanged, true},
       {"discovery confirms that the API is absent", InitListed{"7", 3}, ApiAbsent{}, Empty{"7"}},
       {"a view that is not complete yet is not touched by it", Listing{"tok", "7"}, ApiAbsent{}, Listing{"tok", "7"}},
-      {"unreachable for long", InitListed{"7", 3}, stuck(Reason::transport), InitListed{"7", 3}, kNothing, kBackoff,
-       true},
+      {"the first refusal of a future version, of a server that is a moment behind", InitListed{"7"}, of_the_future(),
+       InitListed{"7", 1}, kNothing, kBackoff, true},
       {"400 counts", InitListed{"7"}, failure(Reason::invalid, 400), InitListed{"7", 1}, kNothing, kBackoff, true},
       {"an ERROR event counts", Watching{"7", 1}, error_event(Reason::unavailable), InitListed{"7", 2}, kNothing,
        kBackoff, true},

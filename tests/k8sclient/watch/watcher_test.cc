@@ -161,6 +161,7 @@ TEST_F(WatcherTest, half_a_line_at_the_end_of_a_stream_is_dropped_and_comes_agai
 TEST_F(WatcherTest, asks_the_server_for_a_random_end_and_does_not_outlive_it_by_much) {
   options.watch_list = false;
   options.bookmark_gap = 10'000s;
+  options.renew_after = 0s;
   transport.then(Answer::ok(page(10, {"a"})));
   transport.otherwise(Answer::streaming({{1s, event("MODIFIED", "a", 11)}}));  // Then hangs for good.
   start();
@@ -190,11 +191,11 @@ TEST_F(WatcherTest, a_stream_silent_past_the_bookmark_gap_is_dead) {
 TEST_F(WatcherTest, a_watch_that_never_brings_anything_ends_in_a_relist) {
   options.watch_list = false;
   transport.then(Answer::ok(page(1000, {"a"})));
-  for (int i = 0; i < kMaxStrikes; ++i) transport.then(Answer::streaming({}));
+  transport.then(Answer::streaming({}));
   transport.then(Answer::ok(page(900, {"b"})));  // A restored etcd: behind what was seen.
   transport.then(Answer::streaming({}));
   start();
-  clock.run_for(12min);
+  clock.run_for(3min);
   EXPECT_THAT(names(), ElementsAre("b"));
   EXPECT_THAT(errors, testing::Contains(HasSubstr("went back in time")));
   EXPECT_EQ(watcher->stats().relists, 1U);
@@ -202,7 +203,7 @@ TEST_F(WatcherTest, a_watch_that_never_brings_anything_ends_in_a_relist) {
 
 TEST_F(WatcherTest, a_view_that_is_to_be_renewed_is_listed_again_at_the_end_of_a_watch) {
   options.watch_list = false;
-  options.renew_after = 4min;
+  options.renew_after = 4min;  // Times 0.8..1.
   transport.then(Answer::ok(page(10, {"a", "b"})));
   transport.then(Answer::streaming({{150s, bookmark(20)}}));  // Silent about b, which is gone: dead at 300 s.
   transport.then(Answer::ok(page(21, {"a"})));
@@ -219,6 +220,60 @@ TEST_F(WatcherTest, a_view_that_is_to_be_renewed_is_listed_again_at_the_end_of_a
   EXPECT_EQ(watcher->stats().lists, 3U);
   EXPECT_EQ(watcher->stats().relists, 0U);  // Nothing was distrusted.
   EXPECT_THAT(errors, testing::IsEmpty());
+}
+
+TEST_F(WatcherTest, a_view_is_current_while_its_watch_brings_something) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(10, {"a"})));
+  transport.then(Answer::streaming({}));  // Dead at 150 s.
+  transport.then(Answer::ok(page(21, {"a"})));
+  transport.then(Answer::streaming({{60s, bookmark(22)}}));
+  start();
+  clock.run_for(145s);
+  EXPECT_EQ(watcher->view().state, ViewState::current);
+  clock.run_for(20s);
+  EXPECT_EQ(watcher->stats().lists, 2U);
+  EXPECT_EQ(watcher->view().state, ViewState::recent) << "a list does not show that the watch delivers";
+  clock.run_for(60s);
+  EXPECT_EQ(watcher->view().state, ViewState::current);
+}
+
+TEST_F(WatcherTest, a_watch_that_is_refused_is_replaced_by_lists_which_make_no_view_current) {
+  options.refused_retry = 70s;  // Times 1..3.
+  transport.then(Answer::streaming({{{}, event("ADDED", "a", 1) + bookmark(10, true)}, {30s, bookmark(11)}, {1s, ""}}));
+  transport.then(Answer::status_of(403, "Forbidden", "no watch"));
+  transport.then(Answer::ok(page(30, {"b"})));
+  transport.otherwise(Answer::status_of(403, "Forbidden", "no watch, no list"));
+  start();
+  EXPECT_EQ(watcher->view().state, ViewState::current);
+  clock.run_for(40s);
+  EXPECT_EQ(watcher->view().state, ViewState::recent);
+  const MonoTime confirmed = *watcher->view().confirmed_at;
+  EXPECT_TRUE(clock.run_until([this] { return names() == std::vector<std::string>{"b"}; }, 5min));
+  EXPECT_EQ(watcher->view().state, ViewState::recent) << "a list does not show that the watch delivers";
+  clock.run_for(options.max_age + 1s);
+  EXPECT_EQ(watcher->view().state, ViewState::stale) << "the lists are refused as well";
+  EXPECT_EQ(*watcher->view().confirmed_at, confirmed);
+  EXPECT_EQ(watcher->stats().relists, 0U) << "nothing is distrusted";
+}
+
+TEST_F(WatcherTest, what_is_not_trusted_any_more_is_unread_until_it_is_listed_again) {
+  options.watch_list = false;
+  transport.then(Answer::ok(page(1000, {"a"})));
+  transport.then(Answer::streaming({}));
+  start();
+  clock.run_for(1s);
+  Answer slow = Answer::ok(page(900, {"b"}));
+  slow.takes = 5s;
+  transport.then(slow);
+  transport.then(Answer::streaming({{60s, bookmark(901)}}));
+  watcher->list_again();
+  clock.run_for(1s);
+  EXPECT_EQ(watcher->view().state, ViewState::unread);
+  clock.run_for(5s);
+  EXPECT_EQ(watcher->view().state, ViewState::current);
+  EXPECT_THAT(names(), ElementsAre("b"));
+  EXPECT_THAT(errors, testing::IsEmpty()) << "nothing is compared with what is not trusted";
 }
 
 TEST_F(WatcherTest, two_scopes_of_one_resource_do_not_disturb_each_other) {

@@ -1,6 +1,7 @@
 // The invariants of the design, checked at every step of random stories over the model fleet. Also checks that the
 // index that follows events plans the same as an index that reads everything again.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
@@ -247,6 +249,66 @@ TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
   fleet.plan();
   fleet.advance(std::chrono::seconds(20));
   for (const PlannedAction& action : fleet.plan().actions) EXPECT_FALSE(action.disruptive) << print(action);
+}
+
+// The nodes that plans disrupt, while so many seconds pass.
+std::set<std::string> disrupted_within(FleetModel& fleet, int seconds) {
+  std::set<std::string> out;
+  for (int i = 0; i < seconds; ++i) {
+    for (const PlannedAction& action : fleet.tick().actions) {
+      if (action.disruptive) out.insert(action.node);
+    }
+  }
+  return out;
+}
+
+TEST(StaleViews, StartNoNode) {
+  struct Case {
+    const char* what;
+    StaleView view;
+    bool starts;
+  };
+  const Case cases[] = {
+      {"the nodes", {"nodes", resources::nodes, "", {}, true}, false},
+      {"the policies, where a pause would be", {"sharingpolicies", resources::sharing_policies, "", {}, true}, false},
+      {"a moment ago, which nobody is told", {"nodes", resources::nodes, "", {}, false}, false},
+      {"the plugin's pods", {"pods of gpu-operator", resources::pods, "gpu-operator", {}, true}, false},
+      {"the record", {"configmaps", resources::config_maps, "gpu-sharing-operator", {}, true}, false},
+      {"the pods of another installation", {"pods of other", resources::pods, "other", {}, true}, true},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    FleetSpec spec;
+    spec.nodes = alike_nodes(3);
+    FleetModel fleet(spec);
+    ASSERT_TRUE(fleet.settle());
+    fleet.edit("any", "mps-8");
+    fleet.world.stale_views = {c.view};
+    EXPECT_EQ(!disrupted_within(fleet, 300).empty(), c.starts);
+    EXPECT_EQ(std::ranges::count(fleet.plan().findings, std::string(kViewStale), &Finding::reason), c.view.reported);
+    fleet.world.stale_views.clear();
+    ASSERT_TRUE(fleet.settle());
+    EXPECT_EQ(fleet.restarts(spec.nodes[0].name, "plugin"), 1);
+  }
+}
+
+TEST(StaleViews, LetANodeFinishThatHasLostItsFirstPod) {
+  FleetSpec spec;
+  spec.nodes = alike_nodes(3);
+  FleetModel fleet(spec);
+  ASSERT_TRUE(fleet.settle());
+  fleet.edit("any", "mps-8");
+  std::set<std::string> first;
+  for (int i = 0; i < 300 && first.empty(); ++i) first = disrupted_within(fleet, 1);
+  ASSERT_EQ(first.size(), 1U) << "the canary";
+  fleet.world.stale_views = {{"nodes", resources::nodes, "", fleet.now, true}};
+  std::set<std::string> later = disrupted_within(fleet, 600);
+  later.erase(*first.begin());
+  EXPECT_THAT(later, testing::IsEmpty());
+  EXPECT_EQ(fleet.restarts(*first.begin(), "plugin"), 1);
+  const Node* node = fleet.world.nodes.find(*first.begin());
+  ASSERT_NE(node, nullptr);
+  EXPECT_FALSE(node->meta.labels.contains(kStateLabel)) << "it has left its change";
 }
 
 // RBAC can deny the pods alone: none in the view does not mean that none runs.
