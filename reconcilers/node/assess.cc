@@ -47,10 +47,9 @@ Assessor::Assessor(const AssessContext& context, const NodeInput& input, const P
       use_(input.use),
       before_(input.before),
       pods_(sort_pods(installation, input.operand_pods)),
-      recorded_(input.recorded),
-      claimants_(input.claimants) {
+      recorded_(input.recorded) {
   out_.installation = index;
-  out_.contested = !claimants_.empty();
+  out_.claimants = Interned(input.claimants);
   const bool served = input.has_been_served();
   plugin_ = operand_on(installation, Component::plugin, node_, input.operand_pods, served);
   gfd_ = operand_on(installation, Component::gfd, node_, input.operand_pods, served);

@@ -85,7 +85,6 @@ struct NodeAssessment {
   bool wrong_key =
       false;  // The policy names a key that the ConfigMap lacks: the node is blocked at its present profile.
   bool write_blocked = false;          // The reason concerns this node only: it is written to the node, once.
-  bool contested = false;              // Several installations claim it, and none is recorded for it.
   bool announced_map_missing = false;  // The cause of would_break: the announced ConfigMap does not exist.
 
   // A change of the operator is in progress and has not failed.
@@ -120,7 +119,10 @@ struct NodeAssessment {
   // "maintenance=true:NoSchedule, which DaemonSet a/b does not tolerate": a deleted pod is not created again there.
   Interned taint;
   Interned other_plugins;  // DaemonSets whose device plugin also runs here: "a/b, c/d". Empty: none.
-  Interned label_by;       // The policy that wrote the node's label; empty: the operator did not write it.
+  // DaemonSets of the installations that claim it, if there are several and none is recorded for it: "a/b, c/d".
+  Interned claimants;
+  [[nodiscard]] bool is_contested() const { return !claimants.empty(); }
+  Interned label_by;  // The policy that wrote the node's label; empty: the operator did not write it.
   // A label that a policy selected the profile with, and that no pod of the node reads any more, because NODE_LABEL was
   // renamed; empty: none.
   Interned former_label;

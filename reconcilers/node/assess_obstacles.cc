@@ -46,7 +46,7 @@ NodeSetup Assessor::setup() const {
           .policy = policy_,
           .policy_key_problem = wrong_key_,
           .managed_key = managed_key_,
-          .claimants = claimants_,
+          .claimants = out_.claimants.view(),
           .taint = out_.taint.view(),
           .label = out_.label ? std::optional(out_.label->view()) : std::nullopt,
           .expectation = out_.expectation.get(),

@@ -34,7 +34,7 @@ std::int64_t NodeAssessment::missing_devices() const {
 }
 
 bool NodeAssessment::is_uncounted() const {
-  return phase == Phase::up_to_date && !contested && matches() && counted_devices > had_devices;
+  return phase == Phase::up_to_date && !is_contested() && matches() && counted_devices > had_devices;
 }
 
 std::string shown_difference(const NodeAssessment& assessment) {

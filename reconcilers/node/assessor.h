@@ -183,7 +183,6 @@ class Assessor {
   const SharingPolicy* policy_ = nullptr;
   const SharingPolicy* awaited_by_ = nullptr;  // The first of NodeAssessment::awaited_by.
   const MachineRecord* recorded_;              // This machine's entry in the record; null: none.
-  std::string claimants_;                      // NodeInput::claimants
   const ConfigMap* config_map_ = nullptr;
   OtherTexts others_;                                 // Because of which the node does not count as running its target.
   const std::vector<RecordedText>* texts_ = nullptr;  // The last texts of its key, according to the record; null: none.

@@ -183,7 +183,7 @@ class Outcomes {
 
   void note_loaded(MachineId machine, const std::string& name) {
     const NodeAssessment* a = pass_.index.find(name);
-    if (a == nullptr || a->contested) return;
+    if (a == nullptr || a->is_contested()) return;
     const MachineRecord* known = next_.due().machines.find(machine);
     MachineRecord entry = known == nullptr ? MachineRecord() : *known;
     loaded_.enter(*a, entry);

@@ -133,7 +133,7 @@ void plan_conflicts(Pass& pass) {
     const Node* node = pass.s.world.nodes.find(name);
     const PluginInstallation& installation = pass.index.installation_of(a);
     const Operand* plugin = node == nullptr ? nullptr : installation.find(Component::plugin, *node);
-    if (plugin == nullptr || a.contested) continue;  // find_blocked() reports these.
+    if (plugin == nullptr || a.is_contested()) continue;  // find_blocked() reports these.
     if (++shown > kMost) break;
     pass.finding(
         Severity::warning, node_ref(name), kDevicePluginConflict,
