@@ -40,7 +40,7 @@ class Counter {
       put_by_marks();
     }
     put_by_labels();
-    put(Bucket::contested, !a_.other_plugins.empty());
+    put(Bucket::contested, !a_.other_plugins.empty() || a_.is_contested());
     put(Bucket::pod_faults, may_have_pod_fault(pods_));
     return std::move(out_);
   }

@@ -31,7 +31,9 @@ bool Assessor::n1_no_profiles() {
 bool Assessor::n2_no_baseline() {
   // Which of them governs it is a person's decision: until then nothing is recorded for it.
   if (out_.is_contested() && !out_.change) return block_by(first_block_of(CheckStage::profile, CheckStage::profile));
-  if (context_.record != nullptr && !context_.record->without_baseline.contains(installation_.ns)) return false;
+  const bool waits = context_.record != nullptr && recorded_ == nullptr &&
+                     context_.record->without_baseline.contains(installation_.ns);
+  if (context_.record != nullptr && !waits) return false;
   out_.phase = Phase::unrecorded;
   out_.message = wrong_key_;
   return true;

@@ -118,20 +118,35 @@ void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
   for (const PluginInstallation& installation : pass.index.discovery.installations) {
     if (!in(installation.ns)) continue;
     for (const Operand& operand : installation.operands) {
-      if (!operand.newest_hash.empty()) record.templates[operand.uid] = operand.newest_number;
+      if (!operand.newest_hash.empty()) record.templates.try_emplace(operand.uid, operand.newest_number);
     }
   }
 }
 
-// The baseline of namespaces that could not be read before and can be read now.
+// Namespaces whose nodes have no baseline now: those that cannot be read, and those of the claimants of contested
+// nodes, of which a person decides who governs them.
+std::set<std::string> without_baseline(const Pass& pass) {
+  std::set<std::string> out = pass.s.world.unsynced_namespaces;
+  for (const std::string& name : pass.index.nodes_in(Bucket::contested)) {
+    std::string_view rest = pass.index.find(name)->claimants.view();  // "a/b, c/d"
+    while (!rest.empty()) {
+      out.emplace(rest.substr(0, rest.find('/')));
+      const auto comma = rest.find(", ");
+      rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 2);
+    }
+  }
+  return out;
+}
+
+// The baseline of namespaces that had none before and can have one now.
 void complete_baseline(Pass& pass) {
   FleetRecord next = *pass.index.record;
-  const auto is_synced = [&](const std::string& ns) { return !pass.s.world.unsynced_namespaces.contains(ns); };
-  const auto added = std::erase_if(next.without_baseline, is_synced);
-  if (added == 0) return;
+  const std::set<std::string> open = without_baseline(pass);
+  const auto can_have_one = [&](const std::string& ns) { return !open.contains(ns); };
+  std::erase_if(next.without_baseline, can_have_one);
   const std::set<std::string>& before = pass.index.record->without_baseline;
-  add_baseline_entries(pass, next, [&](const std::string& ns) { return before.contains(ns) && is_synced(ns); });
-  write_record(pass, next, "Baseline", "baseline of namespaces that could not be read before");
+  add_baseline_entries(pass, next, [&](const std::string& ns) { return before.contains(ns) && can_have_one(ns); });
+  write_record(pass, next, "Baseline", "baseline of namespaces that had none before");
 }
 
 }  // namespace
@@ -181,24 +196,31 @@ void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, 
   }
 }
 
+bool completes_baseline(const Pass& pass) {
+  return pass.index.record && !pass.index.record->without_baseline.empty() &&
+         !std::ranges::includes(without_baseline(pass), pass.index.record->without_baseline);
+}
+
 void plan_baseline(Pass& pass) {
   if (!pass.index.record_problem.empty()) return;
   if (pass.index.record) {
-    if (!pass.index.record->without_baseline.empty()) complete_baseline(pass);
+    if (completes_baseline(pass)) complete_baseline(pass);
     return;
   }
   // A namespace that is refused leaves only its own nodes without a baseline; a namespace that is still loading delays
   // the baseline.
   const World& world = pass.s.world;
   if (!std::ranges::includes(world.refused_namespaces, world.unsynced_namespaces)) return;
+  const std::set<std::string> open = without_baseline(pass);
+  const bool contested = open != world.unsynced_namespaces;
   const bool somebody = std::ranges::any_of(pass.index.nodes_in(Bucket::unrecorded), [&](const std::string& name) {
     return pass.plannable(*pass.index.find(name));
   });
-  if (!somebody && !pass.index.stored.begun()) return;
+  if (!somebody && !contested && !pass.index.stored.begun()) return;
   FleetRecord record;
   record.recorded_at = std::chrono::floor<std::chrono::seconds>(pass.s.now);
   if (pass.index.stored.begun()) record = *pass.index.stored.begun();
-  record.without_baseline = world.unsynced_namespaces;
+  record.without_baseline = open;
   if (world.operand_namespaces_chosen) record.operand_namespaces = world.operand_namespaces;
   add_baseline_entries(pass, record, [&](const std::string& ns) { return !world.unsynced_namespaces.contains(ns); });
   record.history = present_history(pass);

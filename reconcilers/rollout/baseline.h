@@ -14,6 +14,8 @@
 namespace gso {
 
 void plan_baseline(Pass& pass);
+// A record exists, and plan_baseline() writes it in this pass: with the baseline of namespaces that had none.
+[[nodiscard]] bool completes_baseline(const Pass& pass);
 
 // Enters what the annotations of nodes show as loaded: if somebody removes an annotation, the node still runs that, and
 // is not restarted (S9). Remembers the few profiles of a fleet between the nodes of one pass.

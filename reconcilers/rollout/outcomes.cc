@@ -207,10 +207,7 @@ class Outcomes {
 
 void plan_outcomes(Pass& pass) {
   if (!pass.index.record) return;
-  // plan_baseline() writes the same record in this pass.
-  const bool completes_baseline =
-      !std::ranges::includes(pass.s.world.unsynced_namespaces, pass.index.record->without_baseline);
-  if (!completes_baseline) Outcomes(pass).run();
+  if (!completes_baseline(pass)) Outcomes(pass).run();
 }
 
 }  // namespace gso
