@@ -244,7 +244,8 @@ asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Optio
     co_return;
   }
   settings = settings_of_operator(world, settings);
-  found->add(true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(), world.daemonsets.size()));
+  found->add(true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(),
+                               world.daemonsets.size() + world.foreign_daemonsets.size()));
   for (const std::string& missing : incomplete) found->add(false, missing);
   const auto [complete, text] = sharing_kinds(kinds, world.policies.size(), check.without_crds);
   found->add(complete, text);

@@ -173,12 +173,12 @@ void plan_unknown_namespaces(Pass& pass) {
   if (!pass.s.world.operand_namespaces_chosen) return;
   std::set<std::string> chosen = pass.s.world.operand_namespaces;
   chosen.erase(pass.s.settings.operator_namespace);
-  pass.finding(Severity::warning, {"v1", "Namespace", "", pass.s.settings.operator_namespace, ""},
-               kOperandNamespacesUnknown,
-               fmt::format("no setting, ClusterPolicy or record says where the device plugin runs: DaemonSets are "
-                           "believed in {}, where one was found, and this is recorded. Name the right namespaces in "
-                           "the chart value operandNamespaces (--operand-namespaces)",
-                           first_names({chosen.begin(), chosen.end()})));
+  pass.finding(
+      Severity::info, {"v1", "Namespace", "", pass.s.settings.operator_namespace, ""}, kOperandNamespacesUnknown,
+      fmt::format("no setting, ClusterPolicy or record says where the device plugin runs: the operator believes "
+                  "DaemonSets in {}, where one was found, and records that. Name the right namespaces in the "
+                  "chart value operandNamespaces (--operand-namespaces)",
+                  first_names({chosen.begin(), chosen.end()})));
 }
 
 void plan_unmanaged_config(Pass& pass, const Operand& operand, std::set<ObjectKey>& reported) {
