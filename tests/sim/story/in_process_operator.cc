@@ -48,8 +48,9 @@ asio::awaitable<void> InProcessOperator::live(std::shared_ptr<Run> run, Runtime 
 }
 
 k8s::Result<void> InProcessOperator::start(const OperatorSettings& settings) {
-  OperatorSettings all{
-      {"metrics-bind-address", "0"}, {"health-probe-bind-address", "0"}, {"operand-namespaces", "gpu-operator"}};
+  OperatorSettings all{{"metrics-bind-address", "0"},
+                       {"health-probe-bind-address", "0"},
+                       {"operand-namespaces", "gpu-operator,nebuly-nvidia"}};
   all.insert(all.end(), settings.begin(), settings.end());
   auto options = operator_options(all);
   if (!options) return std::unexpected(options.error());
