@@ -105,6 +105,7 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
     note_dry_run(actions);
     co_return std::move(run->result);
   }
+  note_bases(pass, actions);
   for (const Chain& chain : pass.schedule.subjects) {
     if (chain.disruptive()) pass.planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
   }
@@ -268,7 +269,7 @@ boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, Planned 
     co_return Outcome::stopped;
   }
   SentWrite open(this);
-  const k8s::Result<std::string> answer = co_await send(planned, &open);
+  const k8s::Result<std::string> answer = co_await send(run, planned, &open);
   if (answer || answer.error().http_status != 0) {
     ++run->result.sent;
     ++writes_;

@@ -17,6 +17,8 @@
 //  - A plan of PlanDraft::kMostActions or more may have left nodes for the next one: execute() returns once all of its
 //    chains have begun, so that the server need not wait for that plan. Their answers are reported like those of a slow
 //    node.
+//  - ConfigMaps and statuses are written with the resourceVersion that they were planned from: what somebody else has
+//    written since is not overwritten (409), but planned from anew.
 //  - Every write passes the gate (lease and renew deadline) just before it is handed to the transport, and has ended
 //    before another leader may act.
 //  - Before the first disruptive action of a node it reads the Node live, unless that action is a patch with the
@@ -179,11 +181,21 @@ class Executor {
     skipped,  // Nothing left to do: the object is gone or exists already.
     stopped,  // This chain goes no further in this pass.
   };
+  // What the write of a ConfigMap or a status was computed from, as the plan saw it.
+  struct Basis {
+    std::shared_ptr<const k8s::ObjectMeta> meta;
+    std::shared_ptr<const ConfigMap> config_map;
+    std::shared_ptr<const std::string> status;
+    std::string written;  // The version that an earlier write of the same plan has made.
+    [[nodiscard]] const std::string& version() const { return written.empty() ? meta->resource_version : written; }
+  };
+  using BasisKey = std::pair<std::string, ObjectKey>;  // Kind and name.
   // One execute(): what its chains share, also those that go on after it has returned.
   struct Pass {
     Schedule schedule;
     UnwrittenRecords unwritten;  // When the first chain of a node could begin, and what has failed since.
     std::map<std::string, std::shared_ptr<const Node>> planned_from;  // Nodes to disrupt, as the plan saw them.
+    std::map<BasisKey, Basis> bases;                                  // Of objects that exist.
     std::size_t records = 0;                                          // Chains in the pool of records,
     std::size_t beside = 0;                                           // in that of nodes,
     std::size_t statuses = 0;                                         // and in that of statuses.
@@ -250,9 +262,9 @@ class Executor {
     Executor* executor;
     bool sent = false;
   };
-  boost::asio::awaitable<k8s::Result<std::string>> send(Planned planned, SentWrite* open);
+  boost::asio::awaitable<k8s::Result<std::string>> send(RunPtr run, Planned planned, SentWrite* open);
   void count_in_flight(std::int64_t change);
-  boost::asio::awaitable<k8s::Result<std::string>> send_object(Planned planned, k8s::WriteOptions options);
+  boost::asio::awaitable<k8s::Result<std::string>> send_object(RunPtr run, Planned planned, k8s::WriteOptions options);
   boost::asio::awaitable<k8s::Result<std::string>> send_pod(Planned planned, k8s::WriteOptions options);
 
   [[nodiscard]] std::optional<Duration> not_before(const PlannedAction& planned);
@@ -274,8 +286,11 @@ class Executor {
   void note_dry_run(const std::vector<PlannedAction>& actions);
   void keep_state_in_memory(std::vector<PlannedAction>& actions);
   [[nodiscard]] bool is_state(const ObjectKey& config_map) const;  // The state ConfigMap, or a shard of the record.
-  [[nodiscard]] std::string apply_body(const WriteConfigMap& write) const;
-  [[nodiscard]] std::string status_body(const PatchStatus& patch) const;
+  void note_bases(Pass& pass, const std::vector<PlannedAction>& actions) const;
+  // Null: the object does not exist yet.
+  [[nodiscard]] static const Basis* basis_of(const RunPtr& run, const Action& action);
+  [[nodiscard]] static std::string version_of(const RunPtr& run, const Action& action);
+  [[nodiscard]] std::string apply_body(const WriteConfigMap& write, const Basis* basis) const;
   // The node has loaded a text outside a rollout: the alert names it.
   void note_ungated(const std::string& node);
   void count(const PlannedAction& planned, const std::string& result);

@@ -73,6 +73,12 @@ bool is_known_from_answer(const Action& action) {
   return std::holds_alternative<PatchStatus>(action) || std::holds_alternative<PatchFinalizers>(action);
 }
 
+// A merge patch that the server refuses if the object has another version; without one it is the patch as it is.
+std::string with_version(std::string patch, const std::string& version) {
+  if (version.empty() || patch == "{}") return patch;
+  return fmt::format(R"({{"metadata":{{"resourceVersion":"{}"}},{})", version, std::string_view(patch).substr(1));
+}
+
 }  // namespace
 
 std::string phase_of_status(const std::string& status_json) {
@@ -82,7 +88,7 @@ std::string phase_of_status(const std::string& status_json) {
   return phase != status.end() && phase->is_string() ? phase->get<std::string>() : std::string();
 }
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send(Planned planned, SentWrite* open) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send(RunPtr run, Planned planned, SentWrite* open) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
   options.metadata_only = !is_known_from_answer(planned->action);  // The expectations need the version of others only.
@@ -106,7 +112,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send(Planned planned,
   if (pod) {
     answer = co_await send_pod(planned, options);
   } else {
-    answer = co_await send_object(planned, options);
+    answer = co_await send_object(run, planned, options);
   }
   co_return answer;
 }
@@ -134,7 +140,8 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(Planned plan
   co_return std::string();
 }
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Planned planned, k8s::WriteOptions options) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(RunPtr run, Planned planned,
+                                                                       k8s::WriteOptions options) {
   const Action& action = planned->action;
   k8s::Writer* client = parts_.client;
   const ObjectRef target = target_of(action);
@@ -145,19 +152,21 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Planned p
     const std::string body = merge_patch_of(*node);
     answer = co_await client->merge_patch(resource, key, body, options);
   } else if (const auto* write = std::get_if<WriteConfigMap>(&action)) {
-    const std::string body = apply_body(*write);
+    const std::string body = apply_body(*write, basis_of(run, action));
     // The operator owns every key that is sent: all keys of the state ConfigMap, and in the plugin's ConfigMap the keys
     // named here.
     options.force = true;
     options.metadata_only = false;  // What an apply leaves behind is in its answer alone: the audit log shows it.
     answer = co_await client->apply(resource, key, body, options);
   } else if (const auto* keys = std::get_if<PatchConfigMap>(&action)) {
-    const std::string body = merge_patch_of(*keys);
+    const std::string body = with_version(merge_patch_of(*keys), version_of(run, action));
     answer = co_await client->merge_patch(resource, key, body, options);
   } else if (const auto* create = std::get_if<CreateObject>(&action)) {
     answer = co_await client->create(resource, target.ns, create->json, options);
   } else if (const auto* status = std::get_if<PatchStatus>(&action)) {
-    const std::string body = status_body(*status);
+    const Basis* basis = basis_of(run, action);
+    const std::string changes = merge_patch_between(basis == nullptr ? "" : *basis->status, status->status_json);
+    const std::string body = with_version(R"({"status":)" + changes + "}", version_of(run, action));
     options.subresource = "status";
     answer = co_await client->merge_patch(resource, key, body, options);
   } else if (const auto* finalizers = std::get_if<PatchFinalizers>(&action)) {
@@ -179,15 +188,49 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(Planned p
   co_return answer;
 }
 
-std::string Executor::apply_body(const WriteConfigMap& write) const {
+void Executor::note_bases(Pass& pass, const std::vector<PlannedAction>& actions) const {
+  const World& world = *parts_.world;
+  for (const PlannedAction& planned : actions) {
+    const ObjectRef target = target_of(planned.action);
+    const ObjectKey key = key_of(target);
+    Basis basis;
+    const auto take = [&basis](const auto& object) {
+      if (object != nullptr) basis.meta = {object, &object->meta};
+    };
+    const auto take_status = [&](const auto& object) {
+      take(object);
+      if (object != nullptr) basis.status = {object, &object->status_json};
+    };
+    if (target.kind == "ConfigMap") take(basis.config_map = world.configmaps.get(key));
+    if (std::holds_alternative<PatchStatus>(planned.action)) {
+      if (target.kind == "SharingPolicy") take_status(world.policies.get(key));
+      if (target.kind == "SharingRollout") take_status(world.rollouts.get(key));
+    }
+    if (basis.meta != nullptr) pass.bases.insert_or_assign(BasisKey{target.kind, key}, std::move(basis));
+  }
+}
+
+std::string Executor::version_of(const RunPtr& run, const Action& action) {
+  const Basis* basis = basis_of(run, action);
+  return basis == nullptr ? std::string() : basis->version();
+}
+
+const Executor::Basis* Executor::basis_of(const RunPtr& run, const Action& action) {
+  const ObjectRef target = target_of(action);
+  const auto found = run->pass->bases.find(BasisKey{target.kind, key_of(target)});
+  return found == run->pass->bases.end() ? nullptr : &found->second;
+}
+
+std::string Executor::apply_body(const WriteConfigMap& write, const Basis* basis) const {
   // Server-side apply removes keys that are left out, so every apply contains all keys that the operator owns and
   // keeps: those are all keys of the state ConfigMap, and in the plugin's ConfigMap those that our field manager owns
   // ("gso-…").
   Json data = Json::object();
-  if (const ConfigMap* now = parts_.world->configmaps.find(write.config_map)) {
+  if (basis != nullptr) {
     const bool state = is_state(write.config_map);
-    for (const auto& [key, text] : now->data) {
-      if ((state || now->our_keys.contains(key)) && !write.remove.contains(key)) data[key] = *text;
+    for (const auto& [key, text] : basis->config_map->data) {
+      const bool kept = state || basis->config_map->our_keys.contains(key);
+      if (kept && !write.remove.contains(key)) data[key] = *text;
     }
   }
   for (const auto& [key, text] : write.set) data[key] = text;
@@ -195,22 +238,11 @@ std::string Executor::apply_body(const WriteConfigMap& write) const {
             {"kind", "ConfigMap"},
             {"metadata", {{"name", write.config_map.name}, {"namespace", write.config_map.ns}}},
             {"data", std::move(data)}};
+  if (basis != nullptr) body["metadata"]["resourceVersion"] = basis->version();
   if (is_shard(options_.state_config_map, write.config_map)) {  // The watch finds it by that.
     body["metadata"]["labels"][std::string(kRecordLabel)] = kRecordShardValue;
   }
   return dump(body);
-}
-
-std::string Executor::status_body(const PatchStatus& patch) const {
-  std::string before;
-  const ObjectKey key = key_of(patch.object);
-  if (const SharingPolicy* policy = parts_.world->policies.find(key); policy && patch.object.kind == "SharingPolicy") {
-    before = policy->status_json;
-  }
-  if (const SharingRollout* found = parts_.world->rollouts.find(key); found && patch.object.kind == "SharingRollout") {
-    before = found->status_json;
-  }
-  return R"({"status":)" + merge_patch_between(before, patch.status_json) + "}";
 }
 
 void Executor::count(const PlannedAction& planned, const std::string& result) {
@@ -249,6 +281,8 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
     parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.reason}});
     if (planned.reason == kLoadedUngated) note_ungated(target.name);
   }
+  const auto basis = run->pass->bases.find(BasisKey{target.kind, key_of(target)});
+  if (basis != run->pass->bases.end()) basis->second.written = k8s::read_resource_version(answer);
   if (const auto* status = std::get_if<PatchStatus>(&planned.action)) {
     statuses_[subject] = {phase_of_status(status->status_json), parts_.clock->monotonic()};
   }

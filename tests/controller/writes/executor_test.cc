@@ -1,4 +1,5 @@
 // What the executor sends, in which order, with which preconditions, and under whose lease; dry run; crash points.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -377,8 +378,43 @@ TEST_F(ExecutorTest, AStatusPatchRemovesWhatTheNewStatusDoesNotHave) {
   world.rollouts.apply(*project_sharing_rollout(
       R"({"metadata":{"name":"r1","resourceVersion":"1"},"spec":{},"status":{"phase":"Paused","reason":"x"}})"));
   execute({status_of("Progressing", 1)});
-  EXPECT_EQ(Json::parse(transport.seen.back().request.body),
-            Json::parse(R"({"status":{"phase":"Progressing","ready":1,"reason":null}})"));
+  EXPECT_EQ(
+      Json::parse(transport.seen.back().request.body),
+      Json::parse(R"({"metadata":{"resourceVersion":"1"},"status":{"phase":"Progressing","ready":1,"reason":null}})"));
+}
+
+// What the leader before, or a person, has written since the plan was made is refused, and planned from anew.
+TEST_F(ExecutorTest, RecordsKeysAndStatusesAreWrittenToTheVersionThatTheyWerePlannedFrom) {
+  const auto config_map = [](const char* ns, const char* name, int version) {
+    return *project_configmap(
+        fmt::format(R"({{"metadata":{{"namespace":"{}","name":"{}","resourceVersion":"{}"}},"data":{{"k":"v"}}}})", ns,
+                    name, version));
+  };
+  world.configmaps.apply(config_map("gpu-sharing-operator", "gpu-sharing-operator-state", 7));
+  world.configmaps.apply(config_map("gpu-operator", "mps-config", 8));
+  world.configmaps.apply(config_map("nos", "slices", 9));
+  const auto sent = [this](const Action& action) {
+    execute({{"sharing.rollout", action, "Written", "", false, ""}});
+    const Json body = Json::parse(transport.seen.back().request.body);
+    return body.value(Json::json_pointer("/metadata/resourceVersion"), std::string());
+  };
+  EXPECT_EQ(sent(WriteConfigMap{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}}),
+            "7");
+  EXPECT_EQ(sent(WriteConfigMap{{"gpu-operator", "mps-config"}, {{"gso-a", "x"}}, {}}), "8");
+  EXPECT_EQ(sent(PatchConfigMap{{"nos", "slices"}, {{"a", "x"}}, {}}), "9");
+  EXPECT_EQ(sent(WriteConfigMap{{"gpu-operator", "new"}, {{"gso-a", "x"}}, {}}), "") << "it does not exist yet";
+}
+
+TEST_F(ExecutorTest, ARecordThatSomebodyElseHasWrittenIsReadBeforeTheNextPlan) {
+  world.configmaps.apply(*project_configmap(
+      R"({"metadata":{"namespace":"gpu-sharing-operator","name":"gpu-sharing-operator-state","resourceVersion":"7"}})"));
+  script["PATCH /api/v1/namespaces/gpu-sharing-operator/configmaps"] = [] {
+    return ScriptedAnswer::status(409, "Conflict", "the object has been modified");
+  };
+  const WriteConfigMap record{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
+  const Execution done = execute({{"sharing.rollout", record, "Recorded", "", false, ""}});
+  EXPECT_EQ(done.failed, 1U);
+  EXPECT_FALSE(expectations.fleet_is_current()) << "nothing is planned from the old one";
 }
 
 TEST_F(ExecutorTest, AnApplyKeepsOurOtherKeysAndNamesNoneOfOthers) {
