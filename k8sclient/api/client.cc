@@ -270,7 +270,7 @@ asio::awaitable<Result<ListPage>> ApiClient::list_page(Gvr gvr, ListOptions opti
       co_return rest;
     }
     if (!body) co_return std::unexpected(body.error());
-    learn_page(collection, limit, asked, limit > 1 ? body->size() : options_.max_page_bytes / 2);
+    learn_page(collection, limit, asked, std::min(body->size(), options_.max_page_bytes));
     Result<ListPage> page = decode_list_page(*std::move(body), sink);
     if (page) co_return page;
     Error error = page.error();

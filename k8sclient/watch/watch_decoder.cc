@@ -257,8 +257,9 @@ void WatchDecoder::skip_line() {
         "a watch event is longer than {} bytes, the most that is accepted, and its beginning does not name its object",
         max_line_));
   }
-  const std::string rest = std::exchange(buffer_, {}).substr(begin_);
-  begin_ = scanned_ = 0;
+  const std::string held = std::exchange(buffer_, {});
+  const std::string_view rest = std::string_view(held).substr(std::exchange(begin_, 0));
+  scanned_ = 0;
   skipped_.emplace();
   skipped_->event = {*type, {}, version, false, 0};
   skipped_->object = dump(Json{{"metadata", std::move(head.metadata)}}) + std::string(kJsonPadding, '\0');
