@@ -325,6 +325,11 @@ bool CurlExchange::on_body(std::string_view bytes) {
                 : fmt::format("the answer is larger than {} bytes", max_body_));
     return false;
   }
+  // Grown by doubling, a large answer would be in memory twice for a moment. What is reserved and not written costs
+  // none.
+  constexpr std::size_t kLarge = 1024U * 1024;
+  const std::size_t size = response_.body.size() + bytes.size();
+  if (size > response_.body.capacity() && size > kLarge) response_.body.reserve(max_body_);
   response_.body += bytes;
   if (stream) signal_->notify();
   return true;

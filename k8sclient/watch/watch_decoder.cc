@@ -33,6 +33,7 @@ constexpr std::array<std::pair<std::string_view, WatchEventType>, 5> kTypes{{
 
 // Capacity that a buffer may keep between lines.
 constexpr std::size_t kKeptBuffer = 256U * 1024;
+constexpr std::size_t kLargeBuffer = 1024U * 1024;
 
 // What one line holds; `type` and `resource_version` may point into the parser's string buffer.
 struct Line {
@@ -203,7 +204,10 @@ void WatchDecoder::feed(std::string_view chunk) {
   buffer_.erase(0, begin_);
   scanned_ -= begin_;
   begin_ = 0;
-  buffer_.reserve(buffer_.size() + chunk.size() + kJsonPadding);
+  // Grown by doubling, a large line would be in memory twice for a moment. What is reserved and not written costs none.
+  const std::size_t needed = buffer_.size() + chunk.size() + kJsonPadding;
+  const std::size_t most = max_line_ + chunk.size() + kJsonPadding;
+  if (needed > buffer_.capacity()) buffer_.reserve(needed > kLargeBuffer ? std::max(needed, most) : needed);
   buffer_.append(chunk);
 }
 

@@ -129,27 +129,27 @@ TEST_F(ManagerTest, AStopAMomentAfterAnAnswerWasLostKeepsTheLeaseUntilItExpires)
   EXPECT_EQ(created_policies(), 1U);
 }
 
-// The Event about the election is refused, and with it the writes pause; the policy waits for its turn then.
+// One status is refused, and with it statuses pause; that of another policy waits for its turn then.
 TEST_F(ManagerTest, AStopDropsTheWritesThatStillWaitForTheirTurnAndReleasesTheLease) {
   install_crds();
-  sim::FaultRule overload = always(sim::Fault::throttle, "events");
+  sim::FaultRule overload = always(sim::Fault::throttle, "sharingpolicies");
+  overload.verb = "patch";
   overload.retry_after = 30;
   a.transport.faults().add(overload);
-  a.transport.faults().add(always(sim::Fault::latency, "nodes"));  // So that the Event is sent before there is a plan.
   a.start(sim);
-  const auto creates = [](const PlannedAction& planned) {
-    return std::holds_alternative<CreateObject>(planned.action);
-  };
-  ASSERT_TRUE(eventually([&] { return std::ranges::any_of(a.view->last_plan.actions, creates); }));
+  const auto refused = [&] { return a.transport.faults().count(sim::Fault::throttle); };
+  ASSERT_TRUE(eventually([&] { return refused() > 0; }));
+  create("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+         R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"second"},"spec":{}})");
   run(2s);
-  ASSERT_EQ(created_policies(), 0U);
-  ASSERT_GE(a.metric("gpusharing_requests_waiting", {{"lane", "writes"}}), 2) << "the Event and the policy";
+  ASSERT_GE(a.metric("gpusharing_requests_waiting", {{"lane", "statuses"}}), 1);
   EXPECT_EQ(a.metric("gpusharing_writes_in_flight"), 0);
+  const std::uint64_t before = refused();
   a.stop->notify();
   EXPECT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
   EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "");
   run(1min);
-  EXPECT_EQ(created_policies(), 0U);
+  EXPECT_EQ(refused(), before) << "nothing was sent any more";
 }
 
 TEST_F(ManagerTest, AStopLongAfterAnAnswerWasLostReleasesTheLease) {
