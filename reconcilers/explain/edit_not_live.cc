@@ -24,7 +24,7 @@ std::optional<WallTime> edit_not_live(const World& world, const PlannerSettings&
   const NodePods pods = sort_pods(installation, index.pods_of(node.meta.name));
   const auto newest = std::ranges::find_if(pods.plugin, [](const Pod* pod) { return !pod->meta.deletion_timestamp; });
   if (newest == pods.plugin.end() || !is_serving(**newest)) return std::nullopt;
-  if (loaded_after(**newest, edited, settings)) return std::nullopt;
+  if (loaded_after(**newest, edited, settings.projection)) return std::nullopt;
   return edited;
 }
 

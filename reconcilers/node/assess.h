@@ -217,9 +217,9 @@ struct AssessContext {
 // True if the pod's creation time is later than that moment. Kubernetes' times are whole seconds, so equal times are
 // not.
 [[nodiscard]] bool created_after(const Pod& pod, WallTime moment);
-// True if the pod was certainly created after that moment, whichever API servers have noted the two times
-// (PlannerSettings::clock_difference).
-[[nodiscard]] bool certainly_created_after(const Pod& pod, WallTime moment, const PlannerSettings& settings);
+// PlannerSettings::clock_difference: how much later pods must have been created that have certainly been created after
+// a moment, whichever API servers have noted the two times.
+[[nodiscard]] WallTime::duration clock_difference(const PlannerSettings& settings);
 // True if the pod was created later than now, by more than clocks differ: the API server's clock was set back since,
 // and the creation time of the pod does not prove which text it has read.
 [[nodiscard]] bool is_from_the_future(const Pod& pod, WallTime now);
@@ -227,7 +227,7 @@ struct AssessContext {
 [[nodiscard]] bool is_from_the_future(const NodePods& pods, WallTime now);
 // True if the pod certainly read its profile after that moment: the pod was created later, or its main container was
 // restarted (crash, reboot of the node) so much later that the kubelet had projected the new content.
-[[nodiscard]] bool loaded_after(const Pod& pod, WallTime moment, const PlannerSettings& settings);
+[[nodiscard]] bool loaded_after(const Pod& pod, WallTime moment, Duration projection);
 // The pod was created from an older template than its DaemonSet's newest one (updateStrategy OnDelete, or the DaemonSet
 // is rolling): its default key, environment and image come from the older template. In assess_loaded.cc.
 [[nodiscard]] bool is_old_template(const Operand& operand, const Pod& pod);

@@ -15,6 +15,14 @@
 
 namespace gso {
 
+namespace {
+
+std::chrono::sys_seconds second_of(WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time);
+}
+
+}  // namespace
+
 const Pod* Assessor::newest(Component component) const {
   for (const Pod* pod : pods_.of(component)) {
     if (!pod->meta.deletion_timestamp) return pod;
@@ -44,7 +52,16 @@ bool Assessor::has_read(const Pod& pod) const {
   if (!known_since) return false;
   const auto doubtful = texts_ == nullptr ? std::nullopt : doubtful_until(*texts_, out_.target.view());
   if (doubtful) known_since = std::max(*known_since, *doubtful);
-  return loaded_after(pod, *known_since, context_.settings);
+  return loaded_after(pod, moment_of_doubt(*known_since), context_.settings.projection);
+}
+
+// Pods that seem to be created after it have certainly been. Of the first text of a ConfigMap there is no doubt: who
+// mounts it has waited for it.
+WallTime Assessor::moment_of_doubt(WallTime since) const {
+  const bool is_first =
+      config_map_->data_time_known && config_map_->data_changed <= config_map_->meta.creation_timestamp;
+  const bool is_known = texts_ == nullptr || texts_->front().since >= second_of(config_map_->data_changed);
+  return is_first && is_known ? since : since + clock_difference(context_.settings);
 }
 
 void Assessor::find_texts() {
@@ -143,9 +160,9 @@ bool Assessor::pods_had_no_other_text() const {
   if (texts_ == nullptr || !is_last(*texts_, out_.target.view())) return false;
   const RecordedText& text = texts_->back();
   const WallTime since = std::max(text.since, text.doubtful_until.value_or(text.since));
-  return std::ranges::all_of(loaders(), [&](const auto& loader) {
-    return loader.second != nullptr && certainly_created_after(*loader.second, since, context_.settings);
-  });
+  return config_map_ != nullptr && std::ranges::all_of(loaders(), [&](const auto& loader) {
+           return loader.second != nullptr && created_after(*loader.second, moment_of_doubt(since));
+         });
 }
 
 bool Assessor::pods_are_newer_than_baseline() const {

@@ -162,17 +162,16 @@ bool is_from_the_future(const NodePods& pods, WallTime now) {
   });
 }
 
-bool certainly_created_after(const Pod& pod, WallTime moment, const PlannerSettings& settings) {
-  return created_after(pod, moment + std::chrono::ceil<WallTime::duration>(settings.clock_difference));
+WallTime::duration clock_difference(const PlannerSettings& settings) {
+  return std::chrono::ceil<WallTime::duration>(settings.clock_difference);
 }
 
-bool loaded_after(const Pod& pod, WallTime moment, const PlannerSettings& settings) {
-  if (certainly_created_after(pod, moment, settings)) return true;
+bool loaded_after(const Pod& pod, WallTime moment, Duration projection) {
+  if (created_after(pod, moment)) return true;
   return std::ranges::any_of(pod.containers, [&](const ContainerStatus& container) {
     // The first start counts as the pod's creation: only the node's own clock would show a later time.
     return container.restarts > 0 && container.running && container.started_at &&
-           *container.started_at > moment + settings.projection + settings.clock_difference &&
-           component_of_container(container.name.view());
+           *container.started_at > moment + projection && component_of_container(container.name.view());
   });
 }
 

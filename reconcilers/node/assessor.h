@@ -67,6 +67,7 @@ class Assessor {
   [[nodiscard]] const Pod* newest(Component component) const;
   [[nodiscard]] bool wants_mps() const;
   [[nodiscard]] Loaders loaders() const;
+  [[nodiscard]] WallTime moment_of_doubt(WallTime since) const;
   [[nodiscard]] bool has_read(const Pod& pod) const;  // The present content of its ConfigMap.
   // Under updateStrategy OnDelete: pods whose template has changed since the baseline, which only the operator
   // replaces.

@@ -18,7 +18,8 @@ bool LoadedContent::is_of_old_template(Component component, const Pod& pod) cons
 
 bool LoadedContent::has_read(Component component, const Pod& pod, const ConfigMap& content) const {
   const auto known_since = data_known_since(view_.snapshot.world, content);
-  return known_since && loaded_after(pod, *known_since, view_.snapshot.settings) &&
+  const PlannerSettings& settings = view_.snapshot.settings;
+  return known_since && loaded_after(pod, *known_since + clock_difference(settings), settings.projection) &&
          !is_from_the_future(pod, view_.snapshot.now) && !is_of_old_template(component, pod);
 }
 
@@ -69,13 +70,12 @@ std::optional<WallTime> LoadedContent::unchanged_seed() const {
 bool LoadedContent::is_older(WallTime unchanged, Duration tolerance) const {
   const ConfigMap* now = content();
   if (now == nullptr) return false;
-  const auto in_milliseconds = [](Duration d) { return std::chrono::ceil<WallTime::duration>(d); };
   const WallTime known = data_known_since(view_.snapshot.world, *now).value_or(unchanged);
   // The time of the edit and the creation times come from API servers; nothing else is compared with doubt, because an
   // operator that cannot know the time of the edit would replace pods without end.
   const bool is_its_edit = now->data_time_known && known <= unchanged;
-  const WallTime since = is_its_edit ? known + in_milliseconds(view_.snapshot.settings.clock_difference)
-                                     : std::min(known, unchanged) - in_milliseconds(tolerance);
+  const WallTime since = is_its_edit ? known + clock_difference(view_.snapshot.settings)
+                                     : std::min(known, unchanged) - std::chrono::ceil<WallTime::duration>(tolerance);
   return std::ranges::any_of(change_.pods, [&](const auto& entry) {
     const auto& pods = view_.pods.of(entry.first);
     return !pods.empty() && (!created_after(*pods.front(), since) || is_of_old_template(entry.first, *pods.front()));

@@ -21,15 +21,8 @@ class KnownKeys {
   }
 
   void forget_in(FleetRecord& record) {
-    std::erase_if(record.good, [this](const auto& entry) {
-      const auto& [of, good] = entry;
-      return !is_known_policy(pass_, of.first) && !is_present(of.second, good.key) &&
-             !is_present(of.second, good.before);
-    });
-    for (const auto& [of, good] : record.good) {
-      used_.insert(id_of(of.second, good.key));
-      used_.insert(id_of(of.second, good.before));
-    }
+    std::erase_if(record.good, [this](const auto& entry) { return is_over(entry); });
+    note_good(record);
     const auto forget = [this](auto& by_key) {
       std::erase_if(by_key, [this](const auto& entry) { return is_over(entry.first); });
     };
@@ -39,9 +32,34 @@ class KnownKeys {
     record.forget_texts();
   }
 
+  [[nodiscard]] bool has_more(const FleetRecord& record) {
+    note_good(record);
+    const auto any_over = [this](const auto& by_key) {
+      return std::ranges::any_of(by_key, [this](const auto& entry) { return is_over(entry.first); });
+    };
+    return any_over(record.verified) || any_over(record.previous) ||
+           std::ranges::any_of(record.good, [this](const auto& entry) { return is_over(entry); });
+  }
+
  private:
   [[nodiscard]] static std::string id_of(std::string_view config_map, std::string_view key) {
     return fmt::format("{}/{}", config_map, key);
+  }
+
+  using GoodKey = decltype(FleetRecord::good)::value_type;
+
+  // A policy can return to these.
+  void note_good(const FleetRecord& record) {
+    for (const auto& entry : record.good) {
+      if (is_over(entry)) continue;
+      used_.insert(id_of(entry.first.second, entry.second.key));
+      used_.insert(id_of(entry.first.second, entry.second.before));
+    }
+  }
+
+  [[nodiscard]] bool is_over(const GoodKey& entry) const {
+    const auto& [of, good] = entry;
+    return !is_known_policy(pass_, of.first) && !is_present(of.second, good.key) && !is_present(of.second, good.before);
   }
 
   [[nodiscard]] bool is_over(const std::string& id) const {
@@ -67,6 +85,11 @@ class KnownKeys {
 };
 
 }  // namespace
+
+void NextRecord::forget() {
+  if (!next_ && pass_.s.world.unsynced_namespaces.empty() && KnownKeys(pass_).has_more(before_))
+    change("Forgotten", "keys that are in no ConfigMap and on no node");
+}
 
 FleetRecord& NextRecord::change(std::string_view reason, const std::string& message) {
   if (!next_) {

@@ -25,6 +25,9 @@ class NextRecord {
     return next;
   }
 
+  // What nothing can need is a reason to write.
+  void forget();
+
   [[nodiscard]] bool is_due() const { return next_.has_value(); }
   // As it is by now.
   [[nodiscard]] const FleetRecord& present() const { return next_ ? *next_ : before_; }

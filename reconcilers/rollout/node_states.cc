@@ -188,8 +188,8 @@ bool must_have_read(const Pass& pass, const std::string& name, const NodeAssessm
   const bool never_edited = config_map != nullptr && config_map->data_time_known &&
                             config_map->data_changed <= config_map->meta.creation_timestamp;
   const auto has_read = [&](const Pod& pod) {
-    return never_edited ? created_after(pod, *since - std::chrono::seconds(1))
-                        : certainly_created_after(pod, *since, pass.s.settings);
+    return created_after(pod,
+                         never_edited ? *since - std::chrono::seconds(1) : *since + clock_difference(pass.s.settings));
   };
   const NodeView view = view_of(pass, *node, a);
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {

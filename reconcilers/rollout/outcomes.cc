@@ -42,6 +42,7 @@ class Outcomes {
     note_remediations();
     note_timers();
     note_texts();
+    next_.forget();
     if (!next_.is_due()) return;
     update_machines(verified.newly);
     write_record(pass_, next_.present(), next_.reason(), next_.message());
@@ -154,7 +155,7 @@ class Outcomes {
   }
 
   void note_texts() {
-    if (!next_.is_due() && !waits_with_new_text(pass_)) return;
+    if (!next_.is_due() && !has_new_text(pass_)) return;
     auto history = present_history(pass_);
     if (history == pass_.index.record->history) return;
     next_.note("TextsRecorded", "the texts that pods have read").history = std::move(history);

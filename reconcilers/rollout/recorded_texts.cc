@@ -3,18 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
-#include <variant>
 
 #include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/text_history.h"
-#include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
@@ -88,66 +83,12 @@ std::map<std::string, std::vector<RecordedText>> present_history(const Pass& pas
   return out;
 }
 
-namespace {
-
-// A stop that can last for days: pods are created meanwhile.
-bool is_lasting(Gate gate) {
-  constexpr Gate kLasting[] = {Gate::observe,  Gate::paused,       Gate::aborted,       Gate::undone,
-                               Gate::approval, Gate::max_failures, Gate::outside_window};
-  return std::ranges::find(kLasting, gate) != std::end(kLasting);
-}
-
-bool is_held_by_others(const ProfileRollout& profile_rollout) {
-  return std::ranges::any_of(std::array{kDriverUpgrade, kMigChange, kQuarantined}, [&](std::string_view holder) {
-    return profile_rollout.blocked.contains(std::string(holder));
-  });
-}
-
-// Somebody else has replaced the pods of a node since the edit.
-bool loads_an_edit(const Pass& pass, const RolloutKey& key) {
-  return std::ranges::any_of(pass.index.nodes_in(Bucket::self_loaded), [&](const std::string& name) {
-    const NodeAssessment* a = pass.index.find(name);
-    return a != nullptr && a->cause == ChangeCause::edited && pass.index.is_of(*a, key);
-  });
-}
-
-// The pods that come are all of one text, and no node has a change that says which one.
-bool restarts_daemonsets(const Plan& plan) {
-  return std::ranges::any_of(plan.actions, [](const PlannedAction& planned) {
-    return std::holds_alternative<RestartDaemonSet>(planned.action);
-  });
-}
-
-// A node whose change begins in this pass is one that loads the text in the next pass. Those whose consumers are listed
-// first can begin then, too.
-bool starts_nodes(const Plan& plan) {
-  return !plan.consumers_wanted.empty() || std::ranges::any_of(plan.actions, [](const PlannedAction& planned) {
-    const auto* patch = std::get_if<PatchNode>(&planned.action);
-    return patch != nullptr && patch->set_annotations.contains(std::string(kChangeAnnotation));
-  });
-}
-
-// Nodes wait for the text, and nothing says for how long: for a person, or for a slot, a KAI pod or their kubelet.
-bool is_waited_for(Pass& pass, const RolloutKey& key) {
-  const Gate gate = rollout_of(pass, key).gate().gate;
-  return is_lasting(gate) || (gate == Gate::open && !starts_nodes(pass.plan));
-}
-
-}  // namespace
-
-bool waits_with_new_text(Pass& pass) {
-  const bool restarts = restarts_daemonsets(pass.plan);
+bool has_new_text(const Pass& pass) {
   return std::ranges::any_of(pass.index.profile_rollouts, [&](const auto& entry) {
     const auto& [key, profile_rollout] = entry;
     const std::string_view text = present_text(profile_rollout);
     const auto known = pass.index.record->history.find(id_of(key));
-    if (text.empty() || known == pass.index.record->history.end() || is_last(known->second, text)) return false;
-    // A text that has come back is recorded at once, so that the record knows when it came.
-    if (std::ranges::find(known->second, text, &RecordedText::revision) != known->second.end()) return true;
-    const Tally& nodes = profile_rollout.tally;
-    if (restarts || nodes.changing > 0 || is_held_by_others(profile_rollout)) return true;
-    if (nodes.loading > 0 && loads_an_edit(pass, key)) return true;
-    return nodes.of(Phase::pending) > 0 && is_waited_for(pass, key);
+    return !text.empty() && known != pass.index.record->history.end() && !is_last(known->second, text);
   });
 }
 

@@ -11,9 +11,8 @@ namespace gso {
 
 // FleetRecord::history as it must be now: with the present texts.
 [[nodiscard]] std::map<std::string, std::vector<RecordedText>> present_history(const Pass& pass);
-// A key of the record has another text now, which nodes load, in a change or by themselves, or which they wait for
-// while somebody holds them or the rollout, or without a free slot, or DaemonSets are restarted in this pass, or a text
-// that it has had before: it is recorded now. Other texts are added to the next write.
-[[nodiscard]] bool waits_with_new_text(Pass& pass);
+// A key of the record has another text now: it is recorded at once, because it can be taken back before anything else
+// is, and kubelets show it to containers for a while after that.
+[[nodiscard]] bool has_new_text(const Pass& pass);
 
 }  // namespace gso
