@@ -8,7 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <utility>
+
+#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/unprintable.h"
 
 namespace gso {
 namespace {
@@ -27,7 +32,10 @@ bool secret(std::string_view key) {
                      [&](std::string_view word) { return lower.find(word) != std::string::npos; });
 }
 
-// A JSON string literal. Bytes that are not UTF-8 come out as U+FFFD, so that a line always parses.
+constexpr std::size_t kMostLoggedBytes = 16384;  // Of one value: whatever a server or a file has put there.
+
+// A JSON string literal. Bytes that are not UTF-8 come out as U+FFFD, so that a line always parses; characters that a
+// terminal obeys or does not show are escaped.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size();) {
@@ -37,9 +45,13 @@ std::string quoted(std::string_view text) {
     for (std::size_t k = 1; valid && k < length; ++k) {
       valid = (static_cast<unsigned char>(text[i + k]) >> 6) == 2;
     }
+    const Unprintable hidden = valid ? unprintable_at(text.substr(i)) : Unprintable{};
     if (!valid) {
       out += "\\ufffd";
       ++i;
+    } else if (hidden.bytes > 0) {
+      out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(hidden.character));
+      i += hidden.bytes;
     } else if (length > 1) {
       out += text.substr(i, length);
       i += length;
@@ -65,7 +77,8 @@ std::string value_text(const LogField& field, bool always_quote) {
   if (secret(field.key())) return "\"(hidden)\"";
   struct Visitor {
     bool always_quote;
-    std::string operator()(std::string_view text) const {
+    std::string operator()(std::string_view whole) const {
+      const std::string_view text = first_bytes(whole, kMostLoggedBytes);
       const bool plain = !text.empty() && std::none_of(text.begin(), text.end(), [](unsigned char c) {
         return c <= ' ' || c == '"' || c == '=' || c == '\\' || c >= 0x7f;
       });
@@ -91,13 +104,13 @@ std::string format_record(LogFormat format, LogLevel level, k8s::WallTime time, 
     std::string name(level_name(level));
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    std::string line = fmt::format("{} {:<5} {}", timestamp(time), name, message);
+    std::string line =
+        fmt::format("{} {:<5} {}", timestamp(time), name, one_line(first_bytes(message, kMostLoggedBytes)));
     for (const LogField& field : fields) line += fmt::format(" {}={}", field.key(), value_text(field, false));
-    std::replace(line.begin(), line.end(), '\n', ' ');
     return line;
   }
-  std::string line =
-      fmt::format(R"({{"time":"{}","level":"{}","msg":{})", timestamp(time), level_name(level), quoted(message));
+  std::string line = fmt::format(R"({{"time":"{}","level":"{}","msg":{})", timestamp(time), level_name(level),
+                                 quoted(first_bytes(message, kMostLoggedBytes)));
   for (const LogField& field : fields) line += fmt::format(",{}:{}", quoted(field.key()), value_text(field, true));
   line += '}';
   return line;

@@ -140,6 +140,7 @@ k8s::Result<void> Servers::listen_for_admission() {
   parts.refuse_pods = options_.webhook_refuse_pods;
   parts.clients_only = !options_.webhook_client_ca.empty();
   parts.metrics = runtime_.metrics;
+  parts.clock = runtime_.clock;
   HttpServer* const server = add(std::move(serving), make_admission_handler(std::move(parts)));
   k8s::Result<void> listening = server->listen();
   if (listening) runtime_.view->webhook_port = server->port();

@@ -21,13 +21,16 @@ class TokenBucket {
     return true;
   }
 
-  // Takes one, on credit if there is none: returns how long to wait for it. Who comes later waits longer.
-  [[nodiscard]] k8s::Duration take(k8s::MonoTime now) {
+  // Takes so many, on credit if there are too few: returns how long to wait for them. Who comes later waits longer.
+  k8s::Duration take(k8s::MonoTime now, double count = 1) {
     refill(now);
-    tokens_ -= 1;
+    tokens_ -= count;
     if (tokens_ >= 0) return k8s::Duration::zero();
     return std::chrono::duration_cast<k8s::Duration>(std::chrono::duration<double>(-tokens_ / per_second_));
   }
+
+  // Nothing is owed.
+  [[nodiscard]] bool has_credit(k8s::MonoTime now) const { return tokens_at(now) >= 0; }
 
   // It is as if nothing had been taken ever.
   [[nodiscard]] bool is_full(k8s::MonoTime now) const { return tokens_at(now) >= burst_; }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -205,14 +206,14 @@ bool is_judged(const Review& review, const AdmissionParts& parts) {
   return review.object_kind != "ConfigMap" || parts.holds_profiles(review.key);
 }
 
-AdmissionVerdict too_large(const Review& review) {
+// The object is allowed; `why`: it was not judged.
+AdmissionVerdict unchecked(const Review& review, std::string_view why) {
   std::string kind = review.object_kind;
   std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   AdmissionVerdict out;
   out.command = "gpu-sharing-operator lint FILE";
-  out.warnings.push_back(fmt::format(
-      "{}/{} is too large to check: the webhook checks at most {} KiB of JSON and {} values. Check its file: {}", kind,
-      shown_value(review.key.name), kMostObjectBytes >> 10, kMostValues, out.command));
+  out.warnings.push_back(
+      fmt::format("{}/{} {}. Check its file: {}", kind, shown_value(review.key.name), why, out.command));
   return out;
 }
 
@@ -295,7 +296,16 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts, boo
   }
   if (cut || !review.object.fits() || !review.before.fits()) {
     count(label, "too_large");
-    return answer_with(review, too_large(review), {});
+    return answer_with(review,
+                       unchecked(review, fmt::format("is too large to check: the webhook checks at most {} KiB of JSON "
+                                                     "and {} values",
+                                                     kMostObjectBytes >> 10, kMostValues)),
+                       {});
+  }
+  const k8s::MonoTime begun = parts.clock == nullptr ? k8s::MonoTime() : parts.clock->monotonic();
+  if (parts.clock != nullptr && !parts.milliseconds->has_credit(begun)) {
+    count(label, "busy");
+    return answer_with(review, unchecked(review, "was not checked: the webhook has too many objects to check"), {});
   }
   if (std::max(review.object.extent.levels, review.before.extent.levels) > kMostLevels) return unreadable();
   const auto parsed = [](const Subject& subject) {
@@ -305,6 +315,10 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts, boo
   const Json before = parsed(review.before);
   if (object.is_discarded() || before.is_discarded()) return unreadable();
   const AdmissionVerdict verdict = verdict_of(review, object, before, parts);
+  if (parts.clock != nullptr) {
+    const k8s::MonoTime now = parts.clock->monotonic();
+    parts.milliseconds->take(now, std::chrono::duration<double, std::milli>(now - begun).count());
+  }
   count(label, !verdict.allowed() ? "refused" : verdict.warnings.empty() ? "allowed" : "warned");
   return answer_with(review, verdict, object);
 }

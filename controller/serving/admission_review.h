@@ -12,8 +12,10 @@
 #include <memory>
 #include <string_view>
 
+#include "controller/runtime/token_bucket.h"
 #include "controller/serving/http_message.h"
 #include "controller/serving/metrics.h"
+#include "k8sclient/clock.h"
 #include "k8sclient/value/object.h"
 #include "reconcilers/kai/pod_annotations.h"
 
@@ -36,6 +38,10 @@ struct AdmissionParts {
   // Answers name nodes and policies: only clients whose certificate has been verified get one.
   bool clients_only = false;
   std::shared_ptr<Metrics> metrics;
+  // With it judgements take at most half of the thread's time, and a second at once; further objects are allowed with a
+  // warning. Must outlive the handler. Null: as many as are asked for.
+  k8s::Clock* clock = nullptr;
+  std::shared_ptr<TokenBucket> milliseconds = std::make_shared<TokenBucket>(500, 1000);
 };
 
 // The answer to one AdmissionReview. `cut`: the body is only its beginning.

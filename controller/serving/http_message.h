@@ -29,7 +29,7 @@ struct HttpRequest {
   std::string authorization;  // Secret: never logged, never in an answer.
   std::string content_type;
   std::string body;                     // At most HttpServerOptions::body_kept bytes.
-  std::uint64_t body_size = 0;          // Of the whole body: more than `body` has, if its end was not kept.
+  std::uint64_t body_size = 0;          // Of the whole body: more than `body` has, if its end was not read.
   std::optional<ClientSubject> client;  // Empty: plain HTTP, or no client certificate.
 };
 

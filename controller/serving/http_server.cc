@@ -20,6 +20,7 @@
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "controller/serving/http_connection.h"
 #include "controller/serving/tls_context.h"
@@ -33,6 +34,8 @@ using Tcp = asio::ip::tcp;
 constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint32_t kHeaderLimit = 16384;  // A token with many claims has some kilobytes.
 constexpr std::size_t kFirstRead = 4096;       // Of a kept connection's next request.
+
+constexpr std::size_t kDroppedAtOnce = 16384;  // Of a body that is not read.
 
 using Answer = http::response<http::string_body>;
 
@@ -53,12 +56,10 @@ std::optional<Tcp::endpoint> parse_address(std::string_view text) {
   return Tcp::endpoint(address, port);
 }
 
-// A body of which only the first `most` bytes are kept. The others are read and dropped: a client that is answered
-// while it still sends would be cut off before it has read the answer.
+// A body of which only the first `most` bytes are kept.
 struct CutBody {
   struct value_type {
     std::string text;
-    std::uint64_t size = 0;
     std::size_t most = 0;
   };
   class reader {
@@ -77,7 +78,6 @@ struct CutBody {
         body_.text.append(static_cast<const char*>(buffer.data()), kept);
         taken += buffer.size();
       }
-      body_.size += taken;
       ec = {};
       return taken;
     }
@@ -103,7 +103,6 @@ HttpRequest request_of(http::request<CutBody> message) {
   out.authorization = header(http::field::authorization);
   out.content_type = header(http::field::content_type);
   out.body = std::move(message.body().text);
-  out.body_size = message.body().size;
   return out;
 }
 
@@ -138,6 +137,7 @@ struct HttpServer::Asked {
   std::optional<HttpRequest> request;  // Empty: `refusal` is the answer, and the last one.
   HttpAnswer refusal;
   bool keep = false;      // The client can ask again.
+  bool unread = false;    // A part of the body.
   bool with_body = true;  // False: it asks for the header of the answer only.
 };
 
@@ -287,8 +287,22 @@ asio::awaitable<void> HttpServer::exchange(Stream* stream, std::shared_ptr<Conne
     release(connection.get());
     const bool sent = co_await send(stream, connection, std::move(answer), keep, asked.with_body);
     release(connection.get());
-    if (!sent) break;
+    if (sent && asked.unread) co_await drop_rest(connection);
+    if (!sent || asked.unread) break;
   }
+}
+
+// A client that was cut off while it sends might not read its answer. What still comes is not even decrypted.
+asio::awaitable<void> HttpServer::drop_rest(std::shared_ptr<Connection> connection) {
+  connection->enter(Connection::Stage::reads, clock_->monotonic(), options_.header_timeout);
+  boost::system::error_code ec;
+  connection->socket.shutdown(Tcp::socket::shutdown_send, ec);
+  std::vector<char> dropped(kDroppedAtOnce);
+  while (!stopping_ && !ec) {
+    const auto [error, bytes] = co_await connection->socket.async_read_some(asio::buffer(dropped), kAsTuple);
+    ec = error;
+  }
+  connection->close();
 }
 
 template <class Stream>
@@ -301,31 +315,40 @@ asio::awaitable<HttpServer::Asked> HttpServer::read_request(Stream* stream, boos
   const auto [header_error, header_bytes] = co_await http::async_read_header(*stream, *buffer, parser, kAsTuple);
   if (header_error) {
     if (is_malformed(header_error)) out.refuse(cannot_be_read(header_error));
+    out.unread = header_error == http::error::body_limit;
     co_return out;
   }
   connection->deadline = clock_->monotonic() + options_.request_timeout;
   if (parser.chunked() && options_.body_limit > 0) {
     out.refuse(text_answer(411, "send the length of the body, in Content-Length\n"));
+    out.unread = true;
     co_return out;
   }
   const std::uint64_t length = parser.content_length().value_or(0);
-  const std::size_t kept = length > options_.body_kept ? kHeadOfBody : static_cast<std::size_t>(length);
+  out.unread = length > options_.body_kept;
+  const std::size_t kept = out.unread ? kHeadOfBody : static_cast<std::size_t>(length);
   const bool fits = co_await reserve(connection, kept);
   if (!fits) {
     out.refuse(text_answer(503, "too many large requests at once; try again\n"));
+    out.unread = true;
     co_return out;
   }
   connection->since = clock_->monotonic();  // The wait was not its fault.
   parser.get().body().most = kept;
-  const auto [body_error, body_bytes] = co_await http::async_read(*stream, *buffer, parser, kAsTuple);
+  boost::system::error_code body_error;
+  while (!body_error && !parser.is_done() && !(out.unread && parser.get().body().text.size() == kept)) {
+    const auto [error, bytes] = co_await http::async_read_some(*stream, *buffer, parser, kAsTuple);
+    body_error = error;
+  }
   if (body_error) {
     if (is_malformed(body_error)) out.refuse(cannot_be_read(body_error));
     co_return out;
   }
   out.gone = false;
-  out.keep = parser.get().keep_alive();
+  out.keep = parser.get().keep_alive() && !out.unread;
   out.with_body = parser.get().method() != http::verb::head;
   out.request = request_of(parser.release());
+  out.request->body_size = length;
   co_return out;
 }
 

@@ -34,7 +34,7 @@ struct HttpServerOptions {
   TlsContexts tls = {};  // Empty: plain HTTP.
   std::size_t max_connections = 256;
   std::size_t body_limit = 0;  // Bytes of a request's body; more is answered with 413.
-  // A longer body is read to its end, but only its first kHeadOfBody bytes are kept for the handler.
+  // Of a longer body only the first kHeadOfBody bytes are read; the client is answered at once, and for the last time.
   std::size_t body_kept = std::size_t{1} << 20;
   // Bytes of all bodies and answers that are held at once, apart from the first kBytesOfEach of each connection. A
   // request beyond them waits a second for its place, and is then answered with 503.
@@ -84,6 +84,7 @@ class HttpServer {
   template <class Stream>
   boost::asio::awaitable<bool> send(Stream* stream, std::shared_ptr<Connection> connection, HttpAnswer answer,
                                     bool keep, bool with_body);
+  boost::asio::awaitable<void> drop_rest(std::shared_ptr<Connection> connection);
   // Until there is a place for one more connection, or the end.
   boost::asio::awaitable<void> make_room();
   [[nodiscard]] Connection* first_to_go(bool patient) const;

@@ -208,7 +208,7 @@ std::vector<Metrics::Family> traffic_families() {
        {"verb", "kind", "result"}},
       {"gpusharing_admission_reviews_total",
        counter,
-       "AdmissionReviews that the webhook answered, by kind and result (allowed, warned, refused, too_large, "
+       "AdmissionReviews that the webhook answered, by kind and result (allowed, warned, refused, too_large, busy, "
        "unreadable).",
        {"kind", "result"}},
       {"gpusharing_writes_in_flight", gauge, "Write requests that were sent and are not answered yet.", {}},

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "reconcilers/model/foreign_text.h"
+
 namespace gso {
 namespace {
 
@@ -40,8 +42,11 @@ std::string fill(std::string_view text, const PluginInstallation& installation, 
                  std::string_view key = {}) {
   const std::string daemonset = plugin == nullptr ? "DAEMONSET" : plugin->key.name;
   const std::string ns = plugin == nullptr ? installation.ns : plugin->key.ns;
-  return fmt::format(fmt::runtime(text), fmt::arg("owner", installation.owner), fmt::arg("namespace", ns),
-                     fmt::arg("daemonset", daemonset), fmt::arg("key", key));
+  // Within the quotes of a patch; a ConfigMap has no other keys.
+  const bool is_key = (key.empty() || shell_word(key) == key) && !key.contains(',');
+  return fmt::format(fmt::runtime(text), fmt::arg("owner", shell_word(installation.owner)),
+                     fmt::arg("namespace", shell_word(ns)), fmt::arg("daemonset", shell_word(daemonset)),
+                     fmt::arg("key", is_key ? key : "KEY"));
 }
 
 }  // namespace

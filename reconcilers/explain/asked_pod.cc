@@ -139,6 +139,8 @@ AskedPod::Workload AskedPod::workload() const {
   const std::string group = slash == std::string::npos ? std::string() : api_version.substr(0, slash);
   // Two APIs can have kinds of one name; those of Kubernetes itself are known by their short names.
   if (!group.empty() && group != "apps" && group != "batch") out.resource += "s." + group;
+  // The API server does not check what a pod's author writes here, and it becomes part of commands.
+  if (name_for_command(out.name).empty() || name_for_command(out.resource).empty()) return {};
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/store_order.h"
 
 namespace gso {
@@ -9,7 +10,8 @@ namespace {
 
 // "helm list --namespace gso": works wherever the operator was installed by Helm.
 std::string list_command(const HelmRelease& release, const PlannerSettings& settings) {
-  return fmt::format("helm list --namespace {}", release.name.empty() ? settings.operator_namespace : release.ns);
+  return fmt::format("helm list --namespace {}",
+                     shell_word(release.name.empty() ? settings.operator_namespace : release.ns));
 }
 
 }  // namespace
@@ -32,7 +34,7 @@ std::string upgrade_chart_command(const World& world, const PlannerSettings& set
       "{}  # names the chart{}; upgrade the release to that chart, from the repository or folder that it was "
       "installed from, with --reset-then-reuse-values {}",
       list_command(release, settings),
-      release.name.empty() ? " and its release" : fmt::format(" of release {}", release.name), values);
+      release.name.empty() ? " and its release" : fmt::format(" of release {}", shown_value(release.name)), values);
 }
 
 std::string roll_back_chart_command(const World& world, const PlannerSettings& settings) {
@@ -41,7 +43,8 @@ std::string roll_back_chart_command(const World& world, const PlannerSettings& s
   if (release.name.empty())
     return fmt::format("{}  # names the release: `helm rollback` of it goes back; {}", list_command(release, settings),
                        correct);
-  return fmt::format("helm rollback {} --namespace {}  # to go back; {}", release.name, release.ns, correct);
+  return fmt::format("helm rollback {} --namespace {}  # to go back; {}", shell_word(release.name),
+                     shell_word(release.ns), correct);
 }
 
 }  // namespace gso

@@ -10,19 +10,13 @@
 
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 
 namespace gso {
 namespace {
 
 using Json = nlohmann::json;
-
-// As one word of a shell.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 // The containers of that list that request the resource, each as its part of the patch.
 Json resource_patches(const Json& containers, const std::string& resource, std::int64_t most,
@@ -63,7 +57,7 @@ Cure change_template(const AskedPod& asked, const std::string& what, const Json&
   if (owner.changeable) {
     const Json whole{{"spec", {{"template", {{"spec", patch}}}}}};
     return {fmt::format("kubectl patch {} {} {} --patch {}", owner.resource, owner.name, asked.in_namespace(),
-                        quoted(dump(whole))),
+                        shell_word(dump(whole))),
             {}};
   }
   if (owner.kind.empty()) {

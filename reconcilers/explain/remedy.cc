@@ -71,9 +71,11 @@ class Chooser {
 
   // {node}, {namespace} and {configmap} of the plugin, {label}: the label by which its nodes choose a key, {policy}.
   [[nodiscard]] std::string fill(std::string_view command) const {
-    return fmt::format(fmt::runtime(command), fmt::arg("node", node_.meta.name),
-                       fmt::arg("namespace", installation_.ns), fmt::arg("configmap", installation_.config_map),
-                       fmt::arg("policy", a_.policy.view()), fmt::arg("label", config_label(installation_, node_)));
+    return fmt::format(fmt::runtime(command), fmt::arg("node", shell_word(node_.meta.name)),
+                       fmt::arg("namespace", shell_word(installation_.ns)),
+                       fmt::arg("configmap", shell_word(installation_.config_map)),
+                       fmt::arg("policy", shell_word(a_.policy.view())),
+                       fmt::arg("label", shell_word(config_label(installation_, node_))));
   }
 
   // For a plugin without profiles: the command that sets which ConfigMap its installation mounts.

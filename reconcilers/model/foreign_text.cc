@@ -36,6 +36,14 @@ std::string shown_value(std::string_view value) {
   return beginning(value, kMostValueCharacters);
 }
 
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kHarmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/=@%+";
+  if (!text.empty() && text.find_first_not_of(kHarmless) == std::string_view::npos) return std::string(text);
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 std::string shown_message(std::string_view message) {
   return beginning(message, kMostMessageCharacters);
 }

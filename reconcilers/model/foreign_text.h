@@ -22,6 +22,10 @@ inline constexpr std::size_t kMostMessageCharacters = 4096;
 // character.
 [[nodiscard]] std::string shown_value(std::string_view value);
 
+// The text as one word of a shell, for a command that people paste: as it is if it has only letters, digits and
+// "-_.,:/=@%+", else in single quotes.
+[[nodiscard]] std::string shell_word(std::string_view text);
+
 // A message, on one line and at most kMostMessageCharacters long: whoever has made it, and of what.
 [[nodiscard]] std::string shown_message(std::string_view message);
 

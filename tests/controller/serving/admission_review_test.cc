@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/controller/sim_time.h"
+
 namespace gso::admission_review_test {
 namespace {
 
@@ -223,6 +225,21 @@ TEST_F(AdmissionReviewTest, WhatIsTooLargeToCheckIsAllowedWithAWarning) {
   EXPECT_EQ(counted("ConfigMap", "too_large"), 2);
   EXPECT_THAT(answer_review(written_by_the_api_server("Pod", "big", pod_with_args(5'000)), parts).body,
               testing::Not(HasSubstr("too large")));
+}
+
+// Whoever sends many reviews must not take the time in which the Lease is renewed.
+TEST_F(AdmissionReviewTest, BeyondItsShareOfTimeObjectsAreAllowedUnchecked) {
+  Sim sim;
+  parts.clock = &sim.clock;
+  parts.milliseconds = std::make_shared<TokenBucket>(500, 1000);
+  const std::string review = review_of(config_map("mps-config", kBad)).dump();
+  EXPECT_THAT(answer_review(review, parts).body, HasSubstr(R"("allowed":false)"));
+  parts.milliseconds->take(sim.clock.monotonic(), 1001);
+  EXPECT_THAT(answer_review(review, parts).body,
+              testing::AllOf(HasSubstr(R"("allowed":true)"), HasSubstr("was not checked: the webhook has too many")));
+  EXPECT_EQ(counted("ConfigMap", "busy"), 1);
+  sim.clock.run_for(std::chrono::milliseconds(3));
+  EXPECT_THAT(answer_review(review, parts).body, HasSubstr(R"("allowed":false)"));
 }
 
 // The server keeps no more of a very long one.

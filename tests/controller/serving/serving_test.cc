@@ -169,6 +169,22 @@ TEST(LoggingTest, JsonLinesParseWhateverTheTextsHold) {
   EXPECT_EQ(line.find('\n'), std::string::npos);
 }
 
+// U+009B begins an escape sequence as ESC [ does, and U+202E shows what follows backwards.
+TEST(LoggingTest, NoLineHasCharactersThatATerminalObeys) {
+  const std::string odd = "a\u009b2J\u202eb\u2028c\x7f\x1b[2J\nd";
+  for (const LogFormat format : {LogFormat::json, LogFormat::text}) {
+    const std::string line = format_record(format, LogLevel::info, {}, "Found " + odd, {{"name", odd}});
+    for (const char* raw : {"\u009b", "\u202e", "\u2028", "\x7f", "\x1b", "\n"}) {
+      EXPECT_THAT(line, Not(HasSubstr(raw)));
+    }
+    if (format == LogFormat::json) {
+      EXPECT_EQ(nlohmann::json::parse(line)["name"], odd);
+    }
+  }
+  EXPECT_LT(format_record(LogFormat::json, LogLevel::info, {}, "x", {{"name", std::string(1 << 20, 'a')}}).size(),
+            20'000U);
+}
+
 TEST(LoggingTest, TextLinesQuoteOnlyWhereNeeded) {
   const auto now = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
   EXPECT_EQ(format_record(LogFormat::text, LogLevel::info, now, "Wrote", {{"node", "n1"}, {"detail", "a b"}, {"n", 2}}),

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/explain/pod.h"
+#include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/explain/asked_pod.h"
 #include "tests/reconcilers/explain/explained.h"
@@ -54,6 +55,22 @@ std::string changes_of(const std::string& command) {
   if (command.starts_with(kPatch) && command.ends_with('\''))
     return command.substr(kPatch.size(), command.size() - kPatch.size() - 1);
   return "CHANGES: " + command;
+}
+
+// Nobody checks what a pod's author writes as its owner.
+TEST(ExplainPod, AnOwnerThatIsNoNameOfAnObjectBecomesNoPartOfACommand) {
+  const auto command = [](const std::string& kind, const std::string& name) {
+    const auto asked = read_pod(pod("", "",
+                                    R"(,"ownerReferences":[{"apiVersion":"batch/v1","kind":")" + kind +
+                                        R"(","name":")" + name + R"(","uid":"j","controller":true}])"));
+    return show_template(*asked);
+  };
+  EXPECT_EQ(command("Job", "train"), "kubectl get job train --namespace team --output yaml");
+  const std::string of_pod = "kubectl get pod train --namespace team --output yaml";
+  for (const char* name : {"train; reboot", "$(reboot)", "--kubeconfig=/tmp/x", "a'b", "a\\nb"}) {
+    EXPECT_EQ(command("Job", name), of_pod) << name;
+    EXPECT_EQ(command(name, "train"), of_pod) << name;
+  }
 }
 
 struct Case {

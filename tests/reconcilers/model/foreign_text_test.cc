@@ -49,6 +49,14 @@ TEST(ForeignText, MessagesAndConditionsAreOneLine) {
   EXPECT_EQ(shown_message(std::string(1 << 20, 'a')).size(), kMostMessageCharacters + 3);
 }
 
+TEST(ForeignText, IsOneWordOfAShell) {
+  EXPECT_EQ(shell_word("nvidia.com/gpu.product=A100-SXM4"), "nvidia.com/gpu.product=A100-SXM4");
+  EXPECT_EQ(shell_word("x; reboot"), "'x; reboot'");
+  EXPECT_EQ(shell_word("$(reboot)"), "'$(reboot)'");
+  EXPECT_EQ(shell_word("it's `x`"), "'it'\\''s `x`'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 TEST(ForeignText, NamesInAListAreCut) {
   EXPECT_EQ(first_names({"a\nb", std::string(300, 'x')}), "a\\nb, " + std::string(256, 'x') + "...");
 }
