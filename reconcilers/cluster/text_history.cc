@@ -18,32 +18,49 @@ std::chrono::sys_seconds second_of(k8s::WallTime time, k8s::Duration by = {}) {
 
 }  // namespace
 
+namespace {
+
+bool reaches(k8s::WallTime since, const std::optional<k8s::WallTime>& end, const ReadingTime& time,
+             k8s::Duration difference) {
+  return second_of(since) <= second_of(time.to, difference) &&
+         (!end || second_of(time.from) <= second_of(*end, difference));
+}
+
+// Until when the key had a text of the list; nullopt: it still has it.
+std::optional<k8s::WallTime> end_of(const std::vector<RecordedText>& texts, std::size_t i, const PresentText& present) {
+  if (i + 1 < texts.size()) return texts[i + 1].since;
+  return is_last(texts, present.revision) ? std::nullopt : std::optional(present.since);
+}
+
+}  // namespace
+
 void add_texts_read(const std::vector<RecordedText>& texts, const PresentText& present, const ReadingTime& time,
                     k8s::Duration difference, ReadTexts& out) {
-  const auto can_be = [&](k8s::WallTime since, std::optional<k8s::WallTime> end) {
-    return second_of(since) <= second_of(time.to, difference) &&
-           (!end || second_of(time.from) <= second_of(*end, difference));
-  };
-  const bool present_is_last = is_last(texts, present.revision);
   bool had_present = false;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const RecordedText& text = texts[i];
-    const bool newest = i + 1 == texts.size();
-    const bool is_present = text.revision == present.revision;
-    const bool counts = is_present || (had_present && text.revision != kInvalidRevision);
+    const std::string& revision = texts[i].revision;
+    const bool is_present = revision == present.revision;
     had_present = had_present || is_present;
-    if (!counts) continue;
-    std::optional<k8s::WallTime> end;
-    if (!newest) end = texts[i + 1].since;
-    if (newest && !present_is_last) end = present.since;
-    if (!can_be(text.since, end)) continue;
+    const bool counts = is_present || (had_present && revision != kInvalidRevision);
+    if (!counts || !reaches(texts[i].since, end_of(texts, i, present), time, difference)) continue;
     if (is_present) {
       out.present = true;
     } else {
-      out.others.insert(text.revision);
+      out.others.insert(revision);
     }
   }
-  if (!present_is_last && can_be(present.first, std::nullopt)) out.present = true;
+  const bool has_come = !is_last(texts, present.revision) && reaches(present.first, std::nullopt, time, difference);
+  out.present = out.present || has_come;
+}
+
+bool can_have_read_another(const std::vector<RecordedText>& texts, const PresentText& present,
+                           std::string_view revision, const ReadingTime& time, k8s::Duration difference) {
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const bool is_other = texts[i].revision != revision && texts[i].revision != kInvalidRevision;
+    if (is_other && reaches(texts[i].since, end_of(texts, i, present), time, difference)) return true;
+  }
+  return present.revision != revision && !is_last(texts, present.revision) &&
+         reaches(present.first, std::nullopt, time, difference);
 }
 
 bool has_come_back(const std::vector<RecordedText>& texts, std::string_view present) {

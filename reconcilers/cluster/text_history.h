@@ -44,6 +44,10 @@ struct ReadTexts {
 void add_texts_read(const std::vector<RecordedText>& texts, const PresentText& present, const ReadingTime& time,
                     k8s::Duration difference, ReadTexts& out);
 
+// A container can have read another text than that one in that time. False where the record has no text of that time.
+[[nodiscard]] bool can_have_read_another(const std::vector<RecordedText>& texts, const PresentText& present,
+                                         std::string_view revision, const ReadingTime& time, k8s::Duration difference);
+
 // The key had the present text, then another one, and now the present text again.
 [[nodiscard]] bool has_come_back(const std::vector<RecordedText>& texts, std::string_view present);
 

@@ -27,6 +27,8 @@
 
 namespace gso {
 
+struct ReadingTime;  // reconcilers/cluster/text_history.h
+
 // How the loaded revision is known.
 enum class Proof : std::uint8_t {
   none,
@@ -228,6 +230,9 @@ struct AssessContext {
 // True if the pod certainly read its profile after that moment: the pod was created later, or its main container was
 // restarted (crash, reboot of the node) so much later that the kubelet had projected the new content.
 [[nodiscard]] bool loaded_after(const Pod& pod, WallTime moment, Duration projection);
+// When its containers have read what their kubelet had projected by then: the start of any of them can have made the
+// pod read its text, because a sidecar signals the plugin. Empty: it does not serve yet.
+[[nodiscard]] std::vector<ReadingTime> reading_times(const Pod& pod, Duration projection);
 // The pod was created from an older template than its DaemonSet's newest one (updateStrategy OnDelete, or the DaemonSet
 // is rolling): its default key, environment and image come from the older template. In assess_loaded.cc.
 [[nodiscard]] bool is_old_template(const Operand& operand, const Pod& pod);

@@ -77,8 +77,8 @@ bool is_first_run(const Pod& pod) {
   return is_serving(pod) && std::ranges::none_of(pod.containers, [](const auto& one) { return one.restarts > 0; });
 }
 
-// When its containers have read what their kubelet had projected by then: the start of any of them can have made the
-// pod read its text, because a sidecar signals the plugin. Empty: it does not serve yet.
+}  // namespace
+
 std::vector<ReadingTime> reading_times(const Pod& pod, Duration projection) {
   if (!is_serving(pod)) return {};
   const auto lag = std::chrono::ceil<WallTime::duration>(projection);
@@ -98,8 +98,6 @@ std::vector<ReadingTime> reading_times(const Pod& pod, Duration projection) {
   if (out.empty()) out.push_back({created, created});
   return out;
 }
-
-}  // namespace
 
 // The time at which the present text came is known of the ConfigMap as a whole: another key must not have changed after
 // it. Once the record has the present text, it knows when.

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/known_profile.h"
 #include "reconcilers/cluster/overrides.h"
+#include "reconcilers/cluster/text_history.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/node_labels.h"
@@ -285,10 +287,36 @@ Step step(const StepInput& input) {
   return ChangeStep(input).run();
 }
 
+namespace {
+
+// New pods of the change came, or started again, while its key can have had another text than the one that it was begun
+// for: what they serve proves nothing about that one.
+bool can_run_another_text(const NodeView& view, const FleetRecord* record) {
+  const NodeChange& change = *view.facts.change;
+  const ConfigMap* config_map = view.snapshot.world.configmaps.find(view.installation.config_map_key());
+  const auto since = config_map == nullptr ? std::nullopt : data_known_since(view.snapshot.world, *config_map);
+  if (record == nullptr || !since || view.facts.key != change.key) return false;
+  const auto texts = record->history.find(fmt::format("{}/{}", change.config_map, change.key));
+  if (texts == record->history.end()) return false;
+  const PlannerSettings& settings = view.snapshot.settings;
+  const auto reads_another = [&](const ReadingTime& time) {
+    return can_have_read_another(texts->second, {view.facts.target.view(), *since, *since}, change.to, time,
+                                 settings.clock_difference);
+  };
+  return std::ranges::any_of(change.pods, [&](const auto& listed) {
+    return std::ranges::any_of(view.pods.of(listed.first), [&](const Pod* pod) {
+      return !listed.second.contains(pod->meta.uid) &&
+             std::ranges::any_of(reading_times(*pod, settings.projection), reads_another);
+    });
+  });
+}
+
+}  // namespace
+
 ProfilePtr profile_begun_for(const NodeView& view, const FleetRecord* record, ProfileCache& profiles) {
   const std::string& to = view.facts.change->to;
   const Operand* plugin = view.installation.find(Component::plugin, view.node);
-  if (to == view.facts.target.view() || plugin == nullptr) return nullptr;
+  if (to == view.facts.target.view() || plugin == nullptr || can_run_another_text(view, record)) return nullptr;
   const OverriddenErrors overridden = overridden_errors(*plugin, view.installation.find(Component::gfd, view.node));
   if (ProfilePtr known = known_profile(to, view.snapshot.world, record, profiles, overridden)) return known;
   // The node has another key now, and its former key can still have the text.

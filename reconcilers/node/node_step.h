@@ -158,7 +158,9 @@ struct KaiHindrance {
 struct StepInput {
   const NodeView& view;
   const SharingPolicy& policy;  // The policy that governs the node.
-  ProfilePtr begun_for;         // The profile of change.to, if the node has another target now; null: unknown.
+  // The profile of change.to, if the node has another target now; null: it is unknown, or new pods can have read
+  // another.
+  ProfilePtr begun_for;
   std::optional<Stop> stop;
   std::optional<BlockedBy> blocked_by_pods;                  // According to the last list of its consumers.
   std::function<std::optional<KaiHindrance>()> kai_hinders;  // Asked only before pods are replaced.

@@ -522,3 +522,31 @@ def a_container_that_started_again_while_a_text_came_back_is_in_doubt():
     c.policy(rollout={"paused": False})
     expect("nodes that were restarted", c.converge().restarted(), ["n02"])
     expect("what n02 runs", loaded(c, "n02"), first)
+
+
+def revision_of(text):
+    c = fleet(1, ts(2))
+    c.edit(any=text)
+    c.converge()
+    return c.annotations("n01")[REVISION]
+
+
+@scenario
+def pods_that_came_under_a_text_in_between_do_not_verify_the_text_of_their_change():
+    """Three texts that no label shows. n01 is changed to the second one; its new pods come while the first one is back for ten
+    seconds, and then there is the third one: n01 is not recorded with the second one, and runs the third one in the end."""
+    first, second, third = ts(4), ts(4, fail=True), FLAGS + ts(4)
+    c = fleet(1, first)
+    c.edit(any=second)
+    c.machines["n01"].behaviour = "absent"
+    c.after("2m")
+    c.wait("20s")
+    c.edit(any=first)
+    c.after("1s")
+    c.behave("healthy", "n01")
+    c.wait("10s")
+    c.edit(any=third)
+    ticks = [c.after("2m") for _ in range(8)]
+    recorded = [action["annotations"]["set"].get(REVISION) for tick in ticks for action in tick.patched("n01")]
+    expect("n01 was recorded with the second text", revision_of(second) in recorded, False)
+    expect("what n01 runs", loaded(c, "n01"), third)

@@ -18,6 +18,7 @@ from cluster.profile_texts import Meaning
 from scenario import CONFIG_LABEL, INVALID, REVISION, Cluster, Failure, fleet, mps, numbered, stamp, ts
 
 HOLD = "gpusharing.dev/hold"
+GRACE = datetime.timedelta(minutes=2)  # A deleted policy governs for half a minute, and until the look after that.
 UNPROVEN = "v1-0000000000000000"  # The revision of a node that serves, and nothing shows which text.
 
 # Texts of the key `any`. Those of the same replicas differ in no label that a node shows, the last one in what an MPS daemon
@@ -73,6 +74,7 @@ class Walk:
         self.count = 3
         self.count_of_pods = 0
         self.cordoned = set()  # By a person.
+        self.policies, self.gone_at = set(), None
         self.tell("walk %d: %s, texts %s" % (seed, options, self.texts))
 
     def tell(self, what):
@@ -326,7 +328,12 @@ class Walk:
             if revision is not None:
                 self.judge_record(action["target"]["name"], revision, truth)
         said = {policy: (tick.condition(policy, "Ready") or said[policy]).get("reason") for policy in policies}
-        if all(reason in ("UpToDate", "NoNodes") for reason in said.values()):
+        # The nodes of a policy that has just been deleted are its for another moment, and no status speaks of them.
+        if self.policies - set(policies):
+            self.gone_at = self.c.clock
+        self.policies = set(policies)
+        leaving = self.gone_at is not None and abs(self.c.clock - self.gone_at) <= GRACE
+        if all(reason in ("UpToDate", "NoNodes") for reason in said.values()) and not leaving:
             self.judge_ready(truth, targets)
         return tick
 
