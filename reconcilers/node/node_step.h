@@ -36,7 +36,7 @@
 //   N8  needs a change: another text, a    Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
 //       label that a policy wants, a new   read; otherwise Pending. An obstacle is named before a holder, because it
 //       template under OnDelete, or pods   remains when the holder is done. rollout/ starts Pending nodes that are
-//       that were created before an edit   Ready, when gate, canary and budgets allow it. A deferred node starts after
+//       that can have read a text that     Ready, when gate, canary and budgets allow it. A deferred node starts after
 //       was taken back                     the others of its group, not before the time in gpusharing.dev/deferred; a
 //                                          new target or a retry ends the deferral. Under DaemonSetRestart a node
 //                                          starts only for a label, or if the restart did not reach it. A node that
@@ -85,7 +85,8 @@
 //       have shown what they read for the  read. If that is no longer the target, N8 applies
 //       status lag                         If the text was edited and edited back since, pods that may have read the
 //                                          one in between are listed again. Unproven, with no revision, if it serves
-//                                          and the text of its change is not known any more
+//                                          and the text of its change is not known any more, or its target has moved
+//                                          on and the pods can have read another text as well
 //   C11 verifyTimeout has passed           Waits while the node serves with Ready pods and its labels are missing.
 //                                          Fewer devices than GFD counts: leaves the change (VerifiedDegraded). More
 //                                          than recorded: leaves the change. Pods older than the text: listed again.
