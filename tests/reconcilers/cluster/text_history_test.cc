@@ -101,6 +101,16 @@ TEST(TextHistory, APodThatExitedOnAnInvalidTextHasStartedWithAnotherSince) {
   EXPECT_EQ(read(texts, kPresent, "2026-03-02T08:05:00Z", "2026-03-02T08:05:00Z", k8s::Duration()), "");
 }
 
+TEST(TextHistory, OnlyTheTimeOfATextAloneProvesIt) {
+  const auto in_doubt = [](std::string_view from, std::string_view to) {
+    return can_have_read_another(kEditedAndBack, kPresent, "B", {at(from), at(to)}, k8s::Duration());
+  };
+  EXPECT_FALSE(in_doubt("2026-03-02T08:00:01Z", "2026-03-02T08:09:59Z"));
+  EXPECT_TRUE(in_doubt("2026-03-02T08:00:00Z", "2026-03-02T08:05:00Z"));
+  EXPECT_TRUE(in_doubt("2026-03-02T08:05:00Z", "2026-03-02T08:10:00Z"));
+  EXPECT_FALSE(in_doubt("2026-03-02T06:00:00Z", "2026-03-02T06:05:00Z")) << "nothing is recorded of that time";
+}
+
 TEST(TextHistory, ATextHasComeBackIfAnotherOneWasThereInBetween) {
   EXPECT_TRUE(has_come_back(kEditedAndBack, "A"));
   EXPECT_FALSE(has_come_back(kEditedAndBack, "B"));
