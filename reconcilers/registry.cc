@@ -66,6 +66,7 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& 
     Slots slots(pass);
     plan_starts(pass, slots);
     const DaemonRollouts daemons = plan_standalone_mps(pass, slots);
+    rollouts.started = slots.taken_of_cluster();
     plan_paused_relabels(pass);
     plan_remediation(pass);
     plan_outcomes(pass);
@@ -158,10 +159,10 @@ Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /
   return std::move(pass.plan);
 }
 
-Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /*rollouts*/) {
+Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
   PlanDraft draft(snapshot, kNodePartitioning);
   FleetIndex::Impl& index = fleet.impl();
-  plan_partitioning(draft, index.discovery, {index.cluster.total, index.cluster.changing},
+  plan_partitioning(draft, index.discovery, {index.cluster.total, index.cluster.busy + rollouts.started},
                     index.nodes_in(Bucket::partitioned), index.partitioning);
   return std::move(draft.plan);
 }
@@ -343,6 +344,11 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
   if (known) index.refresh(world, snapshot.settings);
   RolloutViews rollouts(snapshot, index.impl());
   if (known) rollouts.declare_timers();
+  if (known && effective_mode(filter.partitioning, snapshot.settings) == PartitioningMode::enforce) {
+    FleetIndex::Impl& impl = index.impl();
+    SliceMoves moves = slice_moves(snapshot, impl.discovery, impl.nodes_in(Bucket::partitioned), impl.partitioning);
+    rollouts.moves = {moves.nodes, std::move(moves.moving)};
+  }
   for (const Reconciler& reconciler : reconcilers()) {
     if (!filter.only.empty() && reconciler.name != filter.only) continue;
     const bool synced = known && std::ranges::all_of(reconciler.watches, [&](const k8s::Gvr& resource) {

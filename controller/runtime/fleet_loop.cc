@@ -194,15 +194,16 @@ boost::asio::awaitable<void> FleetLoop::settle(ObjectRef object) {
 }
 
 void FleetLoop::note_leads() {
-  is_new_leader_ = true;
+  is_new_leader_ = parts_.settings->rollouts != PolicyMode::observe;  // That keeps its record in memory.
   wake(Duration::zero());
 }
 
 // The next pass plans from it.
 boost::asio::awaitable<void> FleetLoop::read_as_new_leader() {
   const k8s::Result<void> read = co_await parts_.expectations->read_as_new_leader(state_key(*parts_.settings));
-  is_new_leader_ = !read;
-  if (!read) {
+  // Where reading the record is forbidden, nothing is planned, and a finding says so (make_plan()).
+  is_new_leader_ = !read && read.error().reason != k8s::Reason::forbidden;
+  if (is_new_leader_) {
     parts_.log->warning("Could not read what the leader before has written; planning waits",
                         {{"error", read.error().message}});
     queue_.add_rate_limited();

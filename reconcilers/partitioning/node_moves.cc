@@ -182,7 +182,7 @@ class Follower {
     standing.carries = *node.named;
     if (overdue) return;
     standing.moves = true;
-    if (by_operator || node.key_of_operator) ++out.in_progress;
+    if (by_operator || node.key_of_operator) out.in_progress.insert(node.name);
   }
 
   // The plugin selects by a label that is missing, so no report will come. Where the operator had set that label, and

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace gso {
 
 struct NodeMoves {
   std::vector<NodeStanding> standings;  // By node.
-  std::int64_t in_progress = 0;         // Moves of the operator that are not confirmed and not overdue.
+  std::set<std::string> in_progress;    // Nodes with a move of the operator that is not confirmed and not overdue.
 };
 
 // Adds what must be said of nodes in progress, and the patches that take failed moves back.

@@ -209,7 +209,8 @@ class Partitioning {
     }
     const PlannerSettings& settings = draft_.s.settings;
     const auto fleet = fleet_.nodes + static_cast<std::int64_t>(nodes_.size());
-    const std::int64_t slots = settings.cluster_max_unavailable.of(fleet) - fleet_.changing - moves_.in_progress;
+    const std::int64_t slots =
+        settings.cluster_max_unavailable.of(fleet) - fleet_.busy - std::ssize(moves_.in_progress);
     Actuation actuation(draft_, nodes_, slots);
     actuation.restore_keys();
     actuation.carry_out(std::move(wanted), batch());
@@ -256,6 +257,19 @@ class Partitioning {
 };
 
 }  // namespace
+
+SliceMoves slice_moves(const Snapshot& s, const Discovery& discovery, const std::set<std::string>& nodes,
+                       PlanningCache& cache) {
+  std::set<std::string> labelled;
+  for (const std::string& name : nodes) {
+    const Node* node = s.world.nodes.find(name);
+    if (node != nullptr && is_partitioned_by_nos(*node)) labelled.insert(name);
+  }
+  if (labelled.empty()) return {};
+  PlanDraft unread(s, kNodePartitioning);  // What it says, plan_partitioning() says.
+  const std::vector<PartitionedNode> read = read_partitioned_nodes(s.world, s.now, discovery, labelled, cache);
+  return {std::ssize(read), follow_moves(unread, read, cache).in_progress};
+}
 
 void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet,
                        const std::set<std::string>& nodes, PlanningCache& cache) {

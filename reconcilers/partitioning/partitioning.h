@@ -18,9 +18,17 @@ inline constexpr std::string_view kNodePartitioning = "node.partitioning";
 
 // What the rest of the fleet says about the cluster's budget (PlannerSettings::cluster_max_unavailable).
 struct FleetCounts {
-  std::int64_t nodes = 0;     // That the official device plugins serve.
-  std::int64_t changing = 0;  // Of these, in a change of the operator.
+  std::int64_t nodes = 0;  // That the official device plugins serve.
+  std::int64_t busy = 0;   // Of these, in a change or unavailable, and those that rollouts start in this pass.
 };
+
+// Labelled nodes: how many, and those whose move is in progress, each of which holds a slot of that budget.
+struct SliceMoves {
+  std::int64_t nodes = 0;
+  std::set<std::string> moving;
+};
+[[nodiscard]] SliceMoves slice_moves(const Snapshot& s, const Discovery& discovery, const std::set<std::string>& nodes,
+                                     PlanningCache& cache);
 
 // Reads the World through the draft's snapshot: the Nodes of the names in `nodes`, which are labelled for partitioning
 // or have the operator's annotation of it, the ConfigMaps that nos's device plugin mounts, and World::partitioning.

@@ -12,6 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
@@ -47,11 +48,18 @@ bool counts_in(const Index& index, Budget budget, const RolloutKey& key, const s
   return budget == Budget::policy || (a->product == product && index.is_of(*a, key));
 }
 
+const OtherMoves& moves_of(const Pass& pass) {
+  static const OtherMoves none;
+  return pass.rollouts == nullptr ? none : pass.rollouts->moves;
+}
+
 // The nodes that hold the slots of a budget: those out of service or in a change, or whose change cannot be read.
-std::set<std::string> holders(const Index& index, const UnservedNodes& unserved, Budget budget, const RolloutKey& key,
+std::set<std::string> holders(const Pass& pass, const UnservedNodes& unserved, Budget budget, const RolloutKey& key,
                               const std::string& product) {
   std::set<std::string> names;
+  const Index& index = pass.index;
   if (budget == Budget::policy) names = unserved.busy(key.policy);
+  if (budget == Budget::cluster) names = moves_of(pass).moving;
   for (const std::string& name : index.nodes_in(Bucket::busy)) {
     if (counts_in(index, budget, key, product, index.find(name))) names.insert(name);
   }
@@ -62,6 +70,10 @@ std::set<std::string> holders(const Index& index, const UnservedNodes& unserved,
 std::vector<std::string> out_of_service(const Pass& pass, const std::set<std::string>& nodes) {
   std::vector<std::string> out;
   for (const std::string& name : nodes) {
+    if (moves_of(pass).moving.contains(name)) {
+      out.push_back(name + " (its slices change)");
+      continue;
+    }
     const SlotHold hold = slot_hold(pass.s.world, pass.index, name);
     if (hold != SlotHold::in_change) out.push_back(fmt::format("{} ({})", name, describe(hold)));
   }
@@ -93,7 +105,7 @@ FullText text_of(const Pass& pass, const UnservedNodes& unserved, const RolloutK
   const bool policy = full.budget == Budget::policy;
   const std::int64_t start_now = cluster ? taken.cluster : policy ? taken.policy : taken.group;
   FullText out;
-  out.nodes = holders(pass.index, unserved, full.budget, key, product);
+  out.nodes = holders(pass, unserved, full.budget, key, product);
   out.what = cluster           ? fmt::format("the cluster {}", kOfCluster)
              : policy          ? fmt::format("policy {} {}", key.policy, kOfPolicy)
              : product.empty() ? fmt::format("the group of unknown product {}", kOfGroup)
@@ -151,6 +163,8 @@ BudgetCount count_of(const Tally& tally) {
 BudgetCounts budget_counts(const Pass& pass, const UnservedNodes& unserved, const std::string& policy,
                            const BudgetCount& group) {
   BudgetCounts out{count_of(pass.index.cluster), {}, group};
+  out.cluster.total += moves_of(pass).nodes;
+  out.cluster.busy += std::ssize(moves_of(pass).moving);
   const auto served = pass.index.policies.find(policy);
   if (served != pass.index.policies.end()) out.policy = count_of(served->second);
   out.policy.total += unserved.total(policy);
@@ -213,7 +227,7 @@ std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNo
       budget_counts(pass, unserved, key.policy, count_of(profile_rollout.groups.at(product).tally));
   std::set<std::string> out;
   for (const Full& full : full_budgets(pass, pass.index.policy(pass.s.world, key.policy).rollout, counts, {})) {
-    if (full.budget != Budget::none) out.merge(holders(pass.index, unserved, full.budget, key, product));
+    if (full.budget != Budget::none) out.merge(holders(pass, unserved, full.budget, key, product));
   }
   return out;
 }

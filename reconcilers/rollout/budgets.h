@@ -13,6 +13,12 @@
 
 namespace gso {
 
+// Moves of slices (partitioning/), which share the budget of the cluster.
+struct OtherMoves {
+  std::int64_t nodes = 0;        // That can have one.
+  std::set<std::string> moving;  // In progress.
+};
+
 // The nodes of one budget, and how many of them hold a slot.
 struct BudgetCount {
   std::int64_t total = 0;

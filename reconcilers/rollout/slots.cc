@@ -76,7 +76,7 @@ std::int64_t Slots::most_draining_in_cluster() const {
 }
 
 std::int64_t Slots::cluster_budget() const {
-  return pass_->s.settings.cluster_max_unavailable.of(pass_->index.cluster.total);
+  return pass_->s.settings.cluster_max_unavailable.of(budget_counts(*pass_, unserved_, {}, {}).cluster.total);
 }
 
 std::int64_t Slots::policy_budget(const RolloutKey& key) const {

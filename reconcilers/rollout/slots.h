@@ -23,6 +23,8 @@ class Slots {
   [[nodiscard]] std::string exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
                                       const NodeAssessment& a) const;
   void take(const RolloutKey& key, const NodeAssessment& a);
+  // Of the cluster, in this pass.
+  [[nodiscard]] std::int64_t taken_of_cluster() const { return cluster_; }
 
   // The same for a change that is not one of profiles, of a node that holds no slot yet. `key` and `product` name the
   // node's group, and `group` counts it.

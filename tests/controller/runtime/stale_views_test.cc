@@ -1,0 +1,154 @@
+// The whole operator with views that are behind: watches that fail for an hour, a standby that lags, a server that goes
+// back in time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reconcilers/model/labels.h"
+#include "reconcilers/profile/revision.h"
+#include "tests/controller/runtime/plugin_fleet.h"
+
+namespace gso::stale_views_test {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+const std::string kConfigMap = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
+const std::string kPolicy = "/apis/gpusharing.dev/v1alpha1/sharingpolicies/default";
+
+// Two idle nodes run four replicas of two GPUs, and one node of the cluster may be unavailable.
+class StaleViews : public PluginFleetTest {
+ protected:
+  StaleViews() {
+    install_crds();
+    create_plugin("gpu-operator");
+    create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}})");
+    create("/api/v1/namespaces/gpu-operator/configmaps", Json{{"apiVersion", "v1"},
+                                                              {"kind", "ConfigMap"},
+                                                              {"metadata", {{"name", "mps-config"}}},
+                                                              {"data", {{"any", time_slicing(4)}}}}
+                                                             .dump());
+    for (const char* name : {"n1", "n2"}) add_node(name);
+    for (OneOperator* one : {&a, &b}) one->options.cluster_max_unavailable = {1, false};
+  }
+  void add_node(const std::string& name) {
+    create_pod("gpu-operator", "plugin-" + name, name, "", true);
+    const std::string loaded = revision_of(parse_profile(time_slicing(4)).profile);
+    const Json annotations{{kRevisionAnnotation, loaded}, {kProfileAnnotation, "mps-config/any"}};
+    const Json labels{{"nvidia.com/gpu.present", "true"}, {"nvidia.com/gpu.count", "2"}};
+    merge("/api/v1/nodes/" + name, {{"metadata", {{"annotations", annotations}, {"labels", labels}}}});
+    merge("/api/v1/nodes/" + name + "/status", {{"status",
+                                                 {{"capacity", {{"nvidia.com/gpu", "8"}}},
+                                                  {"allocatable", {{"nvidia.com/gpu", "8"}}},
+                                                  {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}});
+  }
+  bool in_change(const std::string& node) {
+    return get("/api/v1/nodes/" + node)["metadata"]["annotations"].contains(std::string(kChangeAnnotation));
+  }
+  bool any_in_change() { return in_change("n1") || in_change("n2"); }
+  void edit() { merge(kConfigMap, {{"data", {{"any", time_slicing(2)}}}}); }
+  void settle(OneOperator& one) {
+    one.start(sim);
+    ASSERT_TRUE(eventually([&] { return one.view->leading && one.view->idle; }));
+    run(2min);
+    ASSERT_FALSE(any_in_change());
+  }
+  void refuse(const std::string& verb, const std::string& resource) {
+    sim::FaultRule rule = always(sim::Fault::forbidden, resource);
+    rule.verb = verb;
+    a.transport.faults().add(rule);
+  }
+  double findings() { return a.metric("gpusharing_findings", {{"severity", "warning"}, {"reason", "ViewStale"}}); }
+};
+
+struct LostWatch {
+  const char* what;
+  std::string resource;
+  bool lists_as_well;
+  std::string path;  // What the person changes there, unseen,
+  Json unseen;
+  Json back;  // and takes back.
+};
+void PrintTo(const LostWatch& lost, std::ostream* out) {
+  *out << lost.what;
+}
+
+class LostWatches : public StaleViews, public testing::WithParamInterface<LostWatch> {};
+
+// The right to watch is taken away. Streams that are open go on for up to ten minutes.
+TEST_P(LostWatches, ForAnHourStartNoNode) {
+  const LostWatch& lost = GetParam();
+  settle(a);
+  refuse("watch", lost.resource);
+  if (lost.lists_as_well) refuse("list", lost.resource);
+  run(15min);
+  EXPECT_EQ(a.metric("gpusharing_watch_current", {{"resource", lost.resource}}), 0);
+  EXPECT_GT(a.metric("gpusharing_watch_stale_seconds", {{"resource", lost.resource}}), 150);
+  EXPECT_EQ(findings(), 1);
+  merge(lost.path, lost.unseen);
+  edit();
+  for (int minute = 0; minute < 60; ++minute) {
+    run(1min);
+    ASSERT_FALSE(any_in_change()) << minute;
+  }
+  a.transport.faults().clear();
+  merge(lost.path, lost.back);
+  EXPECT_TRUE(eventually([&] { return any_in_change(); }, 5min));
+  EXPECT_EQ(findings(), 0);
+  EXPECT_EQ(a.metric("gpusharing_watch_current", {{"resource", lost.resource}}), 1);
+}
+
+const Json kReady = {{"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}};
+const Json kNotReady = {{"status", {{"conditions", {{{"type", "Ready"}, {"status", "False"}}}}}}};
+const Json kPaused = {{"spec", {{"rollout", {{"paused", true}}}}}};
+const Json kResumed = {{"spec", {{"rollout", {{"paused", false}}}}}};
+INSTANTIATE_TEST_SUITE_P(Each, LostWatches,
+                         testing::Values(LostWatch{"a node that became NotReady", "nodes", true,
+                                                   "/api/v1/nodes/n2/status", kNotReady, kReady},
+                                         LostWatch{"a node that became NotReady, which lists show", "nodes", false,
+                                                   "/api/v1/nodes/n2/status", kNotReady, kReady},
+                                         LostWatch{"a pause", "sharingpolicies", true, kPolicy, kPaused, kResumed},
+                                         LostWatch{"nothing at all", "sharingrollouts", false, kPolicy, kResumed,
+                                                   kResumed}));
+
+// The old leader has started n1. The standby sees the edit, and nothing of that node for a minute.
+TEST_F(StaleViews, AStandbyThatLagsReadsWhatTheLeaderBeforeHasWritten) {
+  settle(a);
+  sim::FaultRule late = always(sim::Fault::latency, "nodes");
+  late.verb = "watch";
+  late.delay = 60s;
+  b.start(sim);
+  run(3min);
+  b.transport.faults().add(late);
+  edit();
+  ASSERT_TRUE(eventually([&] { return any_in_change(); }, 30s));
+  const std::string other = in_change("n1") ? "n2" : "n1";
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return b.view->leading; }, 30s));
+  for (int i = 0; i < 90; ++i) {
+    run(1s);
+    ASSERT_FALSE(in_change(other)) << "a second node within a budget of one, after " << i << " s";
+  }
+}
+
+TEST_F(StaleViews, AfterARestoreEverythingIsListedAgainBeforeAnythingIsPlanned) {
+  settle(a);
+  edit();
+  ASSERT_TRUE(eventually([&] { return any_in_change(); }, 30s));
+  server.forget_last(20s);
+  ASSERT_FALSE(any_in_change());
+  edit();
+  EXPECT_TRUE(eventually([&] { return a.log.find("everything is listed again") != std::string::npos; }, 3min));
+  EXPECT_TRUE(eventually([&] { return any_in_change(); }, 5min));
+  EXPECT_FALSE(in_change("n1") && in_change("n2"));
+}
+
+}  // namespace
+}  // namespace gso::stale_views_test

@@ -1,0 +1,39 @@
+// Moves of slices and rollouts share the budget of the cluster.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/slots.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
+
+namespace gso::test::shared_budget_test {
+namespace {
+
+TEST(SharedBudget, AMoveInProgressHoldsASlotOfTheClusterAndIsNamed) {
+  FleetSpec spec;
+  spec.nodes = alike_nodes(3);
+  FleetModel fleet(spec);
+  fleet.settings.cluster_max_unavailable = {1, false};
+  ASSERT_TRUE(fleet.settle());
+  fleet.edit("any", "mps-8");
+  fleet.plan();
+  Index& index = fleet.index.impl();
+  const Snapshot snapshot{.world = fleet.world,
+                          .now = fleet.now,
+                          .timers = fleet.timers,
+                          .consumers = fleet.consumers,
+                          .settings = fleet.settings};
+  const auto& [key, rollout] = *index.profile_rollouts.begin();
+  const NodeAssessment* node = index.find(spec.nodes[0].name);
+  ASSERT_NE(node, nullptr);
+  RolloutViews views(snapshot, index);
+  Pass pass(snapshot, index, "test", &views);
+  EXPECT_TRUE(Slots(pass).free(key, rollout, *node));
+  views.moves = {1, {"s1"}};
+  EXPECT_FALSE(Slots(pass).free(key, rollout, *node));
+  EXPECT_THAT(Slots(pass).exhausted(key, rollout, *node), testing::HasSubstr("s1 (its slices change)"));
+}
+
+}  // namespace
+}  // namespace gso::test::shared_budget_test
