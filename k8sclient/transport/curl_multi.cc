@@ -113,6 +113,8 @@ void CurlMulti::start() {
   curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
   const long pipelining = sharing_ == Sharing::multiplexed ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING;
   curl_multi_setopt(multi_, CURLMOPT_PIPELINING, pipelining);
+  // Of HTTP/1.1. libcurl would keep four times as many as requests are left, so few of a burst.
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, 32L);
 }
 
 void CurlMulti::close_multi() {
