@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/config_map_times.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_labels.h"
@@ -76,10 +77,22 @@ void aim(const NodeView& view, const ChangePlan& plan, NodeChange& out) {
   out.failed.reset();
 }
 
+// The plugin's pod came so close to an edit that it can have read it: that proves nothing for the text, and all the
+// more against it.
+bool came_with_its_text(const NodeView& view, const ChangePlan& plan) {
+  const World& world = view.snapshot.world;
+  const ConfigMap* config_map = world.configmaps.find(view.installation.config_map_key());
+  const auto since = config_map == nullptr ? std::nullopt : data_known_since(world, *config_map);
+  if (plan.cause != ChangeCause::edited || !since || view.pods.plugin.empty()) return false;
+  return created_after(*view.pods.plugin.front(),
+                       *since - clock_difference(view.snapshot.settings) - std::chrono::seconds(1));
+}
+
 // The pods that ran before might have served: they were replaced, and the new ones lost the GPUs to the text that they
 // read. A machine that has just joined, and one that showed no profile at the installation, lost none.
-bool lost_by_itself(const NodeAssessment& facts, const ChangePlan& plan) {
-  return facts.loads_by_itself() && plan.cause != ChangeCause::joined && facts.at_install != AtInstall::drifted;
+bool lost_by_itself(const NodeView& view, const ChangePlan& plan) {
+  if (plan.cause == ChangeCause::joined || view.facts.at_install == AtInstall::drifted) return false;
+  return view.facts.loads_by_itself() || came_with_its_text(view, plan);
 }
 
 }  // namespace
@@ -93,7 +106,7 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
   // A machine that has just joined has not served any pod yet, and one that was broken before proves nothing (S12).
   const bool was_broken = view.facts.unavailable || is_repair(view.facts);
   out.served = !was_broken && plan.cause != ChangeCause::joined && !view.facts.loaded.revision.empty();
-  out.self_loaded = !out.served && lost_by_itself(view.facts, plan);
+  out.self_loaded = !out.served && lost_by_itself(view, plan);
   out.pods = pods_to_replace(view, plan);
   // A new template concerns every component, whatever the difference between the profiles needs.
   if (out.kind == Transition::plugin_only && out.pods.contains(Component::gfd)) out.kind = Transition::reshare;
