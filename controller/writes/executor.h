@@ -4,8 +4,8 @@
 //  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (as
 //    many as Parts::places says); statuses last. A disruptive action is sent only after every earlier action of its
 //    node and every record that it rests on (unwritten_records.h) has been written.
-//  - Records, nodes, and statuses have places of their own: node PATCHes that hang hold up no record and no status, and
-//    neither holds up them.
+//  - Records, nodes, and statuses have places of their own: node PATCHes that hang delay no record and no status, and
+//    neither delays them.
 //  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
 //    go on beside the next passes. nodes_being_written() names it until the stores show the result, and nothing is sent
 //    to it twice. What became of it is in the result of the next execute(). The same holds for the statuses of an

@@ -55,7 +55,7 @@ class ItemSink {
   }
 };
 
-// ItemSink over a function, which must also forget everything when called with nullopt. `skipped` is told of objects
+// ItemSink over a function, which must also forget everything when called with nullopt. `skipped` gets the objects
 // that are too large; without it they end the list.
 class ItemFunction final : public ItemSink {
  public:

@@ -1,5 +1,5 @@
 // RequestLane: the line in which the requests of one kind wait for their turn, so that at most as many are open as the
-// server bears (adaptive_limit.h). Reads and each kind of writes have a lane each: what hangs in one holds up no other.
+// server bears (adaptive_limit.h). Reads and each kind of writes have a lane each: what hangs in one delays no other.
 // The Lease and watches have none: the operator cannot delay those by its own requests.
 //
 //   auto place = std::make_shared<RequestLane::Place>(lane);

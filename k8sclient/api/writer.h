@@ -17,7 +17,7 @@
 namespace k8s {
 
 // What a write is for, in the order in which a plan sends them. Each kind has places of its own (ClientOptions): writes
-// of one kind that hang, or that the server refuses, hold up none of another.
+// of one kind that hang, or that the server refuses, delay none of another.
 enum class WriteKind : std::uint8_t {
   record,  // What other writes rest on.
   object,  // What is changed.

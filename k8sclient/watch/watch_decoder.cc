@@ -249,7 +249,7 @@ std::optional<std::string_view> WatchDecoder::next_line() {
   }
 }
 
-// The line of which more than is accepted is in the buffer. Go writes the names first.
+// More than is accepted of the line is in the buffer. Go writes the names first.
 void WatchDecoder::skip_line() {
   constexpr std::size_t kLookedAt = std::size_t{64} * 1024;
   Head head;

@@ -56,7 +56,7 @@ class WatchDecoder {
   [[nodiscard]] std::size_t pending() const { return buffer_.size() - begin_; }
 
  private:
-  // A line of which only the beginning was looked at, until its end has come.
+  // A line until its end has come. Only its beginning was read.
   struct Skipped {
     WatchEvent event;    // Without its object:
     std::string object;  // that, with padding.
