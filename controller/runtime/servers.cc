@@ -61,6 +61,7 @@ HttpServer* Servers::add(HttpServerOptions serving, HttpHandler handler) {
 HttpServer* Servers::add(const std::string& address, Routes routes, TlsContexts tls) {
   HttpServerOptions serving;
   serving.address = address;
+  routes.clock = runtime_.clock;
   if (tls) serving.max_connections = kMostTlsConnections;
   if (routes.ready) serving.header_timeout = kHeaderOfProbe;
   serving.tls = std::move(tls);

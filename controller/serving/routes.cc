@@ -1,8 +1,12 @@
 // See routes.h.
 #include "controller/serving/routes.h"
 
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include "controller/runtime/token_bucket.h"
 
 namespace gso {
 namespace {
@@ -13,11 +17,22 @@ HttpAnswer probe_answer(const ProbeAnswer& probe) {
   return text_answer(probe.ok ? 200 : 500, probe.text + "\n");
 }
 
-HttpAnswer metrics_answer(Metrics& metrics, std::string_view accept) {
+struct Served {
+  Routes routes;
+  TokenBucket renders{5, 20};
+  std::map<Metrics::Format, std::string> pages;  // The last ones.
+};
+
+HttpAnswer metrics_answer(Served& served, std::string_view accept) {
   const auto format = accept.find("application/openmetrics-text") != std::string_view::npos
                           ? Metrics::Format::openmetrics
                           : Metrics::Format::prometheus;
-  return {200, Metrics::content_type(format), metrics.render(format)};
+  std::string& page = served.pages[format];
+  k8s::Clock* const clock = served.routes.clock;
+  if (page.empty() || clock == nullptr || served.renders.try_take(clock->monotonic())) {
+    page = served.routes.metrics->render(format);
+  }
+  return {200, Metrics::content_type(format), page};
 }
 
 HttpAnswer debug_answer(const Routes& routes, std::string_view path, bool put) {
@@ -40,7 +55,8 @@ HttpAnswer not_found(const Routes& routes) {
   return text_answer(404, "not found; available: " + known + "\n");
 }
 
-asio::awaitable<HttpAnswer> answer(std::shared_ptr<const Routes> routes, HttpRequest request) {
+asio::awaitable<HttpAnswer> answer(std::shared_ptr<Served> served, HttpRequest request) {
+  const Routes* const routes = &served->routes;
   const bool puts = request.method == "PUT";
   const bool gets = request.method == "GET" || request.method == "HEAD";
   const std::string path = request.path;
@@ -54,15 +70,15 @@ asio::awaitable<HttpAnswer> answer(std::shared_ptr<const Routes> routes, HttpReq
     std::optional<HttpAnswer> refused = co_await routes->metrics_access(std::move(request));
     if (refused) co_return *std::move(refused);
   }
-  co_return metrics_answer(*routes->metrics, accept);
+  co_return metrics_answer(*served, accept);
 }
 
 }  // namespace
 
 HttpHandler make_handler(Routes routes) {
-  return [shared = std::make_shared<const Routes>(std::move(routes))](HttpRequest request) {
-    return answer(shared, std::move(request));
-  };
+  const auto served = std::make_shared<Served>();
+  served->routes = std::move(routes);
+  return [served](HttpRequest request) { return answer(served, std::move(request)); };
 }
 
 }  // namespace gso

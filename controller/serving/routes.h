@@ -11,6 +11,7 @@
 #include "controller/serving/debug_answer.h"
 #include "controller/serving/http_message.h"
 #include "controller/serving/metrics.h"
+#include "k8sclient/clock.h"
 
 namespace gso {
 
@@ -26,7 +27,10 @@ using AccessCheck = std::function<boost::asio::awaitable<std::optional<HttpAnswe
 struct Routes {
   std::function<ProbeAnswer()> ready;  // Empty: no probes here. Else `live`, too.
   std::function<ProbeAnswer()> live;
-  std::shared_ptr<Metrics> metrics;                       // Null: no /metrics here.
+  std::shared_ptr<Metrics> metrics;  // Null: no /metrics here.
+  // With it pages of /metrics are rendered five times a second at most, after twenty at once: who asks more often gets
+  // the last one. Must outlive the handler.
+  k8s::Clock* clock = nullptr;
   AccessCheck metrics_access;                             // Empty: everybody may read /metrics.
   std::function<DebugAnswer(const DebugRequest&)> debug;  // Empty: no /debug here.
 };

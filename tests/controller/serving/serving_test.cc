@@ -288,6 +288,29 @@ TEST_F(HttpServerTest, MetricsComeInTheFormThatIsAskedFor) {
   EXPECT_THAT(get("/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n"), HasSubstr("# EOF"));
 }
 
+// Whoever asks without end must not take the time in which the Lease is renewed.
+TEST_F(HttpServerTest, PagesOfMetricsAreRenderedSoManyTimesASecond) {
+  Sim sim;
+  int renders = 0;
+  metrics->on_render([&renders](Metrics&) { ++renders; });
+  Routes routes;
+  routes.metrics = metrics;
+  routes.clock = &sim.clock;
+  const HttpHandler handler = make_handler(std::move(routes));
+  const auto get_page = [&] {
+    HttpRequest request;
+    request.method = "GET";
+    request.path = "/metrics";
+    return sim.run(handler(std::move(request))).body;
+  };
+  metrics->set("gpusharing_nodes_drifting", {}, 1);
+  for (int i = 0; i < 50; ++i) EXPECT_THAT(get_page(), HasSubstr("gpusharing_nodes_drifting 1\n"));
+  EXPECT_EQ(renders, 21);
+  sim.clock.run_for(1s);
+  metrics->set("gpusharing_nodes_drifting", {}, 2);
+  EXPECT_THAT(get_page(), HasSubstr("gpusharing_nodes_drifting 2\n"));
+}
+
 TEST_F(HttpServerTest, EverythingElseIsRefusedPolitely) {
   start({});
   EXPECT_THAT(get("/debug"), HasSubstr("HTTP/1.1 404"));
