@@ -164,7 +164,7 @@ TEST(KaiAndReplicas, APodThatOnlyABindRequestShowsKeepsTheNodeUntilItIsKnownToBe
   std::optional<bool> alive;
   fleet.on_plan = [&](const Plan& plan) {
     wanted = wanted || plan.kai_wanted.pods.contains({"team", "q"});
-    if (alive) fleet.world.kai.lookups.pods[{"team", "q"}] = {fleet.now, *alive};
+    if (alive) fleet.world.kai.lookups.pods[{"team", "q"}] = {one_look(fleet.now), *alive};
   };
   fleet.edit("any", "ts-4");
   for (const std::optional<bool> answer : {std::optional<bool>(), std::optional(true), std::optional(false)}) {

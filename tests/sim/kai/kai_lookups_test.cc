@@ -127,7 +127,7 @@ TEST_F(LookUps, RenewOnlySoManyOfThoseThatKeepInASweep) {
     const std::string name = fmt::format("p{:03}", i);
     send(k8s::Method::post, kTeamPods, kai_fraction_pod(name, 2, "kai-scheduler"));
     wants.pods.insert({kTeam, name});
-    world.kai.lookups.pods[{kTeam, name}] = {sim.clock.now() - 1h, true};
+    world.kai.lookups.pods[{kTeam, name}] = {sim.clock.monotonic() - 1h, true};
   }
   sim.clock.run_for(2 * settings.sweep);
   const std::uint64_t before = slow.requests();
