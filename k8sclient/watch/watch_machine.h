@@ -16,8 +16,9 @@
 // cache at any version, and so are lists by current API servers; older ones read every list with a limit from etcd.)
 //
 // A server that was restored from a backup knows resourceVersions that are older than ours. It refuses a watch from a
-// version of its future, or keeps it silent until it has caught up, and then goes on as if nothing had been lost. So a
-// watch that is silent for longer than bookmarks take, and a second refusal, are relisted.
+// version of its future, or keeps it silent until it has caught up, which can take seconds, and then goes on as if
+// nothing had been lost. So after a connection broke, the server's own version is read first, by a list of one object;
+// and a watch that is silent for longer than bookmarks take, and a second refusal, are relisted.
 #pragma once
 
 #include <optional>
@@ -48,6 +49,8 @@ struct InitialWatch {
 struct InitListed {
   std::string resource_version;
   int strikes = 0;  // Watches in a row that brought nothing.
+  // The connection broke: the server that answers now can be one that was restored from a backup.
+  bool doubtful = false;
   friend bool operator==(const InitListed&, const InitListed&) = default;
 };
 struct Watching {
@@ -59,12 +62,15 @@ struct Watching {
 using WatchState = std::variant<Empty, Listing, InitialWatch, InitListed, Watching>;
 
 // What the driver does next in a state.
-enum class WatchAction { open_watch_list, start_list, list_page, open_watch, read };
+enum class WatchAction { open_watch_list, start_list, list_page, read_version, open_watch, read };
 
 struct Started {};  // Answers start_list.
 struct PageRead {
   std::string resource_version;
   std::string continue_token;
+};
+struct VersionRead {  // Of a list, whose objects do not matter.
+  std::string resource_version;
 };
 struct Opened {};  // A watch is open, its status was 200.
 struct EventRead {
@@ -83,7 +89,7 @@ struct Failed {  // Listing, opening or reading failed.
 };
 struct Renew {};      // Between two watches: the view is older than the driver wants one to be.
 struct ApiAbsent {};  // After WatchStep::maybe_absent: discovery confirms it.
-using WatchInput = std::variant<Started, PageRead, Opened, EventRead, Ended, Failed, Renew, ApiAbsent>;
+using WatchInput = std::variant<Started, PageRead, VersionRead, Opened, EventRead, Ended, Failed, Renew, ApiAbsent>;
 
 struct WatchRules {
   bool watch_list = true;  // Try sendInitialEvents. The driver changes it as WatchStep::watch_list says.

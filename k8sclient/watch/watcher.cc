@@ -37,6 +37,13 @@ class Watcher::PageSink final : public ItemSink {
   Watcher* watcher_;
 };
 
+class Watcher::NoSink final : public ItemSink {
+ public:
+  void restart() override {}
+  Result<void> item(std::string_view) override { return {}; }
+  Result<void> skipped(std::string_view, Error) override { return {}; }
+};
+
 Watcher::Watcher(Reader* client, Gvr gvr, WatcherOptions options, WatchSink* sink)
     : client_(client),
       clock_(client->clock()),
@@ -207,6 +214,9 @@ asio::awaitable<WatchInput> Watcher::perform(WatchAction ask) {
     case WatchAction::list_page:
       input = co_await list_page();
       break;
+    case WatchAction::read_version:
+      input = co_await read_version();
+      break;
     case WatchAction::open_watch_list:
       input = co_await open(true);
       break;
@@ -230,6 +240,18 @@ asio::awaitable<WatchInput> Watcher::list_page() {
       co_await client_->list_page(gvr_, std::move(options), std::get<Listing>(state_).continue_token, &items);
   if (!page) co_return Failed{page.error()};
   co_return PageRead{std::move(page->resource_version), std::move(page->continue_token)};
+}
+
+asio::awaitable<WatchInput> Watcher::read_version() {
+  ListOptions options;
+  options.ns = options_.ns;
+  options.label_selector = options_.label_selector;
+  options.field_selector = options_.field_selector;
+  options.page_limit = 1;
+  NoSink items;
+  Result<ListPage> page = co_await client_->list_page(gvr_, std::move(options), "", &items);
+  if (!page) co_return open_failed(page.error());
+  co_return VersionRead{std::move(page->resource_version)};
 }
 
 asio::awaitable<WatchInput> Watcher::open(bool initial_events) {

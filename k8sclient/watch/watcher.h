@@ -137,9 +137,11 @@ class Watcher {
 
  private:
   class PageSink;
+  class NoSink;
   boost::asio::awaitable<void> loop();
   boost::asio::awaitable<WatchInput> perform(WatchAction ask);
   boost::asio::awaitable<WatchInput> list_page();
+  boost::asio::awaitable<WatchInput> read_version();
   boost::asio::awaitable<WatchInput> open(bool initial_events);
   boost::asio::awaitable<WatchInput> read();
   boost::asio::awaitable<void> pause(WatchPause kind, std::optional<Error> error);

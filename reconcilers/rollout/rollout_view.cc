@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/cluster/stale_views.h"
 #include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"
@@ -128,6 +129,7 @@ bool RolloutView::waits_briefly() const {
     const Duration patience = std::max<Duration>(3 * pass.s.settings.settle, std::chrono::seconds(30));
     waits_briefly_ = !pass.ages.has_run_for(unsettled_timer(key), patience);
   }
+  if (closed == Gate::view_stale) waits_briefly_ = !stale_view_of(pass.s, installation.ns)->reported;
   return *waits_briefly_;
 }
 

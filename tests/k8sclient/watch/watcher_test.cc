@@ -276,6 +276,26 @@ TEST_F(WatcherTest, what_is_not_trusted_any_more_is_unread_until_it_is_listed_ag
   EXPECT_THAT(errors, testing::IsEmpty()) << "nothing is compared with what is not trusted";
 }
 
+// It has caught up by the time at which a watch from the old version would notice.
+TEST_F(WatcherTest, a_server_that_lost_its_last_second_is_noticed_when_the_connection_breaks) {
+  options.watch_list = false;
+  const Error broke{Reason::transport, 0, "connection reset"};
+  transport.then(Answer::ok(page(1000, {"a", "lost"})));
+  transport.then(Answer::streaming({{10s, bookmark(1001)}, {10s, "", broke}}));
+  transport.then(Answer::ok(page(1001, {"a"})));  // Only a connection that broke.
+  transport.then(Answer::streaming({{10s, bookmark(1002)}, {10s, "", broke}}));
+  transport.then(Answer::ok(page(999, {"a"})));   // Its version,
+  transport.then(Answer::ok(page(1003, {"a"})));  // and the list, by which it has caught up.
+  transport.otherwise(Answer::streaming({}));
+  start();
+  clock.run_for(35s);
+  EXPECT_EQ(asked(3, "resourceVersion"), "1001");
+  EXPECT_THAT(names(), UnorderedElementsAre("a", "lost"));
+  clock.run_for(15s);
+  EXPECT_THAT(names(), ElementsAre("a"));
+  EXPECT_THAT(errors, testing::Contains(HasSubstr("the server went back in time")));
+}
+
 TEST_F(WatcherTest, two_scopes_of_one_resource_do_not_disturb_each_other) {
   options.watch_list = false;
   transport.then(Answer::ok(page(10, {"a"})));

@@ -286,6 +286,9 @@ TEST(StaleViews, StartNoNode) {
     fleet.world.stale_views = {c.view};
     EXPECT_EQ(!disrupted_within(fleet, 300).empty(), c.starts);
     EXPECT_EQ(std::ranges::count(fleet.plan().findings, std::string(kViewStale), &Finding::reason), c.view.reported);
+    const SharingPolicy* policy = fleet.world.policies.find(kDefaultPolicy);
+    ASSERT_NE(policy, nullptr);
+    EXPECT_EQ(policy->status_json.contains(kViewStale), c.view.reported && !c.starts) << policy->status_json;
     fleet.world.stale_views.clear();
     ASSERT_TRUE(fleet.settle());
     EXPECT_EQ(fleet.restarts(spec.nodes[0].name, "plugin"), 1);
