@@ -9,12 +9,15 @@ JsonScratch& JsonScratch::of_thread() {
   return instance;
 }
 
+void JsonScratch::give_back() {
+  if (longest_ <= kKept) return;
+  parser_ = simdjson::ondemand::parser();
+  std::string().swap(copy_);
+  longest_ = 0;
+}
+
 void JsonScratch::make_room(std::size_t length) {
-  if (longest_ > kKept && length <= kKept) {
-    parser_ = simdjson::ondemand::parser();
-    std::string().swap(copy_);
-    longest_ = 0;
-  }
+  if (length <= kKept) give_back();
   longest_ = std::max(longest_, length);
 }
 
