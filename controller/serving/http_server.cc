@@ -56,7 +56,7 @@ std::optional<Tcp::endpoint> parse_address(std::string_view text) {
   return Tcp::endpoint(address, port);
 }
 
-// A body of which only the first `most` bytes are kept.
+// Keeps only the first `most` bytes of a body.
 struct CutBody {
   struct value_type {
     std::string text;

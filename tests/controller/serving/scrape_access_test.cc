@@ -100,7 +100,7 @@ TEST_F(ScrapeAccessTest, WithoutCredentialsOrWithBadOnesTheAnswerIs401) {
   EXPECT_TRUE(access_reviews.empty());
 }
 
-// Else /metrics would answer 429 for ever after a few of them.
+// Else /metrics would answer 429 forever after a few of them.
 TEST_F(ScrapeAccessTest, AQuestionThatThrowsIsNotOpenAnyMore) {
   throws = true;
   std::vector<int> statuses;
