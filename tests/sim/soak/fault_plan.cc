@@ -50,7 +50,7 @@ constexpr std::array kRows{
     FaultRow{Fault::reset_watch, "reset_watch", At::event, 2},
     FaultRow{Fault::latency, "latency", At::event, 3, 2s, 100s, 20},
     FaultRow{Fault::latency, "latency", At::event, 1, 1h, 1h},  // The stream hangs.
-    FaultRow{Fault::suspend, "suspend", At::request, 3, 4s, 90s},
+    FaultRow{Fault::suspend, "suspend", At::request, 3, 4s, 3min},
     FaultRow{Fault::wall_step, "wall_step", At::request, 1, 1h, 1h},
     FaultRow{Fault::wall_step, "wall_step", At::request, 1, -1h, -1h},
     FaultRow{Fault::cut_off, "cut_off", At::request, 2, 10s, 10min},

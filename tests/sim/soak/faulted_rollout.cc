@@ -56,14 +56,16 @@ constexpr std::array kWorlds{
 };
 
 // The annotations and labels that a rollout leaves behind, and what the node then serves.
-json end_of_node(const json& node) {
+json end_of_node(const json& node, Act act) {
   json end;
   for (const auto& [key, value] : labels(node).items()) {
     if (key.starts_with("nvidia.com/gpu.") || key.starts_with("nvidia.com/mps") || key.starts_with(kGroup))
       end["labels"][key] = value;
   }
   for (const auto& [key, value] : annotations(node).items()) {
-    if (key.starts_with(kGroup)) end["annotations"][key] = value;
+    // Where people edit back, it depends on who is quicker whether a node has begun a change, and so has a record.
+    const bool depends = act == Act::edited_back && (key == kRevisionAnnotation || key == kProfileAnnotation);
+    if (key.starts_with(kGroup) && !depends) end["annotations"][key] = value;
   }
   end["unschedulable"] = member(node, "spec").value("unschedulable", false);
   for (const auto& [key, value] : member(member(node, "status"), "allocatable").items()) {
@@ -108,6 +110,7 @@ struct SoakBench::World {
   Scene* scene = nullptr;
   OperatorSettings settings;
   bool people_done = false;
+  std::uint64_t losses = 0;   // How often the server has lost what was written last.
   k8s::MonoTime calm_from{};  // Every fault that lasts has passed by then.
   std::uint64_t trace = 14695981039346656037U;
   std::uint64_t writes = 0;
@@ -134,11 +137,7 @@ SoakBench::World::World(const SoakWorld& to_build)
       world(nodes, judged_by(to_build), quiet_fleet()),
       boundary(
           VirtualWorld::kOperatorUser,
-          {.served_text = [this](const std::string& node) -> std::optional<std::string> {
-             NodeAgent* agent = world.fleet.node(node);
-             if (agent == nullptr) return std::nullopt;
-             return agent->machine().plugin_text();
-           },
+          {.served_text = [this](const std::string& node) { return world.plugin_text(node); },
            .silence = [this](const std::string& agent, const std::string& resource) -> std::optional<k8s::Duration> {
              for (const auto& host : hosts) {
                if (host->name() != agent) continue;
@@ -147,8 +146,7 @@ SoakBench::World::World(const SoakWorld& to_build)
              }
              return std::nullopt;
            },
-           .strangers = {kTenant},
-           .versions = false}) {
+           .strangers = {kTenant}}) {
   ledger.attach(&world.server);
   rules.attach(&world.server);
   boundary.attach(&world.server);
@@ -185,16 +183,52 @@ asio::awaitable<void> install_all(Scene* scene, SoakWorld what, OperatorSettings
   if (what.busy) co_await scene->use_gpu(kFirstNode, kTraining);
 }
 
-// Whatever goes wrong around them, people try again until it is done: their own requests meet no faults.
-asio::awaitable<void> act(Scene* scene, SoakWorld what, bool* done) {
+// A person's write. Whoever sees that the server has lost it writes again; nothing else goes wrong with it.
+asio::awaitable<void> insist(Scene* scene, k8s::Gvr gvr, k8s::ObjectKey key, json merge, const std::uint64_t* losses) {
+  std::uint64_t before = 0;
+  do {
+    before = *losses;
+    co_await scene->change(gvr, key, merge);
+    co_await scene->clock().sleep_for(2s);
+  } while (*losses != before && scene->failure().empty());
+}
+
+asio::awaitable<void> edit_to(Scene* scene, std::string text, const std::uint64_t* losses) {
+  json merge;
+  merge["data"]["any"] = text;
+  co_await scene->edit("any", text);
+  const k8s::ObjectKey profiles{"gpu-operator", "mps-config"};
+  co_await insist(scene, kConfigMaps, profiles, merge, losses);
+}
+
+// Until a node's pods are being replaced.
+asio::awaitable<void> await_a_start(Scene* scene, std::size_t from) {
+  const k8s::MonoTime latest = scene->clock().monotonic() + 30min;
+  while (scene->happened(Happening::started, from) == 0 && scene->clock().monotonic() < latest)
+    co_await scene->clock().sleep_for(1s);
+  co_await scene->clock().sleep_for(2s);
+}
+
+asio::awaitable<void> pause_for_a_while(Scene* scene, const std::uint64_t* losses) {
+  const k8s::ObjectKey policy{"", std::string(kDefaultPolicy)};
+  for (const bool paused : {true, false}) {
+    json merge;
+    merge["spec"]["rollout"]["paused"] = paused;
+    co_await insist(scene, kPolicies, policy, merge, losses);
+    if (paused) co_await scene->clock().sleep_for(10min);
+  }
+}
+
+asio::awaitable<void> act(Scene* scene, SoakWorld what, const std::uint64_t* losses, bool* done) {
   json hold;
   hold["metadata"]["labels"][std::string(kHoldAnnotation)] = "true";
   json release;
   release["metadata"]["labels"][std::string(kHoldAnnotation)] = nullptr;
   const k8s::ObjectKey last{"", scene->nodes().back().name};
-  if (what.act == Act::held) co_await scene->change(kNodes, last, hold);
+  if (what.act == Act::held) co_await insist(scene, kNodes, last, hold, losses);
   const std::size_t from = scene->journal().size();
-  co_await scene->edit("any", test::profile_text(what.to));
+  const std::string first = test::profile_text(what.from), second = test::profile_text(what.to);
+  co_await edit_to(scene, second, losses);
   const k8s::ObjectKey training{"default", kTraining};
   if (what.busy) {
     co_await scene->clock().sleep_for(5min);
@@ -202,25 +236,13 @@ asio::awaitable<void> act(Scene* scene, SoakWorld what, bool* done) {
   }
   if (what.act == Act::held) {
     co_await scene->clock().sleep_for(10min);
-    co_await scene->change(kNodes, last, release);
+    co_await insist(scene, kNodes, last, release, losses);
   }
-  if (what.act == Act::edited_again || what.act == Act::edited_back || what.act == Act::paused) {
-    const k8s::MonoTime latest = scene->clock().monotonic() + 30min;
-    while (scene->happened(Happening::started, from) == 0 && scene->clock().monotonic() < latest)
-      co_await scene->clock().sleep_for(1s);
-    co_await scene->clock().sleep_for(2s);  // Its pods are being replaced.
-  }
-  if (what.act == Act::edited_again) co_await scene->edit("any", test::profile_text(what.another));
-  if (what.act == Act::edited_back) co_await scene->edit("any", test::profile_text(what.from));
-  json paused;
-  paused["paused"] = true;
-  json resumed;
-  resumed["paused"] = false;
-  if (what.act == Act::paused) {
-    co_await scene->tune("default", paused);
-    co_await scene->clock().sleep_for(10min);
-    co_await scene->tune("default", resumed);
-  }
+  if (what.act == Act::edited_again || what.act == Act::edited_back || what.act == Act::paused)
+    co_await await_a_start(scene, from);
+  const std::string third = what.act == Act::edited_again ? test::profile_text(what.another) : first;
+  if (what.act == Act::edited_again || what.act == Act::edited_back) co_await edit_to(scene, third, losses);
+  if (what.act == Act::paused) co_await pause_for_a_while(scene, losses);
   *done = true;
 }
 
@@ -234,7 +256,9 @@ std::string SoakBench::World::install() {
   scene = owned.get();
   world.stage = std::move(owned);
   scene->invariant = [this] { return violation(); };
-  settings = {{"retry-period", "5s"}, {"canary-nodes-per-group", "1"}};
+  // Renewals of the lease are most of an hour in which nothing happens.
+  settings = {
+      {"lease-duration", "1m"}, {"renew-deadline", "40s"}, {"retry-period", "20s"}, {"canary-nodes-per-group", "1"}};
   bool done = false;
   asio::co_spawn(world.io, install_all(scene, what, settings), [&done](const std::exception_ptr& error) {
     if (error) std::rethrow_exception(error);
@@ -339,6 +363,7 @@ void SoakBench::World::strike(OperatorHost& host, const FaultRule& rule) {
       break;
     case Fault::history_lost:
       world.server.forget_last(rule.delay);
+      ++losses;
       asio::co_spawn(world.io, resync_fleet(&world), asio::detached);
       lasts(2min);
       break;
@@ -393,7 +418,7 @@ std::string SoakBench::World::end_state() const {
   json end;
   for (const NodeSpec& node : nodes) {
     const auto found = world.server.get(kNodes, {"", node.name});
-    if (found) end[node.name] = end_of_node(*found);
+    if (found) end[node.name] = end_of_node(*found, what.act);
   }
   const auto profiles = world.server.get(kConfigMaps, {"gpu-operator", "mps-config"});
   if (profiles) end["profiles"] = member(*profiles, "data");
@@ -404,8 +429,11 @@ std::string SoakBench::World::end_state() const {
     for (const json& condition : items(member(*policy, "status"), "conditions"))
       end["conditions"][text(condition, "type")] = text(condition, "status") + " " + text(condition, "reason");
   }
-  for (const json& rollout : world.server.list(kRollouts))
-    end["rollouts"][text(member(rollout, "metadata"), "name")] = member(rollout, "status").value("phase", "");
+  // How many rollouts there were depends on who was quicker. None is under way.
+  for (const json& rollout : world.server.list(kRollouts)) {
+    const std::string& phase = text(member(rollout, "status"), "phase");
+    if (phase != "Completed" && phase != "Superseded") end["rollouts"][text(metadata(rollout), "name")] = phase;
+  }
   return end.dump(1);
 }
 
@@ -480,7 +508,7 @@ SoakOutcome SoakBench::World::roll(const FaultPlan& plan, const SoakOutcome* ref
   if (plan.empty()) keep_places();
   const bool loses_stops = std::ranges::any_of(plan, [](const FaultRule& rule) { return rule.verb == "watch"; });
   if (loses_stops) boundary.set_reaction(66min);
-  asio::co_spawn(world.io, act(scene, what, &people_done), asio::detached);
+  asio::co_spawn(world.io, act(scene, what, &losses, &people_done), asio::detached);
   outcome.wrong = settle(kBound);
   if (!outcome.wrong.empty() && violation().empty() && !named_stop().empty()) {
     outcome.stop = named_stop();

@@ -49,7 +49,10 @@ void Soak::judge(const SoakBench& bench, const Job& job, const SoakOutcome& outc
   if (outcome.wrong.empty()) return;
   ++figures_.failed;
   tell_(fmt::format("FAILED {} ({}): {}", job.name, bench.world().name, outcome.wrong));
-  const FaultPlan least = shrink(job.plan, [&](const FaultPlan& part) { return !bench.play(part).wrong.empty(); });
+  // The same kind of failure: its first word, which is an invariant's name.
+  const std::string kind = outcome.wrong.substr(0, outcome.wrong.find_first_of(": "));
+  const FaultPlan least =
+      shrink(job.plan, [&](const FaultPlan& part) { return bench.play(part).wrong.starts_with(kind); });
   std::vector<std::string> faults;
   std::vector<std::size_t> only;
   for (const FaultRule& rule : least) {

@@ -58,7 +58,7 @@ void BoundaryRules::on_write(const AuditEntry& entry) {
   if (entry.gvr.resource == "leases" || entry.gvr.resource == "events") return;
   const std::string what = entry.verb + " of " + entry.gvr.resource + " " + k8s::to_string(entry.key);
   if (evidence_.strangers.contains(entry.key.ns)) violated("S13: the operator did " + what + ", which is a tenant's");
-  if (evidence_.versions) judge_versions(entry);
+  judge_versions(entry);
   if (entry.gvr.resource != "nodes" || entry.before == nullptr || entry.after == nullptr) return;
   const std::string was = test::read_change(*entry.before).to, is = test::read_change(*entry.after).to;
   if (was.empty() && !is.empty()) judge_begin(entry, is);

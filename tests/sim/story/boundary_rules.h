@@ -23,7 +23,6 @@ struct BoundaryEvidence {
   // knows.
   std::function<std::optional<k8s::Duration>(const std::string& agent, const std::string& resource)> silence = {};
   std::set<std::string> strangers = {};  // Their namespaces.
-  bool versions = true;                  // Records, keys and statuses must carry the version that they were read with.
   // How long a person's stop may take to reach the operator: as old as a view may be that counts as current.
   k8s::Duration reaction = std::chrono::seconds(160);
 };

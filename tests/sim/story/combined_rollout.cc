@@ -15,6 +15,7 @@
 #include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/story/boundary_rules.h"
 #include "tests/sim/story/combined_setting.h"
 #include "tests/sim/story/kai_tenants.h"
 #include "tests/sim/story/restart_ledger.h"
@@ -344,8 +345,11 @@ CombinedTrace play_on_server(const CombinedRollout& rollout) {
   FleetTiming timing;
   timing.heartbeat = 0s;  // Half of all writes otherwise, and nobody here is lost without a word.
   VirtualWorld world(nodes, judged_by(rollout.what), timing);
+  BoundaryRules boundary(VirtualWorld::kOperatorUser,
+                         {.served_text = [&world](const std::string& node) { return world.plugin_text(node); }});
   ledger.attach(&world.server);
   rules.attach(&world.server);
+  boundary.attach(&world.server);
   StandbyOperator standby(&world);
   RestartingOperator op(world.io.get_executor(), &world.clock, &world.op);
   StageOptions options = world.stage_options("v0.20.0");
@@ -353,10 +357,11 @@ CombinedTrace play_on_server(const CombinedRollout& rollout) {
   Scene& scene = *owned;
   world.stage = std::move(owned);
   scene.operator_writes = [&world] { return world.invariants.writes(); };
-  scene.invariant = [&world, &ledger, &rules] {
+  scene.invariant = [&world, &ledger, &rules, &boundary] {
     std::string first = world.invariants.violation();
     if (first.empty()) first = ledger.violation();
-    return first.empty() ? rules.violation() : first;
+    if (first.empty()) first = rules.violation();
+    return first.empty() ? boundary.violation() : first;
   };
   auto play = std::make_shared<Play>();
   play->scene = &scene;

@@ -11,6 +11,13 @@ namespace gso::sim {
 
 using nlohmann::json;
 
+namespace {
+
+// Creation times and managedFields of different API servers may differ by that.
+constexpr k8s::Duration kClocksOfServers = std::chrono::seconds(3);
+
+}  // namespace
+
 void RestartLedger::attach(ApiServer* server) {
   server_ = server;
   server_->add_audit_listener([this](const AuditEntry& entry) { on_write(entry); });
@@ -75,7 +82,7 @@ void RestartLedger::note_deletion(const AuditEntry& entry) {
   auto& uids = deleted_[{node, target, owners[0].value("name", "")}];
   const std::string uid = pod["metadata"].value("uid", "");
   const bool again = uids.insert(uid).second && uids.size() > 1;
-  if (again && created_[uid] > content_changed_) {
+  if (again && created_[uid] > content_changed_ + kClocksOfServers) {
     violated("Again: " + k8s::to_string(entry.key) + " came for one that was deleted on " + node + "'s way to " +
              target + ", after the last change of the profiles, and was deleted as well");
   }

@@ -70,6 +70,11 @@ VirtualWorld::~VirtualWorld() {
   clock.run_for(1min);
 }
 
+std::optional<std::string> VirtualWorld::plugin_text(const std::string& node) {
+  NodeAgent* agent = fleet.node(node);
+  return agent == nullptr ? std::nullopt : std::optional(agent->machine().plugin_text());
+}
+
 StageOptions VirtualWorld::stage_options(const std::string& plugin_version) {
   StageOptions options;
   options.plugin_version = plugin_version;

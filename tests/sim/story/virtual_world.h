@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct VirtualWorld {
   [[nodiscard]] StageOptions stage_options(const std::string& plugin_version);
   // What was told so far, and the operator's log, for the message of a test that failed.
   [[nodiscard]] std::string record() const { return lines + "\nThe operator's log:\n" + op.recent_log(); }
+
+  // What the device plugin serving on the node has read; nullopt: there is no such machine.
+  [[nodiscard]] std::optional<std::string> plugin_text(const std::string& node);
 
   boost::asio::io_context io{1};
   SimClock clock;
