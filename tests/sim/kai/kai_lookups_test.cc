@@ -77,10 +77,10 @@ TEST_F(LookUps, KeepWhatIsKnownWhereOneFails) {
   ask(wants);
   const auto times = [this] {
     const LookupResults& answers = world.kai.lookups;
-    return std::vector<k8s::WallTime>{answers.groups.at("g").at, answers.pods.at({kTeam, "p"}).at,
+    return std::vector<k8s::MonoTime>{answers.groups.at("g").at, answers.pods.at({kTeam, "p"}).at,
                                       answers.binder_lease.value().at};
   };
-  const std::vector<k8s::WallTime> before = times();
+  const std::vector<k8s::MonoTime> before = times();
   sim.clock.run_for(10s);
   FaultRule rule;
   slow.faults().add(rule);
