@@ -15,7 +15,7 @@
 // objects that were read live since. (It would spare the server nothing either: a WatchList is served from the watch
 // cache at any version, and so are lists by current API servers; older ones read every list with a limit from etcd.)
 //
-// A server that was restored from a backup knows resourceVersions that are older than ours. It refuses a watch from a
+// A server that was restored from a backup knows older resourceVersions than the watcher. It refuses a watch from a
 // version of its future, or keeps it silent until it has caught up, which can take seconds, and then goes on as if
 // nothing had been lost. So after a connection broke, the server's own version is read first, by a list of one object;
 // and a watch that is silent for longer than bookmarks take, and a second refusal, are relisted.

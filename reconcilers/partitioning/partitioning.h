@@ -22,7 +22,7 @@ struct FleetCounts {
   std::int64_t busy = 0;   // Of these, in a change or unavailable, and those that rollouts start in this pass.
 };
 
-// Labelled nodes: how many, and those whose move is in progress, each of which holds a slot of that budget.
+// Labelled nodes: how many, and those whose move is in progress. Such a node holds a slot of that budget.
 struct SliceMoves {
   std::int64_t nodes = 0;
   std::set<std::string> moving;

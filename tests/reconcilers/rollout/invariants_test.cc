@@ -271,7 +271,7 @@ TEST(StaleViews, StartNoNode) {
   const Case cases[] = {
       {"the nodes", {"nodes", resources::nodes, "", {}, true}, false},
       {"the policies, where a pause would be", {"sharingpolicies", resources::sharing_policies, "", {}, true}, false},
-      {"a moment ago, which nobody is told", {"nodes", resources::nodes, "", {}, false}, false},
+      {"a moment ago, which is not reported", {"nodes", resources::nodes, "", {}, false}, false},
       {"the plugin's pods", {"pods of gpu-operator", resources::pods, "gpu-operator", {}, true}, false},
       {"the record", {"configmaps", resources::config_maps, "gpu-sharing-operator", {}, true}, false},
       {"the pods of another installation", {"pods of other", resources::pods, "other", {}, true}, true},
