@@ -231,7 +231,8 @@ class Executor {
   boost::asio::awaitable<void> run_nodes(RunPtr run);
   boost::asio::awaitable<void> wait_for_nodes(RunPtr run);
   using Count = std::size_t Pass::*;
-  boost::asio::awaitable<void> add_to_pool(RunPtr run, ChainPool* pool, Count count, Chain chain,
+  // False: it is not sent, and why is counted.
+  boost::asio::awaitable<bool> add_to_pool(RunPtr run, ChainPool* pool, Count count, Chain chain,
                                            std::vector<Chain> reservations);
   boost::asio::awaitable<void> run_beside(RunPtr run, Count count, Chain chain, std::vector<Chain> reservations);
   // Also of one that was cancelled or has thrown.

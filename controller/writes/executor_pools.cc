@@ -27,10 +27,9 @@ boost::asio::awaitable<void> Executor::run_records(RunPtr run) {
   for (const auto& [subject, chain] : record_pool_.running()) note_unwritten(run, chain.steps);
   for (Chain& chain : run->pass->schedule.records) {
     const std::vector<PlannedAction> steps = chain.steps;
-    const std::size_t begun = run->pass->records;
     std::vector<Chain> none;
-    co_await add_to_pool(run, &record_pool_, &Pass::records, std::move(chain), std::move(none));
-    if (run->pass->records == begun) note_unwritten(run, steps);
+    const bool added = co_await add_to_pool(run, &record_pool_, &Pass::records, std::move(chain), std::move(none));
+    if (!added) note_unwritten(run, steps);
   }
   const MonoTime deadline = parts_.clock->monotonic() + options_.record_patience;
   bool one_ended = true;
@@ -50,11 +49,11 @@ boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
   // Arguments have names: g++ 12 destroys a braced temporary of a co_await expression twice.
   if (!reservations.empty()) {
     Chain last_look{std::string(kLastLook), "", {}};
-    co_await add_to_pool(run, &pool_, &Pass::beside, std::move(last_look), std::move(reservations));
+    (void)co_await add_to_pool(run, &pool_, &Pass::beside, std::move(last_look), std::move(reservations));
   }
   for (Chain& chain : nodes) {
     std::vector<Chain> none;
-    co_await add_to_pool(run, &pool_, &Pass::beside, std::move(chain), std::move(none));
+    (void)co_await add_to_pool(run, &pool_, &Pass::beside, std::move(chain), std::move(none));
   }
   co_await wait_for_nodes(run);
   take_back(run, pool_, &Pass::beside);
@@ -82,7 +81,7 @@ boost::asio::awaitable<void> Executor::wait_for_nodes(RunPtr run) {
 boost::asio::awaitable<void> Executor::run_statuses(RunPtr run) {
   for (Chain& chain : run->pass->schedule.statuses) {
     std::vector<Chain> none;
-    co_await add_to_pool(run, &status_pool_, &Pass::statuses, std::move(chain), std::move(none));
+    (void)co_await add_to_pool(run, &status_pool_, &Pass::statuses, std::move(chain), std::move(none));
   }
   bool one_ended = true;
   while (run->pass->statuses > 0 && !crashed_ && one_ended)
@@ -97,18 +96,19 @@ const char* Executor::kept_from(const ChainPool& pool, const std::string& subjec
   return pool.has_room() ? "" : "no-place";
 }
 
-boost::asio::awaitable<void> Executor::add_to_pool(RunPtr run, ChainPool* pool, Count count, Chain chain,
+boost::asio::awaitable<bool> Executor::add_to_pool(RunPtr run, ChainPool* pool, Count count, Chain chain,
                                                    std::vector<Chain> reservations) {
   const std::string_view cause = kept_from(*pool, chain.subject);
   if (!cause.empty()) {
     defer(run, cause.data(), std::max(chain.steps.size(), reservations.size()), std::nullopt);
-    co_return;
+    co_return false;
   }
   ++((*run->pass).*count);
   const auto begin = [this, run, count, reservations = std::move(reservations)](Chain next) {
     return run_beside(run, count, std::move(next), reservations);
   };
   co_await pool->add(std::move(chain), begin);
+  co_return true;  // It can have ended by now.
 }
 
 boost::asio::awaitable<void> Executor::run_beside(RunPtr run, Count count, Chain chain,
