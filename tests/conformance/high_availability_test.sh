@@ -136,7 +136,8 @@ killed_and_started() {
   pid=$(<"$cluster/pids/$1")
   mapfile -d '' words <"/proc/$pid/cmdline"
   kill -KILL "$pid"
-  while [[ -n $(tr -d '\0' 2>/dev/null <"/proc/$pid/cmdline") ]]; do sleep 0.05; done
+  # Its command line is gone before its port is free.
+  while find "/proc/$pid/fd" -mindepth 1 2>/dev/null | grep -q .; do sleep 0.05; done
   setsid "${words[@]}" </dev/null >>"$cluster/log/$1.log" 2>&1 &
   echo "$!" >"$cluster/pids/$1"
 }
