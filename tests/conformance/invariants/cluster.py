@@ -126,9 +126,11 @@ def uses_gpu(pod):
 
 
 def is_kais(pod):
-    """A reservation, or a pod that has or asks for a part of a GPU through KAI."""
+    """A reservation, or a pod of KAI's scheduler that has or asks for a part of a GPU: the marks alone are anybody's to write."""
+    if metadata(pod).get("namespace") == RESERVATIONS:
+        return True
     marks = list(labels(pod)) + list(annotations(pod))
-    return metadata(pod).get("namespace") == RESERVATIONS or any(
+    return (pod.get("spec") or {}).get("schedulerName") == "kai-scheduler" and any(
         mark in ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices") or mark.startswith("runai-gpu-group") for mark in marks)
 
 

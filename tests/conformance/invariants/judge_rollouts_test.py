@@ -32,11 +32,19 @@ class JudgeRolloutsTest(JudgedLog):
 
     def test_a_start_under_a_fraction_pod_that_was_bound_by_its_binding(self):
         log = self.begin()
-        log.put("pods", "team", "fraction", {"metadata": {"annotations": {"gpu-fraction": "0.5"}}, "spec": {}})
+        log.put("pods", "team", "fraction", {"metadata": {"annotations": {"gpu-fraction": "0.5"}}, "spec": {"schedulerName": "kai-scheduler"}})
         log.write("binder", "create", "pods/binding", "team", "fraction", {"target": {"name": "n1"}}, {"kind": "Status"}, 201)
         log.wait(5)
         log.start("n1")
         self.breaks("S8", "KAI's pod team/fraction is on node n1")
+
+    def test_a_start_under_a_pod_that_only_has_kais_marks(self):
+        log = self.begin()
+        self.reserve("n2", "r")
+        log.put("pods", "team", "pause", {"metadata": {"annotations": {"gpu-fraction": "0.5"}}, "spec": {"nodeName": "n1"}})
+        log.wait(5)
+        log.start("n1")
+        self.holds("S8")
 
     def test_a_start_under_a_bind_request(self):
         log = self.begin()
